@@ -1,0 +1,224 @@
+"""What travels on the control topic, as frozen values. Pure: standard library only.
+
+The topic is a lossy bus with a total order. Nothing here is trusted because it arrived: the cores
+decide by epoch, run, incarnation and transaction what a message may still change.
+
+Source of the names: Apache Hudi RFC-32 where it has one (START_COMMIT, END_COMMIT, WRITE_STATUS,
+ACK_COMMIT); the rest is described in docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+PROTOCOL_VERSION = 1
+
+
+class SourcePartition(NamedTuple):
+    """One partition of one Kafka topic. Never to be confused with a table partition."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}:{self.number}"
+
+
+Offsets: TypeAlias = Mapping[SourcePartition, int]
+"""Source partition -> next offset to be committed. An absent partition has no offset yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """The offsets `[start, next)` of one source partition, of which `records` held a record."""
+
+    partition: SourcePartition
+    start: int
+    next: int
+    records: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.next:
+            raise ValueError(f"{self.partition}: range [{self.start}, {self.next}) is not a range")
+        if not 0 <= self.records <= self.next - self.start:
+            raise ValueError(f"{self.partition}: {self.records} records in [{self.start}, {self.next})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """Offsets `[start, next)` that retention removed before anybody read them."""
+
+    partition: SourcePartition
+    start: int
+    next: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reject:
+    """A record that did not become a row, and where it went instead (the dead-letter topic)."""
+
+    partition: SourcePartition
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A finished file that a participant wrote. `path` is relative to the table's base path."""
+
+    path: str
+    file_id: str
+    table_partition: str
+    rows: int
+    size_bytes: int
+
+
+# --- bodies -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAnnounce:
+    """A driver started. `address` is where its live status answers, host:port, or empty."""
+
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorClaim:
+    """The sender claims the envelope's epoch. Of equal claims the first in topic order wins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipantJoin:
+    """All source partitions that the sender owns now. Replaces what it said before."""
+
+    partitions: tuple[SourcePartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipantLeave:
+    """Source partitions given up. `transaction` is set where open data of it was dropped."""
+
+    partitions: tuple[SourcePartition, ...]
+    transaction: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipantReady:
+    """The sender holds records and no transaction is open for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartCommit:
+    """A transaction begins: who (incarnation) writes which source partition, from which offset."""
+
+    transaction: str
+    instant: str
+    committed: Offsets
+    writers: Mapping[SourcePartition, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndRequest:
+    """The sender asks for END_COMMIT now. Reasons: records, bytes, memory, reached_end."""
+
+    transaction: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndCommit:
+    transaction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteStatus:
+    """What one participant wrote in a transaction. Taken or refused whole."""
+
+    transaction: str
+    ranges: tuple[Range, ...]
+    files: tuple[DataFile, ...] = ()
+    rejects: tuple[Reject, ...] = ()
+    lost: tuple[Lost, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AckCommit:
+    transaction: str
+    instant: str
+    committed: Offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortCommit:
+    transaction: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halt:
+    """The run named in the envelope stops and says why. A later run is not stopped by it."""
+
+    reason: str
+
+
+Body: TypeAlias = (
+    RunAnnounce
+    | CoordinatorClaim
+    | ParticipantJoin
+    | ParticipantLeave
+    | ParticipantReady
+    | StartCommit
+    | EndRequest
+    | EndCommit
+    | WriteStatus
+    | AckCommit
+    | AbortCommit
+    | Halt
+)
+
+TYPE_NAMES: Mapping[type, str] = {
+    RunAnnounce: "RUN_ANNOUNCE",
+    CoordinatorClaim: "COORDINATOR_CLAIM",
+    ParticipantJoin: "PARTICIPANT_JOIN",
+    ParticipantLeave: "PARTICIPANT_LEAVE",
+    ParticipantReady: "PARTICIPANT_READY",
+    StartCommit: "START_COMMIT",
+    EndRequest: "END_REQUEST",
+    EndCommit: "END_COMMIT",
+    WriteStatus: "WRITE_STATUS",
+    AckCommit: "ACK_COMMIT",
+    AbortCommit: "ABORT_COMMIT",
+    Halt: "HALT",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A body in its envelope.
+
+    `epoch`: the sender's own for a coordinator's messages, the highest it knows for everybody else's.
+    `run`: one per driver start. `sender`: readable (`coordinator@worker-0`, `worker-1`, `driver`).
+    `incarnation`: random, one per start of a worker, coordinator or driver; the protocol fences by it.
+    `sequence`: counts the sender's messages from 0. `sent_at_ms`: the sender's wall clock, Unix epoch.
+    """
+
+    pipeline: str
+    run: str
+    epoch: int
+    sender: str
+    incarnation: str
+    sequence: int
+    sent_at_ms: int
+    body: Body
+    version: int = PROTOCOL_VERSION
+
+    @property
+    def type_name(self) -> str:
+        return TYPE_NAMES[type(self.body)]
+
+    @property
+    def transaction(self) -> str:
+        return getattr(self.body, "transaction", "")

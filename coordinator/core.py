@@ -1,0 +1,357 @@
+"""The coordinator's protocol: a pure state machine with one public `handle(event)`.
+
+No clock, thread, socket, random or log. The legal events are in coordinator/transitions.py; the messages
+in control_topic/messages.py; how an epoch is earned in coordinator/election.py; the theory in
+docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+from control_topic.messages import (
+    AbortCommit,
+    AckCommit,
+    EndCommit,
+    EndRequest,
+    ParticipantJoin,
+    ParticipantLeave,
+    StartCommit,
+    WriteStatus,
+)
+from coordinator.election import Election
+from coordinator.events import (
+    Abort,
+    Begin,
+    Commit,
+    Completed,
+    Directed,
+    Event,
+    Fault,
+    Find,
+    Mode,
+    Received,
+    Recover,
+    Result,
+    WorkerDied,
+)
+from coordinator.transaction import Transaction
+from coordinator.transitions import State
+
+DEAD_MAX = 1_000
+"""Dead incarnations remembered; the oldest are forgotten first."""
+
+
+class Coordinator(Election):
+    """One claim on one epoch, from the survey to its end. A new claim is a new object."""
+
+    # --- who is there ---------------------------------------------------------------------------
+
+    def on_join(self, event: Received) -> None:
+        body, who = event.message.body, event.message.incarnation
+        assert isinstance(body, ParticipantJoin)
+        for partition in [p for p, owner in self.owners.items() if owner == who]:
+            del self.owners[partition]
+        self.owners.update(dict.fromkeys(body.partitions, who))
+        if self.last_ack is not None and who in self.last_writers and self.transaction is None:
+            self._send(self.last_ack)
+        if self.state is State.IDLE:
+            self._maybe_begin(event)
+
+    def on_leave(self, event: Received) -> None:
+        body, who = event.message.body, event.message.incarnation
+        assert isinstance(body, ParticipantLeave)
+        for partition in body.partitions:
+            if self.owners.get(partition) == who:
+                del self.owners[partition]
+        if who not in self.owners.values():
+            self.ready.discard(who)
+
+    def on_ready(self, event: Received) -> None:
+        if not self.ready:
+            self.ready_ms = event.now_ms
+        self.ready.add(event.message.incarnation)
+        if self.state is State.IDLE:
+            self._maybe_begin(event)
+
+    def on_worker_died(self, event: WorkerDied) -> None:
+        while len(self.dead) >= DEAD_MAX:
+            del self.dead[next(iter(self.dead))]
+        self.dead[event.incarnation] = None
+        self.ready.discard(event.incarnation)
+        self.owners = {p: who for p, who in self.owners.items() if who != event.incarnation}
+
+    def on_directed(self, event: Directed) -> None:
+        if event.mode is self.mode:
+            return
+        self.mode, self.mode_ms = event.mode, event.now_ms
+        if event.mode is Mode.HALT:
+            self._halt(event.reason)
+        elif event.mode is Mode.STOP:
+            self._fence(event.reason or "the run stops")
+        elif event.mode is Mode.DRAIN and self.state is State.STARTED:
+            self._end(event)
+        elif self.state is State.IDLE:
+            self._maybe_begin(event)
+
+    # --- a transaction begins -------------------------------------------------------------------
+
+    def on_idle_tick(self, event: Event) -> None:
+        self._maybe_begin(event)
+
+    def _maybe_begin(self, event: Event) -> None:
+        """Begin on the first READY, once every source partition has an owner or has had time to find one.
+
+        A draining coordinator runs one more transaction for whoever still holds records, then is DRAINED.
+        """
+        if self.mode is Mode.DRAIN and (
+            self.final or (not self.ready and event.now_ms - self.mode_ms >= self.settings.settle_ms)
+        ):
+            self.state = State.DRAINED
+            return
+        if not self.ready or event.now_ms < self.hold_until_ms:
+            return
+        complete = bool(self.partitions) and self.partitions <= self.owners.keys()
+        if not complete and event.now_ms - self.ready_ms < self.settings.settle_ms:
+            return
+        if not self.owners:
+            return
+        self.transaction = Transaction(id=event.nonce)
+        self._call(State.BEGINNING, Begin(call=self._next_call(), epoch=self.epoch, transaction=event.nonce))
+
+    def on_begun(self, event: Completed) -> None:
+        transaction = self._open()
+        if event.result is Result.OK:
+            self._start(event, transaction)
+        elif event.result is Result.HALTED:
+            self._halt(event.reason)
+        elif event.result is Result.UNKNOWN:
+            self._retry_later(event)  # Begin is idempotent by transaction id
+        else:
+            self._settled()
+            self.transaction = None
+            self.hold_until_ms = event.now_ms + (event.wait_ms or self.settings.retry_ms)
+            if event.result is Result.REFUSED:
+                self._call(State.RECOVERING, Recover(call=self._next_call(), epoch=self.epoch))
+            else:
+                self.state = State.IDLE
+
+    def _start(self, event: Completed, transaction: Transaction) -> None:
+        self._settled()
+        self.committed = dict(event.committed)
+        transaction.instant = event.instant
+        transaction.started_ms = event.now_ms
+        transaction.committed = dict(self.committed)
+        transaction.writers = dict(self.owners)
+        transaction.expected = set(self.owners)
+        self.ready.clear()
+        if not transaction.expected:
+            self._abort(event, "everybody left before the transaction began", Fault.NONE)
+            return
+        self.state = State.STARTED
+        self._send_start(transaction)
+        if self.mode is Mode.DRAIN:
+            self._end(event)
+
+    def _send_start(self, transaction: Transaction) -> None:
+        self._send(
+            StartCommit(
+                transaction=transaction.id,
+                instant=transaction.instant,
+                committed=transaction.committed,
+                writers=transaction.writers,
+            )
+        )
+
+    def _open(self) -> Transaction:
+        assert self.transaction is not None, f"no transaction in {self.state.name}"
+        return self.transaction
+
+    # --- while it is open -----------------------------------------------------------------------
+
+    def on_started_tick(self, event: Event) -> None:
+        if event.now_ms - self._open().started_ms >= self.settings.interval_ms:
+            self._end(event)
+
+    def on_end_request(self, event: Received) -> None:
+        body, who, transaction = event.message.body, event.message.incarnation, self._open()
+        assert isinstance(body, EndRequest)
+        if body.transaction != transaction.id or who not in transaction.incarnations():
+            self.ignored["END_REQUEST of another transaction"] += 1
+            return
+        if body.reason == "reached_end":
+            transaction.at_end.add(who)
+            if not transaction.incarnations() <= transaction.at_end:
+                return
+        self._end(event)
+
+    def _end(self, event: Event) -> None:
+        transaction = self._open()
+        self.state = State.ENDED
+        self.final = self.mode is Mode.DRAIN
+        transaction.ended_ms = transaction.repeated_ms = event.now_ms
+        self._send(EndCommit(transaction=transaction.id))
+
+    def on_join_open(self, event: Received) -> None:
+        """A new incarnation on a partition still owed ends the transaction; the listed one is answered."""
+        body, who, transaction = event.message.body, event.message.incarnation, self._open()
+        assert isinstance(body, ParticipantJoin)
+        self.on_join(event)
+        taken = [
+            p
+            for p in body.partitions
+            if p in transaction.expected
+            and transaction.writers[p] != who
+            and transaction.writers[p] not in transaction.statuses
+        ]
+        if taken:
+            self._abort(event, f"{taken[0]} was taken over by {event.message.sender} ({who})", Fault.NONE)
+        else:
+            self._answer(who, transaction)
+
+    def on_ready_open(self, event: Received) -> None:
+        """Its sender has not seen START: say it again. READY also counts for the next transaction."""
+        self.on_ready(event)
+        self._answer(event.message.incarnation, self._open())
+
+    def _answer(self, who: str, transaction: Transaction) -> None:
+        if who in transaction.missing():
+            self._send_start(transaction)
+            if self.state is State.ENDED:
+                self._send(EndCommit(transaction=transaction.id))
+
+    def on_leave_open(self, event: Received) -> None:
+        body, who, transaction = event.message.body, event.message.incarnation, self._open()
+        assert isinstance(body, ParticipantLeave)
+        self.on_leave(event)
+        if who in transaction.statuses:
+            return  # its files belong to the transaction
+        left = transaction.owed_by(who)
+        if body.transaction == transaction.id and left:
+            self._abort(event, f"{event.message.sender} ({who}) left {min(left)} with open data", Fault.NONE)
+            return
+        transaction.expected -= left & set(body.partitions)
+        if not transaction.expected:
+            self._abort(event, "everybody left", Fault.NONE)
+        elif self.state is State.ENDED:
+            self._maybe_commit(event)
+
+    def on_worker_died_open(self, event: WorkerDied) -> None:
+        self.on_worker_died(event)
+        transaction = self._open()
+        if event.incarnation in transaction.missing():
+            self._abort(event, f"the worker with incarnation {event.incarnation} died", Fault.PIPELINE)
+
+    def on_write_status(self, event: Received) -> None:
+        body, who, transaction = event.message.body, event.message.incarnation, self._open()
+        assert isinstance(body, WriteStatus)
+        refusal = "a repeat" if who in transaction.statuses else transaction.refusal(who, body)
+        if refusal:
+            self.ignored[f"WRITE_STATUS: {refusal}"] += 1
+            return
+        transaction.statuses[who] = body
+        self._maybe_commit(event)
+
+    def on_ended_tick(self, event: Event) -> None:
+        transaction = self._open()
+        if event.now_ms - transaction.ended_ms >= self.settings.write_timeout_ms:
+            who = ", ".join(sorted(transaction.missing()))
+            waited_s = (event.now_ms - transaction.ended_ms) / 1000
+            self._abort(event, f"no WRITE_STATUS from {who} within {waited_s:.1f} s", Fault.PIPELINE)
+        elif event.now_ms - transaction.repeated_ms >= self.settings.repeat_ms:
+            transaction.repeated_ms = event.now_ms
+            self._send(EndCommit(transaction=transaction.id))
+
+    # --- commit, or not -------------------------------------------------------------------------
+
+    def _maybe_commit(self, event: Event) -> None:
+        transaction = self._open()
+        if transaction.missing():
+            return
+        if transaction.is_empty():
+            self._abort(event, "nothing to commit", Fault.NONE)
+            return
+        self._call(
+            State.COMMITTING,
+            Commit(
+                call=self._next_call(),
+                epoch=self.epoch,
+                transaction=transaction.id,
+                instant=transaction.instant,
+                expected=transaction.committed,
+                statuses=tuple(transaction.statuses[who] for who in sorted(transaction.statuses)),
+            ),
+        )
+
+    def on_commit_completed(self, event: Completed) -> None:
+        transaction = self._open()
+        if event.result in (Result.OK, Result.COMMITTED):
+            self._committed(event)
+        elif event.result is Result.UNAVAILABLE:
+            self._retry_later(event)
+        elif event.result in (Result.REFUSED, Result.HALTED):
+            self.recover_next = True
+            self._abort(event, f"the table refused the commit: {event.reason}", Fault.PIPELINE)
+        else:
+            call = Find(call=self._next_call(), transaction=transaction.id, ranges=transaction.ranges())
+            self._call(State.RESOLVING, call)
+
+    def on_found(self, event: Completed) -> None:
+        if event.result is Result.COMMITTED:
+            self._committed(event)
+        elif event.result in (Result.ABSENT, Result.REFUSED, Result.HALTED):
+            self.recover_next = True
+            self._abort(event, "the commit did not land", Fault.ENVIRONMENT)
+        else:
+            self._retry_later(event)
+
+    def _committed(self, event: Completed) -> None:
+        """Durable and seen to be: only now is it acknowledged."""
+        transaction = self._open()
+        self._settled()
+        self.committed.update({r.partition: r.next for r in transaction.ranges()})
+        ack = AckCommit(
+            transaction=transaction.id, instant=transaction.instant, committed=dict(self.committed)
+        )
+        self.last_ack, self.last_writers = ack, frozenset(transaction.statuses)
+        self.transaction = None
+        self.hold_until_ms = 0
+        self._send(ack)
+        self._next(event)
+
+    def _abort(self, event: Event, reason: str, fault: Fault) -> None:
+        transaction = self._open()
+        self._call(
+            State.ABORTING,
+            Abort(
+                call=self._next_call(),
+                epoch=self.epoch,
+                transaction=transaction.id,
+                instant=transaction.instant,
+                reason=reason,
+                fault=fault,
+            ),
+        )
+
+    def on_aborted(self, event: Completed) -> None:
+        call = self.pending
+        assert isinstance(call, Abort)
+        if event.result is Result.COMMITTED:
+            self._committed(event)
+        elif event.result in (Result.OK, Result.HALTED):
+            self._settled()
+            self.transaction = None
+            self.final = False
+            self.hold_until_ms = event.now_ms + event.wait_ms
+            self._send(AbortCommit(transaction=call.transaction, reason=call.reason))
+            if event.result is Result.HALTED:
+                self._halt(event.reason)
+            else:
+                self._next(event)
+        else:
+            self._retry_later(event)
+
+    def _next(self, event: Event) -> None:
+        if self.recover_next:
+            self._call(State.RECOVERING, Recover(call=self._next_call(), epoch=self.epoch))
+        else:
+            self.state = State.IDLE
+            self._maybe_begin(event)

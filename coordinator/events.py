@@ -1,0 +1,212 @@
+"""What goes into the coordinator's core and what comes out. Frozen values, standard library only.
+
+Every event brings the time and a fresh random id with it, so that the core needs neither a clock nor a
+source of randomness. Every call that an action asks for is answered by exactly one `Completed` with the
+call's number: succeeded, provably failed, or unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from control_topic.messages import Body, Message, Offsets, Range, SourcePartition, WriteStatus
+
+
+class Result(Enum):
+    """How a call to the table service ended. The service's own vocabulary (proto/table.proto)."""
+
+    OK = "ok"
+    STALE = "stale"
+    REFUSED = "refused"
+    UNAVAILABLE = "unavailable"
+    UNKNOWN = "unknown"
+    HALTED = "halted"
+    COMMITTED = "committed"
+    ABSENT = "absent"
+
+
+class Fault(Enum):
+    """Whose fault an abort is. Only the pipeline's own faults are counted towards a halt."""
+
+    NONE = "none"
+    PIPELINE = "pipeline"
+    ENVIRONMENT = "environment"
+
+
+class Mode(Enum):
+    """What the driver wants of the run."""
+
+    RUN = "run"
+    DRAIN = "drain"
+    HALT = "halt"
+    STOP = "stop"
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """`now_ms`: monotonic enough to compare with other events' `now_ms`. `nonce`: 128 random bits, hex."""
+
+    now_ms: int
+    nonce: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch(Event):
+    """This worker owns source partition 0. `topic_epoch`: the highest epoch the control topic showed."""
+
+    topic_epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick(Event):
+    """Time passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received(Event):
+    """A message was read from the control topic, in topic order."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed(Event):
+    """The call with this number ended. `epoch` answers Survey, `partitions` answers Recover."""
+
+    call: int
+    result: Result
+    reason: str = ""
+    wait_ms: int = 0
+    instant: str = ""
+    epoch: int = 0
+    committed: Offsets = field(default_factory=dict)
+    partitions: frozenset[SourcePartition] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerDied(Event):
+    """The driver saw this incarnation's Spark task end."""
+
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directed(Event):
+    """The driver's directive changed."""
+
+    mode: Mode
+    reason: str = ""
+
+
+# --- actions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Produce to the control topic. May be lost: whatever matters is repeated, so nothing answers it."""
+
+    body: Body
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    call: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register:
+    call: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recover:
+    call: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    call: int
+    epoch: int
+    transaction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    call: int
+    epoch: int
+    transaction: str
+    instant: str
+    expected: Offsets
+    statuses: tuple[WriteStatus, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Find:
+    call: int
+    transaction: str
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort:
+    call: int
+    epoch: int
+    transaction: str
+    instant: str
+    reason: str
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """This core is done. `fenced`: somebody else coordinates; claim again only if p0 is proved ours."""
+
+    reason: str
+    fenced: bool
+
+
+Call: TypeAlias = Survey | Register | Recover | Begin | Commit | Find | Abort
+Action: TypeAlias = Send | Call | Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Times in milliseconds.
+
+    `settle_ms`: how long the first READY may wait for owners of every source partition.
+    `repeat_ms`: END and the claim are repeated this often until answered. `retry_ms`: wait before a
+    call that failed is tried again where the service named no wait itself.
+    """
+
+    pipeline: str
+    run: str
+    incarnation: str
+    interval_ms: int
+    write_timeout_ms: int
+    repeat_ms: int = 1_000
+    settle_ms: int = 1_000
+    retry_ms: int = 500
+    claims_max: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The core's state for people: shown by `lockstep status`."""
+
+    state: str
+    epoch: int
+    transaction: str
+    instant: str
+    started_at_ms: int
+    answered: tuple[str, ...]
+    missing: tuple[str, ...]
+    ignored: Mapping[str, int]

@@ -1,0 +1,1 @@
+"""The application: configuration, the spark-submit entry, the command line."""

@@ -1,0 +1,263 @@
+"""What goes into the participant's core and what comes out. Frozen values, standard library only.
+
+Offsets and sizes only: records stay in the shell. A chunk is a run of decoded records of one source
+partition; the shell numbers an assignment of a source partition with a `generation`, and whatever belongs
+to an older generation is void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from control_topic.messages import (
+    Body,
+    DataFile,
+    Lost,
+    Message,
+    Offsets,
+    Range,
+    Reject,
+    SourcePartition,
+)
+
+# --- events -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick(Event):
+    """Time passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned(Event):
+    """The group gave us these source partitions, consumed from here; None: the offset is not known yet."""
+
+    offsets: Mapping[SourcePartition, int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked(Event):
+    """The group took these source partitions away, in peace or not."""
+
+    partitions: tuple[SourcePartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsFetched(Event):
+    """The answer to `FetchOffsets`; None where the table service could not say."""
+
+    committed: Offsets | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffered(Event):
+    """Offsets `[start, next)` of a source partition are decoded and in memory.
+
+    `records` may be 0: the log has none there. `lost`: the part that retention had removed.
+    """
+
+    partition: SourcePartition
+    generation: int
+    start: int
+    next: int
+    records: int
+    size_bytes: int
+    lost: tuple[Lost, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked(Event):
+    """A record at `next` cannot be passed by configuration: nothing more comes from this source partition."""
+
+    partition: SourcePartition
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received(Event):
+    """A message was read from the control topic, in topic order."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flushed(Event):
+    """The answer to `Flush`: the files are closed and whole, rejects are in the dead-letter topic."""
+
+    transaction: str
+    files: tuple[DataFile, ...] = ()
+    rejects: tuple[Reject, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectFailed(Event):
+    """An effect failed in a way that this worker cannot go on from; a fresh worker may."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave(Event):
+    """The driver wants this worker to end."""
+
+    reason: str
+
+
+# --- actions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Produce to the control topic. May be lost: whatever matters is repeated."""
+
+    body: Body
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOffsets:
+    """Ask the table service for the committed offsets. Answered by `OffsetsFetched`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewind:
+    """Drop what is buffered of the source partition and consume it again from `offset`."""
+
+    partition: SourcePartition
+    offset: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """Drop what is buffered of a source partition that is no longer ours."""
+
+    partition: SourcePartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """Writing may begin: a writer for this transaction's files."""
+
+    transaction: str
+    instant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """Move what is buffered of a source partition, up to `upto`, into the open transaction's files."""
+
+    transaction: str
+    partition: SourcePartition
+    generation: int
+    upto: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flush:
+    """Close the transaction's files and answer with `Flushed`."""
+
+    transaction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard:
+    """Remove the open transaction's files: none of them was reported."""
+
+    transaction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitGroup:
+    """A courtesy to lag tools: the group's offsets, never beyond the table's."""
+
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Stop consuming: memory is at its cap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Consume again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """This worker ends. `failed`: the driver may start another in its slot."""
+
+    reason: str
+    failed: bool
+
+
+Action: TypeAlias = (
+    Send | FetchOffsets | Rewind | Drop | Open | Write | Flush | Discard | CommitGroup | Pause | Resume | Stop
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Limits of 0 mean none. Times in milliseconds, sizes in bytes.
+
+    `until`: consume exactly to these offsets, then wait. `interval_ms`: how long progress without records
+    (markers, aborted tails) may wait before it is worth a transaction of its own.
+    """
+
+    pipeline: str
+    run: str
+    incarnation: str
+    interval_ms: int
+    memory_bytes_max: int
+    records_max: int = 0
+    bytes_max: int = 0
+    until: Offsets = field(default_factory=dict)
+    repeat_ms: int = 1_000
+    repeat_max_ms: int = 30_000
+
+
+# --- the participant's own memory -------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
+class Owned:
+    """A source partition of ours.
+
+    `start`: the first offset that no commit of ours covers, what START must name. `written`: up to where
+    the open transaction's files hold it. `next`: up to where it is decoded. Always start <= written <= next.
+    """
+
+    generation: int = 0
+    resolved: bool = False
+    start: int = 0
+    written: int = 0
+    next: int = 0
+    records: int = 0
+    size_bytes: int = 0
+    written_records: int = 0
+    lost: list[Lost] = field(default_factory=list)
+    blocked: bool = False
+    progress_ms: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """The transaction this participant takes part in."""
+
+    id: str
+    instant: str
+    partitions: set[SourcePartition]
+    writers: int
+    records: int = 0
+    size_bytes: int = 0
+    ranges: tuple[Range, ...] = ()
+    end_asked: str = ""
+    end_asked_ms: int = 0

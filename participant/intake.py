@@ -1,0 +1,178 @@
+"""What the participant holds: offsets consumed, decoded and written, memory, and the limits on them. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from control_topic.messages import Lost, Range, SourcePartition
+from participant.events import (
+    Action,
+    Blocked,
+    Buffered,
+    Event,
+    Owned,
+    Pause,
+    Resume,
+    Rewind,
+    Send,
+    Settings,
+    Work,
+    Write,
+)
+from participant.transitions import IllegalEvent, State
+
+
+class Intake:
+    """The participant's memory. `Participant` adds the protocol."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.state = State.JOINING
+        self.epoch = 0
+        self.owned: dict[SourcePartition, Owned] = {}
+        self.work: Work | None = None
+        self.generation = 0
+        self.paused = False
+        self.fetch_ms: int | None = None
+        self.joined_ms = 0
+        self.join_wait_ms = settings.repeat_ms
+        self.readied_ms: int | None = None
+        self.ready_wait_ms = settings.repeat_ms
+        self._out: list[Action] = []
+
+    def _send(self, body: Any) -> None:
+        self._out.append(Send(body=body, epoch=self.epoch))
+
+    def _repeat_soon(self, event: Event) -> None:
+        """Something changed: what is repeated starts from its shortest wait again."""
+        self.join_wait_ms = self.ready_wait_ms = self.settings.repeat_ms
+        self.joined_ms = event.now_ms
+        self.readied_ms = None
+
+    # --- chunks ---------------------------------------------------------------------------------
+
+    def on_buffered(self, event: Buffered) -> None:
+        owned = self.owned.get(event.partition)
+        if owned is None or owned.generation != event.generation:
+            return
+        if event.start != owned.next or event.next < event.start:
+            raise IllegalEvent(
+                f"{event.partition}: chunk [{event.start}, {event.next}) where {owned.next} comes next"
+            )
+        owned.next = event.next
+        owned.records += event.records
+        owned.size_bytes += event.size_bytes
+        owned.lost.extend(event.lost)
+        if owned.progress_ms is None and event.next > event.start:
+            owned.progress_ms = event.now_ms
+        if self.work is not None and self.state is State.WRITING and event.partition in self.work.partitions:
+            self._write(event.partition)
+            self._maybe_end(event)
+        self._meter()
+        self._maybe_ready(event)
+
+    def on_blocked(self, event: Blocked) -> None:
+        owned = self.owned.get(event.partition)
+        if owned is not None and owned.generation == event.generation:
+            owned.blocked = True
+            self._maybe_ready(event)
+
+    def _write(self, partition: SourcePartition) -> None:
+        """What is decoded goes to the open transaction's files; from here on memory no longer holds it."""
+        work, owned = self.work, self.owned[partition]
+        assert work is not None
+        if owned.next > owned.written:
+            self._out.append(
+                Write(transaction=work.id, partition=partition, generation=owned.generation, upto=owned.next)
+            )
+        work.records += owned.records
+        work.size_bytes += owned.size_bytes
+        owned.written = owned.next
+        owned.written_records += owned.records
+        owned.records = owned.size_bytes = 0
+
+    def _range(self, partition: SourcePartition) -> Range:
+        owned = self.owned[partition]
+        return Range(
+            partition=partition, start=owned.start, next=owned.written, records=owned.written_records
+        )
+
+    def _lost_in(self, partition: SourcePartition) -> list[Lost]:
+        owned = self.owned[partition]
+        return [x for x in owned.lost if x.start < owned.written]
+
+    def _prepared(self, r: Range) -> None:
+        """The range is reported: what comes next must begin where it ends."""
+        owned = self.owned[r.partition]
+        owned.start = r.next
+        owned.written_records = 0
+        owned.lost = [x for x in owned.lost if x.start >= r.next]
+        if owned.next == owned.start:
+            owned.progress_ms = None
+
+    # --- positions ------------------------------------------------------------------------------
+
+    def _next_generation(self) -> int:
+        self.generation += 1
+        return self.generation
+
+    def _rewind(self, partition: SourcePartition, offset: int) -> None:
+        owned = Owned(generation=self._next_generation())
+        self.owned[partition] = owned
+        self._place(partition, owned, offset)
+
+    def _place(self, partition: SourcePartition, owned: Owned, offset: int) -> None:
+        owned.resolved = True
+        owned.start = owned.written = owned.next = offset
+        self._out.append(Rewind(partition=partition, offset=offset, generation=owned.generation))
+
+    # --- limits ---------------------------------------------------------------------------------
+
+    def _meter(self) -> None:
+        """Consumption pauses at the memory cap and goes on at half of it."""
+        held_bytes = sum(o.size_bytes for o in self.owned.values())
+        if not self.paused and held_bytes >= self.settings.memory_bytes_max:
+            self.paused = True
+            self._out.append(Pause())
+        elif self.paused and held_bytes <= self.settings.memory_bytes_max // 2:
+            self.paused = False
+            self._out.append(Resume())
+
+    def _end_reason(self, work: Work) -> str:
+        """Limits are the transaction's; each of its writers asks at its own share."""
+        limits = self.settings
+        if limits.records_max and work.records * work.writers >= limits.records_max:
+            return "records"
+        if limits.bytes_max and work.size_bytes * work.writers >= limits.bytes_max:
+            return "bytes"
+        if self.paused:
+            return "memory"
+        if limits.until and all(self._at_end(p) for p in work.partitions):
+            return "reached_end"
+        return ""
+
+    def _at_end(self, partition: SourcePartition) -> bool:
+        owned = self.owned[partition]
+        return owned.resolved and owned.next >= self.settings.until.get(partition, 0)
+
+    def _holds_work(self, event: Event) -> bool:
+        """Records are worth a transaction at once; progress without any, at the end or when it is old."""
+        for partition, owned in self.owned.items():
+            if owned.records:
+                return True
+            if owned.next > owned.start and (
+                owned.blocked
+                or (self.settings.until and self._at_end(partition))
+                or (
+                    owned.progress_ms is not None
+                    and event.now_ms - owned.progress_ms >= self.settings.interval_ms
+                )
+            ):
+                return True
+        return False
+
+    def _maybe_ready(self, event: Event) -> None:
+        raise NotImplementedError
+
+    def _maybe_end(self, event: Event) -> None:
+        raise NotImplementedError

@@ -1,0 +1,21 @@
+"""Errors of the table. A caller decides by the class; a person reads the sentence."""
+
+
+class TableError(Exception):
+    """Base of all errors that concern the table."""
+
+
+class Refused(TableError):
+    """Provably without effect, and asking again will not help: the sentence says what to change."""
+
+
+class Contradiction(Refused):
+    """The table that exists contradicts the configuration: key, partitioning, schema, kind."""
+
+
+class Unavailable(TableError):
+    """Provably without effect, and the environment's fault: storage, lock, or network. Try again later."""
+
+
+class OutcomeUnknown(TableError):
+    """May have had an effect. Read the table before anything else."""

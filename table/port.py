@@ -1,0 +1,103 @@
+"""What a transactional table must do for the coordinator. Every table kind implements `TransactionalTable`.
+
+All calls run on the driver's one table thread. An implementation raises the errors of `table.errors`:
+`Refused` and `Unavailable` prove that the call had no effect; anything whose effect is not known is
+`OutcomeUnknown`, and the caller then reads the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from control_topic.messages import DataFile, Offsets
+from table.state import TableState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """What the configuration asks of a table. `ddl` is Spark DDL; `properties` are `hoodie.*`."""
+
+    path: str
+    name: str
+    kind: str
+    ddl: str
+    key_fields: tuple[str, ...] = ()
+    partition_field: str = ""
+    kafka_columns: bool = True
+    target_file_bytes: int = 120_000_000
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLayout:
+    """How the table that exists wants its files; what its own properties say wins over the configuration.
+
+    `key_format`: how a record key is spelled: `plain` (one field's value), `complex` (`f:v,g:w`),
+    `coordinates` (`topic-partition-offset`, a table without key fields).
+    """
+
+    path: str
+    key_fields: tuple[str, ...]
+    key_format: str
+    partition_field: str
+    hive_style: bool
+    url_encode: bool
+    kafka_columns: bool
+    target_file_bytes: int
+    ddl: str
+    created: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """An instant of this pipeline that is neither completed nor rolled back."""
+
+    instant: str
+    run: str
+    transaction: str
+    rollback_requested: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One commit. `expected`: the table's offsets as START gave them, compared under the table lock."""
+
+    instant: str
+    expected: Offsets
+    state: TableState
+    files: Sequence[DataFile]
+
+
+class TransactionalTable(Protocol):
+    def open(self) -> TableLayout:
+        """Create the table when missing; refuse one that contradicts the specification (`Refused`)."""
+
+    def newest(self) -> TableState | None:
+        """This pipeline's newest committed state, archived timeline included; None before genesis."""
+
+    def unfinished(self) -> Sequence[Unfinished]:
+        """This pipeline's open instants, oldest first. Nobody else's."""
+
+    def begin(self, *, run: str, transaction: str) -> str:
+        """Open an inflight instant that carries its owner; the instant's time."""
+
+    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
+        """Complete the instant, whole or not at all.
+
+        Under the table lock and after a reload: `fence(newest)` answers an empty string or why not; the
+        instant must still be inflight with no rollback requested; the newest offsets must equal
+        `commit.expected`. Otherwise `Refused`. An error after the instant completed is not an error.
+        """
+
+    def find(self, transaction: str) -> TableState | None:
+        """The committed state of this transaction where it is on the timeline, else None."""
+
+    def roll_back(self, instant: str) -> bool:
+        """Remove an instant's files and the instant. False where it proved to be complete under the lock."""
+
+    def sweep(self, *, grace_ms: int) -> int:
+        """Remove files that name an instant of ours but are not in its commit; the number removed."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,145 @@
+"""What Lockstep stores in a commit's extra metadata, and how it is spelled. Pure: standard library only.
+
+The whole offsets map is in every commit, not only what changed, so that the newest commit alone says
+where to go on, however many foreign instants came after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from control_topic.messages import Lost, Offsets, Range, Reject, SourcePartition
+
+PREFIX = "lockstep."
+STATE_VERSION = "1"
+REJECTS_LISTED_MAX = 1_000
+"""More rejects than this are counted, not listed, so that a commit's metadata stays small."""
+
+
+class StateError(ValueError):
+    """Commit metadata that begins `lockstep.` but cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """This pipeline's state as one commit left it.
+
+    `kind`: `genesis`, `data` or `operator`. `instant`: the requested time of the instant that holds it;
+    not stored, filled in by whoever read it. `topics`: topic -> topic id. `operator`, `reason`: who
+    changed offsets by hand, and why.
+    """
+
+    pipeline: str
+    run: str
+    epoch: int
+    transaction: str
+    offsets: Offsets
+    ranges: tuple[Range, ...] = ()
+    lost: tuple[Lost, ...] = ()
+    rejects: tuple[Reject, ...] = ()
+    reject_count: int = 0
+    cluster: str = ""
+    topics: Mapping[str, str] = field(default_factory=dict)
+    kind: str = "data"
+    operator: str = ""
+    reason: str = ""
+    instant: str = ""
+
+
+def owner(pipeline: str, run: str, transaction: str) -> dict[str, str]:
+    """The metadata of an inflight instant: enough for recovery to know its own."""
+    return {PREFIX + "pipeline": pipeline, PREFIX + "run": run, PREFIX + "transaction": transaction}
+
+
+def encode(state: TableState) -> dict[str, str]:
+    """The commit's extra metadata for `state`."""
+    return {
+        PREFIX + "version": STATE_VERSION,
+        **owner(state.pipeline, state.run, state.transaction),
+        PREFIX + "epoch": str(state.epoch),
+        PREFIX + "kind": state.kind,
+        PREFIX + "offsets": _dump(nest(state.offsets)),
+        PREFIX + "ranges": _dump(
+            [[r.partition.topic, r.partition.number, r.start, r.next, r.records] for r in state.ranges]
+        ),
+        PREFIX + "lost": _dump(
+            [[x.partition.topic, x.partition.number, x.start, x.next] for x in state.lost]
+        ),
+        PREFIX + "rejects": _dump(
+            [
+                [x.partition.topic, x.partition.number, x.offset, x.reason]
+                for x in state.rejects[:REJECTS_LISTED_MAX]
+            ]
+        ),
+        PREFIX + "reject_count": str(max(state.reject_count, len(state.rejects))),
+        PREFIX + "cluster": state.cluster,
+        PREFIX + "topics": _dump(dict(state.topics)),
+        PREFIX + "operator": state.operator,
+        PREFIX + "reason": state.reason,
+    }
+
+
+def decode(metadata: Mapping[str, str], *, instant: str = "") -> TableState | None:
+    """The state in a commit's extra metadata, None where the commit is not Lockstep's.
+
+    Raises `StateError` where it claims to be and cannot be read: such a table must not be written to.
+    """
+    if PREFIX + "offsets" not in metadata:
+        return None
+    version = metadata.get(PREFIX + "version")
+    if version != STATE_VERSION:
+        raise StateError(
+            f"instant {instant}: lockstep.version is {version!r}, this Lockstep reads {STATE_VERSION!r}"
+        )
+    try:
+        return TableState(
+            pipeline=metadata[PREFIX + "pipeline"],
+            run=metadata[PREFIX + "run"],
+            epoch=int(metadata[PREFIX + "epoch"]),
+            transaction=metadata[PREFIX + "transaction"],
+            offsets=flatten(json.loads(metadata[PREFIX + "offsets"])),
+            ranges=tuple(
+                Range(partition=SourcePartition(t, p), start=s, next=n, records=c)
+                for t, p, s, n, c in json.loads(metadata[PREFIX + "ranges"])
+            ),
+            lost=tuple(
+                Lost(partition=SourcePartition(t, p), start=s, next=n)
+                for t, p, s, n in json.loads(metadata[PREFIX + "lost"])
+            ),
+            rejects=tuple(
+                Reject(partition=SourcePartition(t, p), offset=o, reason=r)
+                for t, p, o, r in json.loads(metadata[PREFIX + "rejects"])
+            ),
+            reject_count=int(metadata[PREFIX + "reject_count"]),
+            cluster=metadata[PREFIX + "cluster"],
+            topics=json.loads(metadata[PREFIX + "topics"]),
+            kind=metadata[PREFIX + "kind"],
+            operator=metadata[PREFIX + "operator"],
+            reason=metadata[PREFIX + "reason"],
+            instant=instant,
+        )
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise StateError(f"instant {instant}: its lockstep.* metadata cannot be read: {error!r}") from error
+
+
+def nest(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """`{topic: {"0": next}}`, sorted: the readable form of an offsets map."""
+    nested: dict[str, dict[str, int]] = {}
+    for partition in sorted(offsets):
+        nested.setdefault(partition.topic, {})[str(partition.number)] = offsets[partition]
+    return nested
+
+
+def flatten(nested: Mapping[str, Mapping[str, int]]) -> dict[SourcePartition, int]:
+    """The inverse of `nest`."""
+    return {
+        SourcePartition(topic, int(number)): int(next_offset)
+        for topic, numbers in nested.items()
+        for number, next_offset in numbers.items()
+    }
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
