@@ -7,7 +7,7 @@ call's number: succeeded, provably failed, or unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -176,6 +176,8 @@ class Stop:
 
 Call: TypeAlias = Survey | Register | Recover | Begin | Commit | Find | Abort
 Action: TypeAlias = Send | Call | Stop
+Prove: TypeAlias = Callable[[bool, str], None]
+"""Takes the group's verdict on an ownership, and why not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

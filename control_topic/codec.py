@@ -1,0 +1,292 @@
+"""Messages to bytes and back. With `control_topic.values`, all there is that knows the protobuf messages.
+
+The wire form is `proto/control.proto`. Whatever the bytes are, decoding answers and never raises; what
+encoding would not be able to read back, it refuses to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError
+
+from control_topic.errors import Malformed
+from control_topic.messages import (
+    PROTOCOL_VERSION,
+    AbortCommit,
+    AckCommit,
+    Body,
+    CoordinatorClaim,
+    EndCommit,
+    EndRequest,
+    Halt,
+    Message,
+    ParticipantJoin,
+    ParticipantLeave,
+    ParticipantReady,
+    RunAnnounce,
+    SourcePartition,
+    StartCommit,
+    WriteStatus,
+)
+from control_topic.parts import Joiner, Part, split
+from control_topic.stubs import control_pb2 as pb
+from control_topic.values import (
+    columns,
+    offsets_from_proto,
+    offsets_to_proto,
+    partitions_from_proto,
+    partitions_to_proto,
+    ranges_from_proto,
+    ranges_to_proto,
+    readable,
+    rows,
+    write_status_from_proto,
+    write_status_to_proto,
+)
+
+__all__ = [
+    "Decoder",
+    "Incomplete",
+    "Unreadable",
+    "encode",
+    "offsets_from_proto",
+    "offsets_to_proto",
+    "partitions_from_proto",
+    "partitions_to_proto",
+    "ranges_from_proto",
+    "ranges_to_proto",
+    "write_status_from_proto",
+    "write_status_to_proto",
+]
+
+BODY_BYTES_MAX = 512 * 1024
+"""Bytes of a body that travel in one Kafka record, unless told otherwise."""
+
+RAW_BYTES_MAX = 1024 * 1024
+"""A record larger than this is refused before it is parsed. Kafka's own default limit is the same."""
+
+ENVELOPE_BYTES_MAX = 64 * 1024
+"""Room for everything in an envelope but the body."""
+
+EPOCH_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A record that is not a message of this version, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """Part `part` (0-based) of a body in `parts`, of which others have not arrived yet."""
+
+    part: int
+    parts: int
+
+
+# --- whole messages ---------------------------------------------------------------------------
+
+
+def encode(message: Message, *, body_bytes_max: int = BODY_BYTES_MAX) -> list[bytes]:
+    """The values of the Kafka records that carry `message`, in order; one, unless its body is large.
+
+    Raises `Malformed` for a message that no reader would accept.
+    """
+    if not 1 <= body_bytes_max <= RAW_BYTES_MAX - ENVELOPE_BYTES_MAX:
+        raise ValueError(f"body_bytes_max is {body_bytes_max}, at most {RAW_BYTES_MAX - ENVELOPE_BYTES_MAX}")
+    try:
+        body = _TO_PROTO[type(message.body)](message.body).SerializeToString()
+        parts = split(
+            pipeline=message.pipeline,
+            run=message.run,
+            incarnation=message.incarnation,
+            body=body,
+            payload_bytes_max=body_bytes_max,
+        )
+        records = [_envelope(message, part).SerializeToString() for part in parts]
+    except (ValueError, TypeError) as error:  # protobuf's own: a number out of range, a lone surrogate
+        raise Malformed(f"{message.type_name} of {message.sender} cannot be written: {error}") from error
+    if (largest := max(map(len, records))) > RAW_BYTES_MAX:
+        raise Malformed(f"{message.type_name} takes a record of {largest} bytes, {RAW_BYTES_MAX} are allowed")
+    return records
+
+
+class Decoder:
+    """Reads records in topic order. Holds the parts of bodies that have not arrived whole, within limits."""
+
+    def __init__(self, joiner: Joiner | None = None) -> None:
+        self.joiner = joiner if joiner is not None else Joiner()
+
+    def feed(self, raw: bytes | None) -> Message | Unreadable | Incomplete:
+        """The message that `raw`, one record's value, completes; never raises."""
+        try:
+            return self._feed(raw)
+        except Malformed as error:
+            return Unreadable(str(error))
+
+    def _feed(self, raw: bytes | None) -> Message | Incomplete:
+        if raw is None:
+            raise Malformed("a record without a value")
+        if len(raw) > RAW_BYTES_MAX:
+            raise Malformed(f"a record of {len(raw)} bytes, at most {RAW_BYTES_MAX} are read")
+        envelope = _parse(pb.Envelope, raw)
+        if envelope.version != PROTOCOL_VERSION:
+            raise Malformed(f"protocol version {envelope.version}, this Lockstep reads {PROTOCOL_VERSION}")
+        if envelope.epoch > EPOCH_MAX:
+            raise Malformed(f"epoch {envelope.epoch} is above {EPOCH_MAX}")
+        part = Part(
+            pipeline=envelope.pipeline,
+            run=envelope.run,
+            incarnation=envelope.incarnation,
+            digest=envelope.digest,
+            part=envelope.part,
+            parts=envelope.parts,
+            payload=envelope.body,
+        )
+        body = self.joiner.add(part)
+        if body is None:
+            return Incomplete(part.part, part.parts)
+        return Message(
+            version=envelope.version,
+            pipeline=envelope.pipeline,
+            run=envelope.run,
+            epoch=envelope.epoch,
+            sender=envelope.sender,
+            incarnation=envelope.incarnation,
+            sequence=envelope.sequence,
+            sent_at_ms=envelope.sent_at_ms,
+            body=_body_from_proto(_parse(pb.Body, body)),
+        )
+
+
+_Proto = TypeVar("_Proto", pb.Envelope, pb.Body)
+
+
+def _parse(kind: type[_Proto], raw: bytes) -> _Proto:
+    try:
+        return kind.FromString(raw)
+    except DecodeError as error:
+        raise Malformed(f"{len(raw)} bytes that are not a protobuf {kind.DESCRIPTOR.name}") from error
+
+
+def _envelope(message: Message, part: Part) -> pb.Envelope:
+    if not 0 <= message.epoch <= EPOCH_MAX:
+        raise Malformed(f"epoch {message.epoch} is not within 0 and {EPOCH_MAX}")
+    return pb.Envelope(
+        version=message.version,
+        pipeline=message.pipeline,
+        run=message.run,
+        epoch=message.epoch,
+        sender=message.sender,
+        incarnation=message.incarnation,
+        sequence=message.sequence,
+        sent_at_ms=message.sent_at_ms,
+        part=part.part,
+        parts=part.parts,
+        digest=part.digest,
+        body=part.payload,
+    )
+
+
+# --- bodies -----------------------------------------------------------------------------------
+
+
+def _start_to_proto(start: StartCommit) -> pb.StartCommit:
+    incarnations = sorted(set(start.writers.values()))
+    index = {incarnation: number for number, incarnation in enumerate(incarnations)}
+    writers = [
+        pb.TopicWriters(topic=topic, partitions=numbers, writers=[index[i] for i in values])
+        for topic, numbers, values in columns(sorted(start.writers.items()))
+    ]
+    return pb.StartCommit(
+        transaction=start.transaction,
+        instant=start.instant,
+        committed=offsets_to_proto(start.committed),
+        incarnations=incarnations,
+        writers=writers,
+    )
+
+
+def _start_from_proto(start: pb.StartCommit) -> StartCommit:
+    writers: dict[SourcePartition, str] = {}
+    for group in start.writers:
+        for partition, (index,) in rows(group.topic, group.partitions, group.writers):
+            if index >= len(start.incarnations):
+                raise Malformed(f"{partition} has writer {index} of {len(start.incarnations)}")
+            if partition in writers:
+                raise Malformed(f"{partition} has two writers")
+            writers[partition] = start.incarnations[index]
+    return StartCommit(
+        transaction=start.transaction,
+        instant=start.instant,
+        committed=offsets_from_proto(start.committed),
+        writers=writers,
+    )
+
+
+_TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
+    RunAnnounce: lambda b: pb.Body(run_announce=pb.RunAnnounce(address=b.address)),
+    CoordinatorClaim: lambda _: pb.Body(coordinator_claim=pb.CoordinatorClaim()),
+    ParticipantJoin: lambda b: pb.Body(
+        participant_join=pb.ParticipantJoin(partitions=partitions_to_proto(b.partitions))
+    ),
+    ParticipantLeave: lambda b: pb.Body(
+        participant_leave=pb.ParticipantLeave(
+            partitions=partitions_to_proto(b.partitions), transaction=b.transaction
+        )
+    ),
+    ParticipantReady: lambda _: pb.Body(participant_ready=pb.ParticipantReady()),
+    StartCommit: lambda b: pb.Body(start_commit=_start_to_proto(b)),
+    EndRequest: lambda b: pb.Body(
+        end_request=pb.EndRequest(transaction=b.transaction, reason=readable(b.reason))
+    ),
+    EndCommit: lambda b: pb.Body(end_commit=pb.EndCommit(transaction=b.transaction)),
+    WriteStatus: lambda b: pb.Body(write_status=write_status_to_proto(b)),
+    AckCommit: lambda b: pb.Body(
+        ack_commit=pb.AckCommit(
+            transaction=b.transaction, instant=b.instant, committed=offsets_to_proto(b.committed)
+        )
+    ),
+    AbortCommit: lambda b: pb.Body(
+        abort_commit=pb.AbortCommit(transaction=b.transaction, reason=readable(b.reason))
+    ),
+    Halt: lambda b: pb.Body(halt=pb.Halt(reason=readable(b.reason))),
+}
+
+_FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
+    "run_announce": lambda b: RunAnnounce(address=b.run_announce.address),
+    "coordinator_claim": lambda _: CoordinatorClaim(),
+    "participant_join": lambda b: ParticipantJoin(
+        partitions=partitions_from_proto(b.participant_join.partitions)
+    ),
+    "participant_leave": lambda b: ParticipantLeave(
+        partitions=partitions_from_proto(b.participant_leave.partitions),
+        transaction=b.participant_leave.transaction,
+    ),
+    "participant_ready": lambda _: ParticipantReady(),
+    "start_commit": lambda b: _start_from_proto(b.start_commit),
+    "end_request": lambda b: EndRequest(transaction=b.end_request.transaction, reason=b.end_request.reason),
+    "end_commit": lambda b: EndCommit(transaction=b.end_commit.transaction),
+    "write_status": lambda b: write_status_from_proto(b.write_status),
+    "ack_commit": lambda b: AckCommit(
+        transaction=b.ack_commit.transaction,
+        instant=b.ack_commit.instant,
+        committed=offsets_from_proto(b.ack_commit.committed),
+    ),
+    "abort_commit": lambda b: AbortCommit(
+        transaction=b.abort_commit.transaction, reason=b.abort_commit.reason
+    ),
+    "halt": lambda b: Halt(reason=b.halt.reason),
+}
+
+
+def _body_from_proto(body: pb.Body) -> Body:
+    kind = body.WhichOneof("kind")
+    if kind is None:
+        raise Malformed("a message of a type that this Lockstep does not know")
+    return _FROM_PROTO[kind](body)

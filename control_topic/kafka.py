@@ -1,0 +1,300 @@
+"""The control topic in Kafka: making sure that it is there, reading it, writing it.
+
+One partition gives the total order. It is read by assignment, never by subscription, so that nobody's
+membership decides who sees what; nothing is committed to any group.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Message as Record
+
+from control_topic.codec import Incomplete, Unreadable
+from control_topic.messages import Body
+from control_topic.topic import ControlTopic, TopicFacts
+from control_topic.transport import (
+    MESSAGES_PER_POLL_MAX,
+    TAIL_MESSAGES,
+    Envelopes,
+    Intake,
+    Received,
+    Start,
+    start_offset,
+)
+
+__all__ = [
+    "ControlReader",
+    "ControlTopic",
+    "ControlWriter",
+    "Incomplete",
+    "Received",
+    "TopicFacts",
+    "Unreadable",
+]
+
+log = logging.getLogger(__name__)
+_client_log = logging.getLogger(f"{__name__}.client")
+
+PARTITION = 0
+RESOLVE_TIMEOUT_S = 5.0
+RETRY_S = 0.25
+COMPLAINT_INTERVAL_S = 10.0
+MESSAGE_TIMEOUT_MS = 10_000
+"""A message that did not get out by then is given up: its sender has repeated it since."""
+
+QUEUE_MESSAGES_MAX = 10_000
+QUEUE_KBYTES_MAX = 64 * 1024
+FETCH_WAIT_MAX_MS = 100
+"""New data is answered at once whatever this is; the end of the topic is reported this late at most."""
+
+_POSITION_LOST = frozenset(
+    {
+        KafkaError._AUTO_OFFSET_RESET,
+        KafkaError.OFFSET_OUT_OF_RANGE,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_TOPIC_ID,
+    }
+)
+"""The log is not the one that was being read: deleted, made again, or cut off on either side."""
+
+
+class ControlReader:
+    """A `control_topic.transport.Reader` of a Kafka topic.
+
+    Connects when first polled. Where the log is not the one that was being read any more, it goes on with
+    the tail of what is there and counts a recovery.
+    """
+
+    def __init__(
+        self,
+        kafka: Mapping[str, Any],
+        topic: str,
+        *,
+        start: Start = "tail",
+        tail_messages: int = TAIL_MESSAGES,
+        pipeline: str = "",
+        surface_parts: bool = False,
+    ) -> None:
+        self._topic = topic
+        self._start: Start = start
+        self._tail_messages = tail_messages
+        self._intake = Intake(pipeline=pipeline, surface_parts=surface_parts)
+        self._complaints = Complaints(f"reading the control topic {topic}")
+        self._position: int | None = None  # None: not assigned
+        self._end_at_start: int | None = None  # None: not known yet
+        self._caught_up = False
+        self._retry_at = 0.0
+        self.recoveries = 0
+        self._consumer = Consumer(
+            {
+                "group.id": "lockstep-control-reader",  # asked for by the client; nothing is committed to it
+                **kafka,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "allow.auto.create.topics": False,
+                "fetch.wait.max.ms": FETCH_WAIT_MAX_MS,
+                "fetch.min.bytes": 1,
+                "error_cb": self._complaints.hear,
+            },
+            logger=_client_log,
+        )
+
+    @property
+    def caught_up(self) -> bool:
+        return self._caught_up
+
+    @property
+    def highest_epoch(self) -> int:
+        return self._intake.highest_epoch
+
+    @property
+    def unreadable(self) -> int:
+        """Records read that were no messages of this version."""
+        return self._intake.unreadable
+
+    @property
+    def errors(self) -> int:
+        """Errors that the broker or the connection answered with. The last is in `last_error`."""
+        return self._complaints.count
+
+    @property
+    def last_error(self) -> str:
+        return self._complaints.last
+
+    def poll(self, timeout_s: float) -> list[Received]:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            remaining_s = max(0.0, deadline - time.monotonic())
+            if self._position is None:
+                self._resolve(remaining_s)
+            try:
+                taken = self._fetch(remaining_s)
+            except KafkaException as error:
+                self._complaints.hear(error.args[0])
+                taken = []
+            if taken or time.monotonic() >= deadline:
+                return taken
+
+    def _fetch(self, timeout_s: float) -> list[Received]:
+        first = self._consumer.poll(timeout_s if self._position is not None else min(timeout_s, RETRY_S))
+        if first is None:
+            return []
+        # One call with a timeout would wait for all 500 of them.
+        records = [first, *self._consumer.consume(MESSAGES_PER_POLL_MAX - 1, 0)]
+        taken = [received for record in records if (received := self._take(record)) is not None]
+        self._note_progress()
+        return taken
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _take(self, record: Record) -> Received | None:
+        error = record.error()
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                self._caught_up = self._caught_up or self._position is not None
+            elif error.code() in _POSITION_LOST:
+                self._lose_position(error)
+            else:
+                self._complaints.hear(error)
+            return None
+        offset = record.offset()
+        if self._position is None or offset is None:
+            return None  # fetched before the position was lost
+        self._position = offset + 1
+        return self._intake.take(offset=offset, time_ms=record.timestamp()[1], raw=record.value())
+
+    def _note_progress(self) -> None:
+        if self._position is not None and self._end_at_start is not None:
+            self._caught_up = self._caught_up or self._position >= self._end_at_start
+
+    def _lose_position(self, error: KafkaError) -> None:
+        self.recoveries += 1
+        self._position, self._retry_at = None, 0.0
+        self._start = "tail"
+        self._consumer.unassign()
+        self._complaints.hear(error)
+
+    def _resolve(self, timeout_s: float) -> None:
+        """Find out what the log holds and go to where reading begins; left for later where nobody answers."""
+        if time.monotonic() < self._retry_at:
+            return
+        partition = TopicPartition(self._topic, PARTITION)
+        try:
+            # The client takes a timeout of zero for none.
+            low, high = self._consumer.get_watermark_offsets(
+                partition, timeout=min(max(timeout_s, 0.05), RESOLVE_TIMEOUT_S), cached=False
+            )
+            position = start_offset(self._start, tail_messages=self._tail_messages, low=low, high=high)
+            self._consumer.assign([TopicPartition(self._topic, PARTITION, position)])
+        except KafkaException as error:
+            self._retry_at = time.monotonic() + RETRY_S
+            self._complaints.hear(error.args[0])
+            return
+        self._position, self._end_at_start = position, high
+        self._note_progress()
+
+
+class ControlWriter:
+    """A `control_topic.transport.Writer` to a Kafka topic.
+
+    A message that the broker does not take in time is counted in `failures` and logged, not raised.
+    """
+
+    def __init__(
+        self,
+        kafka: Mapping[str, Any],
+        topic: str,
+        *,
+        pipeline: str,
+        run: str,
+        sender: str,
+        incarnation: str,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._topic = topic
+        self._envelopes = Envelopes(
+            pipeline=pipeline, run=run, sender=sender, incarnation=incarnation, clock_ms=clock_ms
+        )
+        self._complaints = Complaints(f"writing to the control topic {topic}")
+        self.failures = 0
+        self._producer = Producer(
+            {
+                **kafka,
+                "acks": "all",
+                # In order without the idempotent producer, which a deleted topic can stop for good.
+                "enable.idempotence": False,
+                "max.in.flight.requests.per.connection": 1,
+                "linger.ms": 0,
+                "message.timeout.ms": MESSAGE_TIMEOUT_MS,
+                "queue.buffering.max.messages": QUEUE_MESSAGES_MAX,
+                "queue.buffering.max.kbytes": QUEUE_KBYTES_MAX,
+                "delivery.report.only.error": True,
+                "error_cb": self._complaints.hear,
+            },
+            logger=_client_log,
+        )
+
+    @property
+    def last_error(self) -> str:
+        return self._complaints.last
+
+    def send(self, body: Body, *, epoch: int) -> None:
+        for raw in self._envelopes.seal(body, epoch=epoch):
+            try:
+                self._producer.produce(self._topic, raw, partition=PARTITION, on_delivery=self._on_delivery)
+            except BufferError:
+                self._fail("the queue is full: the broker has not taken messages for a while")
+            except KafkaException as error:
+                self._fail(str(error.args[0]))
+        self._producer.poll(0)
+
+    def flush(self, timeout_s: float) -> bool:
+        return int(self._producer.flush(timeout_s)) == 0
+
+    def close(self) -> None:
+        """Let go of what has not left; `flush` first where that matters."""
+        self._producer.purge()
+        self._producer.flush(1.0)
+
+    def _on_delivery(self, error: KafkaError | None, record: Record) -> None:
+        if error is not None:
+            self._fail(str(error))
+
+    def _fail(self, reason: str) -> None:
+        self.failures += 1
+        self._complaints.say(reason)
+
+
+class Complaints:
+    """Counts errors of one activity, keeps the last, and logs one in ten seconds."""
+
+    def __init__(self, activity: str) -> None:
+        self._activity = activity
+        self._quiet_until = 0.0
+        self._unsaid = 0
+        self.count = 0
+        self.last = ""
+
+    def hear(self, error: KafkaError) -> None:
+        self.say(f"{error.name()}: {error.str()}")
+
+    def say(self, reason: str) -> None:
+        self.count += 1
+        self.last = reason
+        now = time.monotonic()
+        if now < self._quiet_until:
+            self._unsaid += 1
+            return
+        unsaid = f" ({self._unsaid} more since the last such line)" if self._unsaid else ""
+        log.warning("Trouble %s: %s%s. It is tried again.", self._activity, reason, unsaid)
+        self._quiet_until, self._unsaid = now + COMPLAINT_INTERVAL_S, 0

@@ -1,0 +1,237 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Envelope(_message.Message):
+    __slots__ = ("version", "pipeline", "run", "epoch", "sender", "incarnation", "sequence", "sent_at_ms", "part", "parts", "digest", "body")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PIPELINE_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SENT_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    pipeline: str
+    run: str
+    epoch: int
+    sender: str
+    incarnation: str
+    sequence: int
+    sent_at_ms: int
+    part: int
+    parts: int
+    digest: bytes
+    body: bytes
+    def __init__(self, version: _Optional[int] = ..., pipeline: _Optional[str] = ..., run: _Optional[str] = ..., epoch: _Optional[int] = ..., sender: _Optional[str] = ..., incarnation: _Optional[str] = ..., sequence: _Optional[int] = ..., sent_at_ms: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., digest: _Optional[bytes] = ..., body: _Optional[bytes] = ...) -> None: ...
+
+class Body(_message.Message):
+    __slots__ = ("run_announce", "coordinator_claim", "participant_join", "participant_leave", "participant_ready", "start_commit", "end_request", "end_commit", "write_status", "ack_commit", "abort_commit", "halt")
+    RUN_ANNOUNCE_FIELD_NUMBER: _ClassVar[int]
+    COORDINATOR_CLAIM_FIELD_NUMBER: _ClassVar[int]
+    PARTICIPANT_JOIN_FIELD_NUMBER: _ClassVar[int]
+    PARTICIPANT_LEAVE_FIELD_NUMBER: _ClassVar[int]
+    PARTICIPANT_READY_FIELD_NUMBER: _ClassVar[int]
+    START_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    END_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    END_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    WRITE_STATUS_FIELD_NUMBER: _ClassVar[int]
+    ACK_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    ABORT_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    HALT_FIELD_NUMBER: _ClassVar[int]
+    run_announce: RunAnnounce
+    coordinator_claim: CoordinatorClaim
+    participant_join: ParticipantJoin
+    participant_leave: ParticipantLeave
+    participant_ready: ParticipantReady
+    start_commit: StartCommit
+    end_request: EndRequest
+    end_commit: EndCommit
+    write_status: WriteStatus
+    ack_commit: AckCommit
+    abort_commit: AbortCommit
+    halt: Halt
+    def __init__(self, run_announce: _Optional[_Union[RunAnnounce, _Mapping]] = ..., coordinator_claim: _Optional[_Union[CoordinatorClaim, _Mapping]] = ..., participant_join: _Optional[_Union[ParticipantJoin, _Mapping]] = ..., participant_leave: _Optional[_Union[ParticipantLeave, _Mapping]] = ..., participant_ready: _Optional[_Union[ParticipantReady, _Mapping]] = ..., start_commit: _Optional[_Union[StartCommit, _Mapping]] = ..., end_request: _Optional[_Union[EndRequest, _Mapping]] = ..., end_commit: _Optional[_Union[EndCommit, _Mapping]] = ..., write_status: _Optional[_Union[WriteStatus, _Mapping]] = ..., ack_commit: _Optional[_Union[AckCommit, _Mapping]] = ..., abort_commit: _Optional[_Union[AbortCommit, _Mapping]] = ..., halt: _Optional[_Union[Halt, _Mapping]] = ...) -> None: ...
+
+class TopicPartitions(_message.Message):
+    __slots__ = ("topic", "partitions")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class TopicOffsets(_message.Message):
+    __slots__ = ("topic", "partitions", "offsets")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    offsets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., offsets: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class TopicWriters(_message.Message):
+    __slots__ = ("topic", "partitions", "writers")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    WRITERS_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    writers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., writers: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class TopicRanges(_message.Message):
+    __slots__ = ("topic", "partitions", "starts", "nexts", "records")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    STARTS_FIELD_NUMBER: _ClassVar[int]
+    NEXTS_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    starts: _containers.RepeatedScalarFieldContainer[int]
+    nexts: _containers.RepeatedScalarFieldContainer[int]
+    records: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., starts: _Optional[_Iterable[int]] = ..., nexts: _Optional[_Iterable[int]] = ..., records: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class DataFile(_message.Message):
+    __slots__ = ("path", "file_id", "table_partition", "rows", "size_bytes")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    FILE_ID_FIELD_NUMBER: _ClassVar[int]
+    TABLE_PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    file_id: str
+    table_partition: str
+    rows: int
+    size_bytes: int
+    def __init__(self, path: _Optional[str] = ..., file_id: _Optional[str] = ..., table_partition: _Optional[str] = ..., rows: _Optional[int] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+
+class Reject(_message.Message):
+    __slots__ = ("topic", "partition", "offset", "reason")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Lost(_message.Message):
+    __slots__ = ("topic", "partition", "start", "next")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    start: int
+    next: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., start: _Optional[int] = ..., next: _Optional[int] = ...) -> None: ...
+
+class RunAnnounce(_message.Message):
+    __slots__ = ("address",)
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    address: str
+    def __init__(self, address: _Optional[str] = ...) -> None: ...
+
+class CoordinatorClaim(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ParticipantJoin(_message.Message):
+    __slots__ = ("partitions",)
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    partitions: _containers.RepeatedCompositeFieldContainer[TopicPartitions]
+    def __init__(self, partitions: _Optional[_Iterable[_Union[TopicPartitions, _Mapping]]] = ...) -> None: ...
+
+class ParticipantLeave(_message.Message):
+    __slots__ = ("partitions", "transaction")
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    partitions: _containers.RepeatedCompositeFieldContainer[TopicPartitions]
+    transaction: str
+    def __init__(self, partitions: _Optional[_Iterable[_Union[TopicPartitions, _Mapping]]] = ..., transaction: _Optional[str] = ...) -> None: ...
+
+class ParticipantReady(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StartCommit(_message.Message):
+    __slots__ = ("transaction", "instant", "committed", "incarnations", "writers")
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    INSTANT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
+    WRITERS_FIELD_NUMBER: _ClassVar[int]
+    transaction: str
+    instant: str
+    committed: _containers.RepeatedCompositeFieldContainer[TopicOffsets]
+    incarnations: _containers.RepeatedScalarFieldContainer[str]
+    writers: _containers.RepeatedCompositeFieldContainer[TopicWriters]
+    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., incarnations: _Optional[_Iterable[str]] = ..., writers: _Optional[_Iterable[_Union[TopicWriters, _Mapping]]] = ...) -> None: ...
+
+class EndRequest(_message.Message):
+    __slots__ = ("transaction", "reason")
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    transaction: str
+    reason: str
+    def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class EndCommit(_message.Message):
+    __slots__ = ("transaction",)
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    transaction: str
+    def __init__(self, transaction: _Optional[str] = ...) -> None: ...
+
+class WriteStatus(_message.Message):
+    __slots__ = ("transaction", "ranges", "files", "rejects", "lost")
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    REJECTS_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    transaction: str
+    ranges: _containers.RepeatedCompositeFieldContainer[TopicRanges]
+    files: _containers.RepeatedCompositeFieldContainer[DataFile]
+    rejects: _containers.RepeatedCompositeFieldContainer[Reject]
+    lost: _containers.RepeatedCompositeFieldContainer[Lost]
+    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ...) -> None: ...
+
+class AckCommit(_message.Message):
+    __slots__ = ("transaction", "instant", "committed")
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    INSTANT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    transaction: str
+    instant: str
+    committed: _containers.RepeatedCompositeFieldContainer[TopicOffsets]
+    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ...) -> None: ...
+
+class AbortCommit(_message.Message):
+    __slots__ = ("transaction", "reason")
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    transaction: str
+    reason: str
+    def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Halt(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...

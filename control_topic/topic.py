@@ -1,0 +1,124 @@
+"""The control topic's administration: made on purpose, with one partition, or refused."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from control_topic.errors import ControlTopicRefused, ControlTopicUnavailable
+
+_client_log = logging.getLogger(f"{__name__}.client")
+
+RETENTION_MS = 7 * 24 * 3600 * 1000
+"""Long enough to look into what happened over a long weekend; the protocol itself needs minutes."""
+
+REPLICAS_MAX = 3
+REQUEST_TIMEOUT_S = 10.0
+POLL_S = 0.1
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """What the broker says of the topic. `topic_id` changes when the topic is made again."""
+
+    exists: bool
+    partitions: int = 0
+    topic_id: str = ""
+
+
+class ControlTopic:
+    """Makes sure of the topic. `kafka` are librdkafka properties: bootstrap.servers, security."""
+
+    def __init__(self, kafka: Mapping[str, Any], topic: str) -> None:
+        self._topic = topic
+        self._admin = AdminClient(dict(kafka), logger=_client_log)
+
+    def describe(self, *, timeout_s: float = REQUEST_TIMEOUT_S) -> TopicFacts:
+        """What the broker says. Raises `ControlTopicUnavailable` where it does not answer."""
+        request = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=timeout_s)
+        try:
+            description = request[self._topic].result(timeout_s)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return TopicFacts(exists=False)
+            raise self._unavailable("be described", error.args[0].str()) from error
+        except FutureTimeout as error:
+            raise self._unavailable("be described", f"no answer within {timeout_s:.0f} s") from error
+        return TopicFacts(
+            exists=True, partitions=len(description.partitions), topic_id=str(description.topic_id)
+        )
+
+    def ensure(self, *, timeout_s: float) -> None:
+        """Make the topic where it is missing, and wait until it can be used.
+
+        Raises `ControlTopicRefused` for one that exists and will not do, `ControlTopicUnavailable` where the
+        broker does not answer in time or does not let us.
+        """
+        deadline = time.monotonic() + timeout_s
+        facts = self.describe(timeout_s=timeout_s)
+        if not facts.exists:
+            self._create(max(1.0, deadline - time.monotonic()))
+        while not facts.exists:
+            if time.monotonic() > deadline:
+                raise self._unavailable("be found after it was created", f"waited {timeout_s:.0f} s")
+            time.sleep(POLL_S)
+            facts = self.describe(timeout_s=max(1.0, deadline - time.monotonic()))
+        if facts.partitions != 1:
+            raise ControlTopicRefused(
+                f"The control topic {self._topic} has {facts.partitions} partitions and must have exactly 1,"
+                " since its total order is what the protocol stands on: delete it, no record is lost by that,"
+                " or name another one as control.topic."
+            )
+        self._refuse_compaction(max(1.0, deadline - time.monotonic()))
+
+    def _create(self, timeout_s: float) -> None:
+        try:
+            brokers = len(self._admin.list_topics(timeout=timeout_s).brokers)
+            wanted = NewTopic(
+                self._topic,
+                num_partitions=1,
+                replication_factor=max(1, min(REPLICAS_MAX, brokers)),
+                config={"cleanup.policy": "delete", "retention.ms": str(RETENTION_MS)},
+            )
+            self._admin.create_topics([wanted], request_timeout=timeout_s)[self._topic].result(timeout_s)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # somebody was quicker
+                raise self._unavailable("be created", error.args[0].str()) from error
+        except FutureTimeout as error:
+            raise self._unavailable("be created", f"no answer within {timeout_s:.0f} s") from error
+
+    def _refuse_compaction(self, timeout_s: float) -> None:
+        resource = ConfigResource(ResourceType.TOPIC, self._topic)
+        try:
+            future: Future[dict[str, Any]]
+            future = self._admin.describe_configs([resource], request_timeout=timeout_s)[resource]
+            policy = future.result(timeout_s)["cleanup.policy"].value
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                return  # may use the topic and may not look at its settings
+            raise self._unavailable("have its settings read", error.args[0].str()) from error
+        except FutureTimeout as error:
+            raise self._unavailable(
+                "have its settings read", f"no answer within {timeout_s:.0f} s"
+            ) from error
+        if "compact" in policy:
+            raise ControlTopicRefused(
+                f"The control topic {self._topic} has cleanup.policy={policy}, which refuses messages without"
+                " a key: set it to delete, or name another one as control.topic."
+            )
+
+    def _unavailable(self, what: str, why: str) -> ControlTopicUnavailable:
+        return ControlTopicUnavailable(
+            f"The control topic {self._topic} could not {what}: {why}."
+            " Check source.bootstrap_servers, the credentials, and that the broker is up."
+        )

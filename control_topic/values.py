@@ -1,0 +1,216 @@
+"""Offsets, partitions, ranges and write statuses to protobuf and back, shared by both protocols.
+
+`proto/table.proto` uses these messages of `proto/control.proto` too. Nothing that is read is trusted:
+every function raises `Malformed` for content that cannot be, and the same when asked to write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TypeVar
+
+from control_topic.errors import Malformed
+from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
+from control_topic.stubs import control_pb2 as pb
+
+OFFSET_MAX = 2**63 - 1
+"""Kafka's offsets are signed 64-bit; what the wire could hold beyond that is refused."""
+
+PARTITION_MAX = 2**31 - 1
+"""Kafka's partition numbers are signed 32-bit."""
+
+
+def offsets_to_proto(offsets: Offsets) -> list[pb.TopicOffsets]:
+    """Grouped by topic, sorted. Raises `Malformed` for a number that is no offset."""
+    return [
+        pb.TopicOffsets(topic=topic, partitions=numbers, offsets=map(_offset, values))
+        for topic, numbers, values in columns(sorted(offsets.items()))
+    ]
+
+
+def offsets_from_proto(groups: Iterable[pb.TopicOffsets]) -> dict[SourcePartition, int]:
+    """The inverse of `offsets_to_proto`. Raises `Malformed` where a partition is named twice."""
+    offsets: dict[SourcePartition, int] = {}
+    for group in groups:
+        for partition, (offset,) in rows(group.topic, group.partitions, group.offsets):
+            if partition in offsets:
+                raise Malformed(f"{partition} has two offsets")
+            offsets[partition] = _offset(offset)
+    return offsets
+
+
+def partitions_to_proto(partitions: Iterable[SourcePartition]) -> list[pb.TopicPartitions]:
+    """In the order given; sorted partitions take the least room. Raises `Malformed` for a repeated one."""
+    ordered = tuple(partitions)
+    _refuse_repeated(ordered)
+    return [
+        pb.TopicPartitions(topic=topic, partitions=numbers)
+        for topic, numbers, _ in columns((partition, None) for partition in ordered)
+    ]
+
+
+def partitions_from_proto(groups: Iterable[pb.TopicPartitions]) -> tuple[SourcePartition, ...]:
+    """The inverse of `partitions_to_proto`, order kept. Raises `Malformed` for a repeated partition."""
+    partitions = tuple(partition for group in groups for partition, _ in rows(group.topic, group.partitions))
+    _refuse_repeated(partitions)
+    return partitions
+
+
+def ranges_to_proto(ranges: Iterable[Range]) -> list[pb.TopicRanges]:
+    """In the order given; sorted ranges take the least room. Raises `Malformed` for a repeated partition."""
+    ordered = tuple(ranges)
+    _refuse_repeated(tuple(r.partition for r in ordered))
+    return [
+        pb.TopicRanges(
+            topic=topic,
+            partitions=numbers,
+            starts=[_offset(r.start) for r in values],
+            nexts=[_offset(r.next) for r in values],
+            records=[r.records for r in values],
+        )
+        for topic, numbers, values in columns((r.partition, r) for r in ordered)
+    ]
+
+
+def ranges_from_proto(groups: Iterable[pb.TopicRanges]) -> tuple[Range, ...]:
+    """The inverse of `ranges_to_proto`, order kept.
+
+    Raises `Malformed` for a range that is none, and for a repeated partition.
+    """
+    ranges = tuple(
+        _range(partition, start, following, records)
+        for group in groups
+        for partition, (start, following, records) in rows(
+            group.topic, group.partitions, group.starts, group.nexts, group.records
+        )
+    )
+    _refuse_repeated(tuple(r.partition for r in ranges))
+    return ranges
+
+
+def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
+    """Raises `Malformed` for a partition that has two ranges, and for numbers out of range."""
+    return pb.WriteStatus(
+        transaction=status.transaction,
+        ranges=ranges_to_proto(status.ranges),
+        files=[
+            pb.DataFile(
+                path=f.path,
+                file_id=f.file_id,
+                table_partition=f.table_partition,
+                rows=f.rows,
+                size_bytes=f.size_bytes,
+            )
+            for f in status.files
+        ],
+        rejects=[
+            pb.Reject(
+                topic=r.partition.topic,
+                partition=_number(r.partition.number),
+                offset=_offset(r.offset),
+                reason=readable(r.reason),
+            )
+            for r in status.rejects
+        ],
+        lost=[
+            pb.Lost(
+                topic=x.partition.topic,
+                partition=_number(x.partition.number),
+                start=x.start,
+                next=x.next,
+            )
+            for x in map(_lost, status.lost)
+        ],
+    )
+
+
+def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
+    """The inverse of `write_status_to_proto`. Raises `Malformed` for content that cannot be."""
+    return WriteStatus(
+        transaction=status.transaction,
+        ranges=ranges_from_proto(status.ranges),
+        files=tuple(
+            DataFile(
+                path=f.path,
+                file_id=f.file_id,
+                table_partition=f.table_partition,
+                rows=f.rows,
+                size_bytes=f.size_bytes,
+            )
+            for f in status.files
+        ),
+        rejects=tuple(
+            Reject(
+                partition=SourcePartition(r.topic, _number(r.partition)),
+                offset=_offset(r.offset),
+                reason=r.reason,
+            )
+            for r in status.rejects
+        ),
+        lost=tuple(
+            _lost(Lost(partition=SourcePartition(x.topic, _number(x.partition)), start=x.start, next=x.next))
+            for x in status.lost
+        ),
+    )
+
+
+def readable(text: str) -> str:
+    """Text for people, made fit for UTF-8: a lone surrogate (an odd file name) becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def rows(
+    topic: str, numbers: Sequence[int], *columns: Sequence[int]
+) -> Iterator[tuple[SourcePartition, tuple[int, ...]]]:
+    """(source partition, (one of each column)) per number. Raises `Malformed` where the lengths differ."""
+    lengths = {len(numbers), *map(len, columns)}
+    if len(lengths) > 1:
+        raise Malformed(f"{topic}: parallel arrays of {', '.join(map(str, sorted(lengths)))} entries")
+    for number, *values in zip(numbers, *columns, strict=True):
+        yield SourcePartition(topic, _number(number)), tuple(values)
+
+
+_Value = TypeVar("_Value")
+
+
+def columns(
+    pairs: Iterable[tuple[SourcePartition, _Value]],
+) -> Iterator[tuple[str, list[int], list[_Value]]]:
+    """(topic, partition numbers, values) per run of the same topic, order kept."""
+    for topic, group in groupby(pairs, key=lambda pair: pair[0].topic):
+        members = list(group)
+        yield topic, [_number(partition.number) for partition, _ in members], [value for _, value in members]
+
+
+def _offset(value: int) -> int:
+    if not 0 <= value <= OFFSET_MAX:
+        raise Malformed(f"{value} is not an offset")
+    return value
+
+
+def _number(value: int) -> int:
+    if not 0 <= value <= PARTITION_MAX:
+        raise Malformed(f"{value} is not a source partition's number")
+    return value
+
+
+def _range(partition: SourcePartition, start: int, following: int, records: int) -> Range:
+    try:
+        return Range(partition=partition, start=_offset(start), next=_offset(following), records=records)
+    except ValueError as error:
+        raise Malformed(str(error)) from error
+
+
+def _lost(lost: Lost) -> Lost:
+    if not 0 <= lost.start <= lost.next <= OFFSET_MAX:
+        raise Malformed(f"{lost.partition}: lost offsets [{lost.start}, {lost.next}) are not a range")
+    return lost
+
+
+def _refuse_repeated(partitions: Sequence[SourcePartition]) -> None:
+    seen: set[SourcePartition] = set()
+    for partition in partitions:
+        if partition in seen:
+            raise Malformed(f"{partition} is named twice")
+        seen.add(partition)

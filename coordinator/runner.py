@@ -1,0 +1,252 @@
+"""The coordinator's thread: it feeds the core and does what the core asks. It holds no protocol state.
+
+It lives in the worker that owns partition 0 of the first source topic, for as long as that belief lasts.
+Calls to the table service run one at a time on a second thread, so that messages are heard meanwhile.
+A fenced core is replaced by a new claim only after the consumer group itself has confirmed the ownership.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from control_topic.messages import Message
+from coordinator.core import Coordinator
+from coordinator.events import (
+    Abort,
+    Action,
+    Begin,
+    Call,
+    Commit,
+    Completed,
+    Directed,
+    Event,
+    Find,
+    Launch,
+    Mode,
+    Prove,
+    Received,
+    Recover,
+    Register,
+    Result,
+    Send,
+    Settings,
+    Snapshot,
+    Stop,
+    Survey,
+    Tick,
+    WorkerDied,
+)
+from coordinator.ports import ControlSender, TableCalls
+
+log = logging.getLogger("lockstep.coordinator")
+
+TICK_S = 0.05
+QUEUE_MAX = 50_000
+RECLAIM_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Waits before the next proof of ownership after being fenced; the last one repeats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What the shell lends the core. `sender(incarnation)` makes a writer for one claim.
+
+    `topic_epoch`: the highest epoch the control topic has shown. `prove(answer)`: ask the group whether it
+    still counts us as the owner; `answer(ok, reason)` may come from another thread.
+    """
+
+    sender: Callable[[str], ControlSender]
+    table: TableCalls
+    prove: Callable[[Prove], None]
+    topic_epoch: Callable[[], int]
+    now_ms: Callable[[], int]
+    nonce: Callable[[], str]
+
+
+class Runner:
+    """Start it when source partition 0 is assigned, stop it when it is taken away."""
+
+    def __init__(self, settings: Settings, environment: Environment) -> None:
+        self._settings = settings
+        self._env = environment
+        self._events: queue.Queue[Callable[[], Event]] = queue.Queue(QUEUE_MAX)
+        self._directive = (Mode.RUN, "")
+        self._incarnation = ""
+        self._stopping = threading.Event()
+        self._snapshot: Snapshot | None = None
+        self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
+
+    # --- from other threads -----------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def received(self, message: Message) -> None:
+        self._offer(lambda: Received(now_ms=self._env.now_ms(), nonce=self._env.nonce(), message=message))
+
+    def directed(self, mode: Mode, reason: str) -> None:
+        if (mode, reason) == self._directive:
+            return
+        self._directive = (mode, reason)
+        self._offer(
+            lambda: Directed(now_ms=self._env.now_ms(), nonce=self._env.nonce(), mode=mode, reason=reason)
+        )
+
+    def died(self, incarnations: Iterable[str]) -> None:
+        for incarnation in incarnations:
+            self._offer(
+                lambda who=incarnation: WorkerDied(  # type: ignore[misc]
+                    now_ms=self._env.now_ms(), nonce=self._env.nonce(), incarnation=who
+                )
+            )
+
+    def snapshot(self) -> Snapshot | None:
+        return self._snapshot
+
+    def stop(self, timeout_s: float = 5) -> None:
+        self._stopping.set()
+        self._thread.join(timeout_s)
+
+    def _offer(self, make: Callable[[], Event]) -> None:
+        """The bus may lose: a coordinator that cannot keep up drops, and hears the repeat."""
+        try:
+            self._events.put_nowait(make)
+        except queue.Full:
+            log.warning("the coordinator's queue is full (%d events); one was dropped", QUEUE_MAX)
+
+    # --- the thread -------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        fenced = 0
+        while not self._stopping.is_set():
+            stop = self._run_claim()
+            if stop is None or not stop.fenced or self._directive[0] is Mode.STOP:
+                return
+            log.warning("no longer the coordinator: %s", stop.reason)
+            while not self._stopping.wait(RECLAIM_S[min(fenced, len(RECLAIM_S) - 1)]):
+                fenced += 1
+                if self._prove():
+                    break
+
+    def _prove(self) -> bool:
+        answered = threading.Event()
+        verdict: list[bool] = []
+
+        def answer(ok: bool, reason: str) -> None:
+            verdict.append(ok)
+            if not ok:
+                log.warning("the group does not confirm that source partition 0 is ours: %s", reason)
+            answered.set()
+
+        self._env.prove(answer)
+        return answered.wait(30) and verdict[0]
+
+    def _run_claim(self) -> Stop | None:
+        """One claim, from its survey to its end; None when the runner was stopped."""
+        self._incarnation = incarnation = self._env.nonce()
+        core = Coordinator(replace(self._settings, incarnation=incarnation))
+        sender = self._env.sender(incarnation)
+        calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="table-call")
+        mode, reason = self._directive
+        try:
+            stop = self._feed(core, sender, calls, self._event_launch())
+            if mode is not Mode.RUN:
+                now = Directed(now_ms=self._env.now_ms(), nonce=self._env.nonce(), mode=mode, reason=reason)
+                stop = stop or self._feed(core, sender, calls, now)
+            while stop is None and not self._stopping.is_set():
+                stop = self._feed(core, sender, calls, self._next_event())
+            return stop
+        finally:
+            self._snapshot = (
+                replace(core.snapshot(), state="stopped") if self._stopping.is_set() else core.snapshot()
+            )
+            calls.shutdown(wait=False, cancel_futures=True)
+            sender.flush(2)
+            sender.close()
+
+    def _event_launch(self) -> Launch:
+        return Launch(now_ms=self._env.now_ms(), nonce=self._env.nonce(), topic_epoch=self._env.topic_epoch())
+
+    def _next_event(self) -> Event:
+        try:
+            return self._events.get(timeout=TICK_S)()
+        except queue.Empty:
+            return Tick(now_ms=self._env.now_ms(), nonce=self._env.nonce())
+
+    def _feed(
+        self, core: Coordinator, sender: ControlSender, calls: ThreadPoolExecutor, event: Event
+    ) -> Stop | None:
+        before = core.state
+        stop: Stop | None = None
+        for action in core.handle(event):
+            if isinstance(action, Stop):
+                stop = action
+            else:
+                self._perform(action, sender, calls, core.settings.incarnation)
+        if core.state is not before or isinstance(event, Received):
+            self._snapshot = core.snapshot()
+        if core.state is not before:
+            log.debug("%s -> %s on %s", before.name, core.state.name, type(event).__name__)
+        return stop
+
+    def _perform(
+        self, action: Action, sender: ControlSender, calls: ThreadPoolExecutor, incarnation: str
+    ) -> None:
+        if isinstance(action, Send):
+            sender.send(action.body, epoch=action.epoch)
+        elif not isinstance(action, Stop):
+            calls.submit(self._call, action, incarnation)
+
+    def _call(self, call: Call, incarnation: str) -> None:
+        """Every call is answered by one completion; the client turns every failure into a result."""
+        completed = self._answer(call, incarnation)
+        if completed.result not in (Result.OK, Result.COMMITTED):
+            log.warning(
+                "%s: %s%s",
+                type(call).__name__.lower(),
+                completed.result.name,
+                f" ({completed.reason})" if completed.reason else "",
+            )
+        self._events.put(lambda: self._stamp(completed, incarnation))
+
+    def _stamp(self, completed: Completed, incarnation: str) -> Event:
+        """An answer to an earlier claim's call is nobody's any more."""
+        now_ms, nonce = self._env.now_ms(), self._env.nonce()
+        if incarnation != self._incarnation:
+            return Tick(now_ms=now_ms, nonce=nonce)
+        return replace(completed, now_ms=now_ms, nonce=nonce)
+
+    def _answer(self, call: Call, incarnation: str) -> Completed:
+        table = self._env.table
+        if isinstance(call, Survey):
+            survey = table.survey()
+            return Completed(
+                now_ms=0, call=call.call, result=survey.result, reason=survey.reason, epoch=survey.epoch
+            )
+        if isinstance(call, Register):
+            answer = table.register(call.epoch, incarnation)
+        elif isinstance(call, Recover):
+            answer = table.recover(call.epoch)
+        elif isinstance(call, Begin):
+            answer = table.begin(call.epoch, call.transaction)
+        elif isinstance(call, Commit):
+            answer = table.commit(call.epoch, call.transaction, call.instant, call.expected, call.statuses)
+        elif isinstance(call, Find):
+            answer = table.find(call.transaction, call.ranges)
+        else:
+            assert isinstance(call, Abort)
+            answer = table.abort(call.epoch, call.transaction, call.instant, call.reason, call.fault)
+        return Completed(
+            now_ms=0,
+            call=call.call,
+            result=answer.result,
+            reason=answer.reason,
+            wait_ms=answer.wait_ms,
+            instant=answer.instant,
+            committed=answer.committed,
+            partitions=frozenset(answer.partitions),
+        )

@@ -1,0 +1,204 @@
+"""One run of the application in the driver: table, table service, announcement, workers, and the end."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+from pyspark.sql import SparkSession
+from table.hudi.client import HudiTable
+from table.source import SourceTopics
+
+from control_topic.kafka import ControlTopic, ControlWriter
+from control_topic.messages import Offsets, RunAnnounce
+from lockstep.config import Config
+from lockstep.errors import ConfigError, Failed
+from lockstep.rundir import remove_run_file, write_run_file
+from lockstep.runs import RunWatch
+from lockstep.supervisor import Limits, Supervisor
+from participant.spec import WorkerSpec
+from table import ledger as table_ledger
+from table.port import TableLayout
+from table.progress import Progress
+from table.server import serve
+from table.service import TableService
+
+log = logging.getLogger("lockstep.run")
+
+OPEN_S = 300
+CONTROL_TOPIC_S = 30
+CLOSE_S = 30
+DEATHS_EXTRA = 3
+"""Worker deaths allowed without a commit, beyond max_consecutive_failures and one for each worker."""
+
+
+def now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def check_slots(spark: SparkSession, workers: int) -> int:
+    """Spark's slots. Refuses too few for the workers and Hudi's own jobs, and speculative execution."""
+    context = spark.sparkContext
+    slots = context.defaultParallelism
+    if context.getConf().get("spark.speculation", "false").lower() == "true":
+        raise ConfigError(
+            "spark.speculation is on and would run a worker twice: start with --conf spark.speculation=false."
+        )
+    if slots < workers + 1:
+        raise ConfigError(
+            f"Spark has {slots} slots ({context.master}); pipeline.workers = {workers} takes {workers} of "
+            f"them for good and Hudi's own jobs need one more: give it {workers + 1} (for instance "
+            f"--master local[{workers + 1}]) or lower pipeline.workers."
+        )
+    return slots
+
+
+class Application:
+    """`kafka`: librdkafka properties with secrets resolved."""
+
+    def __init__(
+        self, spark: SparkSession, config: Config, kafka: Mapping[str, str], *, log_level: str
+    ) -> None:
+        self._spark = spark
+        self._config = config
+        self._kafka = dict(kafka)
+        self._log_level = log_level
+        self.run_id = secrets.token_hex(8)
+        self._token = secrets.token_urlsafe(32)
+        self._incarnation = secrets.token_hex(16)
+        self._service: TableService | None = None
+
+    def request_stop(self, reason: str) -> None:
+        """Commit what is open and end. Safe from any thread; before the service is up it ends at once."""
+        if self._service is not None:
+            self._service.request_stop(reason)
+
+    def run(self, *, until_latest: bool, progress: Callable[[Progress], None]) -> table_ledger.Outcome:
+        """Run until told to stop, until everything is committed, or until it halts."""
+        config = self._config
+        check_slots(self._spark, config.pipeline.workers)
+        source = SourceTopics(self._kafka, config.source.topics)
+        until = self._until(source) if until_latest else None
+        ControlTopic(self._kafka, config.control.topic).ensure(timeout_s=CONTROL_TOPIC_S)
+        with ExitStack() as stack:
+            service = stack.enter_context(self._serving(source, until))
+            layout = service.open(timeout_s=OPEN_S)
+            server = serve(service, token=self._token, host=self._host())
+            stack.callback(server.stop)
+            write_run_file(config.pipeline.id, run=self.run_id, address=server.address, token=self._token)
+            stack.callback(remove_run_file, config.pipeline.id, run=self.run_id)
+            watch = RunWatch(self._kafka, config.control.topic, pipeline=config.pipeline.id, run=self.run_id)
+            watch.start()
+            stack.callback(watch.stop)
+            self._announce(server.address)
+            supervisor = Supervisor(
+                self._spark.sparkContext,
+                self._worker_spec(layout, server.address, until),
+                service,
+                watch,
+                limits=self._limits(),
+                log_level=self._log_level,
+                progress=progress,
+            )
+            self._service = service
+            return supervisor.run()
+
+    def _until(self, source: SourceTopics) -> Offsets:
+        """The ends that a read-committed consumer can reach, read once."""
+        return source.end(source.facts().partitions)
+
+    @contextmanager
+    def _serving(self, source: SourceTopics, until: Offsets | None) -> Iterator[TableService]:
+        config = self._config
+        service = TableService(
+            table=HudiTable(self._spark, config.table_spec(), config.pipeline.id),
+            ledger=table_ledger.Ledger(
+                run=self.run_id,
+                now_ms=now_ms(),
+                limits=table_ledger.Limits(
+                    max_consecutive_failures=config.transaction.max_consecutive_failures
+                ),
+                until=until,
+            ),
+            source=source,
+            pipeline=config.pipeline.id,
+            run=self.run_id,
+            starting_offsets=config.source.starting_offsets,
+            on_data_loss=config.source.on_data_loss,
+            clock_ms=now_ms,
+        )
+        try:
+            yield service
+        finally:
+            if not service.close(timeout_s=CLOSE_S):
+                log.warning("the table was still busy after %d s and was left to itself", CLOSE_S)
+
+    def _host(self) -> str:
+        """Loopback where the workers are on this machine; else the address that Spark's executors use."""
+        if self._spark.sparkContext.master.startswith("local"):
+            return "127.0.0.1"
+        host = self._spark.sparkContext.getConf().get("spark.driver.host")
+        if not host:
+            raise Failed(
+                "spark.driver.host is not set: workers on other machines could not reach the driver."
+            )
+        return host
+
+    def _announce(self, address: str) -> None:
+        writer = ControlWriter(
+            self._kafka,
+            self._config.control.topic,
+            pipeline=self._config.pipeline.id,
+            run=self.run_id,
+            sender="driver",
+            incarnation=self._incarnation,
+            clock_ms=wall_ms,
+        )
+        writer.send(RunAnnounce(address=address), epoch=0)
+        delivered = writer.flush(CONTROL_TOPIC_S)
+        writer.close()
+        if not delivered:
+            raise Failed(
+                f"the run could not announce itself on the control topic {self._config.control.topic} within "
+                f"{CONTROL_TOPIC_S} s: see that the broker is well and lets this user write to it."
+            )
+
+    def _limits(self) -> Limits:
+        config = self._config
+        grace_s = 2 * (config.transaction.write_timeout_ms + config.transaction.interval_ms) / 1_000
+        return Limits(
+            sweep_period_s=max(60.0, grace_s / 2),
+            sweep_grace_s=max(60.0, grace_s),
+            silence_s=20.0,
+            deaths_max=config.transaction.max_consecutive_failures + config.pipeline.workers + DEATHS_EXTRA,
+        )
+
+    def _worker_spec(self, layout: TableLayout, address: str, until: Offsets | None) -> WorkerSpec:
+        config = self._config
+        return WorkerSpec(
+            pipeline=config.pipeline.id,
+            run=self.run_id,
+            workers=config.pipeline.workers,
+            kafka=self._kafka,
+            topics=config.source.topics,
+            control_topic=config.control.topic,
+            table_address=address,
+            token=self._token,
+            layout=layout,
+            interval_ms=config.transaction.interval_ms,
+            write_timeout_ms=config.transaction.write_timeout_ms,
+            memory_bytes=config.memory.per_worker_bytes,
+            records_max=config.transaction.max_records,
+            bytes_max=config.transaction.max_bytes,
+            on_data_loss=config.source.on_data_loss,
+            on_error=config.record.on_error,
+            dead_letter_topic=config.record.dead_letter_topic,
+            until=until,
+        )

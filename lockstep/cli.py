@@ -1,0 +1,114 @@
+"""The command line: which commands there are, and how any of them ends.
+
+A command is a module of its own and imported only when it is asked for, so that looking at the control topic
+does not load Spark. To add one: its name, module and line of help in `COMMANDS`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MEANINGS, EXIT_WELL, LockstepError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("lockstep.commands.run", "Move records into the table until told to stop."),
+    "demo": ("lockstep.commands.demo", "Watch it work on this machine, with a worker killed on the way."),
+    "broker": ("lockstep.commands.broker", "A real single-node Kafka broker in the foreground."),
+    "events": ("lockstep.commands.events", "The control topic, decoded."),
+    "status": ("lockstep.commands.status", "Coordinator, current transaction, last commit, lag."),
+    "offsets": (
+        "lockstep.commands.offsets",
+        "Committed offsets by source partition; the way out of refusals.",
+    ),
+    "verify": ("lockstep.commands.verify", "Check that the table holds every record exactly once."),
+    "validate": (
+        "lockstep.commands.validate",
+        "Check configuration, broker, topics, table, Spark; start nothing.",
+    ),
+}
+"""Name -> module, whose attribute `command` is the click command, and help."""
+
+OUR_PACKAGES = frozenset({"lockstep", "table", "control_topic", "coordinator", "participant"})
+"""Errors that these packages define are sentences for an operator; anybody else's are not."""
+
+logger = logging.getLogger("lockstep")
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when the command is used, not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command), cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_MEANINGS.items()])
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="lockstep", message="%(prog)s %(version)s")
+def lockstep() -> None:
+    """Move records from Kafka into an Apache Hudi table, exactly once.
+
+    Every command takes --output text|json, -v, -q and --debug; most take -c pipeline.toml.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code. Errors become sentences on stderr."""
+    debug = "--debug" in arguments
+    try:
+        outcome = lockstep.main(args=list(arguments), prog_name="lockstep", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. What is still buffered would fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_WELL
+    except Exception as error:
+        # The last line of defence: a sentence for people, the trace on demand.
+        if debug:
+            logger.exception("this is where it came from")
+        _say(error)
+        return error.exit_code if isinstance(error, LockstepError) else EXIT_FAILED
+    return outcome if isinstance(outcome, int) else EXIT_WELL
+
+
+def _say(error: Exception) -> None:
+    if type(error).__module__.partition(".")[0] in OUR_PACKAGES:
+        sentence = str(error)
+    else:
+        sentence = f"unexpected: {type(error).__name__}: {error}; --debug shows where it came from"
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {sentence}", err=True)
+
+
+def main() -> NoReturn:
+    """The entry point of the `lockstep` script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

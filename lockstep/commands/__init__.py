@@ -1,0 +1,1 @@
+"""One module for each command. Each has an attribute `command`; `lockstep.cli.COMMANDS` names it."""

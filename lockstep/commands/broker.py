@@ -1,0 +1,37 @@
+"""`lockstep broker`: a real single-node Kafka, for trying things out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lockstep.broker import Broker, run_in_foreground
+from lockstep.commands.options import PATH, standard_options
+from lockstep.jars import default_cache
+from lockstep.output import Output
+
+DEFAULT_PORT = 9092
+
+
+@click.command("broker")
+@click.option(
+    "--port", type=click.IntRange(1, 65_535), default=DEFAULT_PORT, show_default=True, help="On loopback."
+)
+@click.option(
+    "--data", type=PATH, default=None, help="Folder of its data; kept. Default: below Lockstep's cache."
+)
+@standard_options
+def command(output: Output, port: int, data: Path | None) -> None:
+    """Run a Kafka broker (KRaft, one node, no security) until Ctrl-C. Its jars are downloaded once."""
+    folder = data if data is not None else default_cache() / f"broker-{port}"
+
+    def ready(broker: Broker) -> None:
+        output.line(
+            {"bootstrap_servers": broker.bootstrap_servers, "pid": broker.pid, "data": str(folder)},
+            f"Kafka answers on {broker.bootstrap_servers} (process {broker.pid}, data in {folder}). "
+            "Ctrl-C ends it.",
+        )
+
+    output.note(f"Starting Kafka on port {port} …")
+    run_in_foreground(port, folder, ready)

@@ -1,0 +1,97 @@
+"""`lockstep run`: the pipeline, under spark-submit."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import click
+
+from lockstep.commands.options import PATH, SET_HELP, standard_options, verbosity
+from lockstep.config import load
+from lockstep.config.kafka import check_kafka
+from lockstep.errors import EXIT_MEANINGS
+from lockstep.launch import launch
+from lockstep.output import Output
+from lockstep.submit import Submission, compose, environment, find_bundle, find_spark_home, parse_conf
+
+LOG_LEVELS = {-1: "WARNING", 0: "INFO", 1: "INFO", 2: "DEBUG"}
+
+
+@click.command("run")
+@click.option("-c", "--config", "config_path", type=PATH, required=True, help="The pipeline's TOML file.")
+@click.option(
+    "--until",
+    type=click.Choice(["latest"]),
+    help="Commit exactly up to today's end of the topics, then exit.",
+)
+@click.option("--set", "sets", multiple=True, metavar="SETTING=VALUE", help=SET_HELP)
+@click.option(
+    "--conf",
+    "confs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A Spark property, or a setting as spark.lockstep.transaction.interval=5s. May be repeated.",
+)
+@click.option("--master", default="", metavar="MASTER", help="Spark's master. Default: local[workers + 1].")
+@click.option("--print-command", is_flag=True, help="Print the spark-submit command and start nothing.")
+@standard_options
+def command(
+    output: Output,
+    config_path: Path,
+    until: str | None,
+    sets: tuple[str, ...],
+    confs: tuple[str, ...],
+    master: str,
+    print_command: bool,
+) -> int:
+    """Move records from the source topics into the table until told to stop.
+
+    Ctrl-C and SIGTERM commit the open transaction and leave; a second one leaves at once.
+    """
+    conf = parse_conf(confs)
+    config = load(config_path, conf=conf, sets=sets)
+    spark_home = find_spark_home()
+
+    def composed(exit_code_file: Path | None) -> list[str]:
+        submission = Submission(
+            config_path=config_path,
+            sets=sets,
+            conf=conf,
+            master=master,
+            until=until or "",
+            log_level=LOG_LEVELS[verbosity()],
+            bundle=find_bundle(conf),
+            exit_code_file=exit_code_file,
+            arguments=["--debug"] if verbosity() > 1 else [],
+        )
+        return compose(config, submission, spark_home=spark_home)
+
+    if print_command:
+        words = composed(None)
+        output.document({"command": words}, _folded(words))
+        return 0
+    _preflight()
+    check_kafka(config)
+    code = launch(composed, environment(os.environ, spark_home=spark_home))
+    if output.is_json:
+        output.document({"exit_code": code, "outcome": EXIT_MEANINGS.get(code, "interrupted")}, "")
+    return code
+
+
+def _preflight() -> None:
+    from lockstep.jars import find_java
+
+    find_java()
+
+
+def _folded(words: list[str]) -> str:
+    """The command for a shell, an option on each line."""
+    text = shlex.quote(words[0])
+    option = False
+    for word in words[1:]:
+        starts = word.startswith("-") or not option
+        text += (" \\\n  " if starts else " ") + shlex.quote(word)
+        option = word.startswith("-")
+    return text

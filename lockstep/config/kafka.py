@@ -1,0 +1,37 @@
+"""What every Kafka client is made with: resolved at the place of use, never stored, never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockstep.config.model import Config
+from lockstep.config.properties import HIDDEN, is_secret_name, resolve_references
+from lockstep.errors import ConfigError
+
+
+def resolve_kafka(config: Config, *, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """librdkafka's properties with secrets resolved in this process, `bootstrap.servers` among them.
+
+    Raises `ConfigError` naming the variable or the file that cannot be had, never a value.
+    """
+    resolved = resolve_references(config.source.kafka, environment=environment)
+    return {**resolved, "bootstrap.servers": config.source.bootstrap_servers}
+
+
+def check_kafka(config: Config) -> None:
+    """Have librdkafka read the properties: raises `ConfigError` for an unknown name or a wrong value.
+
+    Makes a client and drops it; whether anybody answers is not waited for.
+    """
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    properties = resolve_kafka(config)
+    try:
+        AdminClient({**properties, "log_level": "0"})
+    except KafkaException as error:
+        reason = error.args[0].str()
+        for name, value in properties.items():
+            if value and (is_secret_name(name) or value != config.source.kafka.get(name, value)):
+                reason = reason.replace(value, HIDDEN)
+        raise ConfigError(f"source.kafka: librdkafka refuses the properties: {reason}") from None

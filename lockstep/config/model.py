@@ -1,0 +1,289 @@
+"""The configuration: every setting once, with its type, default, meaning and limits.
+
+The names in the file, the environment and on the command line are the contract; a Python attribute that has a
+unit carries it last (`transaction.interval_ms` is `interval` everywhere else). Values are frozen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lockstep.config import values
+from lockstep.config.properties import redact
+
+if TYPE_CHECKING:
+    from table.port import TableSpec
+
+DEAD_LETTER_SUFFIX = ".dlq"
+CONTROL_TOPIC_PREFIX = "lockstep-control-"
+
+
+class Section(BaseModel):
+    """A section of the file. Unknown keys are errors, and so is a value of another type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Pipeline(Section):
+    """Who this pipeline is. Its id ties the table's offsets, control topic and consumer group together."""
+
+    id: values.PipelineId = Field(
+        description=(
+            "Names the pipeline: in the table's commits, on the control topic, and as the Kafka consumer "
+            "group (`group.id` is exactly this). Two pipelines on one Kafka cluster need two ids."
+        ),
+        examples=["events"],
+    )
+    workers: int = Field(
+        default=2,
+        ge=1,
+        le=1_024,
+        description=(
+            "Long-running Spark tasks that consume and write. Each takes one Spark slot for the life of the "
+            "job; Hudi's own Spark jobs need at least one slot more."
+        ),
+    )
+
+
+class Source(Section):
+    """Where records come from."""
+
+    bootstrap_servers: values.BootstrapServers = Field(
+        description="The Kafka brokers to ask first, `host:port`, several separated by commas.",
+        examples=["127.0.0.1:9092"],
+    )
+    topics: values.Topics = Field(
+        description="The topics to read. The coordinator lives with partition 0 of the first one.",
+        examples=[["events"]],
+    )
+    starting_offsets: Literal["earliest", "latest"] = Field(
+        default="earliest",
+        description=(
+            "Where to start, `earliest` or `latest`, only where the table has no offset yet. Resolved once, "
+            "for all partitions, in the table's first commit; a later partition starts at its beginning."
+        ),
+    )
+    on_data_loss: Literal["fail", "earliest"] = Field(
+        default="fail",
+        description=(
+            "What to do when Kafka no longer has the committed offset: `fail` halts; `earliest` goes on at "
+            "the oldest record and the commit records the interval that was lost."
+        ),
+    )
+    kafka: values.Properties = Field(
+        default_factory=dict,
+        repr=False,
+        description=(
+            "Any property of librdkafka, for the consumers, producers and admin clients alike. A secret is "
+            'written `"${env:NAME}"` or `"${file:/path}"` and read where it is used.'
+        ),
+    )
+
+
+class Record(Section):
+    """What a Kafka value is, and what becomes of one that is not."""
+
+    format: Literal["json"] = Field(
+        default="json", description="How a value is encoded: `json`, one object each."
+    )
+    ddl: values.Ddl = Field(
+        alias="schema",
+        description="The columns, in Spark DDL. `NOT NULL` makes a field required.",
+        examples=["event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"],
+    )
+    on_error: Literal["fail", "dead_letter"] = Field(
+        default="fail",
+        description=(
+            "What becomes of a record that does not fit: `fail` halts, naming topic, partition, offset and "
+            "reason; `dead_letter` sends the raw value to a topic of its own before the offset is committed."
+        ),
+    )
+    dead_letter_topic: values.TopicOrEmpty = Field(
+        default="",
+        description=f"Where such records go. Empty: `<topic>{DEAD_LETTER_SUFFIX}` for every source topic.",
+    )
+
+
+class Table(Section):
+    """The Hudi table. Created when missing; where it exists, its own properties win."""
+
+    path: values.TablePath = Field(
+        description=(
+            "The table's base path, a `file://` URI; driver and workers must see the same files under it. "
+            "Other schemes are refused."
+        ),
+        examples=["file:///data/lake/events"],
+    )
+    name: values.TableName = Field(description="The table's name.", examples=["events"])
+    kind: values.TableKind = Field(
+        default="insert",
+        description="How records become rows: `insert`, every record a new row of a copy-on-write table.",
+    )
+    key: values.Names = Field(
+        default=(),
+        description=(
+            "The fields of the record key. Empty: `topic-partition-offset`, unique and the same again on "
+            "replay."
+        ),
+        examples=[["event_id"]],
+    )
+    partition_by: str = Field(
+        default="",
+        description="The field whose value is the table partition. Empty: the table is not partitioned.",
+        examples=["day"],
+    )
+    kafka_columns: bool = Field(
+        default=True,
+        description=(
+            "Whether rows carry `_kafka_topic`, `_kafka_partition`, `_kafka_offset` and `_kafka_timestamp`. "
+            "Without them `lockstep verify` cannot check every offset."
+        ),
+    )
+    target_file_bytes: values.SizeBytes = Field(
+        default="120MB",
+        validate_default=True,
+        alias="target_file_size",
+        description="A worker closes a file at about this size and goes on in the next. From 1MB to 1TB.",
+    )
+    hudi: values.Properties = Field(
+        default_factory=dict,
+        repr=False,
+        description="Any `hoodie.*` property that the write client obeys; one it would ignore is refused.",
+    )
+
+
+class Transaction(Section):
+    """When a transaction ends, and when it is given up."""
+
+    interval_ms: values.IntervalMs = Field(
+        default="10s",
+        validate_default=True,
+        alias="interval",
+        description="How long a transaction collects records before it is committed. From 100ms to 24h.",
+    )
+    write_timeout_ms: values.TimeoutMs = Field(
+        default="60s",
+        validate_default=True,
+        alias="write_timeout",
+        description=(
+            "How long the coordinator waits, after it ended a transaction, for every worker's files; then "
+            "it aborts and starts anew. Not shorter than `transaction.interval`. From 1s to 24h."
+        ),
+    )
+    max_records: int = Field(
+        default=0,
+        ge=0,
+        description="A transaction ends early at about this many records, all workers together. 0: no limit.",
+    )
+    max_bytes: values.LimitBytes = Field(
+        default="512MB",
+        validate_default=True,
+        description="A transaction ends early at about this much, all workers together. 0: no limit.",
+    )
+    max_consecutive_failures: int = Field(
+        default=5,
+        ge=1,
+        le=1_000,
+        description=(
+            "The run halts after this many transactions in a row that failed by the pipeline's own fault. An "
+            "environment that is away (broker, lock, storage) is waited out instead."
+        ),
+    )
+
+
+class Control(Section):
+    """The topic over which coordinator and workers talk."""
+
+    topic: values.Topic = Field(
+        description=(
+            "The control topic, one per pipeline; created with one partition when missing. "
+            f"Empty: `{CONTROL_TOPIC_PREFIX}<pipeline.id>`."
+        ),
+        examples=["lockstep-control-events"],
+    )
+
+
+class Memory(Section):
+    """Limits of memory."""
+
+    per_worker_bytes: values.SizeBytes = Field(
+        default="512MB",
+        validate_default=True,
+        alias="per_worker",
+        description=(
+            "Records that one worker holds before it stops consuming for a while. What librdkafka fetches "
+            "ahead (`queued.max.messages.kbytes` in `source.kafka`) comes on top and may not be more. "
+            "From 1MB to 1TB."
+        ),
+    )
+
+
+class Config(Section):
+    """A whole configuration, valid in itself. Made by `lockstep.config.load`, shipped with `to_json`."""
+
+    pipeline: Pipeline
+    source: Source
+    record: Record
+    table: Table
+    transaction: Transaction = Field(default_factory=Transaction)
+    control: Control
+    memory: Memory = Field(default_factory=Memory)
+
+    @property
+    def group_id(self) -> str:
+        """The Kafka consumer group: exactly the pipeline's id."""
+        return self.pipeline.id
+
+    def dead_letter_topic(self, source_topic: str) -> str:
+        """Where a record of this source topic goes that does not fit."""
+        return self.record.dead_letter_topic or source_topic + DEAD_LETTER_SUFFIX
+
+    def table_spec(self) -> TableSpec:
+        """What this configuration asks of the table."""
+        from table.port import TableSpec
+
+        return TableSpec(
+            path=self.table.path,
+            name=self.table.name,
+            kind=self.table.kind,
+            ddl=self.record.ddl,
+            key_fields=self.table.key,
+            partition_field=self.table.partition_by,
+            kafka_columns=self.table.kafka_columns,
+            target_file_bytes=self.table.target_file_bytes,
+            properties=dict(self.table.hudi),
+        )
+
+    def to_mapping(self) -> dict[str, dict[str, Any]]:
+        """Section -> name -> value as the file would have it. References to secrets stay references."""
+        return self.model_dump(by_alias=True, mode="json")
+
+    def redacted(self) -> dict[str, dict[str, Any]]:
+        """`to_mapping` for showing: literal secrets are hidden."""
+        mapping = self.to_mapping()
+        mapping["source"]["kafka"] = redact(self.source.kafka)
+        mapping["table"]["hudi"] = redact(self.table.hudi)
+        return mapping
+
+    def to_json(self) -> str:
+        """Lossless, for another process. Not for a command line or a log: a literal secret is still in it."""
+        return json.dumps(self.to_mapping(), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Config:
+        """The inverse of `to_json`. Raises `ConfigError`."""
+        from lockstep.config.load import from_mapping
+
+        mapping: Mapping[str, Any] = json.loads(text)
+        return from_mapping(mapping)
+
+
+SECTIONS: Mapping[str, type[Section]] = {
+    name: field.annotation  # type: ignore[misc]
+    for name, field in Config.model_fields.items()
+}
+"""Section name -> its model, in the order of the file."""

@@ -1,0 +1,50 @@
+"""What is wrong with a configuration: every problem, each with its setting and where that was given."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lockstep.errors import ConfigError
+
+PROBLEMS_SHOWN_MAX = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """`settings`: the settings that are concerned, first the one to change: `transaction.interval`.
+
+    `where`: what the operator has to edit: `pipeline.toml, [table]`, `environment LOCKSTEP_…`, `--set …`.
+    """
+
+    settings: tuple[str, ...]
+    sentence: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        return f"{self.settings[0]}: {self.sentence}{place}"
+
+
+class InvalidConfiguration(ConfigError):
+    """The configuration has these problems, all that could be found at once."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
+        lines = [f"  {problem}" for problem in problems[:PROBLEMS_SHOWN_MAX]]
+        if len(problems) > PROBLEMS_SHOWN_MAX:
+            lines.append(f"  and {len(problems) - PROBLEMS_SHOWN_MAX} more")
+        super().__init__("\n".join([f"the configuration has {count}:", *lines]))
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` for the nearest of the known names, or nothing where none is near.
+
+    A mapping gives the names to compare with and, for each, the one to show.
+    """
+    found = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
+    if not found:
+        return ""
+    return f"; did you mean {known[found[0]] if isinstance(known, Mapping) else found[0]}?"

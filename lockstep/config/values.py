@@ -1,0 +1,191 @@
+"""The kinds of values in the configuration: each checks itself and refuses with a sentence.
+
+A sentence never repeats a value of `source.kafka`, since that may be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer
+
+from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
+
+TOPIC_LENGTH_MAX = 249
+"""Kafka's own limit (org.apache.kafka.common.internals.Topic)."""
+
+PIPELINE_ID_LENGTH_MAX = 200
+"""Leaves room for what is derived from it: the control topic's name, `group.instance.id`, file names."""
+
+PROPERTIES_MAX = 500
+PROPERTY_LENGTH_MAX = 65_536
+
+
+def _duration(*, at_least: str, at_most: str) -> Callable[[object], int]:
+    return _bounded(parse_duration_ms, at_least=at_least, at_most=at_most)
+
+
+def _size(*, at_least: str, at_most: str) -> Callable[[object], int]:
+    return _bounded(parse_size_bytes, at_least=at_least, at_most=at_most)
+
+
+def _bounded(parse: Callable[[object], int], *, at_least: str, at_most: str) -> Callable[[object], int]:
+    low, high = parse(at_least), parse(at_most)
+
+    def validate(value: object) -> int:
+        quantity = parse(value)
+        if not low <= quantity <= high:
+            raise ValueError(f"{value} is out of bounds: at least {at_least}, at most {at_most}")
+        return quantity
+
+    return validate
+
+
+def _size_or_none(value: object) -> int:
+    """0 needs no unit: it means no limit."""
+    if value in (0, "0") and not isinstance(value, bool):
+        return 0
+    return _size(at_least="1kB", at_most="1TB")(value)
+
+
+def _items(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _names(value: tuple[str, ...]) -> tuple[str, ...]:
+    repeated = sorted({name for name in value if value.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{', '.join(repeated)} is listed more than once")
+    if "" in value:
+        raise ValueError("an empty name is listed")
+    return value
+
+
+def check_topic(name: str) -> str:
+    """A legal name of a Kafka topic. Raises `ValueError` with a sentence."""
+    if not 1 <= len(name) <= TOPIC_LENGTH_MAX:
+        raise ValueError(f"a topic's name has 1 to {TOPIC_LENGTH_MAX} characters, this one has {len(name)}")
+    if name in (".", "..") or not re.fullmatch(r"[A-Za-z0-9._-]+", name):
+        raise ValueError(f"{name!r} is not a topic's name: letters, digits, '.', '_' and '-' are legal")
+    return name
+
+
+def _topics(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not value:
+        raise ValueError('no topic is listed: write at least one, topics = ["events"]')
+    return tuple(check_topic(name) for name in _names(value))
+
+
+def _topic_or_empty(value: str) -> str:
+    return check_topic(value) if value else value
+
+
+def _pipeline_id(value: str) -> str:
+    if not re.fullmatch(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{PIPELINE_ID_LENGTH_MAX - 1}}}", value):
+        raise ValueError(
+            f"{value!r} is not an id: 1 to {PIPELINE_ID_LENGTH_MAX} letters, digits, '.', '_' and '-', "
+            "beginning with a letter or a digit"
+        )
+    return value
+
+
+def _table_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", value):
+        raise ValueError(
+            f"{value!r} is not a table's name: 1 to 128 letters, digits, '_' and '-', "
+            "beginning with a letter or '_'"
+        )
+    return value
+
+
+def _table_path(value: str) -> str:
+    scheme, separator, rest = value.partition("://")
+    if not separator:
+        raise ValueError(f'{value!r} has no scheme: write the whole URI, "file:///data/lake/events"')
+    if scheme != "file":
+        raise ValueError(
+            f"{scheme}:// is not supported: the table must be on a file system that every worker sees "
+            'under the same path, written "file:///data/lake/events"'
+        )
+    path = rest.rstrip("/")
+    if not path.startswith("/"):
+        raise ValueError(
+            f"{value!r} is not an absolute path: write file:// and then a path that begins with /"
+        )
+    if any(part in ("", ".", "..") for part in path.split("/")[1:]):
+        raise ValueError(f"{value!r} holds an empty, '.' or '..' segment: write the path without them")
+    if re.search(r"[\x00-\x1f\x7f*?{}\[\]%#]", path):
+        raise ValueError(
+            f"{value!r} holds a character that Hadoop or Spark would interpret: one of * ? {{ }} [ ] % #"
+        )
+    return f"file://{path}"
+
+
+def _table_kind(value: str) -> str:
+    if value != "insert":
+        raise ValueError(
+            f'{value!r} is not supported: kind = "insert" writes every record as a new row of a '
+            "copy-on-write table"
+        )
+    return value
+
+
+def _bootstrap_servers(value: str) -> str:
+    servers = [server.strip() for server in value.split(",")]
+    for server in servers:
+        match = re.fullmatch(r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})", server)
+        if match is None or not 1 <= int(match[1]) <= 65_535:
+            raise ValueError(f'{server!r} is not host:port: write "host1:9092,host2:9092"')
+    return ",".join(servers)
+
+
+def _ddl(value: str) -> str:
+    if not value.strip():
+        raise ValueError('empty; write the columns in Spark DDL, "event_id STRING, amount DOUBLE"')
+    return value
+
+
+def _properties(value: object) -> object:
+    """Scalars become text as librdkafka and Hudi spell it; nothing nested."""
+    if not isinstance(value, Mapping):
+        raise ValueError('not a table of properties: write { "name" = "value" }')
+    if len(value) > PROPERTIES_MAX:
+        raise ValueError(f"{len(value)} properties, at most {PROPERTIES_MAX} are allowed")
+    return {str(name): _property(str(name), given) for name, given in value.items()}
+
+
+def _property(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be text, a number, true or false")
+    if len(value) > PROPERTY_LENGTH_MAX:
+        raise ValueError(f"{name} is longer than {PROPERTY_LENGTH_MAX} characters")
+    return value
+
+
+IntervalMs = Annotated[
+    int, BeforeValidator(_duration(at_least="100ms", at_most="24h")), PlainSerializer(format_duration)
+]
+TimeoutMs = Annotated[
+    int, BeforeValidator(_duration(at_least="1s", at_most="24h")), PlainSerializer(format_duration)
+]
+SizeBytes = Annotated[
+    int, BeforeValidator(_size(at_least="1MB", at_most="1TB")), PlainSerializer(format_size)
+]
+LimitBytes = Annotated[int, BeforeValidator(_size_or_none), PlainSerializer(format_size)]
+PipelineId = Annotated[str, AfterValidator(_pipeline_id)]
+BootstrapServers = Annotated[str, AfterValidator(_bootstrap_servers)]
+Topic = Annotated[str, AfterValidator(check_topic)]
+TopicOrEmpty = Annotated[str, AfterValidator(_topic_or_empty)]
+Topics = Annotated[tuple[str, ...], BeforeValidator(_items), AfterValidator(_topics)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_items), AfterValidator(_names)]
+Ddl = Annotated[str, AfterValidator(_ddl)]
+TablePath = Annotated[str, AfterValidator(_table_path)]
+TableName = Annotated[str, AfterValidator(_table_name)]
+TableKind = Annotated[str, AfterValidator(_table_kind)]
+Properties = Annotated[dict[str, str], BeforeValidator(_properties)]

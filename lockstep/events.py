@@ -1,0 +1,290 @@
+"""Messages of the control topic for people and for programs. Pure: what was read in, lines and values out."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, tzinfo
+from typing import Any, TypeAlias
+
+from rich.text import Text
+
+from control_topic.codec import Incomplete, Unreadable
+from control_topic.messages import (
+    TYPE_NAMES,
+    AbortCommit,
+    AckCommit,
+    Body,
+    CoordinatorClaim,
+    EndRequest,
+    Halt,
+    Message,
+    Offsets,
+    ParticipantJoin,
+    ParticipantLeave,
+    RunAnnounce,
+    SourcePartition,
+    StartCommit,
+    WriteStatus,
+)
+from control_topic.transport import Received
+from lockstep.output import readable_count, readable_size
+
+UNREADABLE = "UNREADABLE"
+PART = "PART"
+"""A part of a message whose other parts have not been read yet."""
+
+TYPES = (*TYPE_NAMES.values(), PART, UNREADABLE)
+
+ID_SHOWN = 8
+"""Random ids are shown this long; so much is unique on any topic that a person looks at."""
+
+ITEMS_SHOWN_MAX = 6
+GAP = "  "
+TIME_WIDTH = len("12:34:56.789")
+SENDER_WIDTH = len("coordinator@worker-0")
+TYPE_WIDTH = max(map(len, TYPES))
+
+_STYLES: Mapping[str, str] = {
+    "RUN_ANNOUNCE": "bold",
+    "COORDINATOR_CLAIM": "bold magenta",
+    "PARTICIPANT_JOIN": "cyan",
+    "PARTICIPANT_LEAVE": "cyan",
+    "PARTICIPANT_READY": "dim cyan",
+    "START_COMMIT": "blue",
+    "END_REQUEST": "dim blue",
+    "END_COMMIT": "blue",
+    "WRITE_STATUS": "yellow",
+    "ACK_COMMIT": "bold green",
+    "ABORT_COMMIT": "bold red",
+    "HALT": "bold white on red",
+    PART: "dim",
+    UNREADABLE: "red",
+}
+
+Content: TypeAlias = Message | Unreadable | Incomplete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which messages to show. Empty: all. `transaction` may be the beginning of an id."""
+
+    types: frozenset[str] = frozenset()
+    transaction: str = ""
+
+    def __call__(self, received: Received) -> bool:
+        if self.types and type_name(received.content) not in self.types:
+            return False
+        return not self.transaction or transaction(received.content).startswith(self.transaction)
+
+
+def type_name(content: Content) -> str:
+    """The message's type, `PART` or `UNREADABLE`."""
+    if isinstance(content, Message):
+        return content.type_name
+    return PART if isinstance(content, Incomplete) else UNREADABLE
+
+
+def transaction(content: Content) -> str:
+    """The transaction that the message speaks of, or empty."""
+    return content.transaction if isinstance(content, Message) else ""
+
+
+# --- for programs -----------------------------------------------------------------------------
+
+
+def as_json(received: Received) -> dict[str, Any]:
+    """One JSON line. `time` is the record's timestamp in milliseconds of the Unix epoch; sizes are bytes."""
+    content = received.content
+    head: dict[str, Any] = {
+        "offset": received.offset,
+        "time": received.time_ms,
+        "type": type_name(content),
+        "epoch": None,
+        "sender": None,
+        "transaction": transaction(content) or None,
+    }
+    if isinstance(content, Message):
+        head |= {
+            "epoch": content.epoch,
+            "sender": content.sender,
+            "content": _body_json(content.body),
+            "pipeline": content.pipeline,
+            "run": content.run,
+            "incarnation": content.incarnation,
+            "sequence": content.sequence,
+        }
+    else:
+        head["content"] = asdict(content) | {"size_bytes": received.size_bytes}
+    return head
+
+
+def _body_json(body: Body) -> dict[str, Any]:
+    match body:
+        case RunAnnounce():
+            return {"address": body.address}
+        case ParticipantJoin() | ParticipantLeave():
+            return {"partitions": [_partition_json(p) for p in body.partitions]}
+        case StartCommit():
+            writers = sorted(body.writers.items())
+            return {
+                "instant": body.instant,
+                "committed": _offsets_json(body.committed),
+                "writers": [_partition_json(p) | {"incarnation": who} for p, who in writers],
+            }
+        case WriteStatus():
+            return {
+                "ranges": [
+                    _partition_json(r.partition) | {"start": r.start, "next": r.next, "records": r.records}
+                    for r in body.ranges
+                ],
+                "files": [asdict(file) for file in body.files],
+                "rejects": [
+                    _partition_json(r.partition) | {"offset": r.offset, "reason": r.reason}
+                    for r in body.rejects
+                ],
+                "lost": [
+                    _partition_json(x.partition) | {"start": x.start, "next": x.next} for x in body.lost
+                ],
+            }
+        case AckCommit():
+            return {"instant": body.instant, "committed": _offsets_json(body.committed)}
+        case EndRequest() | AbortCommit() | Halt():
+            return {"reason": body.reason}
+    return {}
+
+
+def _partition_json(partition: SourcePartition) -> dict[str, Any]:
+    return {"topic": partition.topic, "partition": partition.number}
+
+
+def _offsets_json(offsets: Offsets) -> list[dict[str, Any]]:
+    return [_partition_json(partition) | {"offset": offsets[partition]} for partition in sorted(offsets)]
+
+
+# --- for people -------------------------------------------------------------------------------
+
+
+def heading(*, offset_width: int = 6) -> Text:
+    """The columns' names, in the widths of `as_text`."""
+    line = _columns("time", "offset", "epoch", "type", "sender", "txn", offset_width=offset_width)
+    line.append("content")
+    line.stylize("bold")
+    return line
+
+
+def as_text(
+    received: Received, *, width: int | None = None, offset_width: int = 6, zone: tzinfo | None = None
+) -> Text:
+    """One message as a line; where `width` is given and too small for all of it, the content goes below.
+
+    Times are of `zone`, the machine's own where that is None.
+    """
+    content = received.content
+    epoch, sender = (str(content.epoch), content.sender) if isinstance(content, Message) else ("-", "-")
+    line = _columns(
+        datetime.fromtimestamp(received.time_ms / 1_000, tz=zone).strftime("%H:%M:%S.%f")[:-3],
+        str(received.offset),
+        epoch,
+        type_name(content),
+        sender,
+        transaction(content)[:ID_SHOWN] or "-",
+        offset_width=offset_width,
+    )
+    said = _said(received)
+    if width is None or len(line) + len(said) <= width:
+        line.append(said)
+    else:
+        indent = " " * (TIME_WIDTH + len(GAP))
+        folded = textwrap.wrap(said, max(width - len(indent), 20), break_on_hyphens=False)
+        line.append("".join(f"\n{indent}{part}" for part in folded), style="dim")
+    line.rstrip()
+    return line
+
+
+def _columns(
+    time: str, offset: str, epoch: str, kind: str, sender: str, txn: str, *, offset_width: int
+) -> Text:
+    if len(sender) > SENDER_WIDTH:
+        sender = sender[: SENDER_WIDTH - 1] + "…"
+    line = Text(GAP.join((f"{time:<{TIME_WIDTH}}", f"{offset:>{offset_width}}", f"{epoch:>5}", "")))
+    line.append(kind, style=_STYLES.get(kind, ""))
+    line.append(" " * (TYPE_WIDTH - len(kind)) + GAP)
+    line.append(GAP.join((f"{sender:<{SENDER_WIDTH}}", f"{txn:<{ID_SHOWN}}", "")))
+    return line
+
+
+def _said(received: Received) -> str:
+    match received.content:
+        case Message(body=body):
+            return _condense(received.content, body)
+        case Incomplete(part=part, parts=parts):
+            return f"part {part + 1} of {parts}, {readable_size(received.size_bytes)}"
+        case Unreadable(reason=reason):
+            return f"{readable_size(received.size_bytes)}: {reason}"
+
+
+def _condense(message: Message, body: Body) -> str:
+    match body:
+        case RunAnnounce():
+            return _join(f"run {message.run}", f"answers at {body.address}" if body.address else "")
+        case CoordinatorClaim():
+            return f"incarnation {message.incarnation[:ID_SHOWN]}"
+        case ParticipantJoin():
+            owned = _numbers(body.partitions) or "owns nothing"
+            return _join(owned, f"incarnation {message.incarnation[:ID_SHOWN]}")
+        case ParticipantLeave():
+            return _join(_numbers(body.partitions), "drops its open data" if body.transaction else "")
+        case StartCommit():
+            writers = len(set(body.writers.values()))
+            by = f"{writers} worker{'' if writers == 1 else 's'}"
+            return _join(f"instant {body.instant}", by, _offsets(body.committed))
+        case WriteStatus():
+            return _write_status(body)
+        case AckCommit():
+            return _join(f"instant {body.instant}", _offsets(body.committed))
+        case EndRequest() | AbortCommit() | Halt():
+            return body.reason
+    return ""
+
+
+def _write_status(body: WriteStatus) -> str:
+    size = readable_size(sum(file.size_bytes for file in body.files))
+    rows = readable_count(sum(file.rows for file in body.files))
+    files = f"{len(body.files)} file{'' if len(body.files) == 1 else 's'} {size} {rows} rows"
+    ranges = _some([f"{r.partition} [{r.start},{r.next})" for r in body.ranges])
+    rejects = f"{readable_count(len(body.rejects))} rejected" if body.rejects else ""
+    lost = "lost " + _some([f"{x.partition} [{x.start},{x.next})" for x in body.lost]) if body.lost else ""
+    return _join(files, ranges, rejects, lost)
+
+
+def _offsets(offsets: Offsets) -> str:
+    return _some([f"{partition}@{offsets[partition]}" for partition in sorted(offsets)])
+
+
+def _numbers(partitions: Sequence[SourcePartition]) -> str:
+    """`events:0-3,7`: runs of one topic's partitions."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        by_topic.setdefault(topic, []).append(number)
+    return " ".join(f"{topic}:{','.join(_runs(numbers))}" for topic, numbers in by_topic.items())
+
+
+def _runs(numbers: Iterable[int]) -> list[str]:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return [str(first) if first == last else f"{first}-{last}" for first, last in runs]
+
+
+def _some(items: Sequence[str]) -> str:
+    shown = " ".join(items[:ITEMS_SHOWN_MAX])
+    return f"{shown} and {len(items) - ITEMS_SHOWN_MAX} more" if len(items) > ITEMS_SHOWN_MAX else shown
+
+
+def _join(*parts: str) -> str:
+    return " · ".join(part for part in parts if part)

@@ -1,0 +1,177 @@
+"""The spark-submit entry: `spark-submit … lockstep/job.py -c pipeline.toml`.
+
+What `lockstep run` composes starts here too. The exit code says how the run ended; where Spark would
+change it on the way (a JVM that was sent a signal), `--exit-code-file` keeps it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if sys.path and Path(sys.path[0]).resolve() == Path(__file__).resolve().parent:
+    # As a script this folder comes first, and its `events` or `jars` would hide others' modules.
+    sys.path.pop(0)
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+import click
+from pyspark.sql import SparkSession
+
+from lockstep.application import Application
+from lockstep.config import Config, load, resolve_kafka
+from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WELL, Halted, LockstepError, Superseded
+from lockstep.operator_commit import execute_operator_commit
+from lockstep.shutdown import install_shutdown_hook
+from lockstep.validate import validate_in_job
+from table.errors import TableError
+from table.ledger import Outcome, OutcomeKind
+from table.progress import Progress
+from table.source import SourceError
+
+log = logging.getLogger("lockstep.run")
+
+LOG_FORMAT = "%(asctime)s %(levelname)-7s driver %(name)s: %(message)s"
+
+
+@click.command()
+@click.option(
+    "-c", "--config", "path", type=click.Path(path_type=Path), required=True, help="The pipeline's TOML."
+)
+@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Overlay one setting; strongest.")
+@click.option("--until", type=click.Choice(["latest"]), help="Commit exactly up to today's end, then exit.")
+@click.option("--log-level", default="INFO", show_default=True, help="DEBUG, INFO, WARNING or ERROR.")
+@click.option("--debug", is_flag=True, help="Show the stack trace of an error.")
+@click.option("--exit-code-file", type=click.Path(path_type=Path), hidden=True)
+@click.option("--operator-commit", type=click.Path(path_type=Path), hidden=True)
+@click.option("--validate", type=click.Path(path_type=Path), hidden=True)
+def main(
+    path: Path,
+    sets: tuple[str, ...],
+    until: str | None,
+    log_level: str,
+    debug: bool,
+    exit_code_file: Path | None,
+    operator_commit: Path | None,
+    validate: Path | None,
+) -> None:
+    """Move records from Kafka into the table until told to stop."""
+    logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    code = EXIT_FAILED
+    try:
+        code = _work(path, sets, until, log_level.upper(), operator_commit, validate)
+    except (LockstepError, TableError, SourceError) as error:
+        code = getattr(error, "exit_code", EXIT_FAILED)
+        log.error("%s", error, exc_info=debug)
+    finally:
+        if exit_code_file is not None:
+            exit_code_file.write_text(f"{code}\n")
+    sys.exit(code)
+
+
+def _work(
+    path: Path,
+    sets: tuple[str, ...],
+    until: str | None,
+    log_level: str,
+    operator_commit: Path | None,
+    validate: Path | None,
+) -> int:
+    spark = _session()
+    try:
+        config = _config(spark, path, sets)
+        if validate is not None:
+            return validate_in_job(spark, config, validate)
+        if operator_commit is not None:
+            return execute_operator_commit(spark, config, operator_commit)
+        return _run(spark, config, until_latest=until is not None, log_level=log_level)
+    finally:
+        spark.stop()
+
+
+def _config(spark: SparkSession, path: Path, sets: tuple[str, ...]) -> Config:
+    """A pipeline's TOML with its overlays, or what a command has resolved and shipped as JSON."""
+    if path.suffix == ".json":
+        return Config.from_json(path.read_text(encoding="utf-8"))
+    return load(path, conf=dict(spark.sparkContext.getConf().getAll()), sets=sets)
+
+
+def _session() -> SparkSession:
+    """The session that spark-submit configured; without Hudi on its class path nothing can work."""
+    spark = (
+        SparkSession.builder.appName("lockstep")
+        .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
+        .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _run(spark: SparkSession, config: Config, *, until_latest: bool, log_level: str) -> int:
+    application = Application(spark, config, resolve_kafka(config), log_level=log_level)
+    ended = threading.Event()
+    _catch_signals(application)
+    install_shutdown_hook(spark, application.request_stop, ended)
+    log.info("pipeline %s, run %s", config.pipeline.id, application.run_id)
+    try:
+        outcome = application.run(until_latest=until_latest, progress=_commits_logger())
+    finally:
+        ended.set()
+    return _conclude(outcome)
+
+
+def _conclude(outcome: Outcome) -> int:
+    if outcome.kind is OutcomeKind.HALTED:
+        raise Halted(f"halted: {outcome.reason}")
+    if outcome.kind is OutcomeKind.SUPERSEDED:
+        raise Superseded(f"superseded: {outcome.reason}")
+    log.info("stopped: %s", outcome.reason)
+    return EXIT_WELL
+
+
+def _catch_signals(application: Application) -> None:
+    """The first signal ends the transaction, commits it and leaves; the second leaves at once."""
+    asked: list[int] = []
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+        if len(asked) > 1:
+            log.warning("left at once, on a second signal; the next run rolls the open transaction back")
+            logging.shutdown()
+            os._exit(EXIT_INTERRUPTED)
+        name = signal.Signals(number).name
+        log.info("%s: the open transaction is committed, then the run ends", name)
+        application.request_stop(f"{name} was received")
+
+    signal.signal(signal.SIGINT, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
+
+
+def _commits_logger() -> Callable[[Progress], None]:
+    """One line for every commit of this run."""
+    seen = {"commits": 0, "rows": 0}
+
+    def on_progress(progress: Progress) -> None:
+        if progress.commits == seen["commits"]:
+            return
+        rows = progress.rows - seen["rows"]
+        seen.update(commits=progress.commits, rows=progress.rows)
+        log.info(
+            "committed instant %s: %s rows, %s by this run",
+            progress.newest_instant,
+            f"{rows:,}",
+            f"{progress.rows:,}",
+        )
+
+    return on_progress
+
+
+if __name__ == "__main__":
+    main()

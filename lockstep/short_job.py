@@ -1,0 +1,58 @@
+"""A short Spark job for a command: the configuration is shipped in a private file, the job awaited."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from lockstep.config import Config
+from lockstep.errors import Failed
+from lockstep.submit import Submission, compose, environment, find_bundle, find_spark_home, parse_conf
+
+JOB_TIMEOUT_S = 300
+
+
+def run_short_job(
+    config: Config,
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    master: str = "",
+    confs: Sequence[str] = (),
+    timeout_s: float = JOB_TIMEOUT_S,
+) -> tuple[int, str]:
+    """Run lockstep/job.py with `arguments`; its exit code and its last words. Raises `Failed` on a time-out.
+
+    `folder`: a private one, for as long as the job runs.
+    """
+    shipped = folder / "pipeline.json"
+    shipped.touch(mode=0o600)
+    shipped.write_text(config.to_json(), encoding="utf-8")
+    exit_code_file = folder / "exit-code"
+    spark_home, conf = find_spark_home(), parse_conf(confs)
+    submission = Submission(
+        config_path=shipped,
+        conf=conf,
+        master=master,
+        bundle=find_bundle(conf),
+        log_level="WARNING",
+        exit_code_file=exit_code_file,
+        arguments=arguments,
+    )
+    command = compose(config, submission, spark_home=spark_home)
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            env=environment(os.environ, spark_home=spark_home),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"the Spark job did not end within {timeout_s:.0f} s") from error
+    left = exit_code_file.read_text(encoding="utf-8").strip() if exit_code_file.exists() else ""
+    words = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return int(left) if left.isdecimal() else done.returncode, words[-1] if words else ""

@@ -1,0 +1,125 @@
+"""Worker slots: one Spark job each, restarted alone with back-off when its task ends."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.util import inheritable_thread_target
+
+from participant.spec import WorkerSpec
+from participant.task import run_task
+
+log = logging.getLogger("lockstep.slots")
+
+BACKOFF_S = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Waits before a slot's next worker; the first restart is at once, the last wait repeats."""
+LASTED_S = 60.0
+"""A worker that lived for so long did not fail by starting: the back-off starts from nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """A worker's end. `incarnation` is empty where its task died without saying so."""
+
+    slot: int
+    incarnation: str
+    reason: str
+    failed: bool
+
+
+class Slot:
+    """One slot's thread. `died` is told of every end, before the next worker starts."""
+
+    def __init__(
+        self,
+        context: SparkContext,
+        spec: WorkerSpec,
+        number: int,
+        *,
+        log_level: str,
+        died: Callable[[Death], None],
+    ) -> None:
+        self._context = context
+        self._spec = spec
+        self.number = number
+        self._log_level = log_level
+        self._died = died
+        self._ending = threading.Event()
+        self._failures = 0
+        self.starts = 0
+        self.group = f"lockstep-{spec.pipeline}-{spec.run[:8]}-worker-{number}"
+        self._thread = threading.Thread(
+            target=inheritable_thread_target(self._run), name=f"slot-{number}", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        """Start no further worker; the one that runs is told by its directive."""
+        self._ending.set()
+
+    def cancel(self) -> None:
+        """Kill the task: for a worker that does not answer. The slot's thread sees its job end."""
+        self._context.cancelJobGroup(self.group)
+
+    def join(self, timeout_s: float) -> bool:
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def commits_go_on(self) -> None:
+        """A commit since the last failure: whatever failed is over."""
+        self._failures = 0
+
+    def _run(self) -> None:
+        while not self._ending.is_set():
+            began = time.monotonic()
+            self.starts += 1
+            death = self._run_job()
+            if time.monotonic() - began > LASTED_S:
+                self._failures = 0
+            self._died(death)
+            if self._ending.is_set():
+                return
+            wait_s = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]
+            self._failures += 1
+            log.warning(
+                "worker-%d ended: %s; the next one starts %s",
+                self.number,
+                death.reason,
+                f"in {wait_s:.0f} s" if wait_s else "now",
+            )
+            self._ending.wait(wait_s)
+
+    def _run_job(self) -> Death:
+        """One Spark job with one task. The job has ended when this returns."""
+        task = functools.partial(run_task, self._spec, self.number, self._log_level)
+        try:
+            self._context.setJobGroup(self.group, f"lockstep worker {self.number}", interruptOnCancel=True)
+            answers = self._context.parallelize([self.number], 1).mapPartitions(task).collect()
+        except Py4JError as error:
+            return Death(slot=self.number, incarnation="", reason=_cause(error), failed=True)
+        return Death(**json.loads(answers[0]))
+
+
+def _cause(error: Py4JError) -> str:
+    """The first meaningful line of what Spark says about a task that died."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    for line in reversed(lines):
+        if "Python worker exited unexpectedly" in line:
+            return "its process died"
+    for line in lines:
+        if "cancelled" in line:
+            return "its task was cancelled"
+    for line in reversed(lines):
+        if line.endswith(tuple("abcdefghijklmnopqrstuvwxyz.)")) and "Error" in line.split(":")[0]:
+            return line[:400]
+    return (lines[0] if lines else type(error).__name__)[:400]

@@ -1,0 +1,169 @@
+"""The spark-submit command of a run. Pure: a configuration in, a list of words out.
+
+The same job starts from a plain `spark-submit … lockstep/job.py -c pipeline.toml`; everything that this adds
+is visible with `lockstep run --print-command`. No secret is ever part of it: references travel unresolved.
+"""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lockstep.config import Config
+from lockstep.config.properties import is_secret_name
+from lockstep.config.sources import CONF_PREFIX
+from lockstep.errors import ConfigError
+
+HUDI_PACKAGE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+DRIVER_MEMORY = "2g"
+"""The driver's heap: Hudi's timeline and metadata. Workers are Python processes beside it."""
+
+LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+JOB = Path(__file__).with_name("job.py")
+
+_HUDI_CONF: Mapping[str, str] = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+}
+_WORKER_CONF: Mapping[str, str] = {
+    # A worker runs once, in a process of its own, and is restarted by the supervisor alone.
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "1",
+    "spark.python.worker.reuse": "false",
+}
+_LOCAL_CONF: Mapping[str, str] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What a caller may choose beside the configuration.
+
+    `sets`, `conf`: passed on as given, so that job and command line resolve the same layers. `bundle`: Hudi's
+    jar where it is on this machine already; otherwise Spark resolves `HUDI_PACKAGE`. `arguments`: more words
+    for the job. `exit_code_file`: where the job leaves its exit code.
+    """
+
+    config_path: Path
+    sets: Sequence[str] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+    master: str = ""
+    until: str = ""
+    log_level: str = "INFO"
+    bundle: Path | None = None
+    exit_code_file: Path | None = None
+    arguments: Sequence[str] = ()
+    job: Path = JOB
+
+
+def compose(config: Config, submission: Submission, *, spark_home: Path) -> list[str]:
+    """The whole command. Raises `ConfigError` where the Spark configuration holds a literal secret."""
+    _refuse_secrets(submission.conf)
+    master = submission.master or default_master(config)
+    command = [str(spark_home / "bin" / "spark-submit"), "--master", master]
+    command += ["--name", f"lockstep-{config.pipeline.id}"]
+    packages = [given for given in submission.conf.get("spark.jars.packages", "").split(",") if given]
+    if submission.bundle is None:
+        packages.insert(0, HUDI_PACKAGE)
+    elif not is_local(master):
+        command += ["--jars", str(submission.bundle)]
+    if packages:
+        command += ["--packages", ",".join(packages)]
+    for name, value in _spark_conf(submission, master).items():
+        command += ["--conf", f"{name}={value}"]
+    return [*command, str(submission.job), *_job_arguments(submission)]
+
+
+def default_master(config: Config) -> str:
+    """One slot for each worker and one for Hudi's own jobs, in this machine's one JVM."""
+    return f"local[{config.pipeline.workers + 1}]"
+
+
+def is_local(master: str) -> bool:
+    """Whether executors run on this machine (`local[…]`, `local-cluster[…]`)."""
+    return master.startswith("local")
+
+
+def environment(base: Mapping[str, str], *, spark_home: Path) -> dict[str, str]:
+    """The environment of spark-submit: this pyspark, whatever else is installed, and this Lockstep."""
+    result = {**base, "SPARK_HOME": str(spark_home)}
+    root = Path(__file__).parent.parent
+    if "site-packages" not in root.parts:  # a checkout
+        known = [entry for entry in base.get("PYTHONPATH", "").split(":") if entry and entry != str(root)]
+        result["PYTHONPATH"] = ":".join([str(root), *known])
+    return result
+
+
+def find_spark_home() -> Path:
+    """Where the installed pyspark keeps its `bin` and `jars`."""
+    from importlib.util import find_spec
+
+    spec = find_spec("pyspark")  # found, not imported: nothing of it is needed here
+    if spec is None or spec.origin is None:
+        raise ConfigError("pyspark is not installed for this Python: install lockstep with its dependencies")
+    return Path(spec.origin).parent
+
+
+def find_bundle(conf: Mapping[str, str]) -> Path | None:
+    """Hudi's jar where Spark has resolved it before: no network, and no copy of it at every start."""
+    group, artifact, version = HUDI_PACKAGE.split(":")
+    ivy = Path(conf.get("spark.jars.ivy") or Path.home() / ".ivy2")
+    jar = ivy / "jars" / f"{group}_{artifact}-{version}.jar"
+    return jar if jar.is_file() and zipfile.is_zipfile(jar) else None
+
+
+def parse_conf(assignments: Sequence[str]) -> dict[str, str]:
+    """`name=value` as given to `--conf`. Raises `ConfigError` for anything else."""
+    conf: dict[str, str] = {}
+    for assignment in assignments:
+        name, separator, value = assignment.partition("=")
+        if not separator or not name.startswith("spark."):
+            raise ConfigError(f"--conf {name} is not a Spark property: write --conf spark.name=value")
+        conf[name] = value
+    return conf
+
+
+def _spark_conf(submission: Submission, master: str) -> dict[str, str]:
+    conf = {**_HUDI_CONF, **_WORKER_CONF, "spark.ui.enabled": "false", "spark.driver.memory": DRIVER_MEMORY}
+    conf["spark.pyspark.driver.python"] = sys.executable
+    if is_local(master):
+        conf |= {**_LOCAL_CONF, "spark.pyspark.python": sys.executable}
+        if submission.bundle is not None:
+            conf["spark.driver.extraClassPath"] = str(submission.bundle)
+            conf["spark.executor.extraClassPath"] = str(submission.bundle)
+    given = {name: value for name, value in submission.conf.items() if name != "spark.jars.packages"}
+    for name in ("spark.driver.extraClassPath", "spark.executor.extraClassPath"):
+        if name in conf and name in given:
+            given[name] = f"{conf[name]}:{given[name]}"
+    options = given.pop("spark.driver.extraJavaOptions", "")
+    if "log4j2.configurationFile" not in options and "log4j.configurationFile" not in options:
+        options = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} {options}".strip()
+    return {**conf, "spark.driver.extraJavaOptions": options, **given}
+
+
+def _job_arguments(submission: Submission) -> list[str]:
+    words = ["-c", str(submission.config_path.resolve()), "--log-level", submission.log_level]
+    for assignment in submission.sets:
+        words += ["--set", assignment]
+    if submission.until:
+        words += ["--until", submission.until]
+    if submission.exit_code_file is not None:
+        words += ["--exit-code-file", str(submission.exit_code_file)]
+    return [*words, *submission.arguments]
+
+
+def _refuse_secrets(conf: Mapping[str, str]) -> None:
+    for name, value in conf.items():
+        # Lockstep's own settings have been checked when the configuration was loaded.
+        if value and is_secret_name(name) and not name.startswith(CONF_PREFIX):
+            raise ConfigError(
+                f"--conf {name}: a secret, given on a command line, where other users of the machine can read "
+                "it: put it into spark-defaults.conf in the folder that SPARK_CONF_DIR names"
+            )

@@ -1,0 +1,156 @@
+"""The supervisor: the driver's main thread. It keeps the slots filled, watches, sweeps, and ends the run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark import SparkContext
+
+from lockstep.runs import RunWatch
+from lockstep.slots import Death, Slot
+from participant.spec import WorkerSpec
+from table.errors import TableError
+from table.ledger import Outcome
+from table.progress import Progress
+from table.service import TableService
+
+log = logging.getLogger("lockstep.supervisor")
+
+PERIOD_S = 0.1
+END_S = 45.0
+"""How long the workers have to leave before their tasks are killed."""
+KILL_S = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Seconds. `sweep_period_s`: between looks for orphaned files, none younger than `sweep_grace_s`.
+
+    `silence_s`: a worker that has not reported for so long is killed. `deaths_max`: workers that die
+    without a commit between them before the run halts.
+    """
+
+    sweep_period_s: float
+    sweep_grace_s: float
+    silence_s: float
+    deaths_max: int
+
+
+class Supervisor:
+    """`progress` is called about ten times a second on the main thread."""
+
+    def __init__(
+        self,
+        context: SparkContext,
+        spec: WorkerSpec,
+        service: TableService,
+        watch: RunWatch,
+        *,
+        limits: Limits,
+        log_level: str,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self._service = service
+        self._watch = watch
+        self._limits = limits
+        self._progress = progress
+        self._commits = 0
+        self._deaths: list[str] = []
+        self._deaths_lock = threading.Lock()
+        self._cancelled: set[str] = set()
+        self._leave_now = threading.Event()
+        self._slots = [
+            Slot(context, spec, number, log_level=log_level, died=self._on_death)
+            for number in range(spec.workers)
+        ]
+        self._next_sweep_s = time.monotonic() + limits.sweep_period_s
+
+    def run(self) -> Outcome:
+        """Until the run has ended, however it ends. All workers are gone when this returns."""
+        for slot in self._slots:
+            slot.start()
+        try:
+            while (outcome := self._service.finished()) is None:
+                self._look(self._service.progress())
+                self._leave_now.wait(PERIOD_S)
+        finally:
+            self._end_workers()
+        return outcome
+
+    def _look(self, progress: Progress) -> None:
+        self._progress(progress)
+        if progress.commits > self._commits:
+            self._commits = progress.commits
+            with self._deaths_lock:
+                self._deaths.clear()
+            for slot in self._slots:
+                slot.commits_go_on()
+        if progress.standing.fenced and (newer := self._watch.newer_run()):
+            self._service.supersede(
+                f"run {newer} of this pipeline started later and has taken over its workers' places"
+            )
+        self._kill_silent(progress)
+        self._sweep()
+
+    def _kill_silent(self, progress: Progress) -> None:
+        """A frozen worker keeps its slot: its task is cancelled, and seen to end, before the next starts."""
+        for entry in progress.workers:
+            silent_s = (progress.now_ms - entry.at_ms) / 1_000
+            incarnation = entry.report.incarnation
+            if entry.dead or silent_s < self._limits.silence_s or incarnation in self._cancelled:
+                continue
+            self._cancelled.add(incarnation)
+            log.warning(
+                "worker-%d has been silent for %.0f s: its task is killed", entry.report.slot, silent_s
+            )
+            self._slots[entry.report.slot].cancel()
+
+    def _sweep(self) -> None:
+        """A sweep that fails is tried again at its next time: orphans are invisible to every reader."""
+        if time.monotonic() < self._next_sweep_s:
+            return
+        self._next_sweep_s = time.monotonic() + self._limits.sweep_period_s
+        try:
+            removed = self._service.sweep(
+                grace_ms=int(self._limits.sweep_grace_s * 1_000), timeout_s=self._limits.sweep_period_s
+            )
+        except TableError as error:
+            log.warning("orphaned files were not looked for: %s", error)
+            return
+        if removed:
+            log.info("%d files that no commit names were removed", removed)
+
+    def _on_death(self, death: Death) -> None:
+        """On a slot's thread. Where the task could not say who it was, its last report says so."""
+        if not death.failed:
+            return
+        reason = f"worker-{death.slot}: {death.reason}"
+        incarnation = death.incarnation or self._last_incarnation(death.slot)
+        if incarnation:
+            self._service.worker_died(incarnation, reason)
+        with self._deaths_lock:
+            self._deaths.append(reason)
+            deaths = list(self._deaths)
+        if len(deaths) > self._limits.deaths_max:
+            self._service.halt(
+                f"{len(deaths)} workers died without a commit between them; the last: {deaths[-1]}. "
+                "Nothing is lost: remove the cause and start again."
+            )
+
+    def _last_incarnation(self, slot: int) -> str:
+        reports = [e.report for e in self._service.progress().workers if e.report.slot == slot]
+        return reports[0].incarnation if reports else ""
+
+    def _end_workers(self) -> None:
+        for slot in self._slots:
+            slot.end()
+        deadline = time.monotonic() + END_S
+        for slot in self._slots:
+            if not slot.join(max(0.0, deadline - time.monotonic())):
+                log.warning("worker-%d does not leave: its task is killed", slot.number)
+                slot.cancel()
+                slot.join(KILL_S)

@@ -1,0 +1,194 @@
+"""`lockstep validate`: would a run work? Every check says what it looked at and what to do; starts nothing.
+
+Kafka is asked from here. Spark, the table and an executor's writes are asked by a short Spark job
+(`validate_in_job`), which hands its checks back in a file.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from control_topic.errors import ControlTopicError
+from control_topic.topic import ControlTopic
+from lockstep.application import check_slots
+from lockstep.config import Config
+from lockstep.errors import EXIT_FAILED, EXIT_WELL, LockstepError
+from lockstep.jars import JarsError, find_java
+from table.errors import TableError
+from table.hudi import properties
+from table.hudi.client import HudiTable
+from table.source import MissingTopic, SourceError, SourceTopics
+
+log = logging.getLogger("lockstep.validate")
+
+MULTI_WRITER = (
+    "hoodie.write.concurrency.mode",
+    "hoodie.write.lock.provider",
+    "hoodie.write.lock.filesystem.expire",
+    "hoodie.clean.failed.writes.policy",
+    "hoodie.write.markers.type",
+)
+"""What every writer of the table must agree on; shown as this job has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """`verdict`: `ok`, `warning` (works, but know this) or `failed`."""
+
+    name: str
+    verdict: str
+    detail: str
+
+
+def ok(name: str, detail: str) -> Check:
+    return Check(name=name, verdict="ok", detail=detail)
+
+
+def check_kafka(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
+    """Java, the broker, the source topics, the control topic and the dead-letter topics."""
+    yield _guarded("java", lambda: f"{find_java()}")
+    source = SourceTopics(kafka, config.source.topics)
+    try:
+        facts = source.facts()
+    except SourceError as error:
+        yield Check(name="source topics", verdict="failed", detail=str(error))
+        return
+    yield ok("broker", f"{config.source.bootstrap_servers} answers; cluster {facts.cluster}")
+    for topic in config.source.topics:
+        partitions = [p for p in facts.partitions if p.topic == topic]
+        yield ok(f"source topic {topic}", f"{len(partitions)} partitions, topic id {facts.topics[topic]}")
+    if config.pipeline.workers > len(facts.partitions):
+        yield Check(
+            name="workers",
+            verdict="warning",
+            detail=f"pipeline.workers = {config.pipeline.workers}, but there are {len(facts.partitions)} "
+            "source partitions: the other workers would have nothing to do",
+        )
+    yield _control_topic(config, kafka)
+    if config.record.on_error == "dead_letter":
+        yield from _dead_letters(config, kafka)
+
+
+def _control_topic(config: Config, kafka: Mapping[str, str]) -> Check:
+    name = f"control topic {config.control.topic}"
+    try:
+        facts = ControlTopic(kafka, config.control.topic).describe()
+    except ControlTopicError as error:
+        return Check(name=name, verdict="failed", detail=str(error))
+    if not facts.exists:
+        return ok(name, "not there yet; the run makes it, with one partition")
+    if facts.partitions != 1:
+        return Check(
+            name=name,
+            verdict="failed",
+            detail=f"has {facts.partitions} partitions and must have one, since its order decides: delete it "
+            "(the run makes it again, nothing is lost) or name another as control.topic",
+        )
+    return ok(name, "one partition")
+
+
+def _dead_letters(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
+    for topic in sorted({config.dead_letter_topic(t) for t in config.source.topics}):
+        name = f"dead-letter topic {topic}"
+        try:
+            SourceTopics(kafka, [topic]).facts()
+        except MissingTopic:
+            detail = "is missing: create it, or the first bad record halts the run"
+            yield Check(name=name, verdict="failed", detail=detail)
+        except SourceError as error:
+            yield Check(name=name, verdict="failed", detail=str(error))
+        else:
+            yield ok(name, "is there")
+
+
+def _guarded(name: str, probe: Callable[[], str]) -> Check:
+    try:
+        return ok(name, probe())
+    except (JarsError, LockstepError, TableError) as error:
+        return Check(name=name, verdict="failed", detail=str(error))
+
+
+# --- in the Spark job -------------------------------------------------------------------------------
+
+
+def validate_in_job(spark: SparkSession, config: Config, report: Path) -> int:
+    """The checks that need Spark, written to `report` as JSON."""
+    checks = list(_check_spark(spark, config))
+    report.write_text(json.dumps([asdict(check) for check in checks]), encoding="utf-8")
+    return EXIT_FAILED if any(check.verdict == "failed" for check in checks) else EXIT_WELL
+
+
+def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
+    workers = config.pipeline.workers
+    yield _guarded(
+        "spark slots",
+        lambda: f"{check_slots(spark, workers)} slots for {workers} workers and Hudi's own jobs",
+    )
+    yield _guarded("executor writes", lambda: _executor_writes(spark, config))
+    yield _guarded("table", lambda: _table(spark, config))
+    merged = properties.merge(config.table.hudi)
+    yield ok(
+        "table writers", ", ".join(f"{name} = {merged[name]}" for name in MULTI_WRITER if name in merged)
+    )
+    yield Check(
+        name="other writers",
+        verdict="warning",
+        detail="a foreign writer of this table must use a lock provider, optimistic concurrency control and "
+        "LAZY cleaning as above: an EAGER one rolls back anybody's open instant without the lock",
+    )
+
+
+def _table(spark: SparkSession, config: Config) -> str:
+    """Refusals of a table that exists; one that does not is not made here."""
+    base = Path(config.table.path.removeprefix("file://"))
+    if not (base / ".hoodie").exists():
+        return f"{config.table.path} is not there yet; the run makes it"
+    table = HudiTable(spark, config.table_spec(), config.pipeline.id)
+    try:
+        layout = table.open()
+        newest = table.newest()
+    finally:
+        table.close()
+    keys = ", ".join(layout.key_fields) or "topic-partition-offset"
+    where = f", partitioned by {layout.partition_field}" if layout.partition_field else ""
+    last = (
+        f"; last commit of this pipeline: instant {newest.instant}"
+        if newest
+        else "; no commit of this pipeline"
+    )
+    return f"{config.table.path} fits: key {keys}{where}{last}"
+
+
+def _executor_writes(spark: SparkSession, config: Config) -> str:
+    """An executor makes and removes one file where the table's partitions are."""
+    base = config.table.path.removeprefix("file://")
+    failures = spark.sparkContext.parallelize([base], 1).map(lambda path: _write_and_remove(path)).collect()
+    if failures[0]:
+        raise LockstepError(
+            f"an executor cannot write under {config.table.path}: {failures[0]}; see that the folder is "
+            "shared with the executors and that their user may write to it"
+        )
+    return f"an executor wrote and removed a file under {config.table.path}"
+
+
+def _write_and_remove(base: str) -> str:
+    """Empty, or why not. Runs on an executor. Folders that it had to make are removed again."""
+    folder = Path(base)
+    missing = [p for p in (folder, *folder.parents) if not p.exists()]
+    probe = folder / f".lockstep-validate-{uuid.uuid4().hex}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"lockstep")
+        probe.unlink()
+        for made in missing:
+            made.rmdir()
+    except OSError as error:
+        return f"{error.strerror}: {error.filename}"
+    return ""

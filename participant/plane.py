@@ -1,0 +1,277 @@
+"""The data plane: one thread that decodes what was consumed, buffers it, and writes it to files.
+
+It takes consumed runs and orders from one queue, in order, so that an order always finds the chunks that
+the protocol meant. Decoding and encoding happen in Arrow's C++ without the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+
+from control_topic.messages import Reject, SourcePartition
+from participant import events as ev
+from participant.dead_letter import DeadLetters, Rejected
+from participant.decode import JsonDecoder
+from participant.derive import Derived, Deriver
+from participant.errors import ParticipantError
+from participant.queues import ByteQueue
+from participant.source import Fetched
+from participant.writer import TransactionWriter
+from table.port import TableLayout
+
+log = logging.getLogger("lockstep.plane")
+
+Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Discard
+
+
+@dataclass(slots=True, kw_only=True)
+class Chunk:
+    next: int
+    derived: Derived | None
+    rejected: tuple[Rejected, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Lane:
+    """What is buffered of one source partition, in offset order."""
+
+    generation: int
+    chunks: deque[Chunk] = field(default_factory=deque)
+    blocked: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Meters:
+    """What this worker has done, for reports. Written by the plane's thread, read by anyone."""
+
+    records: int = 0
+    size_bytes: int = 0
+    seconds: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(("decode", "derive", "encode", "close"), 0.0)
+    )
+
+
+class Plane:
+    """`post` takes the participant's events; `poison` takes a sentence that names the record."""
+
+    def __init__(
+        self,
+        *,
+        layout: TableLayout,
+        schema: pa.Schema,
+        base_path: Path,
+        slot: int,
+        incarnation: str,
+        memory_bytes: int,
+        dead_letters: DeadLetters | None,
+        post: Callable[[ev.Event], None],
+        poison: Callable[[str], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._layout = layout
+        self._schema = schema
+        self._base_path = base_path
+        self._slot = slot
+        self._incarnation = incarnation
+        self._memory_bytes = memory_bytes
+        self._dead_letters = dead_letters
+        self._post = post
+        self._poison = poison
+        self._now_ms = now_ms
+        self._queue: ByteQueue[Order | None] = ByteQueue(max(1_000_000, memory_bytes // 4))
+        self._lanes: dict[SourcePartition, Lane] = {}
+        self._decoder = JsonDecoder(schema)
+        self._deriver = Deriver(layout, schema)
+        self._writer: TransactionWriter | None = None
+        self._transaction = ""
+        self._rejected: list[Rejected] = []
+        self.meters = Meters()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="plane", daemon=True)
+
+    # --- from other threads -----------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def deliver(self, fetched: Fetched) -> bool:
+        """Take a consumed run; False while there is no room for it."""
+        return self._queue.put(fetched, fetched.size_bytes + 1)
+
+    def order(self, order: Order) -> None:
+        """Take an order; it finds everything that was delivered before it."""
+        self._queue.put(order)
+
+    def stop(self, timeout_s: float) -> bool:
+        """End the thread after what is queued; True when it ended in time."""
+        self._stopping.set()
+        self._queue.put(None)
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._queue.held_bytes
+
+    # --- the thread -------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while True:
+                order = self._queue.get(timeout_s=1.0)
+                if order is not None:
+                    self._obey(order)
+                elif self._stopping.is_set():
+                    return
+        except (ParticipantError, OSError, pa.ArrowException) as error:
+            self._fail(error)
+        finally:
+            if self._writer is not None:
+                self._writer.discard()
+
+    def _fail(self, error: Exception) -> None:
+        log.error("the data plane stops: %s", error)
+        self._post(ev.EffectFailed(now_ms=self._now_ms(), reason=str(error) or type(error).__name__))
+
+    def _obey(self, order: Order) -> None:
+        match order:
+            case Fetched():
+                self._take(order)
+            case ev.Rewind():
+                self._lanes[order.partition] = Lane(generation=order.generation)
+            case ev.Drop():
+                self._lanes.pop(order.partition, None)
+            case ev.Open():
+                self._open(order)
+            case ev.Write():
+                self._write(order)
+            case ev.Flush():
+                self._flush(order)
+            case ev.Discard():
+                self._discard(order.transaction)
+
+    # --- decoding ---------------------------------------------------------------------------------
+
+    def _take(self, fetched: Fetched) -> None:
+        lane = self._lanes.get(fetched.partition)
+        if lane is None or lane.generation != fetched.generation or lane.blocked:
+            return
+        chunk = Chunk(next=fetched.next, derived=None)
+        poison = ""
+        if fetched.raw is not None:
+            chunk, poison = self._decode(fetched)
+        size_bytes = sum(r.size_bytes for r in chunk.rejected)
+        rows = 0
+        if chunk.derived is not None:
+            rows = chunk.derived.table.num_rows
+            size_bytes += chunk.derived.nbytes
+        if chunk.next > fetched.start:
+            lane.chunks.append(chunk)
+            self._post(
+                ev.Buffered(
+                    now_ms=self._now_ms(),
+                    partition=fetched.partition,
+                    generation=fetched.generation,
+                    start=fetched.start,
+                    next=chunk.next,
+                    records=rows + len(chunk.rejected),
+                    size_bytes=size_bytes,
+                    lost=fetched.lost,
+                )
+            )
+        if poison:
+            lane.blocked = True
+            self._post(
+                ev.Blocked(now_ms=self._now_ms(), partition=fetched.partition, generation=fetched.generation)
+            )
+            self._poison(poison)
+
+    def _decode(self, fetched: Fetched) -> tuple[Chunk, str]:
+        """The chunk, and why it stops early where a record may neither pass nor be set aside."""
+        raw = fetched.raw
+        assert raw is not None
+        began = time.monotonic()
+        decoded = self._decoder.decode(raw)
+        decoded_at = time.monotonic()
+        derived = self._deriver.derive(raw, decoded)
+        self.meters.seconds["decode"] += decoded_at - began
+        self.meters.seconds["derive"] += time.monotonic() - decoded_at
+        rejects = sorted([*decoded.rejects, *derived.rejects], key=lambda r: r.offset)
+        self.meters.records += len(raw.offsets)
+        self.meters.size_bytes += fetched.size_bytes
+        if not rejects or self._dead_letters is not None:
+            rejected = tuple(
+                Rejected(
+                    reject=Reject(partition=fetched.partition, offset=r.offset, reason=r.reason),
+                    value=raw.values[r.index],
+                )
+                for r in rejects
+            )
+            return Chunk(next=fetched.next, derived=derived, rejected=rejected), ""
+        first = rejects[0]
+        reason = (
+            f"{fetched.partition} at offset {first.offset}: {first.reason}. Everything before it is "
+            f"committed. Mend the producer and skip the record with "
+            f"lockstep offsets --set {fetched.partition}={first.offset + 1}, "
+            f'or set record.on_error = "dead_letter"'
+        )
+        before = raw.head(first.index)
+        kept = self._deriver.derive(before, self._decoder.decode(before)) if first.index else None
+        return Chunk(next=first.offset, derived=kept), reason
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def _open(self, order: ev.Open) -> None:
+        self._transaction = order.transaction
+        self._rejected = []
+        self._writer = TransactionWriter(
+            base_path=str(self._base_path),
+            layout=self._layout,
+            schema=self._schema,
+            instant=order.instant,
+            writer_number=self._slot,
+            incarnation=self._incarnation,
+            pending_bytes_max=self._memory_bytes // 4,
+            new_uuid=uuid4,
+        )
+
+    def _write(self, order: ev.Write) -> None:
+        lane = self._lanes.get(order.partition)
+        if lane is None or lane.generation != order.generation or order.transaction != self._transaction:
+            return
+        assert self._writer is not None
+        began = time.monotonic()
+        while lane.chunks and lane.chunks[0].next <= order.upto:
+            chunk = lane.chunks.popleft()
+            if chunk.derived is not None and chunk.derived.table.num_rows:
+                self._writer.write(chunk.derived)
+            self._rejected.extend(chunk.rejected)
+        self.meters.seconds["encode"] += time.monotonic() - began
+
+    def _flush(self, order: ev.Flush) -> None:
+        if order.transaction != self._transaction or self._writer is None:
+            return
+        began = time.monotonic()
+        files = self._writer.close()
+        if self._rejected and self._dead_letters is not None:
+            self._dead_letters.send(self._rejected)
+        self.meters.seconds["close"] += time.monotonic() - began
+        rejects = tuple(r.reject for r in self._rejected)
+        self._writer, self._transaction, self._rejected = None, "", []
+        self._post(
+            ev.Flushed(now_ms=self._now_ms(), transaction=order.transaction, files=files, rejects=rejects)
+        )
+
+    def _discard(self, transaction: str) -> None:
+        if transaction == self._transaction and self._writer is not None:
+            self._writer.discard()
+            self._writer, self._transaction, self._rejected = None, "", []

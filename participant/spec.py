@@ -1,0 +1,48 @@
+"""What a worker is told when it starts: one frozen value, made in the driver, sent in the task's closure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from control_topic.messages import Offsets
+from table.port import TableLayout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSpec:
+    """Times in milliseconds, sizes in bytes; a limit of 0 is none.
+
+    `kafka`: librdkafka properties with secrets resolved; they travel in the task's closure only, never in
+    Spark's configuration. `until`: consume exactly to these offsets. `session_timeout_ms`: how long the
+    group waits for a silent worker.
+    """
+
+    pipeline: str
+    run: str
+    workers: int
+    kafka: Mapping[str, str] = field(repr=False)
+    topics: tuple[str, ...]
+    control_topic: str
+    table_address: str
+    token: str = field(repr=False)
+    layout: TableLayout
+    interval_ms: int
+    write_timeout_ms: int
+    memory_bytes: int
+    records_max: int = 0
+    bytes_max: int = 0
+    on_data_loss: str = "fail"
+    on_error: str = "fail"
+    dead_letter_topic: str = ""
+    until: Offsets | None = None
+    session_timeout_ms: int = 10_000
+
+    @property
+    def group(self) -> str:
+        """The consumer group is the pipeline."""
+        return self.pipeline
+
+    def instance(self, slot: int) -> str:
+        """`group.instance.id`: a restarted worker gets its source partitions back at once."""
+        return f"{self.pipeline}-{slot}"

@@ -1,0 +1,369 @@
+"""A worker: one long-running Spark task. Wires the participant's core to Kafka, files and the driver.
+
+Threads: this one runs the protocol; `source` consumes; `plane` decodes and writes; `control` reads the
+control topic; `report` talks to the driver; `coordinator` runs where source partition 0 is owned. They
+meet in queues. The core alone decides; everything here performs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from control_topic.kafka import ControlReader, ControlWriter
+from table.client import TableClient
+from table.schema import table_schema
+
+from control_topic.messages import CoordinatorClaim, Message, Offsets, SourcePartition
+from coordinator import events as coordinator_events
+from coordinator.runner import Environment, Runner
+from participant import events as ev
+from participant.core import Participant
+from participant.dead_letter import DeadLetters
+from participant.plane import Plane
+from participant.reporter import Reporter
+from participant.source import Callbacks, Source
+from participant.spec import WorkerSpec
+from participant.transitions import State
+from table.calls import CoordinatorReport, Directive, Mode, Result, WorkerReport
+
+log = logging.getLogger("lockstep.worker")
+
+TICK_S = 0.05
+EVENTS_MAX = 100_000
+LEAVE_S = 15
+CONTROL_POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """Why a worker ended. `failed`: another may be started in its slot."""
+
+    slot: int
+    incarnation: str
+    reason: str
+    failed: bool
+
+
+def now_ms() -> int:
+    """A clock that never jumps, for the cores."""
+    return time.monotonic_ns() // 1_000_000
+
+
+def wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def nonce() -> str:
+    return secrets.token_hex(16)
+
+
+class Worker:
+    """One incarnation, from its start to its end."""
+
+    def __init__(self, spec: WorkerSpec, slot: int) -> None:
+        self._spec = spec
+        self._slot = slot
+        self.incarnation = nonce()
+        self._name = f"worker-{slot}"
+        self._events: queue.Queue[ev.Event] = queue.Queue(EVENTS_MAX)
+        self._poison = ""
+        self._fenced = ""
+        self._ended: ev.Stop | None = None
+        self._first = SourcePartition(spec.topics[0], 0)
+        self._runner: Runner | None = None
+        self._runner_lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._table = TableClient(spec.table_address, spec.token)
+        self._calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="offsets")
+        self._writer = self._control_writer(self._name, self.incarnation)
+        self._reader = ControlReader(spec.kafka, spec.control_topic, start="tail", pipeline=spec.pipeline)
+        self._core = Participant(self._settings())
+        self._plane = Plane(
+            layout=spec.layout,
+            schema=table_schema(spec.layout.ddl, spec.layout.kafka_columns),
+            base_path=Path(spec.layout.path.removeprefix("file://")),
+            slot=slot,
+            incarnation=self.incarnation,
+            memory_bytes=spec.memory_bytes,
+            dead_letters=(
+                DeadLetters(spec.kafka, spec.dead_letter_topic) if spec.on_error == "dead_letter" else None
+            ),
+            post=self._events.put,
+            poison=self._set_poison,
+            now_ms=now_ms,
+        )
+        self._source = Source(
+            kafka=spec.kafka,
+            group=spec.group,
+            instance=spec.instance(slot),
+            topics=spec.topics,
+            until=spec.until,
+            on_data_loss=spec.on_data_loss,
+            session_timeout_ms=spec.session_timeout_ms,
+            queue_bytes_max=spec.memory_bytes // 8,
+            callbacks=Callbacks(
+                committed=self._committed,
+                assigned=self._on_assigned,
+                revoked=self._on_revoked,
+                deliver=self._plane.deliver,
+                stuck=self._on_stuck,
+                fenced=self._on_fenced,
+                failed=self._on_failed,
+            ),
+        )
+        self._reporter = Reporter(self._table, self._report, self._on_directive, self._on_failed)
+
+    def _settings(self) -> ev.Settings:
+        spec = self._spec
+        return ev.Settings(
+            pipeline=spec.pipeline,
+            run=spec.run,
+            incarnation=self.incarnation,
+            interval_ms=spec.interval_ms,
+            memory_bytes_max=spec.memory_bytes // 4,
+            records_max=spec.records_max,
+            bytes_max=spec.bytes_max,
+            until=spec.until or {},
+        )
+
+    def _control_writer(self, sender: str, incarnation: str) -> ControlWriter:
+        return ControlWriter(
+            self._spec.kafka,
+            self._spec.control_topic,
+            pipeline=self._spec.pipeline,
+            run=self._spec.run,
+            sender=sender,
+            incarnation=incarnation,
+            clock_ms=wall_ms,
+        )
+
+    # --- the protocol's thread --------------------------------------------------------------------
+
+    def run(self) -> Ended:
+        """Work until told to end, or until something fails that a fresh worker may overcome."""
+        control = threading.Thread(target=self._read_control, name="control", daemon=True)
+        self._reporter.start()
+        self._plane.start()
+        control.start()
+        self._source.start()
+        next_tick = time.monotonic()
+        try:
+            while self._ended is None:
+                timeout_s = next_tick - time.monotonic()
+                try:
+                    event = self._events.get(timeout=max(0.0, timeout_s)) if timeout_s > 0 else None
+                except queue.Empty:
+                    event = None
+                if event is None:
+                    next_tick = time.monotonic() + TICK_S
+                    event = ev.Tick(now_ms=now_ms())
+                self._feed(event)
+        finally:
+            self._shut_down()
+            control.join(5)
+        return Ended(
+            slot=self._slot,
+            incarnation=self.incarnation,
+            reason=self._ended.reason,
+            failed=self._ended.failed,
+        )
+
+    def _feed(self, event: ev.Event) -> None:
+        before = self._core.state
+        for action in self._core.handle(event):
+            self._perform(action)
+        if self._core.state is not before:
+            log.debug("%s -> %s on %s", before.name, self._core.state.name, type(event).__name__)
+
+    def _perform(self, action: ev.Action) -> None:
+        match action:
+            case ev.Send():
+                self._writer.send(action.body, epoch=action.epoch)
+            case ev.FetchOffsets():
+                self._calls.submit(self._fetch_offsets)
+            case ev.Rewind():
+                self._plane.order(action)  # first, so that it knows the generation when records come
+                self._source.rewind(action.partition, action.offset, action.generation)
+            case ev.Drop() | ev.Open() | ev.Write() | ev.Flush() | ev.Discard():
+                self._plane.order(action)
+            case ev.CommitGroup():
+                self._source.commit(action.offsets)
+            case ev.Pause():
+                self._source.pause()
+            case ev.Resume():
+                self._source.resume()
+            case ev.Stop():
+                self._ended = action
+
+    def _shut_down(self) -> None:
+        """Leave the group first, so that others take over at once; then close what is open."""
+        if not self._source.leave(LEAVE_S):
+            log.warning("leaving the consumer group took longer than %d s", LEAVE_S)
+        self._stop_runner()
+        self._plane.stop(LEAVE_S)
+        self._writer.flush(5)
+        self._stopping.set()
+        self._reporter.stop()
+        self._calls.shutdown(wait=False, cancel_futures=True)
+        self._writer.close()
+        self._table.close()
+
+    # --- from the source's thread -----------------------------------------------------------------
+
+    def _committed(self) -> Offsets | None:
+        answer = self._table.offsets()
+        return answer.committed if answer.result is Result.OK else None
+
+    def _fetch_offsets(self) -> None:
+        self._events.put(ev.OffsetsFetched(now_ms=now_ms(), committed=self._committed()))
+
+    def _on_assigned(self, offsets: Mapping[SourcePartition, int | None]) -> None:
+        log.info("assigned %s", ", ".join(map(str, sorted(offsets))))
+        self._events.put(ev.Assigned(now_ms=now_ms(), offsets=offsets))
+        if self._first in offsets:
+            self._start_runner()
+
+    def _on_revoked(self, partitions: Sequence[SourcePartition]) -> None:
+        log.info("revoked %s", ", ".join(map(str, sorted(partitions))))
+        if self._first in partitions:
+            self._stop_runner()
+        self._events.put(ev.Revoked(now_ms=now_ms(), partitions=tuple(partitions)))
+
+    def _on_stuck(self, partition: SourcePartition, generation: int, reason: str) -> None:
+        self._events.put(ev.Blocked(now_ms=now_ms(), partition=partition, generation=generation))
+        self._set_poison(reason)
+
+    def _set_poison(self, reason: str) -> None:
+        self._poison = self._poison or reason
+
+    def _on_fenced(self, reason: str) -> None:
+        """Kafka gave our membership to another process: the driver decides what that means."""
+        self._fenced = reason
+        self._on_failed(f"Kafka fenced this worker's membership ({reason}); another has taken its slot")
+
+    def _on_failed(self, reason: str) -> None:
+        self._events.put(ev.EffectFailed(now_ms=now_ms(), reason=reason))
+
+    # --- the coordinator --------------------------------------------------------------------------
+
+    def _start_runner(self) -> None:
+        spec = self._spec
+        with self._runner_lock:
+            if self._runner is not None:
+                return
+            self._runner = Runner(
+                coordinator_events.Settings(
+                    pipeline=spec.pipeline,
+                    run=spec.run,
+                    incarnation="",
+                    interval_ms=spec.interval_ms,
+                    write_timeout_ms=spec.write_timeout_ms,
+                ),
+                Environment(
+                    sender=lambda incarnation: self._control_writer(f"coordinator@{self._name}", incarnation),
+                    table=self._table,
+                    prove=self._prove,
+                    topic_epoch=lambda: self._reader.highest_epoch,
+                    now_ms=now_ms,
+                    nonce=nonce,
+                ),
+            )
+            self._runner.start()
+
+    def _stop_runner(self) -> None:
+        with self._runner_lock:
+            runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.stop()
+
+    def _prove(self, answer: coordinator_events.Prove) -> None:
+        """A synchronous commit of what the table holds: only the group's real member succeeds."""
+        committed = self._committed()
+        if committed is None:
+            answer(False, "the table's offsets are not known")
+        else:
+            self._source.prove(self._first, committed.get(self._first, 0), answer)
+
+    # --- the control topic ------------------------------------------------------------------------
+
+    def _read_control(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                for received in self._reader.poll(CONTROL_POLL_S):
+                    if isinstance(received.content, Message):
+                        self._hear(received.content)
+        finally:
+            self._reader.close()
+
+    def _hear(self, message: Message) -> None:
+        if message.pipeline != self._spec.pipeline:
+            return
+        with self._runner_lock:
+            runner = self._runner
+        if runner is not None:
+            runner.received(message)
+        if isinstance(message.body, CoordinatorClaim):
+            log.info("%s claims epoch %d", message.sender, message.epoch)
+        self._events.put(ev.Received(now_ms=now_ms(), message=message))
+
+    # --- the driver -------------------------------------------------------------------------------
+
+    def _on_directive(self, directive: Directive) -> None:
+        with self._runner_lock:
+            runner = self._runner
+        if runner is not None:
+            runner.died(directive.dead)
+            runner.directed(directive.mode, directive.reason)
+        if directive.mode is Mode.STOP:
+            self._events.put(ev.Leave(now_ms=now_ms(), reason=directive.reason))
+
+    def _report(self) -> WorkerReport:
+        with self._runner_lock:
+            runner = self._runner
+        snapshot = runner.snapshot() if runner is not None else None
+        meters = self._plane.meters
+        return WorkerReport(
+            slot=self._slot,
+            incarnation=self.incarnation,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            state=self._core.state.value,
+            partitions=tuple(sorted(self._core.owned)),
+            records=meters.records,
+            size_bytes=meters.size_bytes,
+            buffered_bytes=self._plane.queued_bytes
+            + sum(o.size_bytes for o in list(self._core.owned.values())),
+            coordinator=_report_of(snapshot) if snapshot is not None else None,
+            poison=self._poison,
+            fenced=bool(self._fenced),
+            seconds=dict(meters.seconds),
+        )
+
+    @property
+    def stopped(self) -> bool:
+        return self._core.state is State.STOPPED
+
+
+def _report_of(snapshot: coordinator_events.Snapshot) -> CoordinatorReport:
+    """Ages, not instants of a clock that only this process has: turned into wall time here."""
+    started = wall_ms() - (now_ms() - snapshot.started_at_ms) if snapshot.started_at_ms else 0
+    return CoordinatorReport(
+        epoch=snapshot.epoch,
+        state=snapshot.state,
+        transaction=snapshot.transaction,
+        instant=snapshot.instant,
+        started_at_ms=started,
+        answered=snapshot.answered,
+        missing=snapshot.missing,
+        ignored=sum(snapshot.ignored.values()),
+    )

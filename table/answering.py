@@ -1,0 +1,132 @@
+"""How the table's calls answer: what an error proves, what is stale, and what is known of the table.
+
+A call never raises: it answers with a `Result` whose proof is described in proto/table.proto. What other
+threads read is `view`, replaced whole, and the ledger, which is touched under `guard` only; `guard` is
+never held while the table works.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import wraps
+from threading import Lock
+from typing import Concatenate, ParamSpec, TypeVar
+
+from control_topic.messages import Offsets
+from table.calls import Answer, Result
+from table.errors import Refused, TableError, Unavailable
+from table.ledger import Ledger
+from table.source import SourceRefused, SourceUnavailable
+from table.state import StateError, TableState
+
+log = logging.getLogger(__name__)
+
+STOPPING_WAIT_MS = 1_000
+P = ParamSpec("P")
+S = TypeVar("S", bound="Answering")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The table as this process last saw it, and what it committed itself. Times of the service's clock."""
+
+    newest: TableState | None = None
+    commits: int = 0
+    rows: int = 0
+    last_commit_at_ms: int | None = None
+
+
+def answers(
+    effect: bool,
+) -> Callable[[Callable[Concatenate[S, P], Answer]], Callable[Concatenate[S, P], Answer]]:
+    """Turn what a call raises into its answer. `effect`: without an answer the call may have had one."""
+
+    def decorate(
+        method: Callable[Concatenate[S, P], Answer],
+    ) -> Callable[Concatenate[S, P], Answer]:
+        @wraps(method)
+        def answering(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+            name = method.__name__
+            try:
+                return method(self, *args, **kwargs)
+            except (Unavailable, SourceUnavailable) as error:
+                return self.unavailable(str(error))
+            except Refused as error:
+                if effect:
+                    return Answer(result=Result.REFUSED, reason=str(error))
+                # A coordinator asks for recovery until it is done: only what is counted has an end.
+                return self.unavailable(str(error))
+            except (StateError, SourceRefused) as error:
+                return self.halt(str(error))
+            except TableError as error:
+                log.warning("%s: %s", name, error)
+                reason = str(error)
+            except Exception as error:
+                log.exception("%s failed unexpectedly", name)
+                reason = f"{name} failed unexpectedly, see the driver's log: {error!r}"
+            answer = self.unavailable(reason)
+            return replace(answer, result=Result.UNKNOWN) if effect else answer
+
+        return answering
+
+    return decorate
+
+
+class Answering:
+    """What every call on the table shares."""
+
+    def __init__(self, *, ledger: Ledger, guard: Lock, clock_ms: Callable[[], int]) -> None:
+        self.view = View()
+        self._ledger = ledger
+        self._guard = guard
+        self._clock_ms = clock_ms
+
+    def unavailable(self, reason: str) -> Answer:
+        """Nothing came of it, by the environment's fault; when that has lasted too long, the run halts."""
+        with self._guard:
+            wait_ms = self._ledger.unavailable(self._clock_ms(), reason)
+            halted = self._ledger.halted and self._ledger.closed
+        log.warning("the environment did not serve, next attempt in %d ms: %s", wait_ms, reason)
+        if halted:
+            log.error("the run halts: %s", halted)
+            return Answer(result=Result.HALTED, reason=halted)
+        return Answer(result=Result.UNAVAILABLE, reason=reason, wait_ms=wait_ms)
+
+    def halt(self, reason: str) -> Answer:
+        """The run stops here, without effect on the table."""
+        log.error("the run halts: %s", reason)
+        with self._guard:
+            self._ledger.halt(reason)
+            return Answer(result=Result.HALTED, reason=self._ledger.halted or reason)
+
+    def _stale(self, epoch: int) -> Answer | None:
+        with self._guard:
+            if self._ledger.is_current(epoch):
+                return None
+            registered, highest = self._ledger.epoch, self._ledger.highest_epoch
+        known = f"epoch {registered} is registered in this run"
+        if highest != registered:
+            known += f", the table carries epoch {highest}"
+        elif epoch == registered:
+            known = "another run has committed with it"
+        return Answer(result=Result.STALE, reason=f"epoch {epoch} is stale: {known}")
+
+    def _closed(self) -> Answer | None:
+        with self._guard:
+            closed, halted = self._ledger.closed, self._ledger.halted
+        if not closed:
+            return None
+        result = Result.HALTED if halted else Result.UNAVAILABLE
+        return Answer(result=result, reason=closed, wait_ms=0 if halted else STOPPING_WAIT_MS)
+
+    def _see(self, newest: TableState | None) -> None:
+        if newest is None:
+            return
+        self.view = replace(self.view, newest=newest)
+        with self._guard:
+            self._ledger.saw(newest)
+
+    def _offsets(self) -> Offsets:
+        return self.view.newest.offsets if self.view.newest is not None else {}

@@ -1,0 +1,90 @@
+"""What the table service is asked and what it answers, as frozen values. Pure: standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from control_topic.messages import Offsets, SourcePartition
+from coordinator.events import Fault, Mode, Result
+
+__all__ = [
+    "Answer",
+    "CoordinatorReport",
+    "Directive",
+    "Fault",
+    "Mode",
+    "Result",
+    "Unreached",
+    "WorkerReport",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer to a call.
+
+    `committed`: the table's offsets after it. `partitions`: Recover only, every source partition.
+    `epoch`: Survey only, the highest that the table or the service knows.
+    """
+
+    result: Result
+    reason: str = ""
+    wait_ms: int = 0
+    instant: str = ""
+    committed: Offsets = field(default_factory=dict)
+    partitions: tuple[SourcePartition, ...] = ()
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreached:
+    """The driver did not answer, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directive:
+    """What a worker is told. `dead`: incarnations whose Spark task has ended."""
+
+    mode: Mode
+    reason: str = ""
+    dead: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorReport:
+    """How a coordinator stands. `answered`, `missing`: incarnations. `ignored`: stale messages so far."""
+
+    epoch: int
+    state: str
+    transaction: str = ""
+    instant: str = ""
+    started_at_ms: int = 0
+    answered: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    ignored: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReport:
+    """How a worker stands. `records`, `size_bytes`: delivered since its start. `seconds`: by stage.
+
+    `poison`: a sentence, where the pipeline cannot go past a record. `fenced`: Kafka gave its membership
+    to somebody else. `coordinator`: where this worker holds it.
+    """
+
+    slot: int
+    incarnation: str
+    pid: int = 0
+    host: str = ""
+    state: str = ""
+    partitions: tuple[SourcePartition, ...] = ()
+    records: int = 0
+    size_bytes: int = 0
+    buffered_bytes: int = 0
+    coordinator: CoordinatorReport | None = None
+    poison: str = ""
+    fenced: bool = False
+    seconds: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,132 @@
+"""What must hold before the table's offsets are trusted, and before a commit is made of write statuses. Pure.
+
+The checks of the source answer with a sentence for the operator, or an empty string where all is well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
+from table.errors import Refused
+from table.state import TableState
+
+ADOPT = "if that is intended, accept it with `lockstep offsets --adopt --execute`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What one commit changes. `offsets`: the whole new map. `rows`: in the files."""
+
+    ranges: tuple[Range, ...]
+    offsets: Mapping[SourcePartition, int]
+    files: tuple[DataFile, ...]
+    lost: tuple[Lost, ...]
+    rejects: tuple[Reject, ...]
+    rows: int
+
+
+def assemble(transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> Plan:
+    """All write statuses of a transaction as one commit. Raises `Refused` where they do not fit together."""
+    ranges: dict[SourcePartition, Range] = {}
+    paths: set[str] = set()
+    for status in statuses:
+        if status.transaction != transaction:
+            raise Refused(f"a write status of transaction {status.transaction} came with {transaction}")
+        for item in status.ranges:
+            if item.partition in ranges:
+                raise Refused(f"transaction {transaction}: {item.partition} is in two write statuses")
+            if item.start != expected.get(item.partition, 0):
+                raise Refused(
+                    f"transaction {transaction}: the range of {item.partition} starts at {item.start}, "
+                    f"committed is {expected.get(item.partition, 0)}"
+                )
+            ranges[item.partition] = item
+        for file in status.files:
+            if file.path in paths:
+                raise Refused(f"transaction {transaction}: file {file.path} is in two write statuses")
+            paths.add(file.path)
+    plan = Plan(
+        ranges=tuple(ranges[partition] for partition in sorted(ranges)),
+        offsets={**expected, **{item.partition: item.next for item in ranges.values()}},
+        files=tuple(file for status in statuses for file in status.files),
+        lost=tuple(lost for status in statuses for lost in status.lost),
+        rejects=tuple(reject for status in statuses for reject in status.rejects),
+        rows=sum(file.rows for status in statuses for file in status.files),
+    )
+    _check_contents(transaction, plan, ranges)
+    return plan
+
+
+def _check_contents(transaction: str, plan: Plan, ranges: Mapping[SourcePartition, Range]) -> None:
+    for lost in plan.lost:
+        whole = ranges.get(lost.partition)
+        if whole is None or not whole.start <= lost.start <= lost.next <= whole.next:
+            raise Refused(f"transaction {transaction}: lost offsets of {lost.partition} outside of its range")
+    for reject in plan.rejects:
+        whole = ranges.get(reject.partition)
+        if whole is None or not whole.start <= reject.offset < whole.next:
+            raise Refused(f"transaction {transaction}: a reject of {reject.partition} outside of its range")
+    records = sum(item.records for item in plan.ranges)
+    if plan.rows > records:
+        raise Refused(f"transaction {transaction}: its files hold {plan.rows} rows of {records} records")
+
+
+def same_ranges(left: Iterable[Range], right: Iterable[Range]) -> bool:
+    """Whether both cover the same offsets."""
+    return _covered(left) == _covered(right)
+
+
+def _covered(ranges: Iterable[Range]) -> set[tuple[SourcePartition, int, int]]:
+    return {(item.partition, item.start, item.next) for item in ranges}
+
+
+def identity_problem(newest: TableState, cluster: str, topics: Mapping[str, str]) -> str:
+    """Whether the table's offsets are of another cluster or of a topic that was recreated (S13)."""
+    if newest.cluster and cluster and newest.cluster != cluster:
+        return (
+            f"The table's offsets (instant {newest.instant}) are of Kafka cluster {newest.cluster}, the "
+            f"broker is of cluster {cluster}: check source.bootstrap_servers; {ADOPT}."
+        )
+    for topic in sorted(topics):
+        recorded, present = newest.topics.get(topic, ""), topics[topic]
+        if recorded and present and recorded != present:
+            return (
+                f"Topic {topic} was recreated: the table's offsets (instant {newest.instant}) are of topic "
+                f"id {recorded}, the broker's is {present}, and its records are other ones; {ADOPT}."
+            )
+    return ""
+
+
+def position_problem(
+    newest: TableState,
+    partitions: Iterable[SourcePartition],
+    earliest: Offsets,
+    end: Offsets,
+    on_data_loss: str,
+) -> str:
+    """Whether a committed offset lies beyond its log's end, or before its start where that is to fail."""
+    present = set(partitions)
+    topics = {partition.topic for partition in present}
+    for partition, committed in sorted(newest.offsets.items()):
+        if partition.topic not in topics:
+            continue  # no longer configured; its offset stays in the table
+        if partition not in present:
+            return (
+                f"Source partition {partition} has committed offset {committed} in the table and does not "
+                f"exist on the broker: the topic was recreated with fewer partitions? Then {ADOPT}."
+            )
+        if committed > end[partition]:
+            return (
+                f"Source partition {partition}: the table's committed offset {committed} is beyond the end "
+                f"of the log, {end[partition]}: the topic was truncated or recreated? To go on from another "
+                f"offset, run `lockstep offsets --set {partition}=OFFSET --execute`."
+            )
+        if committed < earliest[partition] and on_data_loss == "fail":
+            return (
+                f"Source partition {partition}: offsets [{committed}, {earliest[partition]}) are no longer "
+                f"in the log and never reached the table. To go on without them, set source.on_data_loss to "
+                f"earliest, or run `lockstep offsets --set {partition}={earliest[partition]} --execute`."
+            )
+    return ""

@@ -1,0 +1,244 @@
+"""A copy-on-write Hudi table that takes inserts, as a transactional table. In the driver, through Py4J.
+
+Who calls, in which order, and why it is safe: docs/protocol.md. Here only: how each step is done with Hudi's
+write client.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
+
+from table.checks import same_ranges
+from table.errors import Contradiction, OutcomeUnknown, Refused, TableError, Unavailable
+from table.hudi import rollback
+from table.hudi.commit import PreCommit, check, check_files, write_stats
+from table.hudi.definition import check_schema, check_table, fixed_properties, layout, plain_spec
+from table.hudi.history import COMMIT, History
+from table.hudi.java import changing, sentence, without_effect
+from table.hudi.properties import check as check_properties
+from table.hudi.session import Session
+from table.hudi.sweep import Sweeper
+from table.hudi.watchdog import CALLBACK_S, SILENCE_S, Watchdog
+from table.port import Commit, TableLayout, TableSpec, Unfinished
+from table.schema import kafka_fields, parse_ddl, to_avro
+from table.state import TableState, encode, owner
+
+log = logging.getLogger(__name__)
+
+KIND = "insert"
+
+
+class HudiTable:
+    """Implements `table.port.TransactionalTable` for `kind = "insert"`. One thread calls it.
+
+    `watchdog_silence_s`, `watchdog_callback_s`: see `table.hudi.watchdog`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        spec: TableSpec,
+        pipeline: str,
+        *,
+        watchdog_silence_s: int = SILENCE_S,
+        watchdog_callback_s: int = CALLBACK_S,
+    ) -> None:
+        if spec.kind != KIND:
+            raise Refused(f"table.kind {spec.kind!r}: a copy-on-write table takes {KIND!r}")
+        self._spec = plain_spec(spec)
+        self._pipeline = pipeline
+        self._thread: int | None = None
+        self._session = Session(spark, self._spec.path)
+        self._history = History(self._session, pipeline)
+        self._sweeper = Sweeper(self._session, self._history)
+        self._watchdog = Watchdog(
+            self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
+        )
+
+    def open(self) -> TableLayout:
+        """Create the table when missing; `Contradiction` where the one that exists says something else."""
+        self._enter()
+        spec = self._spec
+        check_properties(spec.properties)
+        schema = _schema(spec)
+        doing = f"table {spec.path} could not be opened"
+        with changing(doing):
+            created = not os.path.isfile(os.path.join(spec.path, ".hoodie", "hoodie.properties"))
+            if created:
+                _check_empty(spec.path)
+                self._session.create(spec, schema)
+            definition = self._session.load()
+            check_table(definition, spec)
+            if definition.schema:
+                check_schema(definition.schema, schema, spec)
+            if self._session.client is not None:
+                self._session.close()
+            # The table's own schema, where it has one: its order of columns stays what foreign writers know.
+            fixed = fixed_properties(definition, definition.schema or schema)
+            self._session.start(spec.properties, fixed)
+        log.info("table %s is %s", spec.path, "created" if created else "open")
+        return layout(definition, spec, created=created)
+
+    def newest(self) -> TableState | None:
+        """This pipeline's newest committed state, archived timeline included; None before genesis."""
+        self._enter()
+        return self._history.newest()
+
+    def unfinished(self) -> Sequence[Unfinished]:
+        """This pipeline's inflight instants, oldest first."""
+        self._enter()
+        return self._history.unfinished()
+
+    def find(self, transaction: str) -> TableState | None:
+        """The committed state of this transaction where it is on the timeline, else None."""
+        self._enter()
+        return self._history.find(transaction)
+
+    def begin(self, *, run: str, transaction: str) -> str:
+        """Open an inflight instant that carries its owner; the same one again for the same transaction."""
+        self._enter()
+        doing = f"transaction {transaction}: no instant could be opened"
+        for one in self._history.unfinished():
+            if one.transaction == transaction:
+                if one.rollback_requested:
+                    raise Refused(f"{doing}: the rollback of its instant {one.instant} is requested")
+                with changing(doing):
+                    self._session.keep_alive(one.instant)
+                return one.instant
+        done = self._history.find(transaction)
+        if done is not None:
+            raise Refused(f"{doing}: it is committed already, as instant {done.instant}")
+        with changing(doing), self._watchdog.armed():
+            return self._start_instant(owner(self._pipeline, run, transaction))
+
+    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
+        """Complete the instant, whole or not at all. See `table.port.TransactionalTable.commit`."""
+        self._enter()
+        if self._is_repeat(commit):
+            return
+        check_files(self._spec.path, commit.instant, commit.files)
+        pre_commit = PreCommit(lambda: check(self._session, self._history, commit, fence), self._watchdog)
+        try:
+            with self._watchdog.armed():
+                self._commit(commit, pre_commit)
+        except (Py4JError, OSError) as error:
+            self._settle(commit, pre_commit, error)
+
+    def roll_back(self, instant: str) -> bool:
+        """Remove an instant's files and the instant. False where it proved to be complete under the lock."""
+        self._enter()
+        return rollback.roll_back(self._session, self._history, self._watchdog, instant)
+
+    def sweep(self, *, grace_ms: int) -> int:
+        """Remove files with our mark that no commit names, unchanged for `grace_ms`; the number removed."""
+        self._enter()
+        return self._sweeper.sweep(grace_ms)
+
+    def close(self) -> None:
+        """Stop heartbeats and the watchdog. Open instants stay: they are rolled back by whoever comes next."""
+        self._enter()
+        self._watchdog.close()
+        with changing(f"table {self._spec.path} could not be closed"):
+            self._session.close()
+
+    def _enter(self) -> None:
+        """Hudi's client, the caches here and Py4J's callbacks know one thread only."""
+        here = threading.get_ident()
+        self._thread = self._thread or here
+        if self._thread != here:
+            raise RuntimeError("a HudiTable is used by one thread only, the one that used it first")
+
+    def _start_instant(self, owned_by: dict[str, str]) -> str:
+        session, client, model = self._session, self._session.client, self._session.hudi.common.model
+        instant = str(client.startCommit(COMMIT))
+        try:
+            timeline = session.reload()
+            requested = session.meta.createNewInstant(
+                session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, COMMIT, instant
+            )
+            metadata = model.HoodieCommitMetadata()
+            metadata.setOperationType(model.WriteOperationType.BULK_INSERT)
+            for name, value in owned_by.items():
+                metadata.addMetadata(name, value)
+            # What is complete by now cannot conflict: without this the commit compares with all of the timeline.
+            client.preWrite(instant, model.WriteOperationType.BULK_INSERT, session.meta)
+            timeline.transitionRequestedToInflight(requested, session.some(metadata))
+        except Py4JJavaError:
+            session.let_die(instant)  # nobody's instant: a LAZY cleaner takes it away once its heartbeat ends
+            raise
+        return instant
+
+    def _commit(self, commit: Commit, pre_commit: PreCommit) -> None:
+        session, client = self._session, self._session.client
+        session.keep_alive(commit.instant)
+        # Without an operation type the metadata table's update throws; a new client has none yet.
+        client.setOperationType(session.hudi.common.model.WriteOperationType.BULK_INSERT)
+        client.commitStats(
+            commit.instant,
+            write_stats(session, commit),
+            session.some(session.java_map(encode(commit.state))),
+            COMMIT,
+            session.jvm.java.util.Collections.emptyMap(),
+            session.some(pre_commit),
+        )
+
+    def _settle(self, commit: Commit, pre_commit: PreCommit, error: Py4JError | OSError) -> None:
+        """The call threw: return where the commit is on the timeline all the same, raise what is proved."""
+        if pre_commit.objection is not None:
+            raise pre_commit.objection from error
+        doing = f"instant {commit.instant} could not be completed"
+        why = sentence(error)
+        if not isinstance(error, Py4JJavaError):
+            raise OutcomeUnknown(f"{doing}: {why}: read the table before anything else") from error
+        try:
+            done = self._history.find(commit.state.transaction)
+        except TableError as unread:
+            raise OutcomeUnknown(f"{doing}: {why}; and then the table could not be read: {unread}") from error
+        if done is None:
+            raise without_effect(doing, error) from error
+        log.warning("instant %s is complete, what came after it failed: %s", commit.instant, why)
+
+    def _is_repeat(self, commit: Commit) -> bool:
+        """Whether this transaction is on the timeline with these very ranges and instant."""
+        done = self._history.find(commit.state.transaction)
+        if done is None:
+            return False
+        if done.instant == commit.instant and same_ranges(done.ranges, commit.state.ranges):
+            return True
+        raise Refused(
+            f"transaction {commit.state.transaction} is committed already, as instant {done.instant} with "
+            f"{'other ranges' if done.instant == commit.instant else 'another instant'}: its status is stale"
+        )
+
+
+def _schema(spec: TableSpec) -> str:
+    """The table's Avro schema by the configuration, without Hudi's meta fields."""
+    fields = [*parse_ddl(spec.ddl), *(kafka_fields() if spec.kafka_columns else [])]
+    names = [field.name for field in fields]
+    for name in (*spec.key_fields, *filter(None, [spec.partition_field])):
+        if name not in names:
+            raise Contradiction(f"table.key and table.partition_by: record.schema has no field {name}")
+    return to_avro(pa.schema(fields), spec.name)
+
+
+def _check_empty(path: str) -> None:
+    """A folder that holds something, and no table, is somebody's: refuse it."""
+    try:
+        held = [name for name in os.listdir(path) if not name.startswith(".")]
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise Refused(f"table.path {path} is a file: give a folder") from None
+    except OSError as error:
+        raise Unavailable(f"table.path {path} cannot be read: {error.strerror}") from error
+    if held:
+        raise Refused(
+            f"table.path {path} holds {held[0]} and is no Hudi table: give an empty folder or a table's path"
+        )

@@ -1,0 +1,128 @@
+"""One commit: the files' statistics, and the check that Hudi makes inside its table lock."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from control_topic.messages import DataFile
+from table.errors import Refused, TableError, Unavailable
+from table.hudi.history import History, rollbacks
+from table.hudi.session import Session
+from table.hudi.watchdog import Watchdog
+from table.port import Commit
+from table.state import PREFIX, TableState
+
+CHECK_S = 15.0
+"""How long the check may take: well below what the lock lives."""
+
+
+class PreCommit:
+    """Hudi calls `accept` under the table lock; raising there ends the commit without effect.
+
+    `objection`: what was raised, for whoever sees Java's exception. Takes no Python lock.
+    """
+
+    def __init__(self, check: Callable[[], None], watchdog: Watchdog) -> None:
+        self._check = check
+        self._watchdog = watchdog
+        self.objection: TableError | None = None
+
+    def accept(self, _meta: Any, _commit_metadata: Any) -> None:
+        started_at = time.monotonic()
+        with self._watchdog.inside():
+            try:
+                self._check()
+                if time.monotonic() - started_at > CHECK_S:
+                    raise Unavailable(f"the check under the table lock took longer than {CHECK_S:.0f} s")
+            except TableError as error:
+                self.objection = error
+                raise
+
+    class Java:
+        implements = ("java.util.function.BiConsumer",)
+
+
+def check(
+    session: Session, history: History, commit: Commit, fence: Callable[[TableState | None], str]
+) -> None:
+    """Raise `Refused` unless the commit follows from what the table holds now. Called under the table lock."""
+    instant, transaction = commit.instant, commit.state.transaction
+    pending = {one.time: one for one in history.pending()}.get(instant)
+    if pending is None or not pending.instant.isInflight():
+        raise Refused(f"instant {instant} cannot be completed: it is not inflight any more")
+    if not history.ours(pending) or pending.owner.get(PREFIX + "transaction") != transaction:
+        owner = pending.owner.get(PREFIX + "transaction", "somebody else")
+        raise Refused(f"instant {instant} cannot be completed: it belongs to {owner}, not to {transaction}")
+    if instant in rollbacks(session):
+        raise Refused(f"instant {instant} cannot be completed: its rollback is requested")
+    newest = history.newest()
+    objection = fence(newest)
+    if objection:
+        raise Refused(objection)
+    committed = dict(newest.offsets) if newest is not None else {}
+    if committed != dict(commit.expected):
+        raise Refused(_moved(commit, committed, newest))
+
+
+def write_stats(session: Session, commit: Commit) -> Any:
+    """A java.util.List of HoodieWriteStat. Raises `Refused` where a file is not what the commit says it is."""
+    return session.java_list(_stat(session, commit.instant, file) for file in commit.files)
+
+
+def check_files(path: str, instant: str, files: Sequence[DataFile]) -> None:
+    """Raise `Refused` unless every file is there, with its size, under the name that the instant gives it."""
+    for file in files:
+        relative = PurePosixPath(file.path)
+        name = relative.name
+        if not (name.startswith(f"{file.file_id}_") and name.endswith(f"_{instant}.parquet")):
+            raise Refused(f"instant {instant}: file {file.path} does not carry its file id and instant")
+        if str(relative.parent) != (file.table_partition or ".") or ".." in relative.parts:
+            raise Refused(
+                f"instant {instant}: file {file.path} is not in table partition {file.table_partition!r}"
+            )
+        try:
+            size_bytes = os.stat(os.path.join(path, file.path)).st_size
+        except FileNotFoundError:
+            raise Refused(f"instant {instant}: file {file.path} is not there") from None
+        except OSError as error:
+            raise Unavailable(
+                f"instant {instant}: file {file.path} cannot be looked at: {error.strerror}"
+            ) from error
+        if size_bytes != file.size_bytes:
+            raise Refused(
+                f"instant {instant}: file {file.path} has {size_bytes} bytes, {file.size_bytes} were reported"
+            )
+
+
+def _stat(session: Session, instant: str, file: DataFile) -> Any:
+    """Source of what Hudi needs: HoodieWriteStat as its own bulk insert fills it."""
+    stat = session.hudi.common.model.HoodieWriteStat()
+    stat.setFileId(file.file_id)
+    stat.setPath(file.path)
+    stat.setPartitionPath(file.table_partition)
+    stat.setPrevCommit("null")
+    stat.setNumWrites(file.rows)
+    stat.setNumInserts(file.rows)
+    stat.setTotalWriteBytes(file.size_bytes)
+    stat.setFileSizeInBytes(file.size_bytes)
+    return stat
+
+
+def _moved(commit: Commit, committed: dict[Any, int], newest: TableState | None) -> str:
+    expected = dict(commit.expected)
+    changed = sorted(
+        partition
+        for partition in {*committed, *expected}
+        if committed.get(partition) != expected.get(partition)
+    )
+    first = changed[0]
+    since = f"instant {newest.instant}" if newest is not None else "no instant"
+    return (
+        f"instant {commit.instant}: transaction {commit.state.transaction} starts at {first} offset "
+        f"{expected.get(first, 'none')}, the table is at {committed.get(first, 'none')} since {since}: "
+        "recover and take the source partitions again from there"
+    )

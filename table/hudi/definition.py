@@ -1,0 +1,270 @@
+"""What defines a table: what a new one is created with, and where one that exists contradicts us. Pure.
+
+What the table says wins over the configuration, except where they contradict each other: then nothing is
+written. Names and defaults are those of HoodieTableConfig in Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from table.errors import Contradiction, Refused
+from table.hudi.properties import HIVE_STYLE, URL_ENCODE
+from table.port import TableLayout, TableSpec
+
+KEY_GENERATORS: Mapping[str, str] = {
+    "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
+    "COMPLEX": "org.apache.hudi.keygen.ComplexKeyGenerator",
+    "NON_PARTITION": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+}
+VERSION_MIN = 8
+"""The first table version whose timeline keeps completion times (layout 2)."""
+
+META_FIELDS_PREFIX = "_hoodie_"
+
+
+def local_path(path: str) -> str:
+    """The plain path of a `file://` address or of an absolute path. Raises `Refused` for anything else."""
+    address = urlsplit(path) if re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:", path) else None
+    if address is not None and address.scheme != "file":
+        raise Refused(
+            f"table.path {path}: {address.scheme}:// is not supported; give a path that begins with file://"
+        )
+    if address is not None and address.netloc not in ("", "localhost"):
+        raise Refused(
+            f"table.path {path}: it names the host {address.netloc}; write file:///… with three slashes"
+        )
+    plain = path if address is None else path.split(":", 1)[1].removeprefix("//").removeprefix("localhost")
+    if not plain.startswith("/") or len(plain.rstrip("/")) == 0:
+        raise Refused(f"table.path {path}: it must be absolute, such as file:///data/lake/events")
+    return "/" + plain.strip("/")
+
+
+def key_generator(spec: TableSpec) -> str:
+    """The key generator type that Spark's datasource chooses for the same fields."""
+    if not spec.partition_field:
+        return "NON_PARTITION"
+    return "COMPLEX" if len(spec.key_fields) > 1 else "SIMPLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A table's properties (`hoodie.properties`) and its Avro schema, empty where it has none yet."""
+
+    properties: Mapping[str, str]
+    schema: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.properties.get("hoodie.table.name", "")
+
+    @property
+    def version(self) -> int:
+        return int(self.properties.get("hoodie.table.version", "0"))
+
+    @property
+    def key_fields(self) -> tuple[str, ...]:
+        return _fields(self.properties.get("hoodie.table.recordkey.fields", ""))
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        return _fields(self.properties.get("hoodie.table.partition.fields", ""))
+
+    @property
+    def key_generator(self) -> str:
+        kind = self.properties.get("hoodie.table.keygenerator.type", "")
+        name = self.properties.get("hoodie.table.keygenerator.class", "")
+        known = {full: short for short, full in KEY_GENERATORS.items()}
+        return kind or known.get(name, name) or ("SIMPLE" if self.partition_fields else "NON_PARTITION")
+
+    def is_set(self, name: str, *, default: bool = False) -> bool:
+        return self.properties.get(name, str(default)).lower() == "true"
+
+
+def check_table(definition: Definition, spec: TableSpec) -> None:
+    """Raise `Contradiction` where the table's properties do not let us write what `spec` says."""
+    where = f"table {spec.path}"
+    for name, has, wanted, advice in _demands(definition, spec):
+        if has != wanted:
+            raise Contradiction(
+                f"{where}: {name} is {_show(has)}, the configuration says {_show(wanted)}: {advice}"
+            )
+    if definition.version < VERSION_MIN:
+        raise Contradiction(
+            f"{where}: hoodie.table.version is {definition.version}, Lockstep needs {VERSION_MIN} or newer: "
+            "upgrade the table with a current Hudi writer first"
+        )
+    if definition.key_generator not in KEY_GENERATORS:
+        raise Contradiction(
+            f"{where}: its key generator is {definition.key_generator}, Lockstep knows "
+            f"{', '.join(KEY_GENERATORS)}: write to another path"
+        )
+    if definition.key_generator == "COMPLEX" and len(definition.key_fields) == 1:
+        raise Contradiction(
+            f"{where}: its key generator is COMPLEX with the one key field {definition.key_fields[0]}, whose "
+            "spelling differs between Hudi's versions: write to another path"
+        )
+
+
+def check_schema(table_schema: str, wanted_schema: str, spec: TableSpec) -> None:
+    """Raise `Contradiction` where the table's Avro schema and ours differ in a field, a type or a null."""
+    where = f"table {spec.path}"
+    has, wanted = _columns(table_schema), _columns(wanted_schema)
+    for name, (kind, nullable) in wanted.items():
+        if name not in has:
+            raise Contradiction(
+                f"{where}: it has no field {name}, the configuration has: take it out of record.schema "
+                "(or set table.kafka_columns = false), or add it to the table first"
+            )
+        table_kind, table_nullable = has[name]
+        if table_kind != kind:
+            raise Contradiction(
+                f"{where}: field {name} is {_show_type(table_kind)}, the configuration says {_show_type(kind)}: "
+                "change record.schema"
+            )
+        if nullable and not table_nullable:
+            raise Contradiction(
+                f"{where}: field {name} is NOT NULL, the configuration allows null: write NOT NULL in record.schema"
+            )
+    missing = [name for name in has if name not in wanted]
+    if missing:
+        raise Contradiction(
+            f"{where}: it has the field {missing[0]}, the configuration has not: add it to record.schema"
+        )
+
+
+def layout(definition: Definition, spec: TableSpec, *, created: bool) -> TableLayout:
+    """How files are to be written, by what the table says."""
+    key_format = "plain" if len(definition.key_fields) == 1 else "complex"
+    return TableLayout(
+        path=local_path(spec.path),
+        key_fields=definition.key_fields,
+        key_format=key_format if definition.key_fields else "coordinates",
+        partition_field=spec.partition_field,
+        hive_style=definition.is_set(HIVE_STYLE),
+        url_encode=definition.is_set(URL_ENCODE),
+        kafka_columns=spec.kafka_columns,
+        target_file_bytes=spec.target_file_bytes,
+        ddl=spec.ddl,
+        created=created,
+    )
+
+
+def fixed_properties(definition: Definition, schema: str) -> dict[str, str]:
+    """What the write client must be told about this table, besides the protocol's own properties."""
+    return {
+        "hoodie.table.name": definition.name,
+        "hoodie.avro.schema": schema,
+        "hoodie.datasource.write.recordkey.field": ",".join(definition.key_fields),
+        "hoodie.datasource.write.partitionpath.field": ",".join(definition.partition_fields),
+        "hoodie.datasource.write.keygenerator.class": KEY_GENERATORS[definition.key_generator],
+        "hoodie.write.table.version": str(definition.version),
+        HIVE_STYLE: str(definition.is_set(HIVE_STYLE)).lower(),
+        URL_ENCODE: str(definition.is_set(URL_ENCODE)).lower(),
+    }
+
+
+def plain_spec(spec: TableSpec) -> TableSpec:
+    """`spec` with its path checked and plain."""
+    return replace(spec, path=local_path(spec.path))
+
+
+def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, Any, str]]:
+    """(property, what the table has, what we need, what to do)."""
+    get = definition.properties.get
+    elsewhere = "write to another path"
+    partitions = (spec.partition_field,) if spec.partition_field else ()
+    return [
+        ("hoodie.table.type", get("hoodie.table.type", "COPY_ON_WRITE"), "COPY_ON_WRITE", elsewhere),
+        (
+            "hoodie.table.base.file.format",
+            get("hoodie.table.base.file.format", "PARQUET").upper(),
+            "PARQUET",
+            elsewhere,
+        ),
+        (
+            "hoodie.table.multiple.base.file.formats.enable",
+            definition.is_set("hoodie.table.multiple.base.file.formats.enable"),
+            False,
+            elsewhere,
+        ),
+        (
+            "hoodie.populate.meta.fields",
+            definition.is_set("hoodie.populate.meta.fields", default=True),
+            True,
+            elsewhere,
+        ),
+        (
+            "hoodie.datasource.write.drop.partition.columns",
+            definition.is_set("hoodie.datasource.write.drop.partition.columns"),
+            False,
+            elsewhere,
+        ),
+        (
+            "hoodie.table.recordkey.fields",
+            definition.key_fields,
+            tuple(spec.key_fields),
+            "set table.key to the table's",
+        ),
+        (
+            "hoodie.table.partition.fields",
+            definition.partition_fields,
+            partitions,
+            "set table.partition_by to the table's",
+        ),
+    ]
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    return tuple(field.strip() for field in text.split(",") if field.strip())
+
+
+def _show(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value) if value else "empty"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _show_type(kind: object) -> str:
+    return kind if isinstance(kind, str) else json.dumps(kind)
+
+
+def _columns(schema: str) -> dict[str, tuple[Any, bool]]:
+    """Field -> (its type in one spelling, whether null is allowed), Hudi's meta fields left out."""
+    return {
+        field["name"]: (_spelled(field["type"]), _nullable(field["type"]))
+        for field in json.loads(schema)["fields"]
+        if not field["name"].startswith(META_FIELDS_PREFIX)
+    }
+
+
+def _nullable(kind: Any) -> bool:
+    return isinstance(kind, list) and "null" in kind
+
+
+def _spelled(kind: Any) -> Any:
+    """One spelling per Avro type: names, namespaces, defaults and inner nulls do not count."""
+    if isinstance(kind, list):
+        inner = [_spelled(branch) for branch in kind if branch != "null"]
+        return inner[0] if len(inner) == 1 else ["union", *inner]
+    if isinstance(kind, str):
+        return kind
+    logical = kind.get("logicalType")
+    if logical == "decimal":
+        return f"decimal({kind['precision']},{kind.get('scale', 0)})"
+    if logical:
+        return f"{kind['type']} ({logical})"
+    match kind["type"]:
+        case "record":
+            return ["record", *([field["name"], _spelled(field["type"])] for field in kind["fields"])]
+        case "array":
+            return ["array", _spelled(kind["items"])]
+        case "map":
+            return ["map", _spelled(kind["values"])]
+        case other:
+            return _spelled(other)

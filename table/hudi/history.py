@@ -1,0 +1,210 @@
+"""What a pipeline has committed and what it has open, read from the table's timeline and remembered.
+
+The newest instant that carries our keys counts, in the order of completion, however many foreign instants
+came after it. It is looked for once; from then on only instants that completed since are read, so that a
+look costs the same however long the timeline is.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from table.errors import Refused
+from table.hudi.java import reading
+from table.hudi.session import Session
+from table.port import Unfinished
+from table.state import PREFIX, StateError, TableState, decode
+
+PIPELINE = PREFIX + "pipeline"
+TRANSACTIONS_REMEMBERED = 4_096
+COMMIT = "commit"
+
+
+class UnreadableState(Refused, StateError):
+    """A commit claims to be ours and its state cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An instant that is not complete. `owner`: its `lockstep.*` metadata, empty for everybody else's."""
+
+    instant: Any
+    time: str
+    owner: Mapping[str, str]
+
+
+class History:
+    """One pipeline's commits. Every public method looks at the timeline anew. Raises `Unavailable`, `Refused`."""
+
+    def __init__(self, session: Session, pipeline: str) -> None:
+        self._session = session
+        self._pipeline = pipeline
+        self._newest: TableState | None = None
+        self._anchor = ""
+        self._seen_until = ""
+        self._known: OrderedDict[str, TableState] = OrderedDict()
+        self._owners: dict[str, Mapping[str, str]] = {}
+
+    def newest(self) -> TableState | None:
+        """The state that the newest commit of this pipeline left, None before genesis."""
+        self._look()
+        return self._newest
+
+    def find(self, transaction: str) -> TableState | None:
+        """The transaction's commit: any of the active timeline, of its newest archived stretch, or seen since."""
+        self._look()
+        return self._known.get(transaction)
+
+    def pending(self) -> list[Pending]:
+        """Commits that are requested or inflight, everybody's, oldest first."""
+        with reading(f"table {self._session.path}: its timeline cannot be read"):
+            timeline = self._session.reload()
+            listed = [
+                instant
+                for instant in timeline.getCommitsTimeline().filterInflightsAndRequested().getInstants()
+                if instant.getAction() == COMMIT
+            ]
+            found = [Pending(one, str(one.requestedTime()), self._owner(timeline, one)) for one in listed]
+        self._owners = {one.time: one.owner for one in found if one.instant.isInflight()}
+        return found
+
+    def ours(self, pending: Pending) -> bool:
+        return pending.owner.get(PIPELINE) == self._pipeline
+
+    def unfinished(self) -> list[Unfinished]:
+        """This pipeline's open instants, oldest first."""
+        pending = [one for one in self.pending() if self.ours(one)]
+        if not pending:
+            return []
+        requested = rollbacks(self._session)
+        return [
+            Unfinished(
+                instant=one.time,
+                run=one.owner.get(PREFIX + "run", ""),
+                transaction=one.owner.get(PREFIX + "transaction", ""),
+                rollback_requested=one.time in requested,
+            )
+            for one in pending
+        ]
+
+    def archived(self, instant: str) -> Mapping[str, str] | None:
+        """The extra metadata of a completed instant in the archived timeline, None where it has none such."""
+        with reading(f"table {self._session.path}: its archived timeline cannot be read"):
+            timeline = archived_between(self._session, instant, instant)
+            for one in timeline.getInstants():
+                if one.requestedTime() == instant and one.getAction() == COMMIT:
+                    return dict(timeline.readCommitMetadata(one).getExtraMetadata())
+        return None
+
+    def _look(self) -> None:
+        with reading(f"table {self._session.path}: its timeline cannot be read"):
+            timeline = self._session.reload()
+            completed = timeline.getCommitsTimeline().filterCompletedInstants()
+            if self._anchor and completed.containsInstant(self._anchor):
+                fresh = completed.findInstantsModifiedAfterByCompletionTime(self._seen_until)
+                self._take(timeline, fresh)
+                return
+            # The first look; or what was seen last has been archived, or taken back by a restore.
+            self._newest, self._anchor, self._seen_until = None, "", ""
+            self._known.clear()
+            self._take_archived()
+            self._take(timeline, completed)
+
+    def _take(self, timeline: Any, instants: Any) -> None:
+        for instant in _each(instants.getInstantsOrderedByCompletionTime().iterator()):
+            self._remember(self._state(timeline, instant))
+            self._anchor, self._seen_until = str(instant.requestedTime()), str(instant.getCompletionTime())
+
+    def _take_archived(self) -> None:
+        """The newest archived stretch; older ones only until a state of ours is found."""
+        for start, end in _stretches(self._session):
+            timeline = archived_between(self._session, start, end)
+            for instant in _each(timeline.getInstantsOrderedByCompletionTime().iterator()):
+                self._remember(self._state(timeline, instant))
+            if self._newest is not None:
+                return
+
+    def _remember(self, state: TableState | None) -> None:
+        if state is None:
+            return
+        self._newest = state
+        self._known[state.transaction] = state
+        while len(self._known) > TRANSACTIONS_REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _state(self, timeline: Any, instant: Any) -> TableState | None:
+        if instant.getAction() != COMMIT:
+            return None
+        extra = timeline.readCommitMetadata(instant).getExtraMetadata()
+        if extra.get(PIPELINE) != self._pipeline:
+            return None
+        time = str(instant.requestedTime())
+        try:
+            state = decode(dict(extra), instant=time)
+        except StateError as error:
+            raise UnreadableState(_unreadable(self._session.path, time, str(error))) from error
+        if state is None:
+            raise UnreadableState(_unreadable(self._session.path, time, "it has no lockstep.offsets"))
+        return state
+
+    def _owner(self, timeline: Any, instant: Any) -> Mapping[str, str]:
+        """An instant that is only requested says nothing of its owner, and holds no files either."""
+        if not instant.isInflight():
+            return {}
+        known = self._owners.get(str(instant.requestedTime()))
+        if known is not None:
+            return known
+        extra = timeline.readCommitMetadata(instant).getExtraMetadata()
+        return dict(extra) if extra.get(PIPELINE) is not None else {}
+
+
+def rollbacks(session: Session) -> dict[str, Any]:
+    """Target instant -> HoodiePendingRollbackInfo of its rollback that is requested and not complete.
+
+    Looks at the active timeline as `session` loaded it last.
+    """
+    found: dict[str, Any] = {}
+    read = session.hudi.table.action.rollback.RollbackUtils.getRollbackPlan
+    for instant in session.meta.getActiveTimeline().filterPendingRollbackTimeline().getInstants():
+        plan = read(session.meta, instant)
+        target = str(plan.getInstantToRollback().getCommitTime())
+        found.setdefault(target, session.hudi.common.HoodiePendingRollbackInfo(instant, plan))
+    return found
+
+
+def archived_between(session: Session, start: str, end: str) -> Any:
+    """The archived timeline, only instants requested from `start` to `end`, with their metadata."""
+    timelines = session.hudi.common.table.timeline.versioning.v2
+    timeline = timelines.ArchivedTimelineV2(session.meta, False)
+    timeline.loadCompletedInstantDetailsInMemory(start, end)
+    return timeline
+
+
+def _stretches(session: Session) -> list[tuple[str, str]]:
+    """First and last instant of each file of the archived timeline, newest file first."""
+    files = session.hudi.common.table.timeline.LSMTimeline
+    manifest = files.latestSnapshotManifest(session.meta, session.meta.getArchivePath())
+    names = [str(name) for name in manifest.getFileNames()]
+    stretches = [(str(files.getMinInstantTime(name)), str(files.getMaxInstantTime(name))) for name in names]
+    return sorted(stretches, key=lambda stretch: stretch[1], reverse=True)
+
+
+def _each(iterator: Any) -> Iterator[Any]:
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def _unreadable(path: str, instant: str, why: str) -> str:
+    return (
+        f"table {path}: instant {instant} is this pipeline's, and its state cannot be read ({why}): "
+        "use the version of Lockstep that wrote it"
+    )
+
+
+def listed_files(timeline: Any, instant: Any) -> Iterable[str]:
+    """The paths, relative to the table, that a completed instant's commit metadata names."""
+    stats = timeline.readCommitMetadata(instant).getWriteStats()
+    return [str(stat.getPath()) for stat in stats]

@@ -1,0 +1,91 @@
+"""Hudi's Java exceptions as ours: what they prove, and the one sentence in them that a person can use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
+
+CAUSES_MAX = 20
+MESSAGE_MAX = 400
+
+ENVIRONMENT = (
+    "HoodieLockException",
+    "HoodieIOException",
+    "HoodieHeartbeatException",
+    "HoodieWriteConflictException",
+    "HoodieWriteConflictAwaitingRollbackException",
+    "ConcurrentModificationException",
+    "SparkException",
+    "IOException",
+    "UncheckedIOException",
+    "FileNotFoundException",
+    "NoSuchFileException",
+    "AccessDeniedException",
+    "FileSystemException",
+    "TimeoutException",
+    "InterruptedException",
+)
+"""Simple names of what passes when storage, lock or cluster serve again."""
+
+HEARTBEAT_EXPIRED = "Heartbeat for instant"
+
+
+def causes(error: Py4JJavaError) -> list[tuple[str, str]]:
+    """`(simple class name, first line of the message)` from the outermost exception to its root."""
+    found: list[tuple[str, str]] = []
+    throwable: Any = error.java_exception
+    while throwable is not None and len(found) < CAUSES_MAX:
+        message = str(throwable.getMessage() or "").strip()
+        found.append((str(throwable.getClass().getSimpleName()), message.split("\n", 1)[0][:MESSAGE_MAX]))
+        throwable = throwable.getCause()
+    return found
+
+
+def sentence(error: Py4JError | OSError) -> str:
+    """The deepest cause that says something, without a stack trace."""
+    if not isinstance(error, Py4JJavaError):
+        return f"the JVM did not answer ({type(error).__name__})"
+    chain = causes(error)
+    for name, message in reversed(chain):
+        if message:
+            return f"{name}: {message}"
+    return chain[-1][0] if chain else "an exception without a message"
+
+
+def is_environment(error: Py4JJavaError) -> bool:
+    """Whether the same call may succeed later without anybody changing the configuration."""
+    return any(
+        name in ENVIRONMENT or message.startswith(HEARTBEAT_EXPIRED) for name, message in causes(error)
+    )
+
+
+def without_effect(doing: str, error: Py4JError) -> TableError:
+    """The error for a call of which the caller knows that it had no effect."""
+    if isinstance(error, Py4JJavaError) and not is_environment(error):
+        return Refused(f"{doing}: {sentence(error)}")
+    return Unavailable(f"{doing}: {sentence(error)}")
+
+
+@contextmanager
+def reading(doing: str) -> Iterator[None]:
+    """Translate what a call raises that changes nothing: it may always be asked again."""
+    try:
+        yield
+    except (Py4JError, OSError) as error:
+        raise Unavailable(f"{doing}: {sentence(error)}") from error
+
+
+@contextmanager
+def changing(doing: str) -> Iterator[None]:
+    """Translate what a call raises that changes nothing where Java threw, and is unknown where it fell silent."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise without_effect(doing, error) from error
+    except (Py4JError, OSError) as error:
+        raise OutcomeUnknown(f"{doing}: {sentence(error)}: read the table before anything else") from error

@@ -1,0 +1,186 @@
+"""Which `hoodie.*` properties may be given, and what the write client is started with. Pure.
+
+A property is worse than refused when it is silently ignored: Lockstep writes the data files itself and uses
+Hudi's write client for the timeline, the metadata table and the table services only, so that options of
+Spark's datasource and of Hudi's own file writers have no effect here.
+
+Source of the names: the ConfigProperty definitions of hudi-spark3.5-bundle_2.12 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from table.errors import Refused
+
+LOCK_PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+LOCK_EXPIRE_MINUTES = 1
+"""The least there is. A driver killed inside the lock blocks the table for so long; a holder that is paused for
+longer is stopped by the rollback of its instant, not by the lock."""
+
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+CREATION = (HIVE_STYLE, URL_ENCODE)
+"""They say how a table is created; of a table that exists its own properties say it."""
+
+REQUIRED: Mapping[str, str] = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.markers.type": "DIRECT",
+    "hoodie.rollback.using.markers": "true",
+    "hoodie.metadata.streaming.write.enabled": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.allow.empty.commit": "true",
+    "hoodie.write.auto.upgrade": "false",
+    "hoodie.populate.meta.fields": "true",
+    "hoodie.datasource.write.drop.partition.columns": "false",
+    "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
+}
+"""The protocol does not hold with other values."""
+
+DEFAULTS: Mapping[str, str] = {
+    "hoodie.write.lock.provider": LOCK_PROVIDER,
+    "hoodie.write.lock.filesystem.expire": str(LOCK_EXPIRE_MINUTES),
+    "hoodie.write.lock.client.num_retries": "25",
+    "hoodie.write.lock.client.wait_time_ms_between_retry": "200",
+    "hoodie.write.lock.wait_time_ms": "5000",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.index.partition.stats.enable": "false",
+}
+"""What the configuration may change. A lock that is held is waited for 5 s; the caller asks again."""
+
+SYNONYMS: Mapping[str, str] = {
+    "hoodie.cleaner.policy.failed.writes": "hoodie.clean.failed.writes.policy",
+    "hoodie.table.populate.meta.fields": "hoodie.populate.meta.fields",
+    "hoodie.table.type": "hoodie.datasource.write.table.type",
+}
+
+OWN: Mapping[str, str] = {
+    "hoodie.base.path": "table.path",
+    "hoodie.table.name": "table.name",
+    "hoodie.avro.schema": "record.schema",
+    "hoodie.write.schema": "record.schema",
+    "hoodie.table.create.schema": "record.schema",
+    "hoodie.datasource.write.recordkey.field": "table.key",
+    "hoodie.table.recordkey.fields": "table.key",
+    "hoodie.datasource.write.partitionpath.field": "table.partition_by",
+    "hoodie.table.partition.fields": "table.partition_by",
+    "hoodie.datasource.write.operation": "table.kind",
+    "hoodie.parquet.max.file.size": "table.target_file_size",
+}
+"""Properties that say again what the configuration says in its own words."""
+
+OBEYED = (
+    "hoodie.allow.",
+    "hoodie.archive.",
+    "hoodie.async.clean",
+    "hoodie.clean.",
+    "hoodie.cleaner.",
+    "hoodie.client.heartbeat.",
+    "hoodie.clustering.",
+    "hoodie.commits.archival.",
+    "hoodie.embed.timeline.",
+    "hoodie.filesystem.view.",
+    "hoodie.finalize.write.",
+    "hoodie.fs.",
+    "hoodie.keep.",
+    "hoodie.layout.optimize.",
+    "hoodie.markers.",
+    "hoodie.max.archive.files",
+    "hoodie.metadata.",
+    "hoodie.metrics.",
+    "hoodie.partition.ttl.",
+    "hoodie.populate.meta.fields",
+    "hoodie.prewrite.cleaner.",
+    "hoodie.rollback.",
+    "hoodie.table.services.",
+    "hoodie.time.generator.",
+    "hoodie.timeline.compaction.",
+    "hoodie.write.application.id",
+    "hoodie.write.auto.upgrade",
+    "hoodie.write.can.ignore.post.commit.failures",
+    "hoodie.write.commit.callback.",
+    "hoodie.write.concurrency.",
+    "hoodie.write.empty.clean.",
+    "hoodie.write.lock.",
+    "hoodie.write.markers.",
+    "hoodie.write.rolling.metadata.",
+)
+"""What the write client obeys when it completes, rolls back, cleans, archives and clusters."""
+
+OBEYED_WHILE_CLUSTERING = ("hoodie.parquet.", "hoodie.bulkinsert.", "hoodie.memory.")
+
+IGNORED: Mapping[str, str] = {
+    "hoodie.datasource.hive_sync.": "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep",
+    "hoodie.datasource.meta.sync.": "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep",
+    "hoodie.datasource.meta_sync.": "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep",
+    "hoodie.meta.sync.": "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep",
+    "hoodie.datasource.": "it is an option of Spark's datasource",
+    "hoodie.parquet.": "Lockstep writes the files itself; Hudi's writer is used by clustering only",
+    "hoodie.streamer.": "it is an option of HoodieStreamer",
+    "hoodie.deltastreamer.": "it is an option of HoodieStreamer",
+    "hoodie.kafka.": "it is an option of Hudi's Kafka Connect sink",
+}
+"""Why, for the best known of those that are not obeyed. Longest prefix first is not needed: order counts."""
+
+
+def check(properties: Mapping[str, str]) -> None:
+    """Raise `Refused` where a property would be ignored, or where it contradicts the protocol."""
+    for name, value in properties.items():
+        _check_one(name, value, properties)
+
+
+def merge(properties: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str]:
+    """What the write client is started with: defaults, then `properties`, then what must be.
+
+    `fixed`: what the table and the configuration say (name, keys, schema). Raises `Refused` as `check`.
+    """
+    check(properties)
+    given = {SYNONYMS.get(name, name): value for name, value in properties.items() if name not in CREATION}
+    return {**DEFAULTS, **given, **REQUIRED, **fixed}
+
+
+def _check_one(name: str, value: str, properties: Mapping[str, str]) -> None:
+    if name in CREATION:
+        if value not in ("true", "false"):
+            raise Refused(f"table.hudi: {name} is {value!r}: say true or false")
+        return
+    if name in OWN:
+        raise Refused(f"table.hudi: {name} is not taken: say it with {OWN[name]}")
+    needed = REQUIRED.get(SYNONYMS.get(name, name))
+    if needed is not None:
+        if value.lower() != needed.lower():
+            raise Refused(
+                f"table.hudi: {name} is {value!r}, and exactly once needs {needed!r}: take it out of the configuration"
+            )
+        return
+    if not _is_obeyed(name, properties):
+        raise Refused(f"table.hudi: {name} would have no effect ({_why_ignored(name)}): take it out")
+    _check_lock(name, value)
+
+
+def _is_obeyed(name: str, properties: Mapping[str, str]) -> bool:
+    if name.startswith(OBEYED):
+        return True
+    clustering = any(given.startswith("hoodie.clustering.") for given in properties)
+    return clustering and name.startswith(OBEYED_WHILE_CLUSTERING)
+
+
+def _why_ignored(name: str) -> str:
+    for prefix, why in IGNORED.items():
+        if name.startswith(prefix):
+            return why
+    return "Hudi's write client does not read it when files are committed that others wrote"
+
+
+def _check_lock(name: str, value: str) -> None:
+    if name == "hoodie.write.lock.provider" and value.endswith(("InProcessLockProvider", "NoopLockProvider")):
+        raise Refused(
+            f"table.hudi: {name} is {value}, which another process does not see: "
+            f"use {LOCK_PROVIDER} or another one that all writers of the table share"
+        )
+    if name == "hoodie.write.lock.filesystem.expire" and not (value.isdigit() and int(value) >= 1):
+        raise Refused(
+            f"table.hudi: {name} is {value!r}: with 0 minutes a driver that is killed inside the lock "
+            "blocks the table until somebody removes the file; say 1 or more"
+        )

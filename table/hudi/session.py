@@ -1,0 +1,119 @@
+"""The Java side of one Hudi table: its meta client, its write client, and how values get across Py4J."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
+from table.hudi.properties import HIVE_STYLE, URL_ENCODE, merge
+from table.port import TableSpec
+
+
+class Session:
+    """`path`: plain and absolute. `meta` and `client` are there once `load` and `start` have been called."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.spark = spark
+        self.path = path
+        self.base_path = f"file://{path}"  # spelled out, whatever the cluster's default file system is
+        self.jvm: Any = spark._jvm
+        self.hudi: Any = self.jvm.org.apache.hudi
+        self.meta: Any = None
+        self.client: Any = None
+        ensure_callback_server_started(spark.sparkContext._gateway)
+
+    def jvm_pid(self) -> int:
+        return int(self.jvm.java.lang.ProcessHandle.current().pid())
+
+    def create(self, spec: TableSpec, schema: str) -> None:
+        """Make an empty copy-on-write table as `spec` says."""
+        builder = (
+            self.hudi.common.table.HoodieTableMetaClient.newTableBuilder()
+            .setTableType("COPY_ON_WRITE")
+            .setTableName(spec.name)
+            .setTableCreateSchema(schema)  # what lets an empty table be read
+            .setKeyGeneratorClassProp(KEY_GENERATORS[key_generator(spec)])
+            .setHiveStylePartitioningEnable(spec.properties.get(HIVE_STYLE, "false") == "true")
+            .setUrlEncodePartitioning(spec.properties.get(URL_ENCODE, "false") == "true")
+        )
+        if spec.key_fields:
+            builder = builder.setRecordKeyFields(",".join(spec.key_fields))
+        if spec.partition_field:
+            builder = builder.setPartitionFields(spec.partition_field)
+        builder.initTable(self._storage_conf(), self.base_path)
+
+    def load(self) -> Definition:
+        """Read the table's properties and schema anew."""
+        self.meta = (
+            self.hudi.common.table.HoodieTableMetaClient.builder()
+            .setConf(self._storage_conf())
+            .setBasePath(self.base_path)
+            .setLoadActiveTimelineOnLoad(True)
+            .build()
+        )
+        schema = self.hudi.common.table.TableSchemaResolver(self.meta).getTableSchemaIfPresent(False)
+        return Definition(
+            properties=dict(self.meta.getTableConfig().propsMap()),
+            schema=str(schema.get().toString()) if schema.isPresent() else "",
+        )
+
+    def start(self, properties: Mapping[str, str], fixed: Mapping[str, str]) -> None:
+        """Start the write client."""
+        self.client = self.hudi.DataSourceUtils.createHoodieClient(
+            self.spark.sparkContext._jsc,
+            fixed["hoodie.avro.schema"],
+            self.base_path,
+            fixed["hoodie.table.name"],
+            self.java_map(merge(properties, fixed)),
+        )
+
+    def reload(self) -> Any:
+        """The active timeline as it is now."""
+        return self.meta.reloadActiveTimeline()
+
+    def keep_alive(self, instant: str) -> None:
+        """Let the instant's heartbeat beat: without it every LAZY cleaner takes its writer for dead.
+
+        A commit that failed has stopped it, and would be refused when it is tried again.
+        """
+        self.client.getHeartbeatClient().start(instant)
+
+    def let_die(self, instant: str) -> None:
+        self.client.getHeartbeatClient().stop(instant)
+
+    def close(self) -> None:
+        """Stop the heartbeats, which are all that lives on.
+
+        The client's own `close` also closes its lock provider, and that deletes the lock file whoever holds it.
+        """
+        client, self.client = self.client, None
+        if client is not None:
+            client.getHeartbeatClient().close()
+            client.getTableServiceClient().getHeartbeatClient().close()
+
+    def some(self, value: Any) -> Any:
+        return self.hudi.common.util.Option.of(value)
+
+    def none(self) -> Any:
+        return self.hudi.common.util.Option.empty()
+
+    def java_map(self, values: Mapping[str, str]) -> Any:
+        made = self.jvm.java.util.HashMap()
+        for name, value in values.items():
+            made.put(name, value)
+        return made
+
+    def java_list(self, values: Iterable[Any]) -> Any:
+        made = self.jvm.java.util.ArrayList()
+        for value in values:
+            made.add(value)
+        return made
+
+    def _storage_conf(self) -> Any:
+        return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(
+            self.spark.sparkContext._jsc.hadoopConfiguration()
+        )

@@ -1,0 +1,144 @@
+"""Removing data files that name an instant of ours and that no commit names.
+
+Such a file is left by a worker that was paused and closed it after its instant was rolled back or completed.
+Readers that use the metadata table never see it; to a reader that lists folders it counts as committed once
+its instant is older than the active timeline, so it has to go before that, or at once where it comes later.
+
+Only files that bear our mark in their file id are looked at. The order is what makes it safe: files first,
+then the active timeline, then the archived one, so that an instant is always found where it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from table.hudi.base_file import FILE_ID_PREFIX
+from table.hudi.history import COMMIT, History, archived_between, listed_files
+from table.hudi.java import reading
+from table.hudi.session import Session
+
+log = logging.getLogger(__name__)
+
+FILE_NAME = re.compile(rf"^{FILE_ID_PREFIX}[0-9a-f-]*-\d+_[0-9]+-[0-9]+-[0-9]+_(\d{{17}})\.parquet$")
+INSTANT_NAME = re.compile(r"^\d{17}$")
+FIRST_LOOK_BACK_S = 7 * 24 * 3600
+"""Files that have not changed for longer were judged by an earlier run."""
+ARCHIVE_LOOKUPS_MAX = 200
+"""Instants looked up in the archived timeline per sweep, so that a sweep never holds the table thread long."""
+
+
+class Sweeper:
+    """Remembers what it has judged: a sweep reads only what changed since the one before."""
+
+    def __init__(self, session: Session, history: History) -> None:
+        self._session = session
+        self._history = history
+        self._root = Path(session.path)
+        self._judged_until_s = time.time() - FIRST_LOOK_BACK_S
+        self._unjudged: set[str] = set()
+
+    def sweep(self, grace_ms: int) -> int:
+        """Remove orphans that have not changed for `grace_ms`; the number of data files removed."""
+        until_s = time.time() - grace_ms / 1_000
+        by_instant: dict[str, list[str]] = defaultdict(list)
+        for path, instant in self._candidates(until_s):
+            by_instant[instant].append(path)
+        pending = {one.time for one in self._history.pending()}
+        unjudged: set[str] = set()
+        removed = lookups = 0
+        for instant in sorted(by_instant, reverse=True):
+            paths = by_instant[instant]
+            if instant in pending:
+                unjudged.update(paths)
+                continue
+            listed = self._listed(instant)
+            if listed is None:
+                if lookups >= ARCHIVE_LOOKUPS_MAX:
+                    unjudged.update(paths)
+                    continue
+                lookups += 1
+                listed = self._listed_in_archive(instant)
+            removed += self._remove(instant, [path for path in paths if path not in listed])
+        self._judged_until_s, self._unjudged = until_s, unjudged
+        self._remove_markers(pending, until_s)
+        return removed
+
+    def _candidates(self, until_s: float) -> Iterator[tuple[str, str]]:
+        """(path relative to the table, instant) of files with our mark that are old enough and not judged yet."""
+        for folder, folders, names in os.walk(self._root):
+            if ".hoodie" in folders:
+                folders.remove(".hoodie")
+            for name in names:
+                match = FILE_NAME.match(name)
+                if match is None:
+                    continue
+                path = os.path.relpath(os.path.join(folder, name), self._root)
+                changed_s = _changed_s(self._root / path)
+                if changed_s is None or changed_s > until_s:
+                    continue
+                if changed_s > self._judged_until_s or path in self._unjudged:
+                    yield path, match.group(1)
+
+    def _listed(self, instant: str) -> set[str] | None:
+        """The files that a completed instant of the active timeline names, None where it holds none such."""
+        with reading(f"table {self._session.path}: its timeline cannot be read"):
+            timeline = self._session.meta.getActiveTimeline()
+            return _listed(timeline, timeline.getCommitsTimeline().filterCompletedInstants(), instant)
+
+    def _listed_in_archive(self, instant: str) -> set[str]:
+        with reading(f"table {self._session.path}: its archived timeline cannot be read"):
+            timeline = archived_between(self._session, instant, instant)
+            return _listed(timeline, timeline, instant) or set()
+
+    def _remove(self, instant: str, orphans: list[str]) -> int:
+        removed = 0
+        for path in orphans:
+            with contextlib.suppress(FileNotFoundError):
+                (self._root / path).unlink()
+                removed += 1
+                log.warning("removed %s: no commit of instant %s names it", path, instant)
+        return removed
+
+    def _remove_markers(self, pending: set[str], until_s: float) -> None:
+        """Marker folders of instants that are over, where all markers are ours."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._root / ".hoodie" / ".temp") as folders:
+            for folder in folders:
+                if not INSTANT_NAME.match(folder.name) or folder.name in pending:
+                    continue
+                if _is_ours_and_old(Path(folder.path), until_s):
+                    shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _listed(timeline: Any, instants: Any, time_of: str) -> set[str] | None:
+    for one in instants.findInstantsInClosedRange(time_of, time_of).getInstants():
+        if one.getAction() == COMMIT:
+            return set(listed_files(timeline, one))
+    return None
+
+
+def _is_ours_and_old(folder: Path, until_s: float) -> bool:
+    for inner, _, names in os.walk(folder):
+        changed_s = _changed_s(Path(inner))
+        if changed_s is None or changed_s > until_s:
+            return False
+        if not all(name.lstrip(".").startswith(FILE_ID_PREFIX) for name in names):
+            return False
+    return True
+
+
+def _changed_s(path: Path) -> float | None:
+    """The later of content and name change, Unix epoch: a file renamed late keeps its old content time."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return max(status.st_mtime, status.st_ctime)

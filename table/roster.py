@@ -1,0 +1,64 @@
+"""The workers as they last reported, one per slot. Pure: time comes in as `now_ms`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from table.calls import CoordinatorReport, WorkerReport
+from table.modes import SILENT_STATES
+
+FRESH_MS = 5_000
+"""A coordinator that has not been reported for longer does not answer."""
+
+EARNING_STATES = frozenset({"new", "surveying", "claiming", "registering", "recovering"})
+"""A coordinator's states before its first transaction; a worker that dies in them could do so for ever."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A worker's newest report. `dead`: its Spark task has ended."""
+
+    report: WorkerReport
+    at_ms: int
+    dead: bool = False
+
+
+class Roster:
+    """`slots_max`: reports of higher slots are refused."""
+
+    def __init__(self, *, slots_max: int) -> None:
+        self._slots_max = slots_max
+        self._entries: dict[int, Entry] = {}
+
+    def take(self, now_ms: int, report: WorkerReport) -> bool:
+        """Remember a report. False where there is no such slot."""
+        if not 0 <= report.slot < self._slots_max:
+            return False
+        self._entries[report.slot] = Entry(report=report, at_ms=now_ms)
+        return True
+
+    def died(self, incarnation: str) -> WorkerReport | None:
+        """Mark a worker as dead; its last report, None where none is alive under this name."""
+        for slot, entry in self._entries.items():
+            if entry.report.incarnation == incarnation and not entry.dead:
+                self._entries[slot] = Entry(report=entry.report, at_ms=entry.at_ms, dead=True)
+                return entry.report
+        return None
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All, by slot."""
+        return tuple(self._entries[slot] for slot in sorted(self._entries))
+
+    def coordinator(self, now_ms: int) -> CoordinatorReport | None:
+        """The coordinator of the highest epoch that a living worker has reported lately, ended ones last."""
+        held = [
+            entry.report.coordinator
+            for entry in self._entries.values()
+            if not entry.dead and now_ms - entry.at_ms <= FRESH_MS and entry.report.coordinator is not None
+        ]
+        return max(held, key=lambda report: (report.state not in SILENT_STATES, report.epoch), default=None)
+
+    def coordinator_state(self, now_ms: int) -> str:
+        """Its state, empty where none answers."""
+        report = self.coordinator(now_ms)
+        return report.state if report is not None else ""

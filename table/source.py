@@ -1,0 +1,324 @@
+"""What is asked of the Kafka broker about the source topics: who they are, what they hold, who reads them.
+
+Answers are facts at one moment. Everything has a deadline and a bounded number of attempts; what Kafka calls
+an error becomes a sentence of this module's small tree.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_exponential
+
+from control_topic.messages import Offsets, SourcePartition
+
+_client_log = logging.getLogger(f"{__name__}.client")
+
+TIMEOUT_S = 30.0
+ATTEMPT_TIMEOUT_S = 10.0
+ATTEMPTS_MAX = 20
+MISSING_GRACE_S = 3.0
+"""A topic that was made a moment ago may still be unknown to the broker that is asked."""
+
+PARTITIONS_PER_REQUEST_MAX = 1_000
+_NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+_RETRIED = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._WAIT_COORD,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.UNKNOWN_TOPIC_ID,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
+_MISSING = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._NOENT,  # of a partition without a leader, which one that does not exist has not
+    }
+)
+_REFUSED_ACCESS = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+_CONNECTION_REFUSED = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class SourceError(Exception):
+    """Base of all errors that concern the source topics. The message is for an operator."""
+
+
+class SourceRefused(SourceError):
+    """Asking again will not help: the sentence says what to change."""
+
+
+class MissingTopic(SourceRefused):
+    """A source topic, or a partition of it, does not exist."""
+
+
+class Unauthorized(SourceRefused):
+    """The broker does not know these credentials, or does not allow them what is needed."""
+
+
+class SourceUnavailable(SourceError):
+    """The broker did not answer within the deadline. Try again later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFacts:
+    """`cluster`: the Kafka cluster id. `topics`: topic -> topic id, empty where the broker has none.
+
+    `partitions`: every source partition that exists, in the order of `SourceTopics`' topics.
+    """
+
+    cluster: str
+    topics: Mapping[str, str]
+    partitions: tuple[SourcePartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """A living member of the consumer group. `instance`: its static membership, or empty."""
+
+    client: str
+    host: str
+    instance: str
+    partitions: tuple[SourcePartition, ...]
+
+
+class SourceTopics:
+    """The source topics as the broker sees them. May be used from several threads.
+
+    `kafka`: librdkafka properties with secrets resolved. `timeout_s`: the most that one question may take.
+    Every method raises `SourceError`.
+    """
+
+    def __init__(
+        self, kafka: Mapping[str, str], topics: Sequence[str], *, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self._topics = tuple(topics)
+        self._timeout_s = timeout_s
+        self._servers = kafka.get("bootstrap.servers", "")
+        self._last_error: KafkaError | None = None
+        properties: dict[str, Any] = {**kafka, "error_cb": self._on_error}
+        try:
+            self._admin = AdminClient(properties, logger=_client_log)
+        except KafkaException as error:
+            # librdkafka's own text may quote a value, and a value may be a secret.
+            raise SourceRefused(
+                "librdkafka refuses the properties in source.kafka; `lockstep validate` names the wrong one."
+            ) from error
+
+    def facts(self) -> SourceFacts:
+        """Who the cluster and its topics are. Raises `MissingTopic` where one does not exist."""
+        cluster = self._ask(
+            "describe the cluster", lambda s: {0: self._admin.describe_cluster(request_timeout=s)}
+        )
+        wanted = TopicCollection(list(self._topics))
+        described = self._ask(
+            f"describe source topic {', '.join(self._topics)}",
+            lambda s: self._admin.describe_topics(wanted, request_timeout=s),
+        )
+        ids = {topic: str(described[topic].topic_id) for topic in self._topics}
+        return SourceFacts(
+            cluster=cluster[0].cluster_id or "",
+            topics={topic: "" if value in (_NO_TOPIC_ID, "None") else value for topic, value in ids.items()},
+            partitions=tuple(
+                SourcePartition(topic, number)
+                for topic in self._topics
+                for number in sorted(p.id for p in described[topic].partitions)
+            ),
+        )
+
+    def earliest(self, partitions: Sequence[SourcePartition]) -> Offsets:
+        """The oldest offset that each log still holds, or could hold where it is empty."""
+        return self._list_offsets(partitions, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)
+
+    def end(self, partitions: Sequence[SourcePartition], read_committed: bool = True) -> Offsets:
+        """One past the last offset that a reader can reach.
+
+        Read committed: the last stable offset, where the oldest open transaction begins.
+        """
+        level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        return self._list_offsets(partitions, OffsetSpec.latest(), level)
+
+    def group_offsets(self, group: str) -> Offsets:
+        """What the consumer group committed of the source topics; partitions without a commit are absent."""
+        request = [ConsumerGroupTopicPartitions(group)]
+        try:
+            answer = self._ask(
+                f"list the offsets of consumer group {group}",
+                lambda s: self._admin.list_consumer_group_offsets(request, request_timeout=s),
+            )[group]
+        except _NoGroup:
+            return {}
+        return {
+            SourcePartition(place.topic, place.partition): place.offset
+            for place in answer.topic_partitions or ()
+            if place.topic in self._topics and place.error is None and place.offset >= 0
+        }
+
+    def group_members(self, group: str) -> list[GroupMember]:
+        """Who is alive in the consumer group; nobody where the group does not exist."""
+        try:
+            answer = self._ask(
+                f"describe consumer group {group}",
+                lambda s: self._admin.describe_consumer_groups([group], request_timeout=s),
+            )[group]
+        except _NoGroup:
+            return []
+        return [
+            GroupMember(
+                client=member.client_id or "",
+                host=member.host or "",
+                instance=member.group_instance_id or "",
+                partitions=tuple(
+                    SourcePartition(place.topic, place.partition)
+                    for place in (member.assignment.topic_partitions if member.assignment else ())
+                ),
+            )
+            for member in answer.members
+        ]
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    def _list_offsets(
+        self, partitions: Sequence[SourcePartition], spec: OffsetSpec, level: IsolationLevel
+    ) -> Offsets:
+        offsets: dict[SourcePartition, int] = {}
+        for begin in range(0, len(partitions), PARTITIONS_PER_REQUEST_MAX):
+            chunk = partitions[begin : begin + PARTITIONS_PER_REQUEST_MAX]
+            request = {TopicPartition(p.topic, p.number): spec for p in chunk}
+            names = ", ".join(sorted({p.topic for p in chunk}))
+            answer = self._ask(
+                f"list the offsets of source topic {names}",
+                lambda s, request=request: self._admin.list_offsets(
+                    request, isolation_level=level, request_timeout=s
+                ),
+            )
+            offsets.update({SourcePartition(p.topic, p.partition): a.offset for p, a in answer.items()})
+        return offsets
+
+    def _ask(self, what: str, request: Callable[[float], Mapping[K, Future[V]]]) -> dict[K, V]:
+        """Ask until every part is answered, or an answer is final, or the deadline has passed."""
+        deadline = time.monotonic() + self._timeout_s
+        retrying = Retrying(
+            retry=retry_if_exception_type(_TryAgain),
+            stop=stop_after_delay(self._timeout_s) | stop_after_attempt(ATTEMPTS_MAX),
+            wait=wait_exponential(0.1, max=2.0),
+            reraise=True,
+        )
+        started = time.monotonic()
+        try:
+            return retrying(self._attempt, what, request, deadline, started)
+        except _TryAgain as error:
+            raise SourceUnavailable(
+                f"The Kafka broker at {self._servers} did not {what} within {self._timeout_s:.0f} s:"
+                f" {error}. Check that it is up and that source.bootstrap_servers names it."
+            ) from error
+
+    def _attempt(
+        self,
+        what: str,
+        request: Callable[[float], Mapping[K, Future[V]]],
+        deadline: float,
+        started: float,
+    ) -> dict[K, V]:
+        remaining_s = max(1.0, min(ATTEMPT_TIMEOUT_S, deadline - time.monotonic()))
+        self._last_error = None
+        answers: dict[K, V] = {}
+        for key, future in request(remaining_s).items():
+            try:
+                answers[key] = future.result(remaining_s + 1.0)
+            except FutureTimeout as error:
+                self._raise_connection_refused(what)
+                raise _TryAgain(self._why("no answer")) from error
+            except KafkaException as error:
+                self._raise(what, key, error.args[0], time.monotonic() - started)
+        self._admin.poll(0)
+        return answers
+
+    def _raise(self, what: str, key: object, error: KafkaError, asked_for_s: float) -> None:
+        code = error.code()
+        self._raise_connection_refused(what)
+        if code in _REFUSED_ACCESS:
+            raise Unauthorized(
+                f"The Kafka broker at {self._servers} does not let these credentials {what}: {error.str()}."
+                " Correct the credentials in source.kafka, or the broker's access lists."
+            )
+        if code in (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNKNOWN_MEMBER_ID):
+            raise _NoGroup(error.str())
+        missing = code in _MISSING
+        if missing and asked_for_s >= min(MISSING_GRACE_S, self._timeout_s):
+            place = f"{key.topic}:{key.partition}" if isinstance(key, TopicPartition) else str(key)
+            raise MissingTopic(
+                f"Source topic {place} does not exist on the Kafka broker at {self._servers}:"
+                " create it, or correct source.topics."
+            )
+        if code in _RETRIED or missing or error.retriable():
+            raise _TryAgain(self._why(error.str()))
+        raise SourceRefused(f"The Kafka broker at {self._servers} refused to {what}: {error.str()}.")
+
+    def _raise_connection_refused(self, what: str) -> None:
+        """Wrong credentials show only as a connection that never comes up; the reason is told on the side."""
+        self._admin.poll(0)
+        last = self._last_error
+        if last is not None and last.code() in _CONNECTION_REFUSED:
+            raise Unauthorized(
+                f"The Kafka broker at {self._servers} refuses the connection to {what}: {last.str()}."
+                " Check the credentials and the security settings in source.kafka."
+            )
+
+    def _why(self, reason: str) -> str:
+        return reason if self._last_error is None else self._last_error.str()
+
+    def _on_error(self, error: KafkaError) -> None:
+        if self._last_error is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._last_error = error
+
+
+class _TryAgain(Exception):
+    """An attempt that may be repeated while there is time."""
+
+
+class _NoGroup(Exception):
+    """The consumer group does not exist."""

@@ -1,0 +1,221 @@
+from control_topic.stubs import control_pb2 as _control_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Result(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RESULT_UNSPECIFIED: _ClassVar[Result]
+    OK: _ClassVar[Result]
+    STALE: _ClassVar[Result]
+    REFUSED: _ClassVar[Result]
+    UNAVAILABLE: _ClassVar[Result]
+    UNKNOWN: _ClassVar[Result]
+    HALTED: _ClassVar[Result]
+    COMMITTED: _ClassVar[Result]
+    ABSENT: _ClassVar[Result]
+
+class Fault(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FAULT_NONE: _ClassVar[Fault]
+    FAULT_PIPELINE: _ClassVar[Fault]
+    FAULT_ENVIRONMENT: _ClassVar[Fault]
+
+class Mode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MODE_UNSPECIFIED: _ClassVar[Mode]
+    RUN: _ClassVar[Mode]
+    DRAIN: _ClassVar[Mode]
+    HALT: _ClassVar[Mode]
+    STOP: _ClassVar[Mode]
+RESULT_UNSPECIFIED: Result
+OK: Result
+STALE: Result
+REFUSED: Result
+UNAVAILABLE: Result
+UNKNOWN: Result
+HALTED: Result
+COMMITTED: Result
+ABSENT: Result
+FAULT_NONE: Fault
+FAULT_PIPELINE: Fault
+FAULT_ENVIRONMENT: Fault
+MODE_UNSPECIFIED: Mode
+RUN: Mode
+DRAIN: Mode
+HALT: Mode
+STOP: Mode
+
+class Reply(_message.Message):
+    __slots__ = ("result", "reason", "wait_ms", "instant", "committed", "partitions")
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    INSTANT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    result: Result
+    reason: str
+    wait_ms: int
+    instant: str
+    committed: _containers.RepeatedCompositeFieldContainer[_control_pb2.TopicOffsets]
+    partitions: _containers.RepeatedCompositeFieldContainer[_control_pb2.TopicPartitions]
+    def __init__(self, result: _Optional[_Union[Result, str]] = ..., reason: _Optional[str] = ..., wait_ms: _Optional[int] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[_control_pb2.TopicOffsets, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ...) -> None: ...
+
+class SurveyRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SurveyReply(_message.Message):
+    __slots__ = ("result", "reason", "epoch")
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    result: Result
+    reason: str
+    epoch: int
+    def __init__(self, result: _Optional[_Union[Result, str]] = ..., reason: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class RegisterRequest(_message.Message):
+    __slots__ = ("epoch", "incarnation")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    incarnation: str
+    def __init__(self, epoch: _Optional[int] = ..., incarnation: _Optional[str] = ...) -> None: ...
+
+class RecoverRequest(_message.Message):
+    __slots__ = ("epoch",)
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    def __init__(self, epoch: _Optional[int] = ...) -> None: ...
+
+class BeginRequest(_message.Message):
+    __slots__ = ("epoch", "transaction")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    transaction: str
+    def __init__(self, epoch: _Optional[int] = ..., transaction: _Optional[str] = ...) -> None: ...
+
+class CommitRequest(_message.Message):
+    __slots__ = ("epoch", "transaction", "instant", "expected", "statuses")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    INSTANT_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    transaction: str
+    instant: str
+    expected: _containers.RepeatedCompositeFieldContainer[_control_pb2.TopicOffsets]
+    statuses: _containers.RepeatedCompositeFieldContainer[_control_pb2.WriteStatus]
+    def __init__(self, epoch: _Optional[int] = ..., transaction: _Optional[str] = ..., instant: _Optional[str] = ..., expected: _Optional[_Iterable[_Union[_control_pb2.TopicOffsets, _Mapping]]] = ..., statuses: _Optional[_Iterable[_Union[_control_pb2.WriteStatus, _Mapping]]] = ...) -> None: ...
+
+class FindRequest(_message.Message):
+    __slots__ = ("transaction", "ranges")
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    transaction: str
+    ranges: _containers.RepeatedCompositeFieldContainer[_control_pb2.TopicRanges]
+    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[_control_pb2.TopicRanges, _Mapping]]] = ...) -> None: ...
+
+class AbortRequest(_message.Message):
+    __slots__ = ("epoch", "transaction", "instant", "reason", "fault")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    INSTANT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    transaction: str
+    instant: str
+    reason: str
+    fault: Fault
+    def __init__(self, epoch: _Optional[int] = ..., transaction: _Optional[str] = ..., instant: _Optional[str] = ..., reason: _Optional[str] = ..., fault: _Optional[_Union[Fault, str]] = ...) -> None: ...
+
+class OffsetsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WorkerReport(_message.Message):
+    __slots__ = ("slot", "incarnation", "pid", "host", "state", "partitions", "records", "bytes", "buffered_bytes", "coordinator", "poison", "fenced", "seconds")
+    class SecondsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    BUFFERED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    COORDINATOR_FIELD_NUMBER: _ClassVar[int]
+    POISON_FIELD_NUMBER: _ClassVar[int]
+    FENCED_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    slot: int
+    incarnation: str
+    pid: int
+    host: str
+    state: str
+    partitions: _containers.RepeatedCompositeFieldContainer[_control_pb2.TopicPartitions]
+    records: int
+    bytes: int
+    buffered_bytes: int
+    coordinator: CoordinatorReport
+    poison: str
+    fenced: bool
+    seconds: _containers.ScalarMap[str, float]
+    def __init__(self, slot: _Optional[int] = ..., incarnation: _Optional[str] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., state: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., buffered_bytes: _Optional[int] = ..., coordinator: _Optional[_Union[CoordinatorReport, _Mapping]] = ..., poison: _Optional[str] = ..., fenced: _Optional[bool] = ..., seconds: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
+class CoordinatorReport(_message.Message):
+    __slots__ = ("epoch", "state", "transaction", "instant", "started_at_ms", "answered", "missing", "ignored")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    INSTANT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    IGNORED_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    state: str
+    transaction: str
+    instant: str
+    started_at_ms: int
+    answered: _containers.RepeatedScalarFieldContainer[str]
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    ignored: int
+    def __init__(self, epoch: _Optional[int] = ..., state: _Optional[str] = ..., transaction: _Optional[str] = ..., instant: _Optional[str] = ..., started_at_ms: _Optional[int] = ..., answered: _Optional[_Iterable[str]] = ..., missing: _Optional[_Iterable[str]] = ..., ignored: _Optional[int] = ...) -> None: ...
+
+class Directive(_message.Message):
+    __slots__ = ("mode", "reason", "dead")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    DEAD_FIELD_NUMBER: _ClassVar[int]
+    mode: Mode
+    reason: str
+    dead: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., reason: _Optional[str] = ..., dead: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class StatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StatusReply(_message.Message):
+    __slots__ = ("json",)
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    json: bytes
+    def __init__(self, json: _Optional[bytes] = ...) -> None: ...

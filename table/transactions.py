@@ -1,0 +1,357 @@
+"""What the coordinator's calls do to the table. Everything here runs on the one thread that talks to it.
+
+How errors become answers is in table/answering.py. The fence, which the table runs under its own lock and on
+a thread of its own, takes no lock of ours.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Protocol
+
+from control_topic.messages import Offsets, Range, SourcePartition, WriteStatus
+from table.answering import Answering, View, answers
+from table.calls import Answer, Fault, Result
+from table.checks import Plan, assemble, identity_problem, position_problem, same_ranges
+from table.errors import OutcomeUnknown, Refused, TableError
+from table.ledger import Ledger
+from table.port import Commit, TransactionalTable
+from table.source import SourceFacts
+from table.state import TableState
+
+log = logging.getLogger(__name__)
+
+TRANSACTIONS_REMEMBERED = 64
+
+
+class Source(Protocol):
+    """What is asked of the broker. `table.source.SourceTopics` implements it."""
+
+    def facts(self) -> SourceFacts: ...
+    def earliest(self, partitions: Sequence[SourcePartition]) -> Offsets: ...
+    def end(self, partitions: Sequence[SourcePartition]) -> Offsets: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    """A transaction that was begun here. `attempted`: a commit of it has been tried."""
+
+    instant: str = ""
+    committed: Offsets | None = None
+    rows: int = 0
+    attempted: bool = False
+    ended: bool = False
+
+
+class Transactions(Answering):
+    """The table's side of the protocol, for one run of one pipeline.
+
+    `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `new_id`: a random
+    transaction id, for the genesis.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: TransactionalTable,
+        ledger: Ledger,
+        guard: Lock,
+        source: Source,
+        pipeline: str,
+        run: str,
+        starting_offsets: str,
+        on_data_loss: str,
+        clock_ms: Callable[[], int],
+        new_id: Callable[[], str],
+    ) -> None:
+        super().__init__(ledger=ledger, guard=guard, clock_ms=clock_ms)
+        self._table = table
+        self._source = source
+        self._pipeline = pipeline
+        self._run = run
+        self._starting_offsets = starting_offsets
+        self._on_data_loss = on_data_loss
+        self._new_id = new_id
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+
+    # --- earning the table ----------------------------------------------------------------------
+
+    @answers(effect=False)
+    def survey(self) -> Answer:
+        """The highest epoch that the table or this service knows."""
+        self._see(self._table.newest())
+        with self._guard:
+            return Answer(result=Result.OK, epoch=self._ledger.highest_epoch)
+
+    @answers(effect=False)
+    def register(self, epoch: int, incarnation: str) -> Answer:
+        """Make the caller the one coordinator; everybody of a lower epoch is stale from here on."""
+        newest = self._table.newest()
+        self._see(newest)
+        with self._guard:
+            taken = self._ledger.register(epoch, incarnation, newest.epoch if newest is not None else 0)
+            highest = self._ledger.highest_epoch
+        if not taken:
+            return Answer(result=Result.STALE, reason=f"epoch {epoch} is not above {highest}, which is taken")
+        log.info("epoch %d is registered by incarnation %s", epoch, incarnation)
+        return Answer(result=Result.OK)
+
+    @answers(effect=False)
+    def recover(self, epoch: int) -> Answer:
+        """Roll back what is open, then read, or write, the offsets to go on from.
+
+        The rollbacks come first: they are what stops a paused predecessor inside its commit.
+        """
+        refusal = self._stale(epoch) or self._closed()
+        if refusal is not None:
+            return refusal
+        for open_one in self._table.unfinished():
+            if (refusal := self._stale(epoch)) is not None:
+                return refusal
+            removed = self._table.roll_back(open_one.instant)
+            log.info(
+                "instant %s (transaction %s, run %s) was %s",
+                *(open_one.instant, open_one.transaction, open_one.run),
+                "rolled back" if removed else "complete already",
+            )
+        facts = self._source.facts()
+        newest = self._table.newest() or self._genesis(epoch, facts)
+        self._see(newest)
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        problem = identity_problem(newest, facts.cluster, facts.topics) or self._position_problem(
+            newest, facts
+        )
+        if problem:
+            return self.halt(problem)
+        with self._guard:
+            self._ledger.saw_offsets(newest.offsets)
+        return Answer(result=Result.OK, committed=newest.offsets, partitions=tuple(facts.partitions))
+
+    def _genesis(self, epoch: int, facts: SourceFacts) -> TableState:
+        """Resolve all starting offsets once and commit them; whoever is first wins."""
+        partitions = tuple(facts.partitions)
+        resolve = self._source.earliest if self._starting_offsets == "earliest" else self._source.end
+        starting = resolve(partitions)
+        state = TableState(
+            pipeline=self._pipeline,
+            run=self._run,
+            epoch=epoch,
+            transaction=self._new_id(),
+            offsets={partition: starting[partition] for partition in partitions},
+            cluster=facts.cluster,
+            topics=dict(facts.topics),
+            kind="genesis",
+        )
+        instant = self._table.begin(run=self._run, transaction=state.transaction)
+        try:
+            self._table.commit(
+                Commit(instant=instant, expected={}, state=state, files=()), fence=self._ledger.fence(epoch)
+            )
+        except Refused:
+            self._table.roll_back(instant)
+            newest = self._table.newest()
+            if newest is None:
+                raise
+            return newest
+        log.info("genesis: instant %s holds the starting offsets", instant)
+        return replace(state, instant=instant)
+
+    def _position_problem(self, newest: TableState, facts: SourceFacts) -> str:
+        partitions = tuple(facts.partitions)
+        earliest, end = self._source.earliest(partitions), self._source.end(partitions)
+        return position_problem(newest, partitions, earliest, end, self._on_data_loss)
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    @answers(effect=True)
+    def begin(self, epoch: int, transaction: str) -> Answer:
+        """Open an instant for the transaction, the same one again where it has one."""
+        refusal = self._stale(epoch) or self._closed()
+        if refusal is not None:
+            return refusal
+        known = self._known.get(transaction)
+        if known is not None and known.ended:
+            return Answer(result=Result.REFUSED, reason=f"transaction {transaction} has ended already")
+        if known is not None and known.instant and known.committed is not None:
+            return Answer(result=Result.OK, instant=known.instant, committed=known.committed)
+        with self._guard:
+            wait_ms = self._ledger.wait_ms(self._clock_ms())
+        if wait_ms:
+            return Answer(result=Result.UNAVAILABLE, reason="waiting after a failure", wait_ms=wait_ms)
+        newest = self._table.newest()
+        self._see(newest)
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        if newest is None:
+            return Answer(result=Result.REFUSED, reason="the table holds no offsets yet: recover first")
+        instant = self._instant_of(transaction) if known is not None else ""
+        known = self._remember(transaction)
+        try:
+            known.instant = instant or self._table.begin(run=self._run, transaction=transaction)
+        except Refused as error:
+            return self._refused_begin(transaction, error)
+        known.committed = newest.offsets
+        with self._guard:
+            self._ledger.began(transaction)
+        return Answer(result=Result.OK, instant=known.instant, committed=newest.offsets)
+
+    def _refused_begin(self, transaction: str, error: Refused) -> Answer:
+        """Nobody aborts what did not begin, so that it is counted here."""
+        reason, fault = f"no instant could be opened: {error}", Fault.PIPELINE
+        with self._guard:
+            now_ms = self._clock_ms()
+            wait_ms = self._ledger.aborted(now_ms, transaction=transaction, reason=reason, fault=fault)
+        return self._closed() or Answer(result=Result.REFUSED, reason=reason, wait_ms=wait_ms)
+
+    @answers(effect=True)
+    def commit(
+        self, epoch: int, transaction: str, instant: str, expected: Offsets, statuses: Sequence[WriteStatus]
+    ) -> Answer:
+        """Complete the instant with everybody's files and ranges, whole or not at all."""
+        plan = assemble(transaction, expected, statuses)
+        known = self._remember(transaction)
+        known.rows = plan.rows
+        stale = self._stale(epoch)
+        if stale is not None or known.attempted or known.ended:
+            done = self._table.find(transaction)
+            if done is not None:
+                return self._committed(done, plan.ranges, Result.OK)
+            if stale is not None:
+                return stale
+        facts = self._source.facts()
+        newest = self.view.newest
+        problem = identity_problem(newest, facts.cluster, facts.topics) if newest is not None else ""
+        if problem:
+            return self.halt(problem)
+        state = self._state(epoch, transaction, plan, facts)
+        known.attempted = True
+        try:
+            self._table.commit(
+                Commit(instant=instant, expected=expected, state=state, files=plan.files),
+                fence=self._ledger.fence(epoch),
+            )
+        except (Refused, OutcomeUnknown) as error:
+            return self._after_failed_commit(epoch, transaction, plan.ranges, error)
+        self._landed(replace(state, instant=instant))
+        return Answer(result=Result.OK, instant=instant, committed=plan.offsets)
+
+    def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
+        return TableState(
+            pipeline=self._pipeline,
+            run=self._run,
+            epoch=epoch,
+            transaction=transaction,
+            offsets=plan.offsets,
+            ranges=plan.ranges,
+            lost=plan.lost,
+            rejects=plan.rejects,
+            reject_count=len(plan.rejects),
+            cluster=facts.cluster,
+            topics=dict(facts.topics),
+        )
+
+    def _after_failed_commit(
+        self, epoch: int, transaction: str, ranges: Sequence[Range], error: Refused | OutcomeUnknown
+    ) -> Answer:
+        """Decide from the timeline, never from the error alone."""
+        try:
+            done = self._table.find(transaction)
+            self._see(self._table.newest())
+        except TableError as unread:
+            log.warning("after a failed commit the table could not be read: %s", unread)
+            raise OutcomeUnknown(f"{error}; and then the table could not be read: {unread}") from error
+        if done is not None:
+            return self._committed(done, ranges, Result.OK)
+        if isinstance(error, OutcomeUnknown):
+            raise error
+        return self._stale(epoch) or Answer(
+            result=Result.REFUSED, reason=str(error), committed=self._offsets()
+        )
+
+    @answers(effect=False)
+    def find(self, transaction: str, ranges: Sequence[Range]) -> Answer:
+        """Whether the transaction is on the timeline, with these ranges."""
+        try:
+            done = self._table.find(transaction)
+        except TableError as error:
+            answer = self.unavailable(str(error))
+            return answer if answer.result is Result.HALTED else replace(answer, result=Result.UNKNOWN)
+        if done is None:
+            return Answer(result=Result.ABSENT, reason=f"transaction {transaction} is not on the timeline")
+        return self._committed(done, ranges, Result.COMMITTED)
+
+    @answers(effect=True)
+    def abort(self, epoch: int, transaction: str, instant: str, reason: str, fault: Fault) -> Answer:
+        """Remove the transaction's instant and files, unless it proves to be complete."""
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        try:
+            # Only instants that the table lists as ours are rolled back, whatever the caller names.
+            for open_one in [one for one in self._table.unfinished() if one.transaction == transaction]:
+                self._table.roll_back(open_one.instant)
+            done = self._table.find(transaction)
+        except Refused as error:  # an abort is asked for until it is done: count it, or it never ends
+            return self.unavailable(f"instant {instant} could not be rolled back: {error}")
+        if done is not None:
+            self._landed(done)
+            return Answer(result=Result.COMMITTED, instant=done.instant, committed=self._offsets())
+        self._remember(transaction).ended = True
+        with self._guard:
+            now_ms = self._clock_ms()
+            wait_ms = self._ledger.aborted(now_ms, transaction=transaction, reason=reason, fault=fault)
+            halted = self._ledger.halted and self._ledger.closed
+        log.warning("transaction %s was rolled back: %s", transaction, reason)
+        if halted:
+            log.error("the run halts: %s", halted)
+            return Answer(result=Result.HALTED, reason=halted)
+        return Answer(result=Result.OK, wait_ms=wait_ms, committed=self._offsets())
+
+    @answers(effect=False)
+    def refresh(self) -> Answer:
+        """Read the table's newest offsets anew."""
+        self._see(self._table.newest())
+        return Answer(result=Result.OK, committed=self._offsets())
+
+    def _committed(self, done: TableState, ranges: Sequence[Range], result: Result) -> Answer:
+        if not same_ranges(done.ranges, ranges):
+            reason = f"transaction {done.transaction} is committed (instant {done.instant}) with other ranges"
+            return Answer(result=Result.REFUSED, reason=reason)
+        self._landed(done)
+        return Answer(result=result, instant=done.instant, committed=self._offsets())
+
+    # --- what is known --------------------------------------------------------------------------
+
+    def _landed(self, state: TableState) -> None:
+        """A transaction is durable. Counted once, however often it is found."""
+        known = self._known.get(state.transaction)
+        if state.run != self._run or known is None or known.ended:
+            return
+        known.ended = True
+        newest, now_ms = self.view.newest, self._clock_ms()
+        with self._guard:
+            self._ledger.committed(state.transaction, state.offsets)
+        self.view = View(
+            newest=state if newest is None or newest.instant < state.instant else newest,
+            commits=self.view.commits + 1,
+            rows=self.view.rows + known.rows,
+            last_commit_at_ms=now_ms,
+        )
+
+    def _instant_of(self, transaction: str) -> str:
+        """The open instant of a transaction whose begin was not answered, empty where there is none."""
+        for open_one in self._table.unfinished():
+            if open_one.transaction == transaction and not open_one.rollback_requested:
+                return open_one.instant
+        return ""
+
+    def _remember(self, transaction: str) -> _Known:
+        known = self._known.setdefault(transaction, _Known())
+        self._known.move_to_end(transaction)
+        while len(self._known) > TRANSACTIONS_REMEMBERED:
+            self._known.popitem(last=False)
+        return known

@@ -1,0 +1,56 @@
+"""A real Kafka broker for the whole test session, and topics in it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from lockstep.broker import Broker
+
+DEADLINE_S = 30.0
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Started when first asked for. `broker.bootstrap_servers` says where it is."""
+    with Broker(tmp_path_factory.mktemp("broker"), heap_mb=512) as running:
+        yield running
+
+
+@pytest.fixture
+def make_topic(broker: Broker, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Creates a topic whose name nobody else has: `make_topic(partitions=4)` gives the name."""
+
+    def make(*, partitions: int = 1, config: dict[str, str] | None = None) -> str:
+        name = f"{request.node.originalname[:60]}-{uuid.uuid4().hex[:8]}"
+        create_topic(broker.bootstrap_servers, name, partitions=partitions, config=config)
+        return name
+
+    return make
+
+
+def create_topic(
+    bootstrap_servers: str, name: str, *, partitions: int = 1, config: dict[str, str] | None = None
+) -> None:
+    """Waits for a deleted topic of that name to be gone."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        wanted = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
+        created: Future[None] = admin.create_topics([wanted])[name]
+        try:
+            return created.result(DEADLINE_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
+                raise
+
+
+def delete_topic(bootstrap_servers: str, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})  # its futures fail when it is collected
+    admin.delete_topics([name])[name].result(DEADLINE_S)

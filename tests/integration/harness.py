@@ -1,0 +1,272 @@
+"""A whole pipeline for tests: a topic with records, a configuration, real `lockstep run` processes, faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from confluent_kafka import Producer
+
+from lockstep.broker import Broker
+from lockstep.rundir import read_run_file
+from table.client import TableClient
+
+T = TypeVar("T")
+
+SCHEMA = "event_id STRING NOT NULL, user_id BIGINT, amount DOUBLE, day STRING, note STRING"
+DEADLINE_S = 90.0
+
+
+def await_that(what: str, probe: Callable[[], T | None], *, deadline_s: float = DEADLINE_S) -> T:
+    """Ask until the probe answers something; fail, naming what did not happen, when it never does."""
+    until = time.monotonic() + deadline_s
+    while time.monotonic() < until:
+        answer = probe()
+        if answer:
+            return answer
+        time.sleep(0.05)
+    raise AssertionError(f"within {deadline_s:.0f} s there was no {what}")
+
+
+def event(number: int, *, note: str = "") -> bytes:
+    return json.dumps(
+        {
+            "event_id": f"e-{number:09d}",
+            "user_id": number % 1_000,
+            "amount": number / 4,
+            "day": f"2026-01-{1 + number % 3:02d}",
+            "note": note,
+        },
+        separators=(",", ":"),
+    ).encode()
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """One pipeline in a folder of its own. Every process it starts is ended by `close`."""
+
+    folder: Path
+    broker: Broker
+    topic: str
+    partitions: int
+    settings: dict[str, str] = field(default_factory=dict)
+    produced: int = 0
+    _runs: list[Run] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return self.topic
+
+    @property
+    def table(self) -> Path:
+        return self.folder / "table"
+
+    @property
+    def config(self) -> Path:
+        path = self.folder / "pipeline.toml"
+        if not path.exists():
+            path.write_text(self._toml(), encoding="utf-8")
+        return path
+
+    def _toml(self) -> str:
+        return f"""
+[pipeline]
+id = "{self.id}"
+workers = 2
+
+[source]
+bootstrap_servers = "{self.broker.bootstrap_servers}"
+topics = ["{self.topic}"]
+
+[record]
+schema = "{SCHEMA}"
+
+[table]
+path = "file://{self.table}"
+name = "events"
+key = ["event_id"]
+partition_by = "day"
+
+[transaction]
+interval = "1s"
+write_timeout = "20s"
+
+[control]
+topic = "{self.topic}-control"
+"""
+
+    def produce(self, count: int, *, to: Iterable[int] | None = None) -> None:
+        """`count` more events, spread over the source partitions, delivered."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers, "linger.ms": 5})
+        targets = list(to) if to is not None else list(range(self.partitions))
+        for number in range(self.produced, self.produced + count):
+            while True:
+                try:
+                    producer.produce(self.topic, event(number), partition=targets[number % len(targets)])
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        assert producer.flush(30) == 0
+        self.produced += count
+
+    def produce_raw(self, values: Iterable[bytes | None], *, partition: int) -> None:
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        for value in values:
+            producer.produce(self.topic, value, partition=partition)
+        assert producer.flush(30) == 0
+
+    # --- runs -------------------------------------------------------------------------------------
+
+    def start(self, *arguments: str) -> Run:
+        """`lockstep run` in a process group of its own."""
+        log = self.folder / f"run-{len(self._runs)}.log"
+        command = [sys.executable, "-m", "lockstep.cli", "run", "-c", str(self.config)]
+        for name, value in self.settings.items():
+            command += ["--set", f"{name}={value}"]
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [*command, *arguments],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self._environment(),
+                start_new_session=True,
+            )
+        run = Run(pipeline=self, process=process, log=log)
+        self._runs.append(run)
+        return run
+
+    def run_to_end(self, *arguments: str, deadline_s: float = 120) -> Run:
+        """`lockstep run --until latest`, awaited."""
+        run = self.start("--until", "latest", *arguments)
+        run.wait(deadline_s)
+        return run
+
+    def command(self, *arguments: str, deadline_s: float = 120) -> subprocess.CompletedProcess[str]:
+        """Another `lockstep` command on this pipeline."""
+        name, *rest = arguments
+        return subprocess.run(
+            [sys.executable, "-m", "lockstep.cli", name, "-c", str(self.config), *rest],
+            capture_output=True,
+            text=True,
+            timeout=deadline_s,
+            check=False,
+            env=self._environment(),
+        )
+
+    def verify(self) -> dict[str, Any]:
+        """The verdict of `lockstep verify`."""
+        done = self.command("verify", "--output", "json")
+        assert done.stdout, done.stderr
+        verdict: dict[str, Any] = json.loads(done.stdout)
+        return verdict
+
+    def committed(self) -> int:
+        """Offsets committed in the table, all source partitions together; 0 before there is a table."""
+        done = self.command("offsets", "--output", "json")
+        if done.returncode != 0:
+            return 0
+        return sum(row["committed"] or 0 for row in json.loads(done.stdout))
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "LOCKSTEP_STATE": str(self.folder / "state"), "NO_COLOR": "1"}
+
+    def assert_exact(self, rows: int) -> None:
+        verdict = self.verify()
+        assert verdict["exact"] is True, json.dumps(verdict, indent=1)[:4_000]
+        assert verdict["rows"] == rows
+
+    def close(self) -> None:
+        for run in self._runs:
+            run.kill()
+
+
+@dataclass(slots=True)
+class Run:
+    """One `lockstep run` process and its workers."""
+
+    pipeline: Pipeline
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def status(self) -> dict[str, Any] | None:
+        """The driver's live status, None while it does not answer."""
+        before = os.environ.get("LOCKSTEP_STATE")
+        os.environ["LOCKSTEP_STATE"] = str(self.pipeline.folder / "state")
+        try:
+            file = read_run_file(self.pipeline.id)
+        finally:
+            if before is None:
+                del os.environ["LOCKSTEP_STATE"]
+            else:
+                os.environ["LOCKSTEP_STATE"] = before
+        if file is None:
+            return None
+        client = TableClient(file.address, file.token)
+        try:
+            status = client.status()
+        finally:
+            client.close()
+        return status if isinstance(status, dict) else None
+
+    def await_commits(self, count: int, *, deadline_s: float = DEADLINE_S) -> dict[str, Any]:
+        """Wait until this run has committed so often; its status then."""
+
+        def probe() -> dict[str, Any] | None:
+            assert self.process.poll() is None, f"the run ended early:\n{self.text()[-4_000:]}"
+            status = self.status()
+            return status if status and status["commits"] >= count else None
+
+        return await_that(f"commit number {count}", probe, deadline_s=deadline_s)
+
+    def await_rows(self, rows: int, *, deadline_s: float = DEADLINE_S) -> None:
+        def probe() -> bool:
+            status = self.status()
+            return bool(status and status["rows"] >= rows)
+
+        await_that(f"{rows} rows committed by this run", probe, deadline_s=deadline_s)
+
+    def workers(self, *, coordinator: bool) -> list[int]:
+        """Pids of living workers that hold the coordinator, or do not."""
+        status = self.status() or {"workers": []}
+        return [
+            worker["pid"]
+            for worker in status["workers"]
+            if worker["coordinator"] == coordinator and worker["state"] != "dead"
+        ]
+
+    def kill_worker(self, *, coordinator: bool, with_signal: int = signal.SIGKILL) -> int:
+        """Signal one worker; its pid."""
+        pids = await_that("such a worker", lambda: self.workers(coordinator=coordinator))
+        os.kill(pids[0], with_signal)
+        return pids[0]
+
+    def stop(self, *, deadline_s: float = 60) -> int:
+        """SIGTERM, as an orchestrator would; the exit code."""
+        os.kill(self.process.pid, signal.SIGTERM)
+        return self.wait(deadline_s)
+
+    def wait(self, deadline_s: float) -> int:
+        try:
+            return self.process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the run did not end in {deadline_s} s:\n{self.text()[-6_000:]}") from None
+
+    def kill(self) -> None:
+        """SIGKILL for the whole group: driver, JVM, workers. Nothing is said, nothing is committed."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self.process.wait(10)

@@ -1,0 +1,198 @@
+"""What the broker says of the source topics, on a real broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from control_topic.messages import SourcePartition
+from lockstep.broker import Broker
+from table.source import MissingTopic, SourceRefused, SourceTopics, SourceUnavailable, Unauthorized
+from tests.broker_fixture import create_topic, delete_topic
+
+pytestmark = pytest.mark.integration
+
+DEADLINE_S = 30.0
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> dict[str, str]:
+    return {"bootstrap.servers": broker.bootstrap_servers}
+
+
+def produce(kafka: dict[str, str], topic: str, values: list[str], *, partition: int = 0) -> None:
+    producer = Producer(kafka)
+    for value in values:
+        producer.produce(topic, value, partition=partition)
+    assert producer.flush(DEADLINE_S) == 0
+
+
+@contextmanager
+def transaction(kafka: dict[str, str], transactional_id: str) -> Iterator[Producer]:
+    """A transaction that is open inside of the `with`; whoever opens it ends it."""
+    producer = Producer({**kafka, "transactional.id": transactional_id})
+    producer.init_transactions(DEADLINE_S)
+    producer.begin_transaction()
+    yield producer
+
+
+def test_facts_name_the_cluster_the_topic_ids_and_every_partition(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    first, second = make_topic(partitions=2), make_topic()
+    facts = SourceTopics(kafka, [first, second]).facts()
+    assert facts.partitions == (
+        SourcePartition(first, 0),
+        SourcePartition(first, 1),
+        SourcePartition(second, 0),
+    )
+    assert facts.cluster
+    assert facts.topics[first] and facts.topics[second]
+    assert facts.topics[first] != facts.topics[second]
+
+
+def test_a_recreated_topic_has_another_id(kafka: dict[str, str], make_topic: Callable[..., str]) -> None:
+    topic = make_topic()
+    source = SourceTopics(kafka, [topic])
+    before = source.facts()
+    delete_topic(kafka["bootstrap.servers"], topic)
+    create_topic(kafka["bootstrap.servers"], topic)
+    after = source.facts()
+    assert after.topics[topic] != before.topics[topic]
+    assert after.cluster == before.cluster
+
+
+def test_a_missing_topic_is_named_with_what_to_do(kafka: dict[str, str]) -> None:
+    with pytest.raises(MissingTopic, match=r"never-made .*create it, or correct source\.topics"):
+        SourceTopics(kafka, ["never-made"], timeout_s=5).facts()
+
+
+def test_a_missing_partition_is_named(kafka: dict[str, str], make_topic: Callable[..., str]) -> None:
+    topic = make_topic()
+    with pytest.raises(MissingTopic, match=f"{topic}:7"):
+        SourceTopics(kafka, [topic], timeout_s=5).end([SourcePartition(topic, 7)])
+
+
+def test_an_unreachable_broker_is_unavailable_within_the_deadline() -> None:
+    source = SourceTopics({"bootstrap.servers": "127.0.0.1:1"}, ["events"], timeout_s=2)
+    started = time.monotonic()
+    with pytest.raises(SourceUnavailable, match=r"127\.0\.0\.1:1 .*source\.bootstrap_servers"):
+        source.facts()
+    assert time.monotonic() - started < 10
+
+
+def test_wrong_security_settings_are_told_without_the_secret(broker: Broker) -> None:
+    kafka = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "security.protocol": "SSL",
+        "ssl.endpoint.identification.algorithm": "none",
+        "ssl.key.password": "sesame",
+    }
+    with pytest.raises((Unauthorized, SourceUnavailable)) as caught:
+        SourceTopics(kafka, ["events"], timeout_s=4).facts()
+    assert "sesame" not in str(caught.value)
+
+
+def test_properties_that_librdkafka_refuses_are_told_without_their_values(broker: Broker) -> None:
+    kafka = {"bootstrap.servers": broker.bootstrap_servers, "security.protocol": "sesame"}
+    with pytest.raises(SourceRefused, match=r"source\.kafka") as caught:
+        SourceTopics(kafka, ["events"])
+    assert "sesame" not in str(caught.value)
+
+
+def test_an_empty_topic_begins_and_ends_at_zero(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    source = SourceTopics(kafka, [make_topic(partitions=2)])
+    partitions = source.facts().partitions
+    assert source.earliest(partitions) == source.end(partitions) == dict.fromkeys(partitions, 0)
+
+
+def test_what_was_deleted_moves_the_earliest_offset(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic()
+    produce(kafka, topic, ["a", "b", "c"])
+    place = TopicPartition(topic, 0, 2)
+    AdminClient(kafka).delete_records([place])[place].result(DEADLINE_S)
+    source, only = SourceTopics(kafka, [topic]), SourcePartition(topic, 0)
+    assert source.earliest([only]) == {only: 2}
+    assert source.end([only]) == {only: 3}
+
+
+def test_the_end_stays_at_the_last_stable_offset_while_a_transaction_is_open(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic()
+    produce(kafka, topic, ["before"])
+    source, only = SourceTopics(kafka, [topic]), SourcePartition(topic, 0)
+    with transaction(kafka, f"open-{topic}") as producer:
+        producer.produce(topic, "inside", partition=0)
+        assert producer.flush(DEADLINE_S) == 0
+        produce(kafka, topic, ["behind it"])
+        assert source.end([only]) == {only: 1}
+        assert source.end([only], read_committed=False) == {only: 3}
+        producer.commit_transaction(DEADLINE_S)
+    assert source.end([only]) == {only: 4}  # the commit's marker takes an offset
+
+
+def test_the_end_covers_aborted_records_and_their_marker(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic()
+    source, only = SourceTopics(kafka, [topic]), SourcePartition(topic, 0)
+    with transaction(kafka, f"aborted-{topic}") as producer:
+        producer.produce(topic, "never", partition=0)
+        assert producer.flush(DEADLINE_S) == 0
+        producer.abort_transaction(DEADLINE_S)
+    assert source.end([only]) == {only: 2}
+
+
+def test_a_group_that_never_was_has_no_offsets_and_no_members(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    source = SourceTopics(kafka, [make_topic()])
+    assert source.group_offsets("nobody") == {}
+    assert source.group_members("nobody") == []
+
+
+def test_a_groups_offsets_and_living_members_are_seen(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic(partitions=2)
+    produce(kafka, topic, ["a", "b"], partition=1)
+    group = f"group-{topic}"
+    consumer = Consumer({**kafka, "group.id": group, "group.instance.id": "slot-0", "client.id": "w0"})
+    source = SourceTopics(kafka, [topic])
+    with closing(consumer):
+        consumer.subscribe([topic])
+        deadline = time.monotonic() + DEADLINE_S
+        while len(consumer.assignment()) < 2:
+            assert time.monotonic() < deadline, "no assignment"
+            consumer.poll(0.1)
+        consumer.commit(offsets=[TopicPartition(topic, 1, 2)], asynchronous=False)
+        (member,) = source.group_members(group)
+        assert (member.client, member.instance) == ("w0", "slot-0")
+        assert set(member.partitions) == {SourcePartition(topic, 0), SourcePartition(topic, 1)}
+        consumer.unsubscribe()
+    assert source.group_offsets(group) == {SourcePartition(topic, 1): 2}
+    deadline = time.monotonic() + DEADLINE_S
+    while source.group_members(group):
+        assert time.monotonic() < deadline, "the member never left"
+
+
+def test_a_broker_that_restarts_is_waited_for(broker: Broker, make_topic: Callable[..., str]) -> None:
+    topic = make_topic()
+    source = SourceTopics({"bootstrap.servers": broker.bootstrap_servers}, [topic])
+    before = source.facts()
+    broker.kill()
+    broker.start()
+    try:
+        assert source.facts() == before
+    except KafkaException:
+        pytest.fail("a Kafka exception came through")

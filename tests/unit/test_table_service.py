@@ -1,0 +1,860 @@
+"""The table service over real loopback gRPC, against the in-memory table."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import grpc
+import pytest
+
+from control_topic.codec import offsets_to_proto
+from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
+from control_topic.stubs import control_pb2
+from table.calls import Answer, CoordinatorReport, Directive, Fault, Mode, Result, Unreached, WorkerReport
+from table.channel import TOKEN_KEY
+from table.client import Deadlines, TableClient
+from table.errors import OutcomeUnknown, Unavailable
+from table.ledger import Ledger, Limits, OutcomeKind
+from table.memory import MemoryTable, MemoryTimeline, Phase, Step
+from table.server import RunningServer, serve
+from table.service import QUEUE_MAX, TableService
+from table.source import SourceFacts, SourceUnavailable
+from table.stubs import table_pb2 as pb
+from table.stubs import table_pb2_grpc as pb_grpc
+
+P0 = SourcePartition("events", 0)
+P1 = SourcePartition("events", 1)
+TOKEN = "a-token-of-this-run"
+WAIT_S = 10.0
+
+
+@dataclass(slots=True)
+class Topics:
+    """A broker's topics, as `table.source.SourceTopics` shows them."""
+
+    cluster: str = "cluster-1"
+    topic_id: str = "topic-1"
+    start: dict[SourcePartition, int] = field(default_factory=lambda: {P0: 3, P1: 0})
+    stop: dict[SourcePartition, int] = field(default_factory=lambda: {P0: 1_000, P1: 1_000})
+    away: bool = False
+
+    def facts(self) -> SourceFacts:
+        if self.away:
+            raise SourceUnavailable("the broker at 127.0.0.1:9092 does not answer")
+        return SourceFacts(
+            cluster=self.cluster, topics={"events": self.topic_id}, partitions=tuple(sorted(self.start))
+        )
+
+    def earliest(self, partitions: Sequence[SourcePartition]) -> Offsets:
+        return {partition: self.start[partition] for partition in partitions}
+
+    def end(self, partitions: Sequence[SourcePartition]) -> Offsets:
+        return {partition: self.stop[partition] for partition in partitions}
+
+
+@dataclass(slots=True)
+class Clock:
+    """The service's clock, moved by the test alone."""
+
+    ms: int = 1_000
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+class Driver:
+    """A driver's table service on a socket of its own, and a client of it."""
+
+    def __init__(
+        self,
+        timeline: MemoryTimeline,
+        topics: Topics,
+        *,
+        run: str = "run-1",
+        limits: Limits | None = None,
+        until: Offsets | None = None,
+        deadlines: Deadlines | None = None,
+        starting_offsets: str = "earliest",
+        on_data_loss: str = "fail",
+    ) -> None:
+        self.clock = Clock()
+        self.step: Callable[[Step], None] = lambda _step: None
+        self.table = MemoryTable(timeline, "p", at=lambda step: self.step(step))
+        self.service = TableService(
+            table=self.table,
+            ledger=Ledger(run=run, now_ms=self.clock.ms, limits=limits, until=until),
+            source=topics,
+            pipeline="p",
+            run=run,
+            starting_offsets=starting_offsets,
+            on_data_loss=on_data_loss,
+            clock_ms=self.clock,
+        )
+        self.server: RunningServer = serve(self.service, token=TOKEN)
+        self.client = TableClient(self.server.address, TOKEN, deadlines=deadlines)
+
+    def lead(self, epoch: int = 1, incarnation: str = "c1") -> Answer:
+        """Register and recover."""
+        registered = self.client.register(epoch, incarnation)
+        assert registered.result is Result.OK, registered
+        return self.client.recover(epoch)
+
+    def commit(
+        self, transaction: str, start: Offsets, ends: Offsets, *, epoch: int = 1, instant: str = ""
+    ) -> Answer:
+        """Commit `[start, end)` of each partition in `ends`."""
+        return self.client.commit(epoch, transaction, instant, start, [status(transaction, start, ends)])
+
+    def close(self) -> None:
+        self.client.close()
+        self.server.stop(grace_s=0.0)
+        self.service.close(timeout_s=WAIT_S)
+
+
+def status(transaction: str, start: Offsets, ends: Offsets) -> WriteStatus:
+    ranges = tuple(
+        Range(partition=p, start=start.get(p, 0), next=end, records=end - start.get(p, 0))
+        for p, end in sorted(ends.items())
+    )
+    rows = sum(item.records for item in ranges)
+    path = f"{transaction}-{min(ends)}.parquet"
+    file = DataFile(path=path, file_id=path, table_partition="", rows=rows, size_bytes=100)
+    return WriteStatus(transaction=transaction, ranges=ranges, files=(file,))
+
+
+def fails_at(step: Step, error: Exception) -> Callable[[Step], None]:
+    def at(reached: Step) -> None:
+        if reached is step:
+            raise error
+
+    return at
+
+
+def waits_at(step: Step) -> tuple[Callable[[Step], None], threading.Event, threading.Event]:
+    """A step that says it was reached and then waits to be let go."""
+    reached, let_go = threading.Event(), threading.Event()
+
+    def at(now: Step) -> None:
+        if now is step:
+            reached.set()
+            assert let_go.wait(WAIT_S)
+
+    return at, reached, let_go
+
+
+@pytest.fixture
+def timeline() -> MemoryTimeline:
+    return MemoryTimeline()
+
+
+@pytest.fixture
+def topics() -> Topics:
+    return Topics()
+
+
+Make = Callable[..., Driver]
+
+
+@pytest.fixture
+def make(timeline: MemoryTimeline, topics: Topics) -> Iterator[Make]:
+    drivers: list[Driver] = []
+
+    def driver(**options: object) -> Driver:
+        drivers.append(Driver(timeline, topics, **options))  # type: ignore[arg-type]
+        return drivers[-1]
+
+    yield driver
+    for one in drivers:
+        one.close()
+
+
+@pytest.fixture
+def driver(make: Make) -> Driver:
+    return make()
+
+
+# --- the whole way ----------------------------------------------------------------------------
+
+
+def test_a_transaction_goes_from_survey_to_commit(driver: Driver, timeline: MemoryTimeline) -> None:
+    assert driver.client.offsets().result is Result.UNAVAILABLE
+    survey = driver.client.survey()
+    assert (survey.result, survey.epoch) == (Result.OK, 0)
+    recovered = driver.lead()
+    assert recovered.result is Result.OK
+    assert recovered.committed == {P0: 3, P1: 0}
+    assert recovered.partitions == (P0, P1)
+    begun = driver.client.begin(1, "t1")
+    assert begun.result is Result.OK
+    assert begun.committed == {P0: 3, P1: 0}
+    committed = driver.commit("t1", begun.committed, {P0: 10, P1: 5}, instant=begun.instant)
+    assert (committed.result, committed.instant) == (Result.OK, begun.instant)
+    assert committed.committed == driver.client.offsets().committed == {P0: 10, P1: 5}
+    state = driver.table.newest()
+    assert state is not None
+    assert (state.run, state.epoch, state.transaction, state.kind) == ("run-1", 1, "t1", "data")
+    assert (state.cluster, state.topics) == ("cluster-1", {"events": "topic-1"})
+    assert [file.path for file in timeline.completed[-1].files] == ["t1-events:0.parquet"]
+    progress = driver.service.progress()
+    assert (progress.commits, progress.rows, progress.last_commit_age_ms) == (1, 12, 0)
+    assert driver.client.survey().epoch == 1
+
+
+def test_a_call_without_the_runs_token_has_no_effect(driver: Driver, timeline: MemoryTimeline) -> None:
+    for wrong in ("another token", "", "ä"):
+        stranger = TableClient(driver.server.address, wrong)
+        try:
+            assert stranger.register(9, "c9").result is Result.UNAVAILABLE
+            assert stranger.begin(9, "t9").result is Result.UNKNOWN
+            assert isinstance(stranger.report(WorkerReport(slot=0, incarnation="w")), Unreached)
+            assert isinstance(stranger.status(), Unreached)
+        finally:
+            stranger.close()
+    with grpc.insecure_channel(driver.server.address) as channel, pytest.raises(grpc.RpcError) as refused:
+        pb_grpc.TableServiceStub(channel).Survey(pb.SurveyRequest(), timeout=WAIT_S)
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert TOKEN not in str(refused.value)
+    assert not timeline.instants
+    assert driver.client.survey().epoch == 0
+
+
+def test_a_commit_of_many_megabytes_passes(driver: Driver) -> None:
+    driver.lead()
+    begun = driver.client.begin(1, "t1")
+    big = status("t1", begun.committed, {P0: 10})
+    rejects = tuple(Reject(partition=P0, offset=3, reason="x" * 100_000) for _ in range(80))
+    big = WriteStatus(transaction="t1", ranges=big.ranges, files=big.files, rejects=rejects)
+    assert driver.client.commit(1, "t1", begun.instant, begun.committed, [big]).result is Result.OK
+
+
+# --- recovery ---------------------------------------------------------------------------------
+
+
+def test_genesis_resolves_starting_offsets_once(make: Make, topics: Topics) -> None:
+    assert make(starting_offsets="latest").lead().committed == {P0: 1_000, P1: 1_000}
+    topics.stop = {P0: 2_000, P1: 2_000}
+    assert make(run="run-2", starting_offsets="latest").lead(epoch=2).committed == {P0: 1_000, P1: 1_000}
+
+
+def test_whoever_loses_the_race_for_genesis_takes_the_winners(make: Make, timeline: MemoryTimeline) -> None:
+    loser, winner = make(), make(run="run-2", starting_offsets="latest")
+
+    def another_wins(step: Step) -> None:
+        if step is Step.BEGIN_INFLIGHT:
+            loser.step = lambda _step: None
+            assert winner.lead(epoch=1).result is Result.OK
+
+    loser.step = another_wins
+    stale = loser.lead()
+    assert stale.result is Result.STALE
+    assert "another run has committed with it" in stale.reason
+    assert len(timeline.completed) == 1
+    assert not loser.table.unfinished()
+    answer = loser.lead(epoch=2)
+    assert (answer.result, answer.committed) == (Result.OK, {P0: 1_000, P1: 1_000})
+
+
+def test_recovery_rolls_back_what_a_predecessor_left_open(make: Make, timeline: MemoryTimeline) -> None:
+    first = make()
+    first.lead()
+    left = first.client.begin(1, "t1").instant
+    timeline.write_file("orphan.parquet", left)
+    second = make(run="run-2")
+    assert second.lead(epoch=2).result is Result.OK
+    assert timeline.instants[left].phase is Phase.ROLLED_BACK
+    assert not timeline.files
+    late = first.commit("t1", {P0: 3, P1: 0}, {P0: 10}, instant=left)
+    assert late.result is Result.REFUSED
+    assert second.client.begin(2, "t2").result is Result.OK
+
+
+def test_a_second_coordinator_makes_the_first_one_stale(driver: Driver) -> None:
+    driver.lead()
+    begun = driver.client.begin(1, "t1")
+    assert driver.client.register(1, "another").result is Result.STALE
+    assert driver.lead(epoch=2, incarnation="c2").result is Result.OK
+    assert driver.client.recover(1).result is Result.STALE
+    assert driver.client.begin(1, "t2").result is Result.STALE
+    assert driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant).result is Result.STALE
+    assert driver.client.abort(1, "t1", begun.instant, "x", Fault.NONE).result is Result.STALE
+
+
+def test_a_driver_whose_table_carries_a_newer_epoch_is_stale(make: Make) -> None:
+    old, new = make(), make(run="run-2")
+    old.lead()
+    new.lead(epoch=2)
+    begun = new.client.begin(2, "t1")
+    assert new.commit("t1", begun.committed, {P0: 9}, epoch=2, instant=begun.instant).result is Result.OK
+    stale = old.client.begin(1, "t2")
+    assert stale.result is Result.STALE
+    assert "the table carries epoch 2" in stale.reason
+    assert old.client.register(2, "c2").result is Result.STALE
+
+
+def restarted(make: Make, **options: object) -> tuple[Driver, Answer]:
+    """A first run commits up to events:0 = 9, a second one recovers."""
+    first = make()
+    first.lead()
+    begun = first.client.begin(1, "t1")
+    assert first.commit("t1", begun.committed, {P0: 9}, instant=begun.instant).result is Result.OK
+    return (second := make(run="run-2", **options)), second.lead(epoch=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda t: setattr(t, "cluster", "cluster-2"), ["cluster-1", "cluster-2", "offsets --adopt"]),
+        (lambda t: setattr(t, "topic_id", "topic-2"), ["events", "topic-1", "topic-2", "offsets --adopt"]),
+        (lambda t: t.stop.update({P0: 8}), ["events:0", "9", "8", "truncated or recreated"]),
+        (lambda t: t.start.update({P0: 20}), ["events:0", "[9, 20)", "on_data_loss", "--set events:0=20"]),
+        (lambda t: t.start.pop(P1), ["events:1", "does not exist"]),
+    ],
+    ids=["cluster", "topic id", "beyond the end", "lost", "fewer partitions"],
+)
+def test_offsets_that_do_not_fit_the_broker_halt_the_run_and_say_the_way_out(
+    make: Make, topics: Topics, change: Callable[[Topics], object], says: list[str]
+) -> None:
+    make().lead()
+    first_run = make(run="run-1b")
+    first_run.lead(epoch=2)
+    begun = first_run.client.begin(2, "t1")
+    first_run.commit("t1", begun.committed, {P0: 9}, epoch=2, instant=begun.instant)
+    change(topics)
+    second = make(run="run-2")
+    answer = second.lead(epoch=3)
+    assert answer.result is Result.HALTED
+    for part in says:
+        assert part in answer.reason
+    assert second.service.progress().standing.halted == answer.reason
+    assert second.client.begin(3, "t2").result is Result.HALTED
+
+
+def test_lost_offsets_are_accepted_where_the_configuration_says_so(make: Make, topics: Topics) -> None:
+    topics.start[P1] = 0
+    first = make()
+    first.lead()
+    topics.start[P1] = 50
+    assert make(run="run-2", on_data_loss="earliest").lead(epoch=2).result is Result.OK
+
+
+def test_a_partition_and_a_topic_that_appear_later_are_no_contradiction(make: Make, topics: Topics) -> None:
+    make().lead()
+    new = SourcePartition("events", 2)
+    topics.start[new] = topics.stop[new] = 0
+    answer = make(run="run-2").lead(epoch=2)
+    assert answer.result is Result.OK
+    assert answer.partitions == (P0, P1, new)
+    assert new not in answer.committed
+
+
+def test_a_restart_goes_on_from_the_table_alone(make: Make) -> None:
+    _, answer = restarted(make)
+    assert (answer.result, answer.committed) == (Result.OK, {P0: 9, P1: 0})
+
+
+# --- begin ------------------------------------------------------------------------------------
+
+
+def test_begin_is_idempotent_by_transaction(driver: Driver, timeline: MemoryTimeline) -> None:
+    driver.lead()
+    first, again = driver.client.begin(1, "t1"), driver.client.begin(1, "t1")
+    assert first == again
+    assert len(driver.table.unfinished()) == 1
+
+
+def test_begin_finds_the_instant_of_a_begin_that_was_not_answered(driver: Driver) -> None:
+    driver.lead()
+    driver.step = fails_at(Step.BEGIN_INFLIGHT, OutcomeUnknown("the connection to the JVM broke"))
+    assert driver.client.begin(1, "t1").result is Result.UNKNOWN
+    driver.step = lambda _step: None
+    driver.clock.ms += 60_000
+    assert driver.client.begin(1, "t1").instant == driver.table.unfinished()[0].instant
+    assert len(driver.table.unfinished()) == 1
+
+
+def test_a_transaction_that_has_ended_does_not_begin_again(driver: Driver) -> None:
+    driver.lead()
+    begun = driver.client.begin(1, "t1")
+    driver.client.abort(1, "t1", begun.instant, "everybody left", Fault.NONE)
+    assert driver.client.begin(1, "t1").result is Result.REFUSED
+
+
+def test_begin_waits_out_the_back_off(driver: Driver) -> None:
+    driver.lead()
+    begun = driver.client.begin(1, "t1")
+    aborted = driver.client.abort(1, "t1", begun.instant, "no WRITE_STATUS", Fault.PIPELINE)
+    assert (aborted.result, aborted.wait_ms) == (Result.OK, 500)
+    driver.clock.ms += 200
+    early = driver.client.begin(1, "t2")
+    assert (early.result, early.wait_ms) == (Result.UNAVAILABLE, 300)
+    driver.clock.ms += 300
+    assert driver.client.begin(1, "t2").result is Result.OK
+
+
+def test_a_drain_lets_a_last_transaction_begin_and_a_stop_none(driver: Driver) -> None:
+    driver.lead()
+    driver.service.request_stop("Ctrl-C")
+    assert report(driver, coordinator="idle").mode is Mode.DRAIN
+    begun = driver.client.begin(1, "t1")
+    assert begun.result is Result.OK
+    assert driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant).result is Result.OK
+    assert report(driver, coordinator="drained").mode is Mode.STOP
+    late = driver.client.begin(1, "t2")
+    assert (late.result, late.reason) == (Result.UNAVAILABLE, "Ctrl-C")
+    assert late.wait_ms > 0
+
+
+# --- commit -----------------------------------------------------------------------------------
+
+
+def begun_driver(driver: Driver) -> Answer:
+    driver.lead()
+    return driver.client.begin(1, "t1")
+
+
+def test_a_commit_that_is_asked_for_again_is_answered_the_same(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    answers = [driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant) for _ in range(3)]
+    assert [answer.result for answer in answers] == [Result.OK] * 3
+    assert {answer.instant for answer in answers} == {begun.instant}
+    assert driver.service.progress().commits == 1
+
+
+def test_a_committed_transaction_with_other_ranges_is_refused(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    other = driver.commit("t1", begun.committed, {P0: 8}, instant=begun.instant)
+    assert other.result is Result.REFUSED
+    assert driver.client.offsets().committed[P0] == 9
+
+
+def test_a_commit_that_landed_although_its_call_failed_is_ok(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    driver.step = fails_at(Step.COMMIT_COMPLETED, OutcomeUnknown("the connection to the JVM broke"))
+    answer = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    assert (answer.result, answer.committed) == (Result.OK, {P0: 9, P1: 0})
+
+
+def test_a_commit_whose_outcome_cannot_be_read_is_unknown_and_found_later(
+    driver: Driver, timeline: MemoryTimeline
+) -> None:
+    begun = begun_driver(driver)
+
+    def break_down(step: Step) -> None:
+        if step is Step.COMMIT_COMPLETED:
+            timeline.available = False
+            raise OutcomeUnknown("the connection to the storage broke")
+
+    driver.step = break_down
+    ranges = status("t1", begun.committed, {P0: 9}).ranges
+    assert driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant).result is Result.UNKNOWN
+    assert driver.client.find("t1", ranges).result is Result.UNKNOWN
+    timeline.available = True
+    found = driver.client.find("t1", ranges)
+    assert (found.result, found.instant, found.committed[P0]) == (Result.COMMITTED, begun.instant, 9)
+    assert driver.client.find("t1", ranges[:0]).result is Result.REFUSED
+    progress = driver.service.progress()
+    assert (progress.commits, progress.rows) == (1, 6)
+
+
+def test_a_commit_that_did_not_land_is_unknown_then_absent_then_aborted(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    driver.step = fails_at(Step.COMMIT_CHECKED, OutcomeUnknown("the connection to the JVM broke"))
+    assert driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant).result is Result.UNKNOWN
+    assert driver.client.find("t1", []).result is Result.ABSENT
+    aborted = driver.client.abort(1, "t1", begun.instant, "the commit did not land", Fault.ENVIRONMENT)
+    assert aborted.result is Result.OK
+    assert aborted.wait_ms > 0
+    assert not driver.table.unfinished()
+
+
+def test_a_stale_coordinator_hears_of_its_own_commit_and_of_nothing_else(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    assert driver.lead(epoch=2, incarnation="c2").result is Result.OK
+    again = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    assert again.result is Result.OK
+    assert driver.commit("t0", begun.committed, {P0: 9}, instant=begun.instant).result is Result.STALE
+
+
+def test_offsets_that_moved_on_refuse_the_commit(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    second = driver.client.begin(1, "t2")
+    answer = driver.commit("t2", begun.committed, {P0: 20}, instant=second.instant)
+    assert answer.result is Result.REFUSED
+    assert "no longer those that transaction t2 started from" in answer.reason
+    assert answer.committed[P0] == 9
+
+
+@pytest.mark.parametrize(
+    ("statuses", "says"),
+    [
+        ([status("t1", {P0: 3}, {P0: 9}), status("t1", {P0: 3}, {P0: 8})], "in two write statuses"),
+        ([status("t1", {P0: 4}, {P0: 9})], "starts at 4, committed is 3"),
+        ([status("t0", {P0: 3}, {P0: 9})], "transaction t0 came with t1"),
+        ([status("t1", {P0: 3}, {P0: 9}), status("t1", {}, {P1: 0})], ""),
+        (
+            [
+                WriteStatus(
+                    transaction="t1",
+                    ranges=(Range(partition=P0, start=3, next=9, records=6),),
+                    lost=(Lost(partition=P0, start=0, next=4),),
+                )
+            ],
+            "lost offsets of events:0 outside of its range",
+        ),
+        (
+            [
+                WriteStatus(
+                    transaction="t1",
+                    ranges=(Range(partition=P0, start=3, next=9, records=6),),
+                    rejects=(Reject(partition=P0, offset=9, reason="x"),),
+                )
+            ],
+            "a reject of events:0 outside of its range",
+        ),
+        (
+            [WriteStatus(transaction="t1", ranges=(), files=status("t1", {}, {P0: 9}).files)],
+            "9 rows of 0 records",
+        ),
+    ],
+    ids=["overlap", "start", "transaction", "fine", "lost", "reject", "rows"],
+)
+def test_write_statuses_are_taken_together_or_refused_whole(
+    driver: Driver, statuses: list[WriteStatus], says: str
+) -> None:
+    begun = begun_driver(driver)
+    answer = driver.client.commit(1, "t1", begun.instant, begun.committed, statuses)
+    assert answer.result is (Result.REFUSED if says else Result.OK)
+    assert says in answer.reason
+    assert bool(says) == (len(driver.table.unfinished()) == 1)
+
+
+def test_a_topic_that_is_recreated_while_running_is_refused(driver: Driver, topics: Topics) -> None:
+    begun = begun_driver(driver)
+    topics.topic_id = "topic-2"
+    answer = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    assert answer.result is Result.HALTED
+    assert "recreated" in answer.reason
+    assert driver.client.find("t1", []).result is Result.ABSENT
+
+
+def test_a_broker_that_is_away_costs_time_and_not_the_commit(driver: Driver, topics: Topics) -> None:
+    begun = begun_driver(driver)
+    topics.away = True
+    first = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    second = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    assert (first.result, second.result) == (Result.UNAVAILABLE, Result.UNAVAILABLE)
+    assert second.wait_ms > first.wait_ms > 0
+    topics.away = False
+    assert driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant).result is Result.OK
+
+
+def test_an_outage_beyond_its_budget_halts_the_run(make: Make, timeline: MemoryTimeline) -> None:
+    driver = make(limits=Limits(outage_step_ms=60_000, outage_budget_ms=120_000))
+    driver.lead()
+    timeline.available = False
+    results = []
+    for _ in range(4):
+        results.append(driver.client.recover(1).result)
+        driver.clock.ms += 60_000
+    assert results == [Result.UNAVAILABLE] * 3 + [Result.HALTED]
+    assert "does not answer" in driver.service.progress().standing.halted
+
+
+def test_a_lock_that_somebody_holds_is_waited_for(driver: Driver, timeline: MemoryTimeline) -> None:
+    begun = begun_driver(driver)
+    timeline.lock_holder = object()
+    assert driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant).result is Result.UNAVAILABLE
+    timeline.expire_lock()
+    assert driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant).result is Result.OK
+
+
+# --- abort ------------------------------------------------------------------------------------
+
+
+def test_an_abort_of_what_is_complete_says_committed(driver: Driver, timeline: MemoryTimeline) -> None:
+    begun = begun_driver(driver)
+    driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    answer = driver.client.abort(1, "t1", begun.instant, "write timeout", Fault.PIPELINE)
+    assert (answer.result, answer.instant, answer.committed[P0]) == (Result.COMMITTED, begun.instant, 9)
+    assert timeline.instants[begun.instant].phase is Phase.COMPLETED
+    assert driver.service.progress().standing.pipeline_failures == 0
+
+
+def test_an_abort_never_touches_an_instant_of_somebody_else(driver: Driver, timeline: MemoryTimeline) -> None:
+    driver.lead()
+    foreign = timeline.new_instant()
+    foreign.phase = Phase.INFLIGHT
+    answer = driver.client.abort(1, "t9", foreign.time, "write timeout", Fault.NONE)
+    assert answer.result is Result.OK
+    assert foreign.phase is Phase.INFLIGHT
+
+
+def test_aborts_in_a_row_halt_the_run(make: Make) -> None:
+    driver = make(limits=Limits(max_consecutive_failures=2))
+    driver.lead()
+    results = []
+    for name in ("t1", "t2"):
+        driver.clock.ms += 10_000
+        begun = driver.client.begin(1, name)
+        results.append(driver.client.abort(1, name, begun.instant, f"{name} failed", Fault.PIPELINE).result)
+    assert results == [Result.OK, Result.HALTED]
+    assert not driver.table.unfinished()
+    outcome = None
+    while outcome is None:
+        driver.clock.ms += 1_000
+        outcome = driver.service.finished()
+    assert outcome.kind is OutcomeKind.HALTED
+    assert "t1 failed; t2 failed" in outcome.reason
+
+
+# --- reports ----------------------------------------------------------------------------------
+
+
+def report(
+    driver: Driver,
+    *,
+    slot: int = 0,
+    who: str = "w0",
+    coordinator: str = "",
+    poison: str = "",
+    fenced: bool = False,
+    records: int = 0,
+) -> Directive:
+    held = CoordinatorReport(epoch=1, state=coordinator, transaction="t1", answered=("w0",))
+    directive = driver.client.report(
+        WorkerReport(
+            slot=slot,
+            incarnation=who,
+            partitions=(P0,),
+            seconds={"decode": 1.5},
+            coordinator=held if coordinator else None,
+            poison=poison,
+            fenced=fenced,
+            records=records,
+        )
+    )
+    assert isinstance(directive, Directive)
+    return directive
+
+
+def test_a_report_is_answered_with_the_mode_and_remembered_for_status(driver: Driver) -> None:
+    assert report(driver, coordinator="started", records=7).mode is Mode.RUN
+    driver.clock.ms += 300
+    document = driver.client.status()
+    assert isinstance(document, dict)
+    (worker,) = document["workers"]
+    assert (worker["slot"], worker["incarnation"], worker["records"]) == (0, "w0", 7)
+    assert (worker["age_ms"], worker["partitions"], worker["seconds"]) == (300, ["events:0"], {"decode": 1.5})
+    assert document["coordinator"]["state"] == "started"
+    assert document["coordinator"]["answered"] == ["w0"]
+    assert (document["mode"], document["halted"], document["commits"]) == ("RUN", None, 0)
+
+
+def test_poison_drains_halts_and_stops_every_worker_with_its_reason(driver: Driver) -> None:
+    driver.lead()
+    reason = "events:0 offset 7: not JSON"
+    assert report(driver, poison=reason, coordinator="started").mode is Mode.DRAIN
+    assert report(driver, slot=1, who="w1").reason == reason
+    assert report(driver, poison=reason, coordinator="drained").mode is Mode.HALT
+    last = report(driver, poison=reason, coordinator="halted")
+    assert (last.mode, last.reason) == (Mode.STOP, reason)
+    outcome = driver.service.finished()
+    assert outcome is not None
+    assert (outcome.kind, outcome.reason) == (OutcomeKind.HALTED, reason)
+
+
+def test_the_dead_are_stopped_and_everybody_hears_of_them(driver: Driver) -> None:
+    report(driver)
+    driver.service.worker_died("w0", "its process died")
+    assert report(driver, slot=1, who="w1").dead == ("w0",)
+    zombie = report(driver, poison="a zombie's poison")
+    assert zombie.mode is Mode.STOP
+    assert "w0 has ended" in zombie.reason
+    assert not driver.service.progress().standing.halted
+    assert report(driver, who="w0b").mode is Mode.RUN
+
+
+def test_a_dead_workers_coordinator_does_not_answer_for_a_drain(driver: Driver) -> None:
+    driver.lead()
+    report(driver, coordinator="drained")
+    driver.service.worker_died("w0", "its process died")
+    driver.service.request_stop("Ctrl-C")
+    assert [report(driver, slot=1, who="w1").mode for _ in range(3)] == [Mode.DRAIN] * 3
+
+
+def test_a_worker_that_kafka_fenced_is_seen_by_the_supervisor_which_may_give_up(driver: Driver) -> None:
+    report(driver, fenced=True)
+    assert driver.service.progress().standing.fenced == ("w0",)
+    driver.service.supersede("run run-2 has taken over")
+    assert report(driver).mode is Mode.STOP
+    outcome = driver.service.finished()
+    assert outcome is not None and outcome.kind is OutcomeKind.SUPERSEDED
+
+
+def test_a_report_from_a_slot_that_cannot_be_is_stopped(driver: Driver) -> None:
+    assert report(driver, slot=10**6).mode is Mode.STOP
+
+
+def test_targets_that_are_committed_end_the_run(make: Make) -> None:
+    driver = make(until={P0: 9, P1: 0})
+    driver.lead()
+    begun = driver.client.begin(1, "t1")
+    assert report(driver, coordinator="started").mode is Mode.RUN
+    driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    assert report(driver, coordinator="idle").mode is Mode.DRAIN
+    assert report(driver, coordinator="drained").mode is Mode.STOP
+    outcome = driver.service.finished()
+    assert outcome is not None and outcome.kind is OutcomeKind.REACHED
+
+
+# --- the one thread ---------------------------------------------------------------------------
+
+
+def test_reports_offsets_and_status_do_not_wait_for_a_commit(make: Make) -> None:
+    driver = make(deadlines=Deadlines(commit_s=1.0, find_s=WAIT_S))
+    begun = begun_driver(driver)
+    driver.step, reached, let_go = waits_at(Step.COMMIT_LOCKED)
+    answers: list[Answer] = []
+    committing = threading.Thread(
+        target=lambda: answers.append(driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant))
+    )
+    committing.start()
+    assert reached.wait(WAIT_S)
+    reporting = [threading.Thread(target=lambda n=n: report(driver, slot=n, who=f"w{n}")) for n in range(40)]
+    for thread in reporting:
+        thread.start()
+    for thread in reporting:
+        thread.join(WAIT_S)
+    assert len(driver.service.progress().workers) == 40
+    assert driver.client.offsets().committed == begun.committed
+    document = driver.client.status()
+    assert isinstance(document, dict)
+    assert document["table"]["busy_with"].startswith("commit")
+    committing.join(WAIT_S)
+    assert [answer.result for answer in answers] == [Result.UNKNOWN]
+    assert "still being done" in answers[0].reason
+    let_go.set()
+    found = driver.client.find("t1", status("t1", begun.committed, {P0: 9}).ranges)
+    assert (found.result, found.committed[P0]) == (Result.COMMITTED, 9)
+    assert driver.service.progress().commits == 1
+
+
+def test_calls_that_never_reached_the_table_are_unavailable_and_have_no_effect(
+    make: Make, timeline: MemoryTimeline
+) -> None:
+    driver = make(deadlines=Deadlines(begin_s=0.8, commit_s=WAIT_S))
+    begun = begun_driver(driver)
+    driver.step, reached, let_go = waits_at(Step.COMMIT_LOCKED)
+    committing = threading.Thread(
+        target=lambda: driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    )
+    committing.start()
+    assert reached.wait(WAIT_S)
+    late = [driver.client.begin(1, "t2")]
+    waiting = [
+        threading.Thread(target=lambda n=n: late.append(driver.client.begin(1, f"t3-{n}")))
+        for n in range(QUEUE_MAX + 4)
+    ]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join(WAIT_S)
+    assert {answer.result for answer in late} == {Result.UNAVAILABLE}
+    assert any("calls wait behind commit" in answer.reason for answer in late)
+    let_go.set()
+    committing.join(WAIT_S)
+    assert driver.client.survey().result is Result.OK
+    assert not driver.table.unfinished()
+
+
+def test_an_unexpected_error_is_a_sentence_and_not_a_stack_trace(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    driver.step = fails_at(Step.COMMIT_CHECKED, ZeroDivisionError("oops"))
+    answer = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    assert answer.result is Result.UNKNOWN
+    assert "commit failed unexpectedly, see the driver's log: ZeroDivisionError('oops')" in answer.reason
+    assert "Traceback" not in answer.reason
+
+
+def test_a_request_that_cannot_be_is_refused(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    twice = [*offsets_to_proto({P0: 1}), *offsets_to_proto({P0: 2})]
+    uneven = control_pb2.TopicOffsets(topic="events", partitions=[0, 1], offsets=[1])
+    with grpc.insecure_channel(driver.server.address) as channel:
+        stub = pb_grpc.TableServiceStub(channel)
+        for expected in (twice, [uneven]):
+            request = pb.CommitRequest(
+                epoch=1, transaction="t1", instant=begun.instant, expected=expected, statuses=[]
+            )
+            reply = stub.Commit(request, timeout=WAIT_S, metadata=((TOKEN_KEY, TOKEN),))
+            assert reply.result == pb.REFUSED
+            assert "cannot be read" in reply.reason
+
+
+def test_the_offsets_of_an_earlier_run_are_known_before_anybody_recovers(make: Make) -> None:
+    make().lead()
+    second = make(run="run-2")
+    deadline = time.monotonic() + WAIT_S
+    while (answer := second.client.offsets()).result is not Result.OK:
+        assert answer.result is Result.UNAVAILABLE and answer.wait_ms > 0
+        assert time.monotonic() < deadline
+    assert answer.committed == {P0: 3, P1: 0}
+
+
+def test_the_sweep_takes_its_turn_on_the_tables_thread(driver: Driver, timeline: MemoryTimeline) -> None:
+    begun = begun_driver(driver)
+    driver.client.abort(1, "t1", begun.instant, "x", Fault.NONE)
+    timeline.write_file("late.parquet", begun.instant)
+    timeline.now_ms += 5_000
+    assert driver.service.sweep(grace_ms=5_000, timeout_s=WAIT_S) == 1
+    assert not timeline.files
+
+
+def test_opening_goes_through_the_thread_and_raises_the_tables_own_errors(
+    driver: Driver, timeline: MemoryTimeline
+) -> None:
+    assert driver.service.open(timeout_s=WAIT_S).path == "memory:"
+    timeline.available = False
+    with pytest.raises(Unavailable):
+        driver.service.open(timeout_s=WAIT_S)
+    driver.service.close(timeout_s=WAIT_S)
+    with pytest.raises(Unavailable, match="closed"):
+        driver.service.open(timeout_s=WAIT_S)
+
+
+# --- the client without a driver --------------------------------------------------------------
+
+
+def test_a_driver_that_is_gone_is_a_result_and_never_an_exception() -> None:
+    with socket.socket() as taken:  # bound and not listening: nobody answers here
+        taken.bind(("127.0.0.1", 0))
+        client = TableClient(f"127.0.0.1:{taken.getsockname()[1]}", TOKEN)
+        for _ in range(2):
+            assert client.survey().result is Result.UNAVAILABLE
+            assert client.register(1, "c1").result is Result.UNAVAILABLE
+            assert client.recover(1).result is Result.UNAVAILABLE
+            assert client.find("t1", []).result is Result.UNAVAILABLE
+            assert client.offsets().result is Result.UNAVAILABLE
+            assert client.begin(1, "t1").result is Result.UNKNOWN
+            assert client.commit(1, "t1", "", {}, []).result is Result.UNKNOWN
+            assert client.abort(1, "t1", "", "x", Fault.NONE).result is Result.UNKNOWN
+            assert isinstance(client.report(WorkerReport(slot=0, incarnation="w0")), Unreached)
+            assert isinstance(client.status(), Unreached)
+            client.close()
+
+
+def test_a_port_that_is_taken_is_an_error_of_the_system(driver: Driver) -> None:
+    with pytest.raises(OSError, match="cannot listen"):
+        serve(driver.service, token=TOKEN, port=int(driver.server.address.rsplit(":", 1)[1]))
+
+
+def test_a_service_without_a_token_is_not_served(driver: Driver) -> None:
+    with pytest.raises(ValueError, match="token"):
+        serve(driver.service, token="")
