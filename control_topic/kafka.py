@@ -92,6 +92,7 @@ class ControlReader:
         self._caught_up = False
         self._retry_at = 0.0
         self.recoveries = 0
+        self.partitions = 0  # of the topic, as last looked up; anything but 1 is wrong, and only 0 is read
         self._consumer = Consumer(
             {
                 "group.id": "lockstep-control-reader",  # asked for by the client; nothing is committed to it
@@ -188,18 +189,28 @@ class ControlReader:
         """Find out what the log holds and go to where reading begins; left for later where nobody answers."""
         if time.monotonic() < self._retry_at:
             return
-        partition = TopicPartition(self._topic, PARTITION)
+        # The client takes a timeout of zero for none.
+        patience_s = min(max(timeout_s, 0.05), RESOLVE_TIMEOUT_S)
         try:
-            # The client takes a timeout of zero for none.
             low, high = self._consumer.get_watermark_offsets(
-                partition, timeout=min(max(timeout_s, 0.05), RESOLVE_TIMEOUT_S), cached=False
+                TopicPartition(self._topic, PARTITION), timeout=patience_s, cached=False
             )
+            metadata = self._consumer.list_topics(self._topic, timeout=patience_s)
             position = start_offset(self._start, tail_messages=self._tail_messages, low=low, high=high)
             self._consumer.assign([TopicPartition(self._topic, PARTITION, position)])
         except KafkaException as error:
             self._retry_at = time.monotonic() + RETRY_S
             self._complaints.hear(error.args[0])
             return
+        self.partitions = len(metadata.topics[self._topic].partitions)
+        if self.partitions != 1:
+            log.warning(
+                "The control topic %s has %d partitions now and must have exactly 1; only partition 0 is"
+                " used. End all runs that use it and delete it: the next run makes it again, and no record"
+                " is lost by that.",
+                self._topic,
+                self.partitions,
+            )
         self._position, self._end_at_start = position, high
         self._note_progress()
 

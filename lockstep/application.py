@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import SparkSession
-from table.hudi.client import HudiTable
-from table.source import SourceTopics
 
 from control_topic.kafka import ControlTopic, ControlWriter
 from control_topic.messages import Offsets, RunAnnounce
@@ -21,13 +19,17 @@ from lockstep.runs import RunWatch
 from lockstep.supervisor import Limits, Supervisor
 from participant.spec import WorkerSpec
 from table import ledger as table_ledger
+from table.hudi.client import HudiTable
 from table.port import TableLayout
 from table.progress import Progress
 from table.server import serve
 from table.service import TableService
+from table.source import SourceTopics
 
 log = logging.getLogger("lockstep.run")
 
+BACKOFF_MAX_MS = 5_000
+"""A dead driver's table lock expires after a minute: what waits for it should not wait much longer."""
 OPEN_S = 300
 CONTROL_TOPIC_S = 30
 CLOSE_S = 30
@@ -74,9 +76,11 @@ class Application:
         self._token = secrets.token_urlsafe(32)
         self._incarnation = secrets.token_hex(16)
         self._service: TableService | None = None
+        self._stop_reason = ""
 
     def request_stop(self, reason: str) -> None:
-        """Commit what is open and end. Safe from any thread; before the service is up it ends at once."""
+        """Commit what is open and end. Safe from any thread, and as soon as there is something to end."""
+        self._stop_reason = self._stop_reason or reason
         if self._service is not None:
             self._service.request_stop(reason)
 
@@ -107,7 +111,6 @@ class Application:
                 log_level=self._log_level,
                 progress=progress,
             )
-            self._service = service
             return supervisor.run()
 
     def _until(self, source: SourceTopics) -> Offsets:
@@ -123,7 +126,8 @@ class Application:
                 run=self.run_id,
                 now_ms=now_ms(),
                 limits=table_ledger.Limits(
-                    max_consecutive_failures=config.transaction.max_consecutive_failures
+                    max_consecutive_failures=config.transaction.max_consecutive_failures,
+                    backoff_max_ms=BACKOFF_MAX_MS,
                 ),
                 until=until,
             ),
@@ -134,6 +138,9 @@ class Application:
             on_data_loss=config.source.on_data_loss,
             clock_ms=now_ms,
         )
+        self._service = service
+        if self._stop_reason:
+            service.request_stop(self._stop_reason)
         try:
             yield service
         finally:

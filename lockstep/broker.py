@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -35,7 +36,10 @@ POLL_S = 0.1
 METADATA_TIMEOUT_S = 1.0
 LOG_TAIL_BYTES = 256 * 1024
 HOST = "127.0.0.1"
+PORTS = range(20_000, 32_000)
+PORT_ATTEMPTS_MAX = 100
 
+log = logging.getLogger(__name__)
 _QUIET = logging.getLogger("lockstep.broker.starting")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False  # librdkafka complains about every refused connection until the broker is up
@@ -113,7 +117,12 @@ class Broker:
         if self.running:
             self._signal(signal.SIGCONT)
             self._signal(signal.SIGTERM)
-            self.wait(timeout_s)
+            if not self.wait(timeout_s):
+                log.warning(
+                    "The broker on %s did not end within %.0f s and is killed.",
+                    self.bootstrap_servers,
+                    timeout_s,
+                )
         self.kill()
 
     def kill(self) -> None:
@@ -154,8 +163,8 @@ class Broker:
         command = [java, "-XX:TieredStopAtLevel=1", "-cp", classpath, "kafka.tools.StorageTool", "format"]
         command += ["--ignore-formatted", "--cluster-id", cluster, "--config", str(properties)]
         try:
-            with self.log_file.open("ab") as log:
-                subprocess.run(command, stdout=log, stderr=log, timeout=FORMAT_TIMEOUT_S, check=True)
+            with self.log_file.open("ab") as output:
+                subprocess.run(command, stdout=output, stderr=output, timeout=FORMAT_TIMEOUT_S, check=True)
         except subprocess.SubprocessError as error:
             raise BrokerError(
                 f"The broker's storage in {self._data_dir} could not be formatted; {self._last_words()}."
@@ -164,12 +173,12 @@ class Broker:
 
     def _spawn(self, command: list[str]) -> None:
         reaper = [sys.executable, "-I", str(Path(__file__).with_name("reaper.py")), str(os.getpid())]
-        with self.log_file.open("ab") as log:
+        with self.log_file.open("ab") as output:
             process = subprocess.Popen(
                 reaper + command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=log,
+                stderr=output,
                 start_new_session=True,  # a Ctrl-C in the terminal is this process's to handle
             )
         self._process = process
@@ -183,7 +192,15 @@ class Broker:
     def _await_answer(self, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         client = AdminClient(
-            {"bootstrap.servers": self.bootstrap_servers, "reconnect.backoff.max.ms": 200, "log_level": 0},
+            {
+                "bootstrap.servers": self.bootstrap_servers,
+                "reconnect.backoff.max.ms": 200,
+                # A connection made just before the broker takes any must not be waited for its usual 30 s.
+                "socket.connection.setup.timeout.ms": 2_000,
+                "api.version.request.timeout.ms": 2_000,
+                "socket.timeout.ms": 2_000,
+                "log_level": 0,
+            },
             logger=_QUIET,
         )
         while True:
@@ -236,9 +253,9 @@ class Broker:
     def _last_words(self) -> str:
         """The last error in this run's log, else its last line."""
         try:
-            with self.log_file.open("rb") as log:
-                log.seek(max(self._log_start, self.log_file.stat().st_size - LOG_TAIL_BYTES))
-                lines = log.read().decode("utf-8", "replace").splitlines()
+            with self.log_file.open("rb") as said:
+                said.seek(max(self._log_start, self.log_file.stat().st_size - LOG_TAIL_BYTES))
+                lines = said.read().decode("utf-8", "replace").splitlines()
         except OSError:
             lines = []
         telling = [s for s in (line.strip() for line in lines) if s and not s.startswith("at ")]
@@ -258,8 +275,8 @@ def run_in_foreground(
     broker = Broker(data_dir, port=port, cache_dir=cache_dir)
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
-            broker.kill()
+        if asked.is_set() and (pid := broker.pid):
+            os.kill(pid, signal.SIGKILL)  # the main thread is waiting for its end already
         asked.set()
 
     previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -278,10 +295,16 @@ def run_in_foreground(
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody listens on, outside the range that the kernel gives to outgoing connections.
+
+    Inside it, a client that retries while the broker is down can be given the very port as its own, and
+    is then connected to itself.
+    """
+    for candidate in random.sample(PORTS, PORT_ATTEMPTS_MAX):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((HOST, candidate))
+            return candidate
+    raise BrokerError(f"{PORT_ATTEMPTS_MAX} ports on {HOST} were all taken: give one as --port.")
 
 
 def _refuse_taken(port: int) -> None:

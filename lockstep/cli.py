@@ -6,6 +6,7 @@ does not load Spark. To add one: its name, module and line of help in `COMMANDS`
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import logging
 import os
@@ -16,6 +17,7 @@ from typing import NoReturn
 import click
 
 from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MEANINGS, EXIT_WELL, LockstepError
+from lockstep.output import OutputClosed
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("lockstep.commands.run", "Move records into the table until told to stop."),
@@ -54,6 +56,15 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command), cmd_name
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in COMMANDS:
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            ctx.fail(f"there is no command {name}" + (f"; did you mean {near[0]}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
@@ -84,8 +95,8 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough. What is still buffered would fail again at exit.
+    except OutputClosed:
+        # What is still buffered would fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_WELL
     except Exception as error:

@@ -197,6 +197,7 @@ def as_text(
         line.append(said)
     else:
         indent = " " * (TIME_WIDTH + len(GAP))
+        line.rstrip()
         folded = textwrap.wrap(said, max(width - len(indent), 20), break_on_hyphens=False)
         line.append("".join(f"\n{indent}{part}" for part in folded), style="dim")
     line.rstrip()

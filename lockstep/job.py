@@ -16,9 +16,8 @@ if sys.path and Path(sys.path[0]).resolve() == Path(__file__).resolve().parent:
 import logging
 import os
 import signal
-import threading
+from collections import Counter
 from collections.abc import Callable
-from types import FrameType
 
 import click
 from pyspark.sql import SparkSession
@@ -26,8 +25,8 @@ from pyspark.sql import SparkSession
 from lockstep.application import Application
 from lockstep.config import Config, load, resolve_kafka
 from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WELL, Halted, LockstepError, Superseded
+from lockstep.jvm_signals import catch_jvm_signals
 from lockstep.operator_commit import execute_operator_commit
-from lockstep.shutdown import install_shutdown_hook
 from lockstep.validate import validate_in_job
 from table.errors import TableError
 from table.ledger import Outcome, OutcomeKind
@@ -116,14 +115,12 @@ def _session() -> SparkSession:
 
 def _run(spark: SparkSession, config: Config, *, until_latest: bool, log_level: str) -> int:
     application = Application(spark, config, resolve_kafka(config), log_level=log_level)
-    ended = threading.Event()
-    _catch_signals(application)
-    install_shutdown_hook(spark, application.request_stop, ended)
+    catcher = _Catcher(application)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda caught, _frame: catcher.caught(signal.Signals(caught).name, "driver"))
+    catch_jvm_signals(spark, lambda name: catcher.caught(name, "JVM"))
     log.info("pipeline %s, run %s", config.pipeline.id, application.run_id)
-    try:
-        outcome = application.run(until_latest=until_latest, progress=_commits_logger())
-    finally:
-        ended.set()
+    outcome = application.run(until_latest=until_latest, progress=_commits_logger())
     return _conclude(outcome)
 
 
@@ -136,22 +133,25 @@ def _conclude(outcome: Outcome) -> int:
     return EXIT_WELL
 
 
-def _catch_signals(application: Application) -> None:
-    """The first signal ends the transaction, commits it and leaves; the second leaves at once."""
-    asked: list[int] = []
+class _Catcher:
+    """The first signal ends the transaction, commits it and leaves; the second leaves at once.
 
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        asked.append(number)
-        if len(asked) > 1:
-            log.warning("left at once, on a second signal; the next run rolls the open transaction back")
+    A terminal's Ctrl-C reaches the JVM and this process both, so each of them counts its own.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._counts: Counter[str] = Counter()
+
+    def caught(self, name: str, receiver: str) -> None:
+        self._counts[receiver] += 1
+        if self._counts[receiver] > 1:
+            log.warning("%s again: left at once; the next run rolls the open transaction back", name)
             logging.shutdown()
             os._exit(EXIT_INTERRUPTED)
-        name = signal.Signals(number).name
-        log.info("%s: the open transaction is committed, then the run ends", name)
-        application.request_stop(f"{name} was received")
-
-    signal.signal(signal.SIGINT, on_signal)
-    signal.signal(signal.SIGTERM, on_signal)
+        if self._counts.total() == 1:
+            log.info("%s: the open transaction is committed, then the run ends", name)
+        self._application.request_stop(f"{name} was received")
 
 
 def _commits_logger() -> Callable[[Progress], None]:

@@ -21,6 +21,17 @@ PLAIN_WIDTH = 10_000
 Text: TypeAlias = RenderableType | Callable[[], RenderableType]
 
 
+class OutputClosed(Exception):
+    """Whoever read our output has seen enough, as `head` does."""
+
+
+class _PipedConsole(Console):
+    """rich ends the process itself on a broken pipe; how a command ends is the command line's to say."""
+
+    def on_broken_pipe(self) -> None:
+        raise OutputClosed
+
+
 class Output(Protocol):
     """Where a command's results go."""
 
@@ -46,7 +57,9 @@ class ConsoleOutput:
     def __init__(self, stream: IO[str] | None = None) -> None:
         stream = stream if stream is not None else sys.stdout
         width = None if stream.isatty() else PLAIN_WIDTH
-        self.console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+        self.console: Console = _PipedConsole(
+            file=stream, width=width, highlight=False, markup=False, emoji=False
+        )
 
     def document(self, value: object, text: Text) -> None:
         self._show(text)
@@ -58,8 +71,11 @@ class ConsoleOutput:
         self._show(text)
 
     def _show(self, text: Text) -> None:
-        self.console.print(text() if callable(text) else text, soft_wrap=not self.console.is_terminal)
-        self.console.file.flush()
+        try:
+            self.console.print(text() if callable(text) else text, soft_wrap=not self.console.is_terminal)
+            self.console.file.flush()
+        except BrokenPipeError as error:
+            raise OutputClosed from error
 
 
 class JsonOutput:
@@ -81,8 +97,11 @@ class JsonOutput:
         return
 
     def _write(self, text: str) -> None:
-        self._stream.write(text + "\n")
-        self._stream.flush()
+        try:
+            self._stream.write(text + "\n")
+            self._stream.flush()
+        except BrokenPipeError as error:
+            raise OutputClosed from error
 
 
 OUTPUTS: dict[str, Callable[[], Output]] = {"text": ConsoleOutput, "json": JsonOutput}

@@ -19,6 +19,7 @@ class RunWatch:
         self._run = run
         self._announced = False
         self._newer = ""
+        self._superseded = threading.Event()
         self._stopping = threading.Event()
         self._reader = ControlReader(kafka, topic, start="tail", pipeline=pipeline)
         self._thread = threading.Thread(target=self._watch, name="run-watch", daemon=True)
@@ -26,8 +27,9 @@ class RunWatch:
     def start(self) -> None:
         self._thread.start()
 
-    def newer_run(self) -> str:
-        """The newest run that announced itself after this one; empty where there is none."""
+    def await_newer_run(self, timeout_s: float) -> str:
+        """The newest run that announced itself after this one; empty where none did in time."""
+        self._superseded.wait(timeout_s)
         return self._newer
 
     def stop(self) -> None:
@@ -47,6 +49,7 @@ class RunWatch:
         if message.pipeline != self._pipeline or not isinstance(message.body, RunAnnounce):
             return
         if message.run == self._run:
-            self._announced, self._newer = True, ""
+            self._announced = True
         elif self._announced:
             self._newer = message.run
+            self._superseded.set()

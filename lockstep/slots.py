@@ -27,12 +27,16 @@ LASTED_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """A worker's end. `incarnation` is empty where its task died without saying so."""
+    """A worker's end. `incarnation` is empty where its task died without saying so.
+
+    `fenced`: Kafka gave its group membership to another process.
+    """
 
     slot: int
     incarnation: str
     reason: str
     failed: bool
+    fenced: bool = False
 
 
 class Slot:

@@ -7,6 +7,7 @@ is visible with `lockstep run --print-command`. No secret is ever part of it: re
 from __future__ import annotations
 
 import sys
+import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from lockstep.errors import ConfigError
 HUDI_PACKAGE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 DRIVER_MEMORY = "2g"
 """The driver's heap: Hudi's timeline and metadata. Workers are Python processes beside it."""
+
+QUIET_JOL = "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
+"""Hudi measures objects with JOL, which otherwise warns on stdout that it may not attach to its own JVM."""
 
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 JOB = Path(__file__).with_name("job.py")
@@ -39,6 +43,8 @@ _WORKER_CONF: Mapping[str, str] = {
 _LOCAL_CONF: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Spark makes this folder, empty, wherever it is started.
+    "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/lockstep-spark-warehouse",
 }
 
 
@@ -144,7 +150,7 @@ def _spark_conf(submission: Submission, master: str) -> dict[str, str]:
             given[name] = f"{conf[name]}:{given[name]}"
     options = given.pop("spark.driver.extraJavaOptions", "")
     if "log4j2.configurationFile" not in options and "log4j.configurationFile" not in options:
-        options = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} {options}".strip()
+        options = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} {QUIET_JOL} {options}".strip()
     return {**conf, "spark.driver.extraJavaOptions": options, **given}
 
 
@@ -164,6 +170,6 @@ def _refuse_secrets(conf: Mapping[str, str]) -> None:
         # Lockstep's own settings have been checked when the configuration was loaded.
         if value and is_secret_name(name) and not name.startswith(CONF_PREFIX):
             raise ConfigError(
-                f"--conf {name}: a secret, given on a command line, where other users of the machine can read "
-                "it: put it into spark-defaults.conf in the folder that SPARK_CONF_DIR names"
+                f"--conf {name}: a secret, given on a command line, where other users of the machine can "
+                "read it: put it into spark-defaults.conf in the folder that SPARK_CONF_DIR names"
             )

@@ -24,6 +24,8 @@ PERIOD_S = 0.1
 END_S = 45.0
 """How long the workers have to leave before their tasks are killed."""
 KILL_S = 15.0
+ANNOUNCEMENT_S = 3.0
+"""How far our reading of the control topic may be behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,8 @@ class Supervisor:
         self._deaths: list[str] = []
         self._deaths_lock = threading.Lock()
         self._cancelled: set[str] = set()
-        self._leave_now = threading.Event()
+        self._waiting = threading.Event()
+        self._sweeper: threading.Thread | None = None
         self._slots = [
             Slot(context, spec, number, log_level=log_level, died=self._on_death)
             for number in range(spec.workers)
@@ -76,7 +79,7 @@ class Supervisor:
         try:
             while (outcome := self._service.finished()) is None:
                 self._look(self._service.progress())
-                self._leave_now.wait(PERIOD_S)
+                self._waiting.wait(PERIOD_S)
         finally:
             self._end_workers()
         return outcome
@@ -89,10 +92,6 @@ class Supervisor:
                 self._deaths.clear()
             for slot in self._slots:
                 slot.commits_go_on()
-        if progress.standing.fenced and (newer := self._watch.newer_run()):
-            self._service.supersede(
-                f"run {newer} of this pipeline started later and has taken over its workers' places"
-            )
         self._kill_silent(progress)
         self._sweep()
 
@@ -110,10 +109,15 @@ class Supervisor:
             self._slots[entry.report.slot].cancel()
 
     def _sweep(self) -> None:
-        """A sweep that fails is tried again at its next time: orphans are invisible to every reader."""
-        if time.monotonic() < self._next_sweep_s:
+        """Beside everything else, one at a time: it waits for the table like anybody."""
+        if time.monotonic() < self._next_sweep_s or (self._sweeper is not None and self._sweeper.is_alive()):
             return
         self._next_sweep_s = time.monotonic() + self._limits.sweep_period_s
+        self._sweeper = threading.Thread(target=self._sweep_once, name="sweep", daemon=True)
+        self._sweeper.start()
+
+    def _sweep_once(self) -> None:
+        """A sweep that fails is tried again at its next time: orphans are invisible to every reader."""
         try:
             removed = self._service.sweep(
                 grace_ms=int(self._limits.sweep_grace_s * 1_000), timeout_s=self._limits.sweep_period_s
@@ -126,6 +130,8 @@ class Supervisor:
 
     def _on_death(self, death: Death) -> None:
         """On a slot's thread. Where the task could not say who it was, its last report says so."""
+        if death.fenced and self._superseded():
+            return
         if not death.failed:
             return
         reason = f"worker-{death.slot}: {death.reason}"
@@ -140,6 +146,21 @@ class Supervisor:
                 f"{len(deaths)} workers died without a commit between them; the last: {deaths[-1]}. "
                 "Nothing is lost: remove the cause and start again."
             )
+
+    def _superseded(self) -> bool:
+        """A worker was fenced: by a newer run, which then has the pipeline, or by its own successor.
+
+        A run announces itself before its workers start, so that the announcement is there or never comes.
+        Known before the slot is filled again: otherwise two runs would fence each other in turns.
+        """
+        newer = self._watch.await_newer_run(ANNOUNCEMENT_S)
+        if newer:
+            for slot in self._slots:
+                slot.end()
+            self._service.supersede(
+                f"run {newer} of this pipeline started later and has taken over its workers' places"
+            )
+        return bool(newer)
 
     def _last_incarnation(self, slot: int) -> str:
         reports = [e.report for e in self._service.progress().workers if e.report.slot == slot]

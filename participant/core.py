@@ -16,6 +16,7 @@ from control_topic.messages import (
     EndCommit,
     EndRequest,
     Halt,
+    Message,
     Offsets,
     ParticipantJoin,
     ParticipantLeave,
@@ -58,6 +59,7 @@ class Participant(Intake):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self.abandoned = ""
+        self.heard = ("", -1)
         self.unlisted: set[SourcePartition] = set()
         self.status: WriteStatus | None = None
         self.ignored: Counter[str] = Counter()
@@ -87,12 +89,21 @@ class Participant(Intake):
             self.epoch = message.epoch
             if self.work is not None:
                 self._new_epoch(event)
-        if message.epoch < self.epoch and isinstance(
-            message.body, (StartCommit, EndCommit, AckCommit, AbortCommit)
-        ):
+        if message.run != self.settings.run:
+            return False
+        return not isinstance(message.body, DECISIONS) or self._is_news(message)
+
+    def _is_news(self, message: Message) -> bool:
+        """A decision counts once, and only while nobody is known to rule after its sender."""
+        if message.epoch < self.epoch:
             self.ignored[f"{message.type_name} of a lower epoch"] += 1
             return False
-        return message.run == self.settings.run
+        ruler, sequence = self.heard
+        if message.incarnation == ruler and message.sequence <= sequence:
+            self.ignored[f"{message.type_name} again"] += 1
+            return False
+        self.heard = (message.incarnation, message.sequence)
+        return True
 
     def _new_epoch(self, event: Event) -> None:
         """Another coordinator rules: what is open dies with the old one; what is reported awaits START."""
@@ -338,6 +349,7 @@ class Participant(Intake):
                     self._rewind(r.partition, r.start)
             self.work = None
             self.state = State.WAITING
+            self._meter()
         else:
             self._abandon()
         self._repeat_soon(event)

@@ -107,7 +107,7 @@ class Source:
         self._consumer = Consumer(
             {
                 "session.timeout.ms": session_timeout_ms,
-                "heartbeat.interval.ms": max(300, session_timeout_ms // 5),
+                "heartbeat.interval.ms": max(300, session_timeout_ms // 20),  # rebalances are learned by it
                 "queued.max.messages.kbytes": max(1_024, queue_bytes_max // 1_024),
                 "queued.min.messages": 200_000,
                 "fetch.max.bytes": 50 * 1024 * 1024,
@@ -222,12 +222,21 @@ class Source:
             self._callbacks.revoked(gone)
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in (KafkaError.FENCED_INSTANCE_ID, KafkaError._FENCED):
+        if not self._is_final(error):
+            log.warning("source broker: %s", error.str())
+
+    def _is_final(self, error: KafkaError) -> bool:
+        """Whether this consumer can never go on; then everybody concerned has been told.
+
+        librdkafka wraps the cause of a fatal error in its text: a fenced static member is known by it only.
+        """
+        if error.code() == KafkaError.FENCED_INSTANCE_ID or "fenced" in error.str():
             self._callbacks.fenced(error.str())
-        elif error.fatal():
+        elif error.fatal() or error.code() == KafkaError._FATAL:
             self._callbacks.failed(f"the source consumer failed for good: {error.str()}")
         else:
-            log.warning("source broker: %s", error.str())
+            return False
+        return True
 
     # --- positions --------------------------------------------------------------------------------
 
@@ -373,11 +382,11 @@ class Source:
             self._consumer.resume(live)
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
+        if self._is_final(error):
+            return
         partition = SourcePartition(message.topic() or "", message.partition() or 0)
         position = self._positions.get(partition)
-        if error.code() in (KafkaError.FENCED_INSTANCE_ID, KafkaError._FENCED):
-            self._callbacks.fenced(error.str())
-        elif position is None or not position.generation or position.at_end or position.stuck:
+        if position is None or not position.generation or position.at_end or position.stuck:
             return
         elif error.code() == KafkaError._PARTITION_EOF:
             self._take_end(partition, position, message.offset())

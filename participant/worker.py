@@ -20,9 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from control_topic.kafka import ControlReader, ControlWriter
-from table.client import TableClient
-from table.schema import table_schema
-
 from control_topic.messages import CoordinatorClaim, Message, Offsets, SourcePartition
 from coordinator import events as coordinator_events
 from coordinator.runner import Environment, Runner
@@ -35,6 +32,8 @@ from participant.source import Callbacks, Source
 from participant.spec import WorkerSpec
 from participant.transitions import State
 from table.calls import CoordinatorReport, Directive, Mode, Result, WorkerReport
+from table.client import TableClient
+from table.schema import table_schema
 
 log = logging.getLogger("lockstep.worker")
 
@@ -46,12 +45,16 @@ CONTROL_POLL_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Why a worker ended. `failed`: another may be started in its slot."""
+    """Why a worker ended. `failed`: another may be started in its slot.
+
+    `fenced`: Kafka gave its group membership to another process.
+    """
 
     slot: int
     incarnation: str
     reason: str
     failed: bool
+    fenced: bool = False
 
 
 def now_ms() -> int:
@@ -82,6 +85,7 @@ class Worker:
         self._first = SourcePartition(spec.topics[0], 0)
         self._runner: Runner | None = None
         self._runner_lock = threading.Lock()
+        self._leaving = False
         self._stopping = threading.Event()
         self._table = TableClient(spec.table_address, spec.token)
         self._calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="offsets")
@@ -176,6 +180,7 @@ class Worker:
             incarnation=self.incarnation,
             reason=self._ended.reason,
             failed=self._ended.failed,
+            fenced=bool(self._fenced),
         )
 
     def _feed(self, event: ev.Event) -> None:
@@ -259,7 +264,7 @@ class Worker:
     def _start_runner(self) -> None:
         spec = self._spec
         with self._runner_lock:
-            if self._runner is not None:
+            if self._runner is not None or self._leaving:
                 return
             self._runner = Runner(
                 coordinator_events.Settings(
@@ -312,7 +317,7 @@ class Worker:
             runner = self._runner
         if runner is not None:
             runner.received(message)
-        if isinstance(message.body, CoordinatorClaim):
+        if isinstance(message.body, CoordinatorClaim) and message.run == self._spec.run:
             log.info("%s claims epoch %d", message.sender, message.epoch)
         self._events.put(ev.Received(now_ms=now_ms(), message=message))
 
@@ -324,7 +329,8 @@ class Worker:
         if runner is not None:
             runner.died(directive.dead)
             runner.directed(directive.mode, directive.reason)
-        if directive.mode is Mode.STOP:
+        if directive.mode is Mode.STOP and not self._leaving:
+            self._leaving = True
             self._events.put(ev.Leave(now_ms=now_ms(), reason=directive.reason))
 
     def _report(self) -> WorkerReport:

@@ -43,6 +43,7 @@ QUEUE_MAX = 8
 
 SLOTS_MAX = 4_096
 TIMEOUT_DEFAULT_S = 60.0
+TIMEOUT_MAX_S = 600.0
 REPLY_MARGIN_S = 0.25
 """Kept of a caller's deadline so that the answer reaches it."""
 
@@ -301,8 +302,8 @@ class TableService(Servicer):
         """Finish what is queued, close the table and its thread; whether that was done in time."""
         try:
             self._thread.post("close", self._table.close)
-        except NotStarted:
-            return False
+        except NotStarted as error:
+            log.warning("the table is not closed: %s", error)
         return self._thread.close(timeout_s=timeout_s)
 
     # --- how work reaches the table thread ------------------------------------------------------
@@ -311,7 +312,9 @@ class TableService(Servicer):
         self, name: str, context: grpc.ServicerContext, work: Callable[[], Answer], *, effect: bool
     ) -> Answer:
         remaining_s = context.time_remaining()
-        timeout_s = TIMEOUT_DEFAULT_S if remaining_s is None else max(0.0, remaining_s - REPLY_MARGIN_S)
+        if remaining_s is None:
+            remaining_s = TIMEOUT_DEFAULT_S
+        timeout_s = max(0.0, min(remaining_s, TIMEOUT_MAX_S) - REPLY_MARGIN_S)
         try:
             return self._thread.call(name, work, timeout_s=timeout_s)
         except NotStarted as error:

@@ -12,17 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
+    Consumer,
     IsolationLevel,
     KafkaError,
     KafkaException,
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_exponential
 
 from control_topic.messages import Offsets, SourcePartition
@@ -31,7 +32,8 @@ _client_log = logging.getLogger(f"{__name__}.client")
 
 TIMEOUT_S = 30.0
 ATTEMPT_TIMEOUT_S = 10.0
-ATTEMPTS_MAX = 20
+ANSWER_MARGIN_S = 1.0
+ATTEMPTS_MAX = 40
 MISSING_GRACE_S = 3.0
 """A topic that was made a moment ago may still be unknown to the broker that is asked."""
 
@@ -139,9 +141,9 @@ class SourceTopics:
         self._timeout_s = timeout_s
         self._servers = kafka.get("bootstrap.servers", "")
         self._last_error: KafkaError | None = None
-        properties: dict[str, Any] = {**kafka, "error_cb": self._on_error}
+        self._properties: dict[str, Any] = {**kafka, "error_cb": self._on_error}
         try:
-            self._admin = AdminClient(properties, logger=_client_log)
+            self._admin = AdminClient(self._properties, logger=_client_log)
         except KafkaException as error:
             # librdkafka's own text may quote a value, and a value may be a secret.
             raise SourceRefused(
@@ -151,16 +153,17 @@ class SourceTopics:
     def facts(self) -> SourceFacts:
         """Who the cluster and its topics are. Raises `MissingTopic` where one does not exist."""
         cluster = self._ask(
-            "describe the cluster", lambda s: {0: self._admin.describe_cluster(request_timeout=s)}
-        )
+            "describe the cluster",
+            lambda s: self._gather({0: self._admin.describe_cluster(request_timeout=s)}, s),
+        )[0]
         wanted = TopicCollection(list(self._topics))
         described = self._ask(
             f"describe source topic {', '.join(self._topics)}",
-            lambda s: self._admin.describe_topics(wanted, request_timeout=s),
+            lambda s: self._gather(self._admin.describe_topics(wanted, request_timeout=s), s),
         )
         ids = {topic: str(described[topic].topic_id) for topic in self._topics}
         return SourceFacts(
-            cluster=cluster[0].cluster_id or "",
+            cluster=cluster.cluster_id or "",
             topics={topic: "" if value in (_NO_TOPIC_ID, "None") else value for topic, value in ids.items()},
             partitions=tuple(
                 SourcePartition(topic, number)
@@ -181,20 +184,28 @@ class SourceTopics:
         level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
         return self._list_offsets(partitions, OffsetSpec.latest(), level)
 
-    def group_offsets(self, group: str) -> Offsets:
-        """What the consumer group committed of the source topics; partitions without a commit are absent."""
-        request = [ConsumerGroupTopicPartitions(group)]
+    def group_offsets(self, group: str, partitions: Sequence[SourcePartition] | None = None) -> Offsets:
+        """What the consumer group committed; partitions without a commit are absent.
+
+        `partitions`: of which, by default all of the source topics. The group is not joined.
+        """
+        asked = self.facts().partitions if partitions is None else partitions
+        places = [TopicPartition(p.topic, p.number) for p in asked]
+        # AdminClient.list_consumer_group_offsets would need no consumer, and ends the process (SIGSEGV,
+        # librdkafka 2.16.0) while the group's coordinator is still loading.
+        consumer = Consumer(
+            {**self._properties, "group.id": group, "enable.auto.commit": False}, logger=_client_log
+        )
         try:
             answer = self._ask(
-                f"list the offsets of consumer group {group}",
-                lambda s: self._admin.list_consumer_group_offsets(request, request_timeout=s),
-            )[group]
-        except _NoGroup:
-            return {}
+                f"tell the offsets of consumer group {group}", lambda s: consumer.committed(places, s)
+            )
+        finally:
+            consumer.close()
         return {
             SourcePartition(place.topic, place.partition): place.offset
-            for place in answer.topic_partitions or ()
-            if place.topic in self._topics and place.error is None and place.offset >= 0
+            for place in answer
+            if place.error is None and place.offset >= 0
         }
 
     def group_members(self, group: str) -> list[GroupMember]:
@@ -202,7 +213,7 @@ class SourceTopics:
         try:
             answer = self._ask(
                 f"describe consumer group {group}",
-                lambda s: self._admin.describe_consumer_groups([group], request_timeout=s),
+                lambda s: self._gather(self._admin.describe_consumer_groups([group], request_timeout=s), s),
             )[group]
         except _NoGroup:
             return []
@@ -231,53 +242,60 @@ class SourceTopics:
             names = ", ".join(sorted({p.topic for p in chunk}))
             answer = self._ask(
                 f"list the offsets of source topic {names}",
-                lambda s, request=request: self._admin.list_offsets(
-                    request, isolation_level=level, request_timeout=s
-                ),
+                partial(self._offsets_once, request, level),
             )
             offsets.update({SourcePartition(p.topic, p.partition): a.offset for p, a in answer.items()})
         return offsets
 
-    def _ask(self, what: str, request: Callable[[float], Mapping[K, Future[V]]]) -> dict[K, V]:
-        """Ask until every part is answered, or an answer is final, or the deadline has passed."""
-        deadline = time.monotonic() + self._timeout_s
+    def _offsets_once(
+        self, request: dict[TopicPartition, OffsetSpec], level: IsolationLevel, timeout_s: float
+    ) -> dict[TopicPartition, ListOffsetsResultInfo]:
+        answers = self._admin.list_offsets(request, isolation_level=level, request_timeout=timeout_s)
+        return self._gather(answers, timeout_s)
+
+    def _gather(self, futures: Mapping[K, Future[V]], timeout_s: float) -> dict[K, V]:
+        answers: dict[K, V] = {}
+        for key, future in futures.items():
+            try:
+                answers[key] = future.result(timeout_s + ANSWER_MARGIN_S)
+            except FutureTimeout as error:
+                raise _TryAgain("no answer") from error
+            except KafkaException as error:
+                raise _Failed(key, error.args[0]) from error
+        return answers
+
+    def _ask(self, what: str, request: Callable[[float], V]) -> V:
+        """Ask until there is an answer, or one that is final, or the deadline has passed."""
         retrying = Retrying(
             retry=retry_if_exception_type(_TryAgain),
             stop=stop_after_delay(self._timeout_s) | stop_after_attempt(ATTEMPTS_MAX),
             wait=wait_exponential(0.1, max=2.0),
             reraise=True,
         )
-        started = time.monotonic()
         try:
-            return retrying(self._attempt, what, request, deadline, started)
+            return retrying(self._attempt, what, request, time.monotonic())
         except _TryAgain as error:
             raise SourceUnavailable(
                 f"The Kafka broker at {self._servers} did not {what} within {self._timeout_s:.0f} s:"
                 f" {error}. Check that it is up and that source.bootstrap_servers names it."
             ) from error
 
-    def _attempt(
-        self,
-        what: str,
-        request: Callable[[float], Mapping[K, Future[V]]],
-        deadline: float,
-        started: float,
-    ) -> dict[K, V]:
-        remaining_s = max(1.0, min(ATTEMPT_TIMEOUT_S, deadline - time.monotonic()))
+    def _attempt(self, what: str, request: Callable[[float], V], started_s: float) -> V:
+        asked_for_s = time.monotonic() - started_s
         self._last_error = None
-        answers: dict[K, V] = {}
-        for key, future in request(remaining_s).items():
-            try:
-                answers[key] = future.result(remaining_s + 1.0)
-            except FutureTimeout as error:
-                self._raise_connection_refused(what)
-                raise _TryAgain(self._why("no answer")) from error
-            except KafkaException as error:
-                self._raise(what, key, error.args[0], time.monotonic() - started)
-        self._admin.poll(0)
-        return answers
+        try:
+            return request(max(1.0, min(ATTEMPT_TIMEOUT_S, self._timeout_s - asked_for_s)))
+        except _Failed as error:
+            self._raise(what, error.key, error.error, asked_for_s)
+        except KafkaException as error:
+            self._raise(what, "", error.args[0], asked_for_s)
+        except _TryAgain as error:
+            self._raise_connection_refused(what)
+            raise _TryAgain(self._why(str(error))) from error
+        finally:
+            self._admin.poll(0)
 
-    def _raise(self, what: str, key: object, error: KafkaError, asked_for_s: float) -> None:
+    def _raise(self, what: str, key: object, error: KafkaError, asked_for_s: float) -> NoReturn:
         code = error.code()
         self._raise_connection_refused(what)
         if code in _REFUSED_ACCESS:
@@ -314,6 +332,15 @@ class SourceTopics:
     def _on_error(self, error: KafkaError) -> None:
         if self._last_error is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._last_error = error
+
+
+class _Failed(Exception):
+    """Kafka's answer for one part of a question is an error."""
+
+    def __init__(self, key: object, error: KafkaError) -> None:
+        super().__init__(error.str())
+        self.key = key
+        self.error = error
 
 
 class _TryAgain(Exception):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -39,6 +40,7 @@ class TableThread:
         self._queue: queue.Queue[_Task | None] = queue.Queue(maxsize=queue_max)
         self._closed = threading.Event()
         self._busy: tuple[str, float] | None = None
+        self._running: Future[Any] | None = None
         self._thread = threading.Thread(target=self._run, name="table", daemon=True)
         self._thread.start()
 
@@ -47,6 +49,8 @@ class TableThread:
         future = self._submit(name, work, awaited=True)
         try:
             return future.result(timeout_s)
+        except CancelledError:
+            raise NotStarted(f"{name}: the table service is closed") from None
         except TimeoutError:
             if future.cancel():
                 raise NotStarted(f"{name} waited {timeout_s:.1f} s behind {self.busy_with()}") from None
@@ -73,15 +77,31 @@ class TableThread:
         return self._queue.qsize()
 
     def close(self, *, timeout_s: float) -> bool:
-        """Take no more work, finish what is queued; whether that was done in time."""
+        """Take no more work, finish what is queued; whether that was done in time.
+
+        Who still waits after that is told so: a call that hangs must not hold up the end of the process.
+        """
         deadline = time.monotonic() + timeout_s
         self._closed.set()
-        try:
+        with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=timeout_s)
-        except queue.Full:
-            return False
-        self._thread.join(max(0.0, deadline - time.monotonic()))
-        return not self._thread.is_alive()
+            self._thread.join(max(0.0, deadline - time.monotonic()))
+        if not self._thread.is_alive():
+            return True
+        self._abandon()
+        return False
+
+    def _abandon(self) -> None:
+        while not self._queue.empty():
+            with contextlib.suppress(queue.Empty):
+                task = self._queue.get_nowait()
+                if task is not None:
+                    task.future.cancel()
+        self._queue.put_nowait(None)
+        running = self._running
+        if running is not None:
+            with contextlib.suppress(InvalidStateError):
+                running.set_exception(StillRunning(f"the table service is closed during {self.busy_with()}"))
 
     def _submit(self, name: str, work: Callable[[], T], *, awaited: bool) -> Future[T]:
         if self._closed.is_set():
@@ -97,12 +117,17 @@ class TableThread:
         while (task := self._queue.get()) is not None:
             if not task.future.set_running_or_notify_cancel():
                 continue
-            self._busy = (task.name, time.monotonic())
-            try:
-                task.future.set_result(task.work())
-            except Exception as error:
-                if not task.awaited:
-                    log.exception("%s failed unexpectedly", task.name)
-                task.future.set_exception(error)
-            finally:
-                self._busy = None
+            self._busy, self._running = (task.name, time.monotonic()), task.future
+            with contextlib.suppress(InvalidStateError):  # abandoned meanwhile
+                self._do(task)
+            self._busy = self._running = None
+
+    def _do(self, task: _Task) -> None:
+        try:
+            result = task.work()
+        except Exception as error:
+            if not task.awaited:
+                log.exception("%s failed unexpectedly", task.name)
+            task.future.set_exception(error)
+        else:
+            task.future.set_result(result)

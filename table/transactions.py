@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Protocol
 
 from control_topic.messages import Offsets, Range, SourcePartition, WriteStatus
-from table.answering import Answering, View, answers
+from table.answering import Answering, answers
 from table.calls import Answer, Fault, Result
 from table.checks import Plan, assemble, identity_problem, position_problem, same_ranges
 from table.errors import OutcomeUnknown, Refused, TableError
@@ -241,6 +241,9 @@ class Transactions(Answering):
         return Answer(result=Result.OK, instant=instant, committed=plan.offsets)
 
     def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
+        """What the commit leaves behind. A topic that is not read any more keeps its id, as its offsets."""
+        newest = self.view.newest
+        seen = newest.topics if newest is not None else {}
         return TableState(
             pipeline=self._pipeline,
             run=self._run,
@@ -251,8 +254,8 @@ class Transactions(Answering):
             lost=plan.lost,
             rejects=plan.rejects,
             reject_count=len(plan.rejects),
-            cluster=facts.cluster,
-            topics=dict(facts.topics),
+            cluster=facts.cluster or (newest.cluster if newest is not None else ""),
+            topics={**seen, **{topic: name for topic, name in facts.topics.items() if name}},
         )
 
     def _after_failed_commit(
@@ -328,18 +331,17 @@ class Transactions(Answering):
 
     def _landed(self, state: TableState) -> None:
         """A transaction is durable. Counted once, however often it is found."""
+        view, now_ms = self.view, self._clock_ms()
+        if view.newest is None or view.newest.instant < state.instant:
+            self.view = view = replace(view, newest=state)
         known = self._known.get(state.transaction)
         if state.run != self._run or known is None or known.ended:
             return
         known.ended = True
-        newest, now_ms = self.view.newest, self._clock_ms()
         with self._guard:
             self._ledger.committed(state.transaction, state.offsets)
-        self.view = View(
-            newest=state if newest is None or newest.instant < state.instant else newest,
-            commits=self.view.commits + 1,
-            rows=self.view.rows + known.rows,
-            last_commit_at_ms=now_ms,
+        self.view = replace(
+            view, commits=view.commits + 1, rows=view.rows + known.rows, last_commit_at_ms=now_ms
         )
 
     def _instant_of(self, transaction: str) -> str:

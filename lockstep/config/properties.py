@@ -1,6 +1,7 @@
 """The free properties of the configuration: which ones Lockstep owns, which are secrets, how secrets resolve.
 
-`source.kafka` holds librdkafka's properties (its CONFIGURATION.md), `table.hudi` holds `hoodie.*`.
+`source.kafka` holds librdkafka's properties (its CONFIGURATION.md), `table.hudi` holds `hoodie.*`, of which
+`table.hudi.properties` knows what the write client obeys.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lockstep.errors import ConfigError
+from table.errors import Refused
+from table.hudi import properties as hudi
 
 SECRET_FILE_BYTES_MAX = 65_536
 HIDDEN = "***"
@@ -45,45 +48,6 @@ KAFKA_OWNED: Mapping[str, str] = {
 }
 """Properties that Lockstep sets itself, because exactness depends on them, and why."""
 
-_SYNC = "the write client ignores catalog synchronisation"
-_NOT_ITS_OWN = "it configures another program than the write client, which would ignore it"
-_COLUMNS = "write table.key, table.partition_by or record.schema instead"
-HUDI_OWNED: Mapping[str, str] = {
-    "hoodie.table.name": "write table.name instead",
-    "hoodie.base.path": "write table.path instead",
-    "hoodie.table.type": "table.kind decides it",
-    "hoodie.avro.schema": "write record.schema instead",
-    "hoodie.write.schema": "write record.schema instead",
-    "hoodie.table.recordkey.fields": _COLUMNS,
-    "hoodie.table.partition.fields": _COLUMNS,
-    "hoodie.parquet.max.file.size": "write table.target_file_size instead",
-    "hoodie.metadata.streaming.write.enabled": "those writes assume files of Hudi's own Spark jobs",
-    "hoodie.rollback.using.markers": "an aborted transaction's files are found by its markers",
-    "hoodie.write.markers.type": "workers write markers of their own, of type DIRECT",
-    "hoodie.cleaner.policy.failed.writes": "an EAGER writer would roll back other writers' open instants",
-    "hoodie.clean.failed.writes.policy": "an EAGER writer would roll back other writers' open instants",
-    "hoodie.populate.meta.fields": "record keys and instants must be in the table to be verified",
-}
-HUDI_IGNORED: Mapping[str, str] = {
-    "hoodie.kafka.": "it is RFC-32's name for a setting of [transaction] or [control]",
-    "hoodie.datasource.hive_sync.": _SYNC,
-    "hoodie.datasource.meta.sync.": _SYNC,
-    "hoodie.datasource.meta_sync.": _SYNC,
-    "hoodie.meta.sync.": _SYNC,
-    "hoodie.gcp.bigquery.sync.": _SYNC,
-    "hoodie.datasource.read.": "it belongs to readers",
-    "hoodie.datasource.query.": "it belongs to readers",
-    "hoodie.streamer.": _NOT_ITS_OWN,
-    "hoodie.deltastreamer.": _NOT_ITS_OWN,
-    "hoodie.bulkinsert.": "workers write the files, not Hudi's Spark jobs",
-    "hoodie.datasource.": "it belongs to Spark's data source; the write client would ignore it",
-}
-"""Prefixes, the longest match first."""
-HUDI_OBEYED = frozenset(
-    {"hoodie.datasource.write.hive_style_partitioning", "hoodie.datasource.write.partitionpath.urlencode"}
-)
-"""Exceptions to `HUDI_IGNORED`: obeyed when the table is created."""
-
 
 def refused_kafka_properties(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(property, why) for every one that may not be in `source.kafka`, or whose reference is malformed."""
@@ -100,16 +64,14 @@ def refused_kafka_properties(properties: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def refused_hudi_properties(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(property, why) for every one that may not be in `table.hudi`."""
-    for name in properties:
-        if not name.startswith("hoodie."):
-            yield name, "not a property of Hudi: they begin with hoodie."
-        elif name in HUDI_OWNED:
-            yield name, f"set by Lockstep itself: {HUDI_OWNED[name]}"
-        elif name not in HUDI_OBEYED:
-            prefix = max((p for p in HUDI_IGNORED if name.startswith(p)), key=len, default=None)
-            if prefix is not None:
-                yield name, f"refused: {HUDI_IGNORED[prefix]}"
+    """(property, why) for every one that may not be in `table.hudi`; the table's own rules decide."""
+    clustering = {name: value for name, value in properties.items() if name.startswith("hoodie.clustering.")}
+    for name, value in properties.items():
+        try:
+            # One at a time, to hear of all; some are obeyed only beside those that turn clustering on.
+            hudi.check({name: value, **clustering})
+        except Refused as error:
+            yield name, str(error).removeprefix(f"table.hudi: {name} ")
 
 
 def is_secret_name(name: str) -> bool:

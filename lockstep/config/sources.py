@@ -246,12 +246,12 @@ def _unknown(given: Given) -> Problem:
     section, _, key = given.name.partition(".")
     if section not in SECTIONS:
         known = [*SECTIONS, *SYNONYMS, *(setting.partition(".")[2] for setting in KINDS)]
-        hint = nearest(given.name, SYNONYMS) or nearest(section, known)
+        hint = nearest(given.name, list(SYNONYMS)) or nearest(section, known)
         return Problem(settings=(section,), sentence=f"not a section{hint}", where=given.where)
     siblings = {s.partition(".")[2]: s for s in KINDS if s.startswith(section + ".")}
     elsewhere = {setting.partition(".")[2]: setting for setting in KINDS}
     if key in elsewhere:
         hint = f"; did you mean {elsewhere[key]}?"
     else:
-        hint = nearest(key, siblings) or nearest(given.name, KINDS)
+        hint = nearest(key, siblings) or nearest(given.name, list(KINDS))
     return Problem(settings=(given.name,), sentence=f"not a setting{hint}", where=given.where)

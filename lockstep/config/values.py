@@ -44,10 +44,10 @@ def _bounded(parse: Callable[[object], int], *, at_least: str, at_most: str) -> 
 
 
 def _size_or_none(value: object) -> int:
-    """0 needs no unit: it means no limit."""
+    """0 means no limit and needs no unit."""
     if value in (0, "0") and not isinstance(value, bool):
         return 0
-    return _size(at_least="1kB", at_most="1TB")(value)
+    return 0 if parse_size_bytes(value) == 0 else _LIMIT(value)
 
 
 def _items(value: object) -> object:
@@ -167,6 +167,8 @@ def _property(name: str, value: object) -> str:
         raise ValueError(f"{name} is longer than {PROPERTY_LENGTH_MAX} characters")
     return value
 
+
+_LIMIT = _size(at_least="1kB", at_most="1TB")
 
 IntervalMs = Annotated[
     int, BeforeValidator(_duration(at_least="100ms", at_most="24h")), PlainSerializer(format_duration)

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from table.checks import same_ranges
@@ -21,7 +20,7 @@ from table.hudi import rollback
 from table.hudi.commit import PreCommit, check, check_files, write_stats
 from table.hudi.definition import check_schema, check_table, fixed_properties, layout, plain_spec
 from table.hudi.history import COMMIT, History
-from table.hudi.java import changing, sentence, without_effect
+from table.hudi.java import FAILED, THROWN, changing, sentence, without_effect
 from table.hudi.properties import check as check_properties
 from table.hudi.session import Session
 from table.hudi.sweep import Sweeper
@@ -128,7 +127,7 @@ class HudiTable:
         try:
             with self._watchdog.armed():
                 self._commit(commit, pre_commit)
-        except (Py4JError, OSError) as error:
+        except FAILED as error:
             self._settle(commit, pre_commit, error)
 
     def roll_back(self, instant: str) -> bool:
@@ -142,7 +141,7 @@ class HudiTable:
         return self._sweeper.sweep(grace_ms)
 
     def close(self) -> None:
-        """Stop heartbeats and the watchdog. Open instants stay: they are rolled back by whoever comes next."""
+        """Stop heartbeats and the watchdog. Open instants stay: whoever comes next rolls them back."""
         self._enter()
         self._watchdog.close()
         with changing(f"table {self._spec.path} could not be closed"):
@@ -167,10 +166,10 @@ class HudiTable:
             metadata.setOperationType(model.WriteOperationType.BULK_INSERT)
             for name, value in owned_by.items():
                 metadata.addMetadata(name, value)
-            # What is complete by now cannot conflict: without this the commit compares with all of the timeline.
+            # What is complete by now cannot conflict; untold, the commit compares with all of the timeline.
             client.preWrite(instant, model.WriteOperationType.BULK_INSERT, session.meta)
             timeline.transitionRequestedToInflight(requested, session.some(metadata))
-        except Py4JJavaError:
+        except THROWN:
             session.let_die(instant)  # nobody's instant: a LAZY cleaner takes it away once its heartbeat ends
             raise
         return instant
@@ -189,13 +188,13 @@ class HudiTable:
             session.some(pre_commit),
         )
 
-    def _settle(self, commit: Commit, pre_commit: PreCommit, error: Py4JError | OSError) -> None:
+    def _settle(self, commit: Commit, pre_commit: PreCommit, error: Exception) -> None:
         """The call threw: return where the commit is on the timeline all the same, raise what is proved."""
         if pre_commit.objection is not None:
             raise pre_commit.objection from error
         doing = f"instant {commit.instant} could not be completed"
         why = sentence(error)
-        if not isinstance(error, Py4JJavaError):
+        if not isinstance(error, THROWN):
             raise OutcomeUnknown(f"{doing}: {why}: read the table before anything else") from error
         try:
             done = self._history.find(commit.state.transaction)

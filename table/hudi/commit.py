@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +19,17 @@ from table.state import PREFIX, TableState
 
 CHECK_S = 15.0
 """How long the check may take: well below what the lock lives."""
+
+
+class _RefusalsAreNoAccidents(logging.Filter):
+    """Py4J logs every exception of a callback with its stack trace; ours are answers."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], TableError))
+
+
+for _name in ("py4j.clientserver", "py4j.java_gateway"):
+    logging.getLogger(_name).addFilter(_RefusalsAreNoAccidents())
 
 
 class PreCommit:
@@ -49,7 +61,7 @@ class PreCommit:
 def check(
     session: Session, history: History, commit: Commit, fence: Callable[[TableState | None], str]
 ) -> None:
-    """Raise `Refused` unless the commit follows from what the table holds now. Called under the table lock."""
+    """Raise `Refused` unless the commit follows from what the table holds now. Under the table lock."""
     instant, transaction = commit.instant, commit.state.transaction
     pending = {one.time: one for one in history.pending()}.get(instant)
     if pending is None or not pending.instant.isInflight():
@@ -69,7 +81,7 @@ def check(
 
 
 def write_stats(session: Session, commit: Commit) -> Any:
-    """A java.util.List of HoodieWriteStat. Raises `Refused` where a file is not what the commit says it is."""
+    """A java.util.List of HoodieWriteStat, one per file."""
     return session.java_list(_stat(session, commit.instant, file) for file in commit.files)
 
 
@@ -114,12 +126,7 @@ def _stat(session: Session, instant: str, file: DataFile) -> Any:
 
 def _moved(commit: Commit, committed: dict[Any, int], newest: TableState | None) -> str:
     expected = dict(commit.expected)
-    changed = sorted(
-        partition
-        for partition in {*committed, *expected}
-        if committed.get(partition) != expected.get(partition)
-    )
-    first = changed[0]
+    first = min(one for one in {*committed, *expected} if committed.get(one) != expected.get(one))
     since = f"instant {newest.instant}" if newest is not None else "no instant"
     return (
         f"instant {commit.instant}: transaction {commit.state.transaction} starts at {first} offset "

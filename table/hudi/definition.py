@@ -36,9 +36,7 @@ def local_path(path: str) -> str:
             f"table.path {path}: {address.scheme}:// is not supported; give a path that begins with file://"
         )
     if address is not None and address.netloc not in ("", "localhost"):
-        raise Refused(
-            f"table.path {path}: it names the host {address.netloc}; write file:///… with three slashes"
-        )
+        raise Refused(f"table.path {path}: it names the host {address.netloc}; write file:/// and the path")
     plain = path if address is None else path.split(":", 1)[1].removeprefix("//").removeprefix("localhost")
     if not plain.startswith("/") or len(plain.rstrip("/")) == 0:
         raise Refused(f"table.path {path}: it must be absolute, such as file:///data/lake/events")
@@ -124,12 +122,13 @@ def check_schema(table_schema: str, wanted_schema: str, spec: TableSpec) -> None
         table_kind, table_nullable = has[name]
         if table_kind != kind:
             raise Contradiction(
-                f"{where}: field {name} is {_show_type(table_kind)}, the configuration says {_show_type(kind)}: "
-                "change record.schema"
+                f"{where}: field {name} is {_show_type(table_kind)}, the configuration says "
+                f"{_show_type(kind)}: change record.schema"
             )
         if nullable and not table_nullable:
             raise Contradiction(
-                f"{where}: field {name} is NOT NULL, the configuration allows null: write NOT NULL in record.schema"
+                f"{where}: field {name} is NOT NULL, the configuration allows null: "
+                "write NOT NULL in record.schema"
             )
     missing = [name for name in has if name not in wanted]
     if missing:

@@ -37,7 +37,7 @@ class Pending:
 
 
 class History:
-    """One pipeline's commits. Every public method looks at the timeline anew. Raises `Unavailable`, `Refused`."""
+    """One pipeline's commits. Every method looks at the timeline anew. Raises `Unavailable`, `Refused`."""
 
     def __init__(self, session: Session, pipeline: str) -> None:
         self._session = session
@@ -54,7 +54,7 @@ class History:
         return self._newest
 
     def find(self, transaction: str) -> TableState | None:
-        """The transaction's commit: any of the active timeline, of its newest archived stretch, or seen since."""
+        """The transaction's commit: on the active timeline, in its newest archived stretch, or seen since."""
         self._look()
         return self._known.get(transaction)
 
@@ -179,7 +179,8 @@ def archived_between(session: Session, start: str, end: str) -> Any:
     """The archived timeline, only instants requested from `start` to `end`, with their metadata."""
     timelines = session.hudi.common.table.timeline.versioning.v2
     timeline = timelines.ArchivedTimelineV2(session.meta, False)
-    timeline.loadCompletedInstantDetailsInMemory(start, end)
+    before = f"{int(start) - 1:017d}"  # Hudi leaves the start of a range out
+    timeline.loadCompletedInstantDetailsInMemory(before, end)
     return timeline
 
 

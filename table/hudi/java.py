@@ -7,8 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
 
 from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
+
+THROWN = (Py4JJavaError, CapturedException)
+"""Java threw and is done. PySpark turns some exceptions (IllegalArgumentException) into its own kind."""
+FAILED = (Py4JError, CapturedException, OSError)
+"""Java threw, or did not answer."""
 
 CAUSES_MAX = 20
 MESSAGE_MAX = 400
@@ -35,10 +41,10 @@ ENVIRONMENT = (
 HEARTBEAT_EXPIRED = "Heartbeat for instant"
 
 
-def causes(error: Py4JJavaError) -> list[tuple[str, str]]:
+def causes(error: Py4JJavaError | CapturedException) -> list[tuple[str, str]]:
     """`(simple class name, first line of the message)` from the outermost exception to its root."""
     found: list[tuple[str, str]] = []
-    throwable: Any = error.java_exception
+    throwable: Any = error.java_exception if isinstance(error, Py4JJavaError) else error._origin
     while throwable is not None and len(found) < CAUSES_MAX:
         message = str(throwable.getMessage() or "").strip()
         found.append((str(throwable.getClass().getSimpleName()), message.split("\n", 1)[0][:MESSAGE_MAX]))
@@ -46,9 +52,9 @@ def causes(error: Py4JJavaError) -> list[tuple[str, str]]:
     return found
 
 
-def sentence(error: Py4JError | OSError) -> str:
+def sentence(error: BaseException) -> str:
     """The deepest cause that says something, without a stack trace."""
-    if not isinstance(error, Py4JJavaError):
+    if not isinstance(error, THROWN):
         return f"the JVM did not answer ({type(error).__name__})"
     chain = causes(error)
     for name, message in reversed(chain):
@@ -57,16 +63,16 @@ def sentence(error: Py4JError | OSError) -> str:
     return chain[-1][0] if chain else "an exception without a message"
 
 
-def is_environment(error: Py4JJavaError) -> bool:
+def is_environment(error: Py4JJavaError | CapturedException) -> bool:
     """Whether the same call may succeed later without anybody changing the configuration."""
     return any(
         name in ENVIRONMENT or message.startswith(HEARTBEAT_EXPIRED) for name, message in causes(error)
     )
 
 
-def without_effect(doing: str, error: Py4JError) -> TableError:
+def without_effect(doing: str, error: BaseException) -> TableError:
     """The error for a call of which the caller knows that it had no effect."""
-    if isinstance(error, Py4JJavaError) and not is_environment(error):
+    if isinstance(error, THROWN) and not is_environment(error):
         return Refused(f"{doing}: {sentence(error)}")
     return Unavailable(f"{doing}: {sentence(error)}")
 
@@ -76,16 +82,16 @@ def reading(doing: str) -> Iterator[None]:
     """Translate what a call raises that changes nothing: it may always be asked again."""
     try:
         yield
-    except (Py4JError, OSError) as error:
+    except FAILED as error:
         raise Unavailable(f"{doing}: {sentence(error)}") from error
 
 
 @contextmanager
 def changing(doing: str) -> Iterator[None]:
-    """Translate what a call raises that changes nothing where Java threw, and is unknown where it fell silent."""
+    """Translate what a call raises: without effect where Java threw, unknown where it fell silent."""
     try:
         yield
-    except Py4JJavaError as error:
+    except THROWN as error:
         raise without_effect(doing, error) from error
-    except (Py4JError, OSError) as error:
+    except FAILED as error:
         raise OutcomeUnknown(f"{doing}: {sentence(error)}: read the table before anything else") from error

@@ -15,8 +15,8 @@ from table.errors import Refused
 
 LOCK_PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 LOCK_EXPIRE_MINUTES = 1
-"""The least there is. A driver killed inside the lock blocks the table for so long; a holder that is paused for
-longer is stopped by the rollback of its instant, not by the lock."""
+"""The least there is. A driver killed inside the lock blocks the table for so long; a holder that is paused
+for longer is stopped by the rollback of its instant, not by the lock."""
 
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
@@ -45,7 +45,6 @@ DEFAULTS: Mapping[str, str] = {
     "hoodie.write.lock.client.wait_time_ms_between_retry": "200",
     "hoodie.write.lock.wait_time_ms": "5000",
     "hoodie.metadata.index.column.stats.enable": "false",
-    "hoodie.metadata.index.partition.stats.enable": "false",
 }
 """What the configuration may change. A lock that is held is waited for 5 s; the caller asks again."""
 
@@ -110,18 +109,19 @@ OBEYED = (
 
 OBEYED_WHILE_CLUSTERING = ("hoodie.parquet.", "hoodie.bulkinsert.", "hoodie.memory.")
 
+SYNC = "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep"
 IGNORED: Mapping[str, str] = {
-    "hoodie.datasource.hive_sync.": "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep",
-    "hoodie.datasource.meta.sync.": "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep",
-    "hoodie.datasource.meta_sync.": "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep",
-    "hoodie.meta.sync.": "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep",
+    "hoodie.datasource.hive_sync.": SYNC,
+    "hoodie.datasource.meta.sync.": SYNC,
+    "hoodie.datasource.meta_sync.": SYNC,
+    "hoodie.meta.sync.": SYNC,
     "hoodie.datasource.": "it is an option of Spark's datasource",
     "hoodie.parquet.": "Lockstep writes the files itself; Hudi's writer is used by clustering only",
     "hoodie.streamer.": "it is an option of HoodieStreamer",
     "hoodie.deltastreamer.": "it is an option of HoodieStreamer",
     "hoodie.kafka.": "it is an option of Hudi's Kafka Connect sink",
 }
-"""Why, for the best known of those that are not obeyed. Longest prefix first is not needed: order counts."""
+"""Why, for the best known of those that are not obeyed. The first prefix that fits counts."""
 
 
 def check(properties: Mapping[str, str]) -> None:
@@ -150,9 +150,7 @@ def _check_one(name: str, value: str, properties: Mapping[str, str]) -> None:
     needed = REQUIRED.get(SYNONYMS.get(name, name))
     if needed is not None:
         if value.lower() != needed.lower():
-            raise Refused(
-                f"table.hudi: {name} is {value!r}, and exactly once needs {needed!r}: take it out of the configuration"
-            )
+            raise Refused(f"table.hudi: {name} is {value!r}, and exactly once needs {needed!r}: take it out")
         return
     if not _is_obeyed(name, properties):
         raise Refused(f"table.hudi: {name} would have no effect ({_why_ignored(name)}): take it out")

@@ -38,13 +38,11 @@ def roll_back(session: Session, history: History, watchdog: Watchdog, instant: s
         with table_lock(session, watchdog):
             rollback = _request(session, history, instant)
         if rollback is None:
-            return history.archived(instant) is None and not _is_complete(session, instant)
+            return not _is_complete(session, instant) and history.archived(instant) is None
         service = session.client.getTableServiceClient()
         done = service.rollback(instant, session.some(rollback), False, False)
         if not done and instant in _open_rollbacks(session):
-            raise Unavailable(
-                f"{doing}: another process is rolling it back, or has died of it within two minutes"
-            )
+            raise Unavailable(f"{doing}: another process rolls it back, or died doing so within two minutes")
         session.let_die(instant)
     return True
 

@@ -20,11 +20,12 @@ class Session:
         self.spark = spark
         self.path = path
         self.base_path = f"file://{path}"  # spelled out, whatever the cluster's default file system is
-        self.jvm: Any = spark._jvm
-        self.hudi: Any = self.jvm.org.apache.hudi
+        jvm: Any = spark._jvm
+        self.jvm = jvm
+        self.hudi = jvm.org.apache.hudi
         self.meta: Any = None
         self.client: Any = None
-        ensure_callback_server_started(spark.sparkContext._gateway)
+        ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
 
     def jvm_pid(self) -> int:
         return int(self.jvm.java.lang.ProcessHandle.current().pid())
@@ -88,7 +89,7 @@ class Session:
     def close(self) -> None:
         """Stop the heartbeats, which are all that lives on.
 
-        The client's own `close` also closes its lock provider, and that deletes the lock file whoever holds it.
+        The client's own `close` also closes its lock provider, which deletes the lock file, whoever holds it.
         """
         client, self.client = self.client, None
         if client is not None:

@@ -33,7 +33,7 @@ INSTANT_NAME = re.compile(r"^\d{17}$")
 FIRST_LOOK_BACK_S = 7 * 24 * 3600
 """Files that have not changed for longer were judged by an earlier run."""
 ARCHIVE_LOOKUPS_MAX = 200
-"""Instants looked up in the archived timeline per sweep, so that a sweep never holds the table thread long."""
+"""Instants looked up in the archived timeline per sweep, so that none holds the table thread long."""
 
 
 class Sweeper:
@@ -73,7 +73,7 @@ class Sweeper:
         return removed
 
     def _candidates(self, until_s: float) -> Iterator[tuple[str, str]]:
-        """(path relative to the table, instant) of files with our mark that are old enough and not judged yet."""
+        """(path below the table, instant) of files with our mark that are old enough and not judged yet."""
         for folder, folders, names in os.walk(self._root):
             if ".hoodie" in folders:
                 folders.remove(".hoodie")

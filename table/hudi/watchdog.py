@@ -73,6 +73,7 @@ class Watchdog:
         self._guardian = subprocess.Popen(
             [sys.executable, "-m", __name__, str(os.getpid()), *(str(limit) for limit in self._limits)],
             stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,  # whoever reads our output to its end must not wait for a guardian
             bufsize=0,
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, sys.path)])},
@@ -120,6 +121,10 @@ def _kill(python_pid: int, jvm_pid: int) -> None:
     """The JVM first: it holds the lock. Nobody is killed whose place another process has taken."""
     if os.getppid() != python_pid:
         return
+    sys.stderr.write(
+        f"lockstep: Python ({python_pid}) does not answer while the JVM ({jvm_pid}) may hold the table lock: "
+        "both are killed; nothing is lost, start again\n"
+    )
     for pid in (jvm_pid, python_pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -264,9 +264,18 @@ class Run:
             raise AssertionError(f"the run did not end in {deadline_s} s:\n{self.text()[-6_000:]}") from None
 
     def kill(self) -> None:
-        """SIGKILL for the whole group: driver, JVM, workers. Nothing is said, nothing is committed."""
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return
+        """SIGKILL for wrapper, JVM and driver. Nothing is said, nothing is committed."""
+        for pid in [*_children(self.process.pid), self.process.pid]:
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
         self.process.wait(10)
+
+
+def _children(pid: int) -> list[int]:
+    """Direct children: spark-submit, which leads a process group of its own."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []

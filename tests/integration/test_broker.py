@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -126,6 +127,18 @@ def test_the_foreground_broker_leaves_in_order_when_asked(tmp_path, number) -> N
         assert process.stdout.read() == "left\n"
         assert process.wait(DEADLINE_S) == 0
     assert not alive(pid)
+
+
+def test_a_second_signal_ends_a_foreground_broker_that_does_not_answer(tmp_path) -> None:
+    process, pid, _ = start_foreground(tmp_path)
+    with process:
+        process.send_signal(signal.SIGTERM)
+        while alive(pid):  # frozen over and over, as one that hangs would be, it never ends in order
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.05)
+        assert process.wait(DEADLINE_S) == 0
 
 
 def test_the_broker_ends_when_the_process_that_started_it_is_killed(tmp_path) -> None:

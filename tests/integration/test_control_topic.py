@@ -247,6 +247,22 @@ def test_a_topic_deleted_and_made_again_is_read_on_from_what_is_new(kafka, topic
         assert reader.recoveries == 1
 
 
+def test_a_topic_made_again_with_more_partitions_is_noticed_and_still_read(
+    kafka, topic, writer, caplog
+) -> None:
+    write(writer, ends(0, 5))
+    with closing(ControlReader(kafka, topic, start="beginning")) as reader:
+        read(reader, lambda got: len(got) >= 5)
+        assert reader.partitions == 1
+        delete_topic(kafka["bootstrap.servers"], topic)
+        create_topic(kafka["bootstrap.servers"], topic, partitions=3)
+        with closing(open_writer(kafka, topic)) as other:
+            write(other, ends(100, 103))
+            assert bodies(read(reader, lambda got: len(got) >= 3)) == ends(100, 103)
+        assert reader.partitions == 3
+    assert f"The control topic {topic} has 3 partitions now" in caplog.text
+
+
 def test_a_writer_goes_on_after_its_topic_was_made_again(kafka, topic, writer) -> None:
     write(writer, ends(0, 3))
     delete_topic(kafka["bootstrap.servers"], topic)

@@ -41,13 +41,13 @@ class Topics:
     start: dict[SourcePartition, int] = field(default_factory=lambda: {P0: 3, P1: 0})
     stop: dict[SourcePartition, int] = field(default_factory=lambda: {P0: 1_000, P1: 1_000})
     away: bool = False
+    without_ids: bool = False
 
     def facts(self) -> SourceFacts:
         if self.away:
             raise SourceUnavailable("the broker at 127.0.0.1:9092 does not answer")
-        return SourceFacts(
-            cluster=self.cluster, topics={"events": self.topic_id}, partitions=tuple(sorted(self.start))
-        )
+        ids = {} if self.without_ids else {"events": self.topic_id}
+        return SourceFacts(cluster=self.cluster, topics=ids, partitions=tuple(sorted(self.start)))
 
     def earliest(self, partitions: Sequence[SourcePartition]) -> Offsets:
         return {partition: self.start[partition] for partition in partitions}
@@ -349,6 +349,20 @@ def test_a_partition_and_a_topic_that_appear_later_are_no_contradiction(make: Ma
     assert answer.result is Result.OK
     assert answer.partitions == (P0, P1, new)
     assert new not in answer.committed
+
+
+def test_a_topic_that_is_left_out_for_a_while_keeps_its_id_in_the_table(make: Make, topics: Topics) -> None:
+    make().lead()
+    second = make(run="run-2")
+    second.lead(epoch=2)
+    topics.without_ids = True
+    begun = second.client.begin(2, "t1")
+    assert second.commit("t1", begun.committed, {P0: 9}, epoch=2, instant=begun.instant).result is Result.OK
+    newest = second.table.newest()
+    assert newest is not None and newest.topics == {"events": "topic-1"}
+    topics.without_ids = False
+    topics.topic_id = "topic-2"
+    assert make(run="run-3").lead(epoch=3).result is Result.HALTED
 
 
 def test_a_restart_goes_on_from_the_table_alone(make: Make) -> None:
@@ -718,7 +732,7 @@ def test_targets_that_are_committed_end_the_run(make: Make) -> None:
 
 
 def test_reports_offsets_and_status_do_not_wait_for_a_commit(make: Make) -> None:
-    driver = make(deadlines=Deadlines(commit_s=1.0, find_s=WAIT_S))
+    driver = make(deadlines=Deadlines(commit_s=3.0, find_s=WAIT_S))
     begun = begun_driver(driver)
     driver.step, reached, let_go = waits_at(Step.COMMIT_LOCKED)
     answers: list[Answer] = []
@@ -749,7 +763,7 @@ def test_reports_offsets_and_status_do_not_wait_for_a_commit(make: Make) -> None
 def test_calls_that_never_reached_the_table_are_unavailable_and_have_no_effect(
     make: Make, timeline: MemoryTimeline
 ) -> None:
-    driver = make(deadlines=Deadlines(begin_s=0.8, commit_s=WAIT_S))
+    driver = make(deadlines=Deadlines(begin_s=3.0, commit_s=WAIT_S))
     begun = begun_driver(driver)
     driver.step, reached, let_go = waits_at(Step.COMMIT_LOCKED)
     committing = threading.Thread(
@@ -827,6 +841,35 @@ def test_opening_goes_through_the_thread_and_raises_the_tables_own_errors(
     driver.service.close(timeout_s=WAIT_S)
     with pytest.raises(Unavailable, match="closed"):
         driver.service.open(timeout_s=WAIT_S)
+
+
+def test_a_call_that_hangs_does_not_hold_up_the_end_of_the_process(make: Make) -> None:
+    driver = make()
+    begun = begun_driver(driver)
+    driver.step, reached, let_go = waits_at(Step.COMMIT_LOCKED)
+    answers: dict[str, Answer] = {}
+
+    def ask(name: str, call: Callable[[], Answer]) -> threading.Thread:
+        thread = threading.Thread(target=lambda: answers.update({name: call()}))
+        thread.start()
+        return thread
+
+    asking = [
+        ask("commit", lambda: driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)),
+    ]
+    assert reached.wait(WAIT_S)
+    asking.append(ask("begin", lambda: driver.client.begin(1, "t2")))
+    deadline = time.monotonic() + WAIT_S
+    while driver.service.progress().queued < 1:
+        assert time.monotonic() < deadline
+    assert not driver.service.close(timeout_s=0.1)
+    for thread in asking:
+        thread.join(WAIT_S)
+    assert answers["commit"].result is Result.UNKNOWN
+    assert "is closed during commit" in answers["commit"].reason
+    assert answers["begin"].result is Result.UNAVAILABLE
+    let_go.set()
+    assert driver.service.close(timeout_s=WAIT_S)
 
 
 # --- the client without a driver --------------------------------------------------------------

@@ -1,0 +1,95 @@
+"""Where a driver leaves the address and the token of its live status, for `lockstep status` on this machine.
+
+One file per pipeline, readable by its owner only, in the state directory: `$LOCKSTEP_STATE`, else
+`$XDG_STATE_HOME/lockstep`, else `~/.local/state/lockstep`. A courtesy: nothing depends on it being there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+FILE_BYTES_MAX = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFile:
+    """A driver that was alive when it wrote this. `started_at_ms`: Unix epoch. `token`: a secret."""
+
+    pipeline: str
+    run: str
+    address: str
+    token: str
+    pid: int
+    started_at_ms: int
+
+    def __repr__(self) -> str:
+        return f"RunFile(pipeline={self.pipeline!r}, run={self.run!r}, address={self.address!r})"
+
+
+def state_dir() -> Path:
+    """The state directory, whether it exists or not."""
+    if explicit := os.environ.get("LOCKSTEP_STATE"):
+        return Path(explicit)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "lockstep"
+
+
+def write_run_file(pipeline: str, run: str, address: str, token: str) -> Path:
+    """Leave address and token of this process' run, in place of any earlier run's. Raises `OSError`."""
+    path = _path(pipeline)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    entry = RunFile(
+        pipeline=pipeline,
+        run=run,
+        address=address,
+        token=token,
+        pid=os.getpid(),
+        started_at_ms=time.time_ns() // 1_000_000,
+    )
+    # mkstemp makes it 0600 from the first moment; the rename makes it appear whole.
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".run-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(entry), file)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def read_run_file(pipeline: str) -> RunFile | None:
+    """What the pipeline's newest run on this machine left; None where there is nothing readable."""
+    try:
+        with _path(pipeline).open(encoding="utf-8") as file:
+            values = json.loads(file.read(FILE_BYTES_MAX))
+        entry = RunFile(
+            pipeline=str(values["pipeline"]),
+            run=str(values["run"]),
+            address=str(values["address"]),
+            token=str(values["token"]),
+            pid=int(values["pid"]),
+            started_at_ms=int(values["started_at_ms"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return entry if entry.pipeline == pipeline else None
+
+
+def remove_run_file(pipeline: str, run: str) -> None:
+    """Take away what `run` left, and nobody else's."""
+    entry = read_run_file(pipeline)
+    if entry is not None and entry.run == run:
+        _path(pipeline).unlink(missing_ok=True)
+
+
+def _path(pipeline: str) -> Path:
+    """A readable name that no other pipeline's id can lead to."""
+    readable = re.sub(r"[^A-Za-z0-9._-]", "_", pipeline)[:100]
+    return state_dir() / f"run-{readable}-{sha256(pipeline.encode()).hexdigest()[:12]}.json"

@@ -1,0 +1,169 @@
+"""The table's rows, counted by source offset and by instant.
+
+Read with the PyPI `hudi` reader, which shares no code with what wrote them, file slice by file slice, so
+that one file that cannot be read does not hide the others. Memory grows with the offsets, one byte each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from hudi import HudiReadOptions, HudiTable
+from hudi._internal import HudiFileSlice
+
+from control_topic.messages import SourcePartition
+from lockstep.verify.chain import Chain, Place
+from lockstep.verify.counts import Int64s, OffsetCounts
+
+COMMIT_TIME = "_hoodie_commit_time"
+KAFKA_COLUMNS = ("_kafka_topic", "_kafka_partition", "_kafka_offset")
+BATCH_ROWS = 65_536
+EXAMPLES_MAX = 20
+
+
+@dataclass(slots=True)
+class Stray:
+    """Rows of our instants with offsets that their instant did not commit."""
+
+    count: int = 0
+    examples: list[int] = field(default_factory=list)
+
+    def add(self, offsets: Int64s) -> None:
+        self.count += len(offsets)
+        self.examples += offsets[: EXAMPLES_MAX - len(self.examples)].tolist()
+
+
+@dataclass(slots=True)
+class Rows:
+    """What was found. `own`: rows of our instants; `foreign`: of all others; `later`: of instants after ours.
+
+    `of_instant`: (instant, source partition) -> rows; without Kafka columns the partition is None.
+    `bare`: rows of our instants without Kafka coordinates, though the table has the columns.
+    `elsewhere`: our offsets in rows that another writer's instant wrote last.
+    """
+
+    own: int = 0
+    foreign: int = 0
+    later: int = 0
+    bare: int = 0
+    counts: dict[Place, OffsetCounts] = field(default_factory=dict)
+    of_instant: dict[tuple[str, SourcePartition | None], int] = field(default_factory=dict)
+    strays: dict[SourcePartition, Stray] = field(default_factory=dict)
+    elsewhere: dict[SourcePartition, OffsetCounts] = field(default_factory=dict)
+    kafka_columns: bool = True
+    unreadable: list[str] = field(default_factory=list)
+
+
+def count_rows(base_path: str, chain: Chain, *, until: str, foreign: Mapping[str, bool]) -> Rows:
+    """Count every row of the table as it is now.
+
+    `until`: the newest instant that the chain knows of; rows of later ones are not looked at. `foreign`:
+    other writers' instants, True for those that changed rows of earlier ones. Raises what `hudi` raises where
+    the table as a whole cannot be opened.
+    """
+    table = HudiTable(base_path)
+    names = table.get_schema_with_meta_fields().names
+    rows = Rows(kafka_columns=set(KAFKA_COLUMNS) <= set(names))
+    columns = [COMMIT_TIME, *(KAFKA_COLUMNS if rows.kafka_columns else ())]
+    counter = _Counter(rows, chain, until, foreign)
+    options = HudiReadOptions(projection=columns).with_batch_size(BATCH_ROWS)
+    reader = table.create_file_group_reader_with_options(options)
+    for file_slice in table.get_file_slices():
+        try:
+            for batch in reader.read_file_slice_stream(file_slice, options):
+                counter.take(batch)
+        except Exception as error:  # noqa: BLE001 - hudi's errors have no common base; every kind is reported
+            rows.unreadable.append(f"{_name(file_slice)}: {_first_line(error)}")
+    return rows
+
+
+class _Counter:
+    def __init__(self, rows: Rows, chain: Chain, until: str, foreign: Mapping[str, bool]) -> None:
+        self._rows = rows
+        self._chain = chain
+        self._until = until
+        self._foreign = foreign
+        self._partitions = {place.partition for place in chain.covered}
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        for instant, partition, offsets, count in _groups(batch, with_kafka=self._rows.kafka_columns):
+            if instant in self._chain.eras:
+                self._take_own(instant, partition, offsets, count)
+            elif instant > self._until and instant not in self._foreign:
+                self._rows.later += count
+            else:
+                self._take_foreign(instant, partition, offsets, count)
+
+    def _take_own(self, instant: str, partition: SourcePartition | None, offsets: Int64s, count: int) -> None:
+        rows = self._rows
+        rows.own += count
+        rows.of_instant[instant, partition] = rows.of_instant.get((instant, partition), 0) + count
+        if partition is None:
+            rows.bare += count if rows.kafka_columns else 0
+            return
+        covered = self._chain.by_instant.get(instant, {}).get(partition)
+        inside = np.zeros(len(offsets), bool)
+        if covered is not None:
+            inside = (offsets >= covered.start) & (offsets < covered.next)
+            place = Place(partition, self._chain.eras[instant])
+            rows.counts.setdefault(place, OffsetCounts()).add(offsets[inside])
+        if not inside.all():
+            rows.strays.setdefault(partition, Stray()).add(offsets[~inside])
+
+    def _take_foreign(
+        self, instant: str, partition: SourcePartition | None, offsets: Int64s, count: int
+    ) -> None:
+        self._rows.foreign += count
+        changed = self._foreign.get(instant, True)  # of an instant that nobody knows anything may be
+        if changed and partition in self._partitions:
+            self._rows.elsewhere.setdefault(partition, OffsetCounts()).add(offsets[offsets >= 0])
+
+
+def _groups(
+    batch: pa.RecordBatch, *, with_kafka: bool
+) -> Iterator[tuple[str, SourcePartition | None, Int64s, int]]:
+    """(instant, source partition, offsets, rows) of one batch; rows without coordinates have no partition."""
+    keys, instants = _coded(batch.column(COMMIT_TIME))
+    if not with_kafka:
+        for key, count in zip(*np.unique(keys, return_counts=True), strict=True):
+            yield str(instants[key]), None, np.empty(0, np.int64), int(count)
+        return
+    topic, number, offset = (batch.column(name) for name in KAFKA_COLUMNS)
+    topic_keys, topics = _coded(topic)
+    numbers, offsets = _integers(number), _integers(offset)
+    order = np.lexsort((numbers, topic_keys, keys))
+    breaks = np.zeros(max(len(order) - 1, 0), bool)
+    for column in (keys, topic_keys, numbers):
+        breaks |= np.diff(column[order]) != 0
+    for begin, end in pairwise([0, *(np.flatnonzero(breaks) + 1).tolist(), len(order)]):
+        if begin < end:
+            first = order[begin]
+            name, at = topics[topic_keys[first]], int(numbers[first])
+            partition = SourcePartition(str(name), at) if name is not None and at >= 0 else None
+            yield str(instants[keys[first]]), partition, offsets[order[begin:end]], end - begin
+
+
+def _coded(column: Any) -> tuple[Int64s, list[str | None]]:
+    """A column of text as codes, and the texts that they stand for; the last one is None and means null."""
+    coded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+    texts: list[str | None] = [*coded.dictionary.to_pylist(), None]
+    return _integers(coded.indices, null=len(texts) - 1), texts
+
+
+def _integers(column: Any, *, null: int = -1) -> Int64s:
+    integers: Int64s = np.asarray(pc.fill_null(column, null)).astype(np.int64)
+    return integers
+
+
+def _name(file_slice: HudiFileSlice) -> str:
+    return file_slice.base_file_relative_path() or file_slice.file_id
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else repr(error)

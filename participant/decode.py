@@ -1,0 +1,310 @@
+"""JSON values to Arrow columns, each row tied to its offset.
+
+All values of a batch are parsed at once, joined by newlines. That this keeps rows and offsets together:
+
+1. Every value begins with `{` and ends with `}`, and the buffer is UTF-8 without a NUL. So where two values
+   meet, the buffer holds `}`, a newline, `{`. (The first byte matters twice: Arrow's reader crashes the
+   process on a buffer whose first document is `null`, which therefore must never reach it.)
+2. The whole buffer parses as a sequence of JSON documents. A raw newline inside a string is not JSON, so no
+   string spans a meeting point; `}` followed by `{` inside an object or array is not JSON, so none of those
+   does. Every meeting point thus lies between two documents: no document spans two values.
+3. A value is not empty, so it holds at least one document. The buffer holds n values; when it holds n
+   documents, each value holds exactly one, and row i is value i.
+
+Whatever fails a premise is looked at more closely: whitespace around a value is taken off, and a parse that
+fails is repeated on halves, so that one bad record costs some 2 log n small parses and the rest stays fast.
+
+What is accepted beyond the obvious, and what is not:
+
+* A field that the schema does not name is ignored; names are told apart by case. A field of the schema that
+  is there twice is a reject. A missing field is null, and a reject where it is NOT NULL.
+* INT, BIGINT: whole numbers only, `1.0`, `1e3` and `"1"` are rejects, and so is one beyond the range.
+* FLOAT, DOUBLE: the nearest one, as with every JSON parser; beyond the range is a reject. `NaN` and
+  `Infinity` are accepted, as Spark does.
+* DECIMAL(p,s): a number or a string; digits beyond p or s are a reject, never rounded.
+* STRING: a string only. `\\u0000` is accepted; half a surrogate pair is a reject.
+* DATE: `"2026-12-31"`. TIMESTAMP: `"2026-12-31T23:59:59.123456Z"`, with a blank for the T, with an offset
+  for the Z, or without seconds or time; without a zone it is UTC. More than six fractional digits, other
+  spellings and numbers are rejects: nobody can tell seconds from milliseconds.
+* MAP: an object; a key that is there twice is a reject. Read in Python, several times slower.
+* A byte order mark, a raw NUL, invalid UTF-8, comments and trailing commas are rejects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.json
+
+from control_topic.messages import SourcePartition
+from participant.json_columns import Unreadable, finish, holds_map, reading_field
+from participant.json_values import WHITESPACE, Mismatch, convert_members, explain, parse
+from table.schema import SchemaError, record_schema
+
+BUFFER_BYTES_MAX = 512 * 1024 * 1024
+"""Parsed at once; more is halved. Arrow's reader takes a block of at most 2 GiB, and a parse needs memory."""
+GROUP_RECORDS = 16
+"""A failed group of this size or less is looked at record by record."""
+
+_first, _last = itemgetter(0), itemgetter(-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawBatch:
+    """Consumed records of one source partition, in offset order; offsets may have gaps."""
+
+    partition: SourcePartition
+    offsets: Sequence[int] | npt.NDArray[np.int64]
+    timestamps_ms: Sequence[int] | npt.NDArray[np.int64]
+    values: Sequence[bytes | None]
+
+    def head(self, count: int) -> RawBatch:
+        """The first `count` records."""
+        return RawBatch(
+            partition=self.partition,
+            offsets=self.offsets[:count],
+            timestamps_ms=self.timestamps_ms[:count],
+            values=self.values[:count],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedRecord:
+    """A record that is no row. `index` is its place in the batch; `reason` never holds its content."""
+
+    offset: int
+    reason: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """`table`: the record's columns in the schema's order and types. `kept`: the batch's indices of its rows,
+    None where all were kept. Rows and rejects together are the batch."""
+
+    table: pa.Table
+    kept: npt.NDArray[np.int64] | None
+    rejects: tuple[RejectedRecord, ...] = ()
+
+
+@dataclass(slots=True)
+class _Salvage:
+    """What the closer look found: tables of rows with their indices, and reasons by index."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+    reasons: dict[int, str] = field(default_factory=dict)
+
+
+class JsonDecoder:
+    """Decodes for one schema (Kafka columns in it are left to others). No state: any thread may use it.
+
+    Raises `SchemaError` for a schema that cannot be read from JSON.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = record_schema(schema)
+        self._python_fields = [f for f in self._schema if holds_map(f.type)]
+        self._arrow_fields = [f for f in self._schema if not holds_map(f.type)]
+        if not self._arrow_fields:
+            raise SchemaError("the schema has only MAP columns; it needs one of another type")
+        # at the top NOT NULL is checked on the columns: cheaper than a failed parse, and all rows at once
+        self._reading = pa.schema([reading_field(f, nullable=True) for f in self._arrow_fields])
+        self._parse_options = pyarrow.json.ParseOptions(
+            explicit_schema=self._reading, unexpected_field_behavior="ignore"
+        )
+
+    def decode(self, batch: RawBatch) -> Decoded:
+        """All records of the batch, as rows or as rejects."""
+        if not len(batch.values):
+            return Decoded(table=self._schema.empty_table(), kept=None)
+        reasons: dict[int, str] = {}
+        kept: npt.NDArray[np.int64] | None = None
+        try:
+            table = self._parse(batch.values)
+        except ValueError:
+            salvage = self._salvage(batch.values)
+            table = pa.concat_tables(salvage.tables) if salvage.tables else self._arrow_schema().empty_table()
+            reasons = salvage.reasons
+            kept = np.array(salvage.kept, dtype=np.int64)
+        table, kept = self._drop_nulls(table, kept, reasons)
+        if self._python_fields:
+            table, kept = self._add_maps(table, kept, batch.values, reasons)
+        rejects = tuple(
+            RejectedRecord(offset=int(batch.offsets[i]), reason=reasons[i], index=i) for i in sorted(reasons)
+        )
+        if table.num_rows + len(rejects) != len(batch.values):
+            raise AssertionError(
+                f"{batch.partition}: {table.num_rows} rows and {len(rejects)} rejects of {len(batch.values)}"
+            )
+        return Decoded(table=table, kept=kept if rejects else None, rejects=rejects)
+
+    def _arrow_schema(self) -> pa.Schema:
+        return pa.schema(self._arrow_fields)
+
+    # --- all at once ------------------------------------------------------------------------------
+
+    def _parse(self, values: Sequence[Any]) -> pa.Table:
+        """A row per value, columns of the Arrow fields; raises `ValueError` where that is not proved."""
+        try:
+            if set(map(_first, values)) != {0x7B} or set(map(_last, values)) != {0x7D}:
+                raise Unreadable("a value is not an object")
+        except (TypeError, IndexError):
+            raise Unreadable("a value is null or empty") from None
+        buffer = b"\n".join(values)
+        if len(buffer) > BUFFER_BYTES_MAX and len(values) > 1:
+            raise Unreadable("too much at once")
+        if b"\0" in buffer:
+            raise Unreadable("a NUL byte")
+        _check_utf8(buffer)
+        read = pyarrow.json.read_json(
+            pa.BufferReader(buffer),
+            pyarrow.json.ReadOptions(use_threads=False, block_size=len(buffer) + 1),
+            self._parse_options,
+        )
+        if read.num_rows != len(values):
+            raise Unreadable(f"{read.num_rows} documents in {len(values)} values")
+        if read.schema != self._reading:
+            raise Unreadable("the reader answered with other columns")
+        columns = [finish(read.column(i), f.type) for i, f in enumerate(self._arrow_fields)]
+        return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in self._arrow_fields]))
+
+    # --- a closer look ----------------------------------------------------------------------------
+
+    def _salvage(self, values: Sequence[bytes | None]) -> _Salvage:
+        found = _Salvage()
+        candidates: list[bytes] = []
+        indices: list[int] = []
+        as_before = True
+        for index, value in enumerate(values):
+            stripped = value.strip(WHITESPACE) if value is not None else None
+            reason = _screen(stripped)
+            if reason:
+                found.reasons[index] = reason
+            else:
+                assert stripped is not None
+                as_before &= stripped is value
+                candidates.append(stripped)
+                indices.append(index)
+        as_before &= len(candidates) == len(values)
+        if candidates:
+            self._halve(candidates, indices, found, failed=as_before)
+        return found
+
+    def _halve(
+        self, values: list[bytes], indices: list[int], found: _Salvage, *, failed: bool = False
+    ) -> None:
+        """Parse the values together, or else their halves. `failed`: together they are known to fail."""
+        try:
+            if failed and len(values) > 1:
+                raise Unreadable("parsed before")
+            table = self._parse(values)
+        except ValueError as error:
+            if len(values) == 1:
+                found.reasons[indices[0]] = explain(values[0], self._schema) or _sentence(error)
+            elif len(values) <= GROUP_RECORDS:
+                self._look_at_each(values, indices, found)
+            else:
+                middle = len(values) // 2
+                self._halve(values[:middle], indices[:middle], found)
+                self._halve(values[middle:], indices[middle:], found)
+        else:
+            found.tables.append(table)
+            found.kept.extend(indices)
+
+    def _look_at_each(self, values: list[bytes], indices: list[int], found: _Salvage) -> None:
+        """Set aside what is known to be bad without a parse; the rest is parsed together, else alone."""
+        rest: list[int] = []
+        for place, value in enumerate(values):
+            reason = explain(value, self._schema)
+            if reason:
+                found.reasons[indices[place]] = reason
+            else:
+                rest.append(place)
+        groups = [rest] if len(rest) < len(values) else [[place] for place in rest]
+        for group in filter(None, groups):
+            self._halve([values[p] for p in group], [indices[p] for p in group], found)
+
+    # --- columns --------------------------------------------------------------------------------
+
+    def _drop_nulls(
+        self, table: pa.Table, kept: npt.NDArray[np.int64] | None, reasons: dict[int, str]
+    ) -> tuple[pa.Table, npt.NDArray[np.int64] | None]:
+        """Reject the rows where a NOT NULL column is null."""
+        schema = self._arrow_schema()
+        required = [f.name for f in schema if not f.nullable and table.column(f.name).null_count]
+        if not required:
+            return table.cast(schema) if table.schema != schema else table, kept
+        indices = kept if kept is not None else np.arange(table.num_rows, dtype=np.int64)
+        good = np.ones(table.num_rows, dtype=np.bool_)
+        for name in required:
+            nulls = table.column(name).is_null().to_numpy()
+            for index in indices[nulls & good]:
+                reasons[int(index)] = f"required field {name} is missing or null"
+            good &= ~nulls
+        return table.filter(pa.array(good)).cast(schema), indices[good]
+
+    def _add_maps(
+        self,
+        table: pa.Table,
+        kept: npt.NDArray[np.int64] | None,
+        values: Sequence[bytes | None],
+        reasons: dict[int, str],
+    ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """Read the columns that hold a MAP, value by value."""
+        indices = kept if kept is not None else np.arange(table.num_rows, dtype=np.int64)
+        good = np.ones(table.num_rows, dtype=np.bool_)
+        rows: list[dict[str, Any]] = []
+        for row, index in enumerate(indices):
+            try:
+                rows.append(convert_members(parse(values[index] or b""), self._python_fields, ""))
+            except Mismatch as mismatch:
+                good[row] = False
+                reasons[int(index)] = str(mismatch)
+            except RecursionError:
+                good[row] = False
+                reasons[int(index)] = "nested too deeply"
+        columns = {f.name: pa.array([row[f.name] for row in rows], f.type) for f in self._python_fields}
+        if not good.all():
+            table, indices = table.filter(pa.array(good)), indices[good]
+        columns.update(zip(table.column_names, table.columns, strict=True))
+        return pa.table([columns[f.name] for f in self._schema], schema=self._schema), indices
+
+
+def _check_utf8(buffer: bytes) -> None:
+    if not buffer.isascii():
+        ends = np.array([0, len(buffer)], dtype=np.int32)
+        pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(buffer)).validate(full=True)
+
+
+def _screen(value: bytes | None) -> str:
+    """Why a stripped value cannot be an object, from its ends alone; empty where it may be one."""
+    if value is None:
+        return "null value"
+    if not value:
+        return "empty value"
+    if value.startswith(b"\xef\xbb\xbf"):
+        return "begins with a byte order mark"
+    if value[0] != 0x7B:
+        return f"not a JSON object{_STARTS.get(value[:1], '')}"
+    return "" if value[-1] == 0x7D else "not JSON: the object does not end"
+
+
+_STARTS = {b"[": " but an array", b'"': " but a string"}
+
+
+def _sentence(error: Exception) -> str:
+    """The reader's own words where they hold no content: a conversion's name the text, a parse's do not."""
+    text = str(error)
+    prefix = "JSON parse error: "
+    if text.startswith(prefix):
+        return f"not JSON: {text.removeprefix(prefix).rpartition(' in row ')[0] or text.removeprefix(prefix)}"
+    if isinstance(error, Unreadable):
+        return f"not readable: {text}"
+    return "a value does not fit its column's type"

@@ -1,0 +1,17 @@
+"""Errors of the participant. All end the worker; a fresh one starts from what the table holds."""
+
+
+class ParticipantError(Exception):
+    """Base of all errors that a worker's shells raise."""
+
+
+class SourceError(ParticipantError):
+    """The source topic could not be read as the protocol needs it."""
+
+
+class StorageError(ParticipantError):
+    """A file of the table could not be written; the sentence names the file and the system's reason."""
+
+
+class DeadLetterError(ParticipantError):
+    """Rejected records did not become durable in the dead-letter topic, so their offsets must not move."""

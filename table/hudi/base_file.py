@@ -1,0 +1,168 @@
+"""Hudi base files: names, meta columns, footers, markers. Table versions 8 and 9, copy-on-write.
+
+The format is Hudi's technical specification as release 1.2 implements it (`FSUtils`, `HoodieRecord`,
+`MarkerUtils`, `HoodiePartitionMetadata`): a file belongs to a file group (its file id) and to an instant, both
+in its name; the first five columns of every row are meta columns; a marker, made before the file, lets a
+rollback find it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+FILE_ID_PREFIX = "10c857e9"
+"""The first eight hexadecimal digits of every file id that Lockstep makes: its files are told by their name."""
+
+COMMIT_TIME = "_hoodie_commit_time"
+COMMIT_SEQNO = "_hoodie_commit_seqno"
+RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
+FILE_NAME = "_hoodie_file_name"
+META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+
+META_FOLDER = ".hoodie"
+MARKER_SUFFIX = ".marker.CREATE"
+PARTITION_METADATA = ".hoodie_partition_metadata"
+MIN_KEY_FOOTER = "hoodie_min_record_key"
+MAX_KEY_FOOTER = "hoodie_max_record_key"
+
+SEQNO_DIGITS = 12
+_NAME = re.compile(r"(?P<file_id>[0-9a-f-]+-\d+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.parquet")
+_TRIPLES = np.array([list(f"{n:03}".encode()) for n in range(1_000)], dtype=np.uint8)
+
+
+# --- names --------------------------------------------------------------------------------------------
+
+
+def new_file_id(random128: int | UUID) -> str:
+    """A file id of ours: 96 of the 128 random bits under our prefix, and the `-0` that Hudi adds."""
+    number = random128.int if isinstance(random128, UUID) else random128
+    low = number & ((1 << 96) - 1)
+    return f"{UUID(int=int(FILE_ID_PREFIX, 16) << 96 | low)}-0"
+
+
+def file_name(file_id: str, write_token: str, instant: str) -> str:
+    """`write_token` is three numbers, `n-n-n`: who wrote the file."""
+    return f"{file_id}_{write_token}_{instant}.parquet"
+
+
+def parse_file_name(name: str) -> tuple[str, str, str] | None:
+    """(file id, write token, instant) of a base file's name, None where it is not one."""
+    match = _NAME.fullmatch(name)
+    return (match["file_id"], match["token"], match["instant"]) if match else None
+
+
+def is_ours(name: str) -> bool:
+    """Whether a base file's name says that Lockstep wrote it."""
+    return name.startswith(f"{FILE_ID_PREFIX}-") and parse_file_name(name) is not None
+
+
+# --- columns ------------------------------------------------------------------------------------------
+
+
+def meta_fields() -> list[pa.Field]:
+    """The five meta columns; constant ones are dictionary-encoded in memory, strings in the file."""
+    constant_type = pa.dictionary(pa.int32(), pa.string())
+    kinds = {COMMIT_SEQNO: pa.string(), RECORD_KEY: pa.string()}
+    return [pa.field(name, kinds.get(name, constant_type)) for name in META_COLUMNS]
+
+
+def meta_columns(
+    *, instant: str, seqnos: pa.Array, keys: pa.ChunkedArray, partition: str, name: str
+) -> list[pa.Array | pa.ChunkedArray]:
+    """The meta columns of rows that go into one file, in their order."""
+    zeros = pa.array(np.zeros(len(seqnos), dtype=np.int32))
+
+    def constant(value: str) -> pa.DictionaryArray:
+        return pa.DictionaryArray.from_arrays(zeros, pa.array([value]))
+
+    return [constant(instant), seqnos, keys, constant(partition), constant(name)]
+
+
+def sequence_numbers(prefix: str, start: int, count: int) -> pa.Array:
+    """`<prefix>_<n>` for n from `start`, in `SEQNO_DIGITS` digits: of one width, so made without a loop."""
+    head = np.frombuffer(f"{prefix}_".encode(), dtype=np.uint8)
+    width = len(head) + SEQNO_DIGITS
+    text = np.empty((count, width), dtype=np.uint8)
+    text[:, : len(head)] = head
+    rest: npt.NDArray[np.int64] = np.arange(start, start + count, dtype=np.int64)
+    for end in range(width, len(head), -3):
+        triples = rest // 1_000
+        text[:, end - 3 : end] = _TRIPLES[rest - triples * 1_000]
+        rest = triples
+    ends = np.arange(0, (count + 1) * width, width, dtype=np.int32)
+    return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(text))
+
+
+# --- footers ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class KeyRange:
+    """The smallest and the largest record key of a file, in Java's order of strings (UTF-16 units)."""
+
+    low: str | None = None
+    high: str | None = None
+
+    def add(self, keys: pa.ChunkedArray) -> None:
+        if not len(keys):
+            return
+        if pc.all(pc.string_is_ascii(keys)).as_py():
+            bounds = pc.min_max(keys)
+            candidates = [bounds["min"].as_py(), bounds["max"].as_py()]
+        else:
+            candidates = keys.to_pylist()
+        candidates += [k for k in (self.low, self.high) if k is not None]
+        self.low = min(candidates, key=_java_order)
+        self.high = max(candidates, key=_java_order)
+
+    def footers(self) -> dict[str, str]:
+        """What Hudi's bloom index reads to skip a file."""
+        return {MIN_KEY_FOOTER: self.low or "", MAX_KEY_FOOTER: self.high or ""}
+
+
+def _java_order(text: str) -> bytes:
+    return text.encode("utf-16-be")
+
+
+# --- markers and folders ------------------------------------------------------------------------------
+
+
+def marker_path(base: Path, instant: str, partition: str, name: str) -> Path:
+    """Where the DIRECT marker of a new file is; made before the file."""
+    return base / META_FOLDER / ".temp" / instant / partition / f"{name}{MARKER_SUFFIX}"
+
+
+def create_marker(base: Path, instant: str, partition: str, name: str) -> Path:
+    """Make the marker; raises `OSError`, also where the table's own folder is gone."""
+    if not (base / META_FOLDER).is_dir():
+        raise FileNotFoundError(f"{base / META_FOLDER} is missing: there is no table here any more")
+    marker = marker_path(base, instant, partition, name)
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    marker.touch(exist_ok=False)
+    return marker
+
+
+def create_partition(base: Path, instant: str, partition: str, unique: str) -> Path:
+    """Make the table partition's folder with its metadata file where it is missing; the folder.
+
+    The metadata is renamed into place, so nobody reads half of it; `unique` keeps writers apart.
+    """
+    folder = base / partition
+    metadata = folder / PARTITION_METADATA
+    if not metadata.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        depth = len(Path(partition).parts)
+        draft = folder / f"{PARTITION_METADATA}_{unique}"
+        draft.write_text(f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n")
+        os.replace(draft, metadata)
+    return folder

@@ -1,0 +1,369 @@
+"""A Hudi table's timeline, read without a JVM: what is committed, what is pending, what the table is.
+
+Table versions 8 and 9 (timeline layout 2), as hudi-spark 1.2.0 writes them:
+* active: `.hoodie/timeline/<requested>_<completed>.<action>` is one Avro container file with one
+  HoodieCommitMetadata; `<requested>.<action>.requested`, `<requested>.<action>.inflight` and, of a commit,
+  `<requested>.inflight` are pending as long as no completed file of the same requested time is there;
+* archived: `.hoodie/timeline/history/` is a log-structured merge tree: `_version_` names the newest
+  `manifest_<version>` (JSON), which lists parquet files `<first>_<last>_<level>.parquet` with the columns
+  instantTime, completionTime, action and metadata (the Avro file's bytes).
+
+The PyPI `hudi` reader knows neither completion times nor pending nor archived instants, hence this.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from table.errors import Refused, Unavailable
+from table.hudi.definition import local_path
+from table.state import PREFIX, TableState, decode
+
+VERSIONS = ("8", "9")
+LAYOUT = "2"
+METADATA_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
+"""Actions whose metadata is a commit's. The others (clean, rollback, savepoint …) are listed without it."""
+
+PROPERTIES_BYTES_MAX = 4 * 1024 * 1024
+INSTANT_BYTES_MAX = 256 * 1024 * 1024
+ARCHIVE_ATTEMPTS = 5
+ARCHIVE_ROWS_PER_BATCH = 64
+
+_COMPLETED = re.compile(r"(\d{14,17})_(\d{14,17})\.([a-z]+)")
+_PENDING = re.compile(r"(\d{14,17})(?:\.([a-z]+))?\.(requested|inflight)")
+_UNREADABLE = (OSError, ValueError, EOFError, KeyError, TypeError, IndexError, pa.ArrowException)
+
+
+class MissingTable(Refused):
+    """There is no Hudi table at the path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedFile:
+    """A file that a commit names. `path` is relative to the table's base path; `rows` it holds."""
+
+    path: str
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instant:
+    """A completed instant. Times are Hudi's text, `yyyyMMddHHmmssSSS` in the table's time zone.
+
+    `state`: a Lockstep commit's. `updated`, `deleted`: rows of earlier instants that this one changed or
+    removed; `replaces`: it took whole file groups away otherwise than by clustering.
+    """
+
+    requested: str
+    completed: str
+    action: str
+    operation: str = ""
+    state: TableState | None = None
+    files: tuple[CommittedFile, ...] = ()
+    updated: int = 0
+    deleted: int = 0
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingInstant:
+    """An instant that is not completed. `phase`: `requested` or `inflight`.
+
+    `owner`: its `lockstep.*` metadata without the prefix, empty for everybody else's. `rolls_back`: of a
+    rollback, the instant it is to remove. `rollback_requested`: such a rollback names this instant.
+    """
+
+    requested: str
+    action: str
+    phase: str
+    owner: Mapping[str, str] = field(default_factory=dict)
+    rolls_back: str = ""
+    rollback_requested: bool = False
+
+
+class Timeline:
+    """One table's timeline. Every call looks anew; nothing is kept. `base_path`: a path or a `file://` URI.
+
+    Raises `MissingTable`, `Refused` for a table that cannot be read this way, `Unavailable` where storage
+    does not serve, `table.state.StateError` for a Lockstep commit that cannot be read.
+    """
+
+    def __init__(self, base_path: str | os.PathLike[str]) -> None:
+        self._base = Path(local_path(os.fspath(base_path)))
+        properties = table_properties(self._base)
+        version, layout = (
+            properties.get("hoodie.table.version"),
+            properties.get("hoodie.timeline.layout.version"),
+        )
+        if version not in VERSIONS or layout != LAYOUT:
+            raise Refused(
+                f"Table {self._base} is of version {version} with timeline layout {layout}; Lockstep reads "
+                f"versions {' and '.join(VERSIONS)}: upgrade it with Hudi's own tools."
+            )
+        self._folder = self._base / ".hoodie" / properties.get("hoodie.timeline.path", "timeline")
+        self._history = self._folder / properties.get("hoodie.timeline.history.path", "history")
+        self._zone = UTC if properties.get("hoodie.table.timeline.timezone", "LOCAL") == "UTC" else None
+
+    def completed(self) -> Iterator[Instant]:
+        """Completed instants, newest completion first: the active ones, then the archived ones, lazily."""
+        seen: set[str] = set()
+        found = [match for name in self._names() if (match := _COMPLETED.fullmatch(name))]
+        for match in sorted(found, key=lambda m: (m[2], m[1]), reverse=True):
+            try:
+                raw = _read(self._folder / match[0]) if match[3] in METADATA_ACTIONS else b""
+            except FileNotFoundError:
+                continue  # archived since it was listed, and met again there
+            seen.add(match[1])
+            yield self._instant(match[1], match[2], match[3], raw)
+        for requested, completed, action, raw in self._archived():
+            if requested not in seen:
+                seen.add(requested)
+                yield self._instant(requested, completed, action, raw)
+
+    def newest(self, pipeline: str) -> TableState | None:
+        """The state of this pipeline's newest commit, archived timeline included; None before genesis."""
+        instant = self.newest_instant(pipeline)
+        return instant.state if instant is not None else None
+
+    def newest_instant(self, pipeline: str) -> Instant | None:
+        """This pipeline's newest commit."""
+        ours = (i for i in self.completed() if i.state is not None and i.state.pipeline == pipeline)
+        return next(ours, None)
+
+    def pending(self) -> list[PendingInstant]:
+        """Instants that are requested or inflight, everybody's, oldest first."""
+        names = self._names()
+        done = {match[1] for name in names if (match := _COMPLETED.fullmatch(name))}
+        open_ones: dict[str, PendingInstant] = {}
+        # "inflight" sorts before "requested": the further phase wins.
+        for name in sorted(names, key=lambda name: name.rpartition(".")[2]):
+            match = _PENDING.fullmatch(name)
+            if match is None or match[1] in done or match[1] in open_ones:
+                continue
+            open_ones[match[1]] = PendingInstant(
+                requested=match[1],
+                action=match[2] or "commit",
+                phase=match[3],
+                owner=self._owner(name) if match[3] == "inflight" else {},
+                rolls_back=self._rolls_back(match[1]) if match[2] == "rollback" else "",
+            )
+        targets = {one.rolls_back for one in open_ones.values()} - {""}
+        return [
+            _with_rollback(one) if one.requested in targets else one
+            for one in sorted(open_ones.values(), key=lambda one: one.requested)
+        ]
+
+    def time_ms(self, instant_time: str) -> int:
+        """An instant's time, milliseconds of the Unix epoch. `LOCAL` is taken to be this machine's zone."""
+        text = instant_time.ljust(17, "0")[:17]
+        moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=self._zone)
+        return int(moment.timestamp()) * 1_000 + int(text[14:])
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self._folder)
+        except FileNotFoundError:
+            return []  # made by the first instant
+        except OSError as error:
+            raise _unavailable(self._folder, error) from error
+
+    def _instant(self, requested: str, completed: str, action: str, raw: bytes) -> Instant:
+        if not raw:
+            return Instant(requested=requested, completed=completed, action=action)
+        try:
+            metadata = _avro(io.BytesIO(raw))
+        except _UNREADABLE as error:
+            raise Refused(
+                f"Table {self._base}: the metadata of instant {requested} ({action}) cannot be read:"
+                f" {error!r}. Was it written by a newer Hudi, or damaged?"
+            ) from error
+        groups: Mapping[str, Sequence[Mapping[str, Any]]] = metadata.get("partitionToWriteStats") or {}
+        stats = [stat for group in groups.values() for stat in group]
+        operation = metadata.get("operationType") or ""
+        return Instant(
+            requested=requested,
+            completed=completed,
+            action=action,
+            operation=operation,
+            state=decode(metadata.get("extraMetadata") or {}, instant=requested),
+            files=tuple(
+                CommittedFile(
+                    path=stat.get("path") or "",
+                    rows=stat.get("numWrites") or 0,
+                    size_bytes=stat.get("fileSizeInBytes") or 0,
+                )
+                for stat in stats
+            ),
+            updated=sum(stat.get("numUpdateWrites") or 0 for stat in stats),
+            deleted=sum(stat.get("numDeletes") or 0 for stat in stats),
+            replaces=action == "replacecommit" and operation.upper() != "CLUSTER",
+        )
+
+    def _owner(self, name: str) -> Mapping[str, str]:
+        """Whose an inflight instant is; empty where it does not say, or is no longer there."""
+        try:
+            raw = _read(self._folder / name)
+            extra = _avro(io.BytesIO(raw)).get("extraMetadata") or {} if raw else {}
+        except FileNotFoundError:
+            return {}
+        except _UNREADABLE as error:
+            raise _unavailable(self._folder / name, error) from error
+        return {key.removeprefix(PREFIX): value for key, value in extra.items() if key.startswith(PREFIX)}
+
+    def _rolls_back(self, requested: str) -> str:
+        name = f"{requested}.rollback.requested"
+        try:
+            raw = _read(self._folder / name)
+            plan = _avro(io.BytesIO(raw)) if raw else {}
+        except FileNotFoundError:
+            return ""
+        except _UNREADABLE as error:
+            raise _unavailable(self._folder / name, error) from error
+        target = plan.get("instantToRollback") or {}
+        return str(target.get("commitTime") or "")
+
+    # --- the archived timeline --------------------------------------------------------------------
+
+    def _archived(self) -> Iterator[tuple[str, str, str, bytes]]:
+        """(requested, completed, action, metadata), newest first.
+
+        Hudi merges the files while it is read: a file that is gone has been merged into another one, which
+        the newest manifest names.
+        """
+        given: set[str] = set()
+        for _ in range(ARCHIVE_ATTEMPTS):
+            try:
+                for name in self._archive_files():
+                    for entry in self._archive_entries(name):
+                        if entry[0] not in given:
+                            given.add(entry[0])
+                            yield entry
+            except FileNotFoundError:
+                continue
+            return
+        raise Unavailable(
+            f"Table {self._base}: the archived timeline changed {ARCHIVE_ATTEMPTS} times while it was read."
+            " Try again."
+        )
+
+    def _archive_files(self) -> list[str]:
+        """The newest manifest's files, the newest first."""
+        try:
+            version = (self._history / "_version_").read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            return []  # nothing has been archived yet
+        except OSError as error:
+            raise _unavailable(self._history, error) from error
+        manifest = self._history / f"manifest_{version}"
+        try:
+            listed = json.loads(_read(manifest))["files"]
+            names = [str(entry["fileName"]) for entry in listed]
+        except FileNotFoundError:
+            raise
+        except _UNREADABLE as error:
+            raise _unavailable(manifest, error) from error
+        return sorted(names, key=lambda name: name.split("_")[1], reverse=True)
+
+    def _archive_entries(self, name: str) -> list[tuple[str, str, str, bytes]]:
+        path = self._history / name
+        columns = ["instantTime", "completionTime", "action", "metadata"]
+        entries: list[tuple[str, str, str, bytes]] = []
+        try:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=ARCHIVE_ROWS_PER_BATCH, columns=columns):
+                    for row in batch.to_pylist():
+                        raw = row["metadata"] if row["action"] in METADATA_ACTIONS else b""
+                        entries.append((row["instantTime"], row["completionTime"], row["action"], raw or b""))
+        except FileNotFoundError:
+            raise
+        except _UNREADABLE as error:
+            raise _unavailable(path, error) from error
+        return sorted(entries, key=lambda entry: (entry[1], entry[0]), reverse=True)
+
+
+def table_properties(base_path: str | os.PathLike[str]) -> dict[str, str]:
+    """`hoodie.properties` of the table. Raises `MissingTable`, `Unavailable`."""
+    base = Path(local_path(os.fspath(base_path)))
+    folder = base / ".hoodie"
+    for name in ("hoodie.properties", "hoodie.properties.backup"):  # the second while Hudi rewrites the first
+        try:
+            with (folder / name).open("rb") as file:
+                return parse_properties(file.read(PROPERTIES_BYTES_MAX).decode("utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            raise _unavailable(folder / name, error) from error
+    raise MissingTable(
+        f"There is no Hudi table at {base}: `lockstep run` creates it; check table.path if it should exist."
+    )
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """A Java properties file, as far as Hudi writes them: `key=value` lines with `\\`-escapes."""
+    properties: dict[str, str] = {}
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and not stripped.startswith(("#", "!")):
+            key, _, value = stripped.partition("=")
+            properties[_unescape(key.strip())] = _unescape(value.strip())
+    return properties
+
+
+def _unescape(text: str) -> str:
+    def one(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(int(match[1], 16))
+        return {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(match[2], match[2])
+
+    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", one, text)
+
+
+def _read(path: Path) -> bytes:
+    """The file's bytes. Raises `FileNotFoundError` as it is, everything else as `Unavailable`."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(INSTANT_BYTES_MAX + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _unavailable(path, error) from error
+    if len(raw) > INSTANT_BYTES_MAX:
+        raise Refused(f"{path} is larger than {INSTANT_BYTES_MAX} bytes, which no timeline file should be.")
+    return raw
+
+
+def _avro(file: BinaryIO) -> dict[str, Any]:
+    """The one record of an Avro container file."""
+    record = next(iter(fastavro.reader(file)), None)
+    if not isinstance(record, dict):
+        raise ValueError("it holds no record")
+    return record
+
+
+def _with_rollback(one: PendingInstant) -> PendingInstant:
+    return PendingInstant(
+        requested=one.requested,
+        action=one.action,
+        phase=one.phase,
+        owner=one.owner,
+        rollback_requested=True,
+    )
+
+
+def _unavailable(path: Path, error: Exception) -> Unavailable:
+    return Unavailable(f"{path} cannot be read: {error}. Check the storage and its permissions.")

@@ -1,0 +1,278 @@
+"""The table's columns in three spellings: Spark DDL (configuration), Arrow (memory, parquet), Avro (Hudi).
+
+Hudi keeps a table's schema as Avro in its commits, so a table that both Lockstep and Spark write needs the
+same Avro from both. `to_avro` therefore names records and fixed types as Hudi 1.2 does for a Spark schema
+(`org.apache.hudi.HoodieSchemaConversionUtils`), and types that Avro lacks become what Hudi makes of them:
+TINYINT and SMALLINT are INT.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+KAFKA_PREFIX = "_kafka_"
+HUDI_PREFIX = "_hoodie_"
+UTC_MICROS = pa.timestamp("us", tz="UTC")
+DECIMAL_PRECISION_MAX = 38
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+DataType = exp.DataType.Type
+
+ARROW_TYPES: dict[Any, pa.DataType] = {
+    DataType.TEXT: pa.string(),
+    DataType.BOOLEAN: pa.bool_(),
+    DataType.TINYINT: pa.int32(),
+    DataType.SMALLINT: pa.int32(),
+    DataType.INT: pa.int32(),
+    DataType.BIGINT: pa.int64(),
+    DataType.FLOAT: pa.float32(),
+    DataType.DOUBLE: pa.float64(),
+    DataType.DATE: pa.date32(),
+    DataType.TIMESTAMP: UTC_MICROS,
+    DataType.TIMESTAMPTZ: UTC_MICROS,
+    DataType.TIMESTAMPLTZ: UTC_MICROS,
+}
+SUPPORTED = (
+    "STRING, BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP, ARRAY<…>, STRUCT<…>, "
+    "MAP<STRING,…>"
+)
+AVRO_TYPES: dict[pa.DataType, Any] = {
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): {"type": "int", "logicalType": "date"},
+    UTC_MICROS: {"type": "long", "logicalType": "timestamp-micros"},
+}
+DDL_NAMES: dict[pa.DataType, str] = {
+    pa.string(): "STRING",
+    pa.bool_(): "BOOLEAN",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+    UTC_MICROS: "TIMESTAMP",
+}
+
+
+class SchemaError(ValueError):
+    """A schema that a table cannot have; the sentence names the column."""
+
+
+# --- DDL to Arrow -----------------------------------------------------------------------------------
+
+
+def parse_ddl(ddl: str) -> pa.Schema:
+    """The columns of a Spark DDL list, such as `id STRING NOT NULL, tags ARRAY<STRING>`.
+
+    Raises `SchemaError` for everything that such a table cannot hold: no column, a name twice (case does
+    not tell two names apart), a reserved or unusual name, an unsupported type.
+    """
+    try:
+        statement = sqlglot.parse_one(f"CREATE TABLE t (\n{ddl}\n)", dialect="spark")
+    except SqlglotError as error:
+        raise SchemaError(f"the schema is not Spark DDL{_near(error)}; {_hint()}") from error
+    if not isinstance(statement, exp.Create) or not isinstance(statement.this, exp.Schema):
+        raise SchemaError(f"the schema is not a list of columns; {_hint()}")
+    if any(value for name, value in statement.args.items() if name not in ("this", "kind")):
+        raise SchemaError(f"the schema holds more than a list of columns; {_hint()}")
+    columns = statement.this.expressions
+    if not columns:
+        raise SchemaError("the schema has no column")
+    fields = [_field(column, "") for column in columns]
+    for field in fields:
+        _refuse_reserved(field.name)
+    _refuse_twice(fields, "")
+    return pa.schema(fields)
+
+
+def _hint() -> str:
+    return (
+        "write it like `id STRING NOT NULL, amount DOUBLE`, with backticks around a name that is an SQL word"
+    )
+
+
+def _near(error: SqlglotError) -> str:
+    details = getattr(error, "errors", None)
+    highlight = details[0].get("highlight", "") if details else ""
+    return f" near {highlight!r}" if highlight else ""
+
+
+def _field(column: exp.Expression, parent: str) -> pa.Field:
+    if not isinstance(column, exp.ColumnDef):
+        raise SchemaError(f"{column.sql(dialect='spark')!r} is not a column with a type; {_hint()}")
+    name = f"{parent}{column.name}"
+    if not NAME.fullmatch(column.name):
+        raise SchemaError(
+            f"column {name}: a name is made of ASCII letters, digits and _, and begins with no digit "
+            "(Avro, in which Hudi keeps the schema, allows no other)"
+        )
+    if not isinstance(column.kind, exp.DataType):
+        raise SchemaError(f"column {name} has no type; {_hint()}")
+    nullable = True
+    for constraint in column.constraints:
+        kind = constraint.kind
+        if isinstance(kind, exp.NotNullColumnConstraint):
+            nullable = bool(kind.args.get("allow_null"))
+        elif not isinstance(kind, exp.CommentColumnConstraint):
+            raise SchemaError(
+                f"column {name}: {constraint.sql(dialect='spark')} is not supported; only NOT NULL and "
+                "COMMENT are"
+            )
+    return pa.field(column.name, _type(column.kind, name), nullable=nullable)
+
+
+def _type(kind: exp.DataType, name: str) -> pa.DataType:
+    """The Arrow type of a DDL type; `name` is the column's path, for the error."""
+    inner = kind.expressions
+    if kind.this in ARROW_TYPES and not inner:
+        return ARROW_TYPES[kind.this]
+    if kind.this == DataType.DECIMAL:
+        return _decimal(inner, name)
+    if kind.this == DataType.ARRAY and len(inner) == 1:
+        return pa.list_(_type(inner[0], f"{name}[]"))
+    if kind.this == DataType.STRUCT and inner:
+        fields = [_field(f, f"{name}.") for f in inner]
+        _refuse_twice(fields, f"{name}.")
+        return pa.struct(fields)
+    if kind.this == DataType.MAP and len(inner) == 2:
+        if inner[0].this != DataType.TEXT:
+            raise SchemaError(f"column {name}: a MAP's key is a STRING, as in JSON and Avro")
+        return pa.map_(pa.string(), _type(inner[1], f"{name}{{}}"))
+    raise SchemaError(
+        f"column {name}: type {kind.sql(dialect='spark')} is not supported; the types are {SUPPORTED}"
+    )
+
+
+def _decimal(parameters: list[exp.Expression], name: str) -> pa.DataType:
+    numbers = [int(p.name) for p in parameters] + [10, 0][len(parameters) :]
+    precision, scale = numbers[:2]
+    if len(numbers) != 2 or not 1 <= precision <= DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
+        raise SchemaError(
+            f"column {name}: DECIMAL({precision},{scale}): the precision is 1 to {DECIMAL_PRECISION_MAX}, "
+            "the scale 0 to the precision"
+        )
+    return pa.decimal128(precision, scale)
+
+
+def _refuse_twice(fields: Iterable[pa.Field], parent: str) -> None:
+    seen: set[str] = set()
+    for field in fields:
+        if field.name.lower() in seen:
+            raise SchemaError(
+                f"column {parent}{field.name} is there twice (Spark does not tell names apart by case)"
+            )
+        seen.add(field.name.lower())
+
+
+def _refuse_reserved(name: str) -> None:
+    for prefix, owner in ((HUDI_PREFIX, "Hudi's"), (KAFKA_PREFIX, "Lockstep's")):
+        if name.lower().startswith(prefix):
+            raise SchemaError(f"column {name}: names that begin with {prefix} are {owner} own; rename it")
+
+
+# --- the table's columns ------------------------------------------------------------------------------
+
+
+def kafka_fields() -> list[pa.Field]:
+    """Where a row came from: the columns that make every claim checkable with SQL. Never null."""
+    return [
+        pa.field(f"{KAFKA_PREFIX}topic", pa.string(), nullable=False),
+        pa.field(f"{KAFKA_PREFIX}partition", pa.int32(), nullable=False),
+        pa.field(f"{KAFKA_PREFIX}offset", pa.int64(), nullable=False),
+        pa.field(f"{KAFKA_PREFIX}timestamp", UTC_MICROS, nullable=False),
+    ]
+
+
+def table_schema(ddl: str, kafka_columns: bool) -> pa.Schema:
+    """The columns of the table, Hudi's meta columns aside: the record's, then the Kafka columns if wanted."""
+    columns = list(parse_ddl(ddl))
+    return pa.schema(columns + kafka_fields() if kafka_columns else columns)
+
+
+def record_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns that come out of a record's value: the schema without the Kafka columns."""
+    return pa.schema([field for field in schema if not field.name.startswith(KAFKA_PREFIX)])
+
+
+def ddl_name(kind: pa.DataType) -> str:
+    """An Arrow type as DDL spells it, for people."""
+    if kind in DDL_NAMES:
+        return DDL_NAMES[kind]
+    if pa.types.is_decimal128(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    return {"list": "ARRAY", "struct": "STRUCT", "map": "MAP"}.get(str(kind).partition("<")[0], str(kind))
+
+
+# --- Arrow to Avro ------------------------------------------------------------------------------------
+
+
+def sanitize(name: str) -> str:
+    """A table's name as Hudi makes an Avro name of it: every character that Avro forbids becomes `__`."""
+    first, rest = name[:1], name[1:]
+    return re.sub(r"[^A-Za-z_]", "__", first) + re.sub(r"[^A-Za-z0-9_]", "__", rest)
+
+
+def to_avro(schema: pa.Schema, name: str) -> str:
+    """The Avro schema (JSON) of a table named `name`: record `<name>_record` in namespace `hoodie.<name>`."""
+    name = sanitize(name)
+    return json.dumps(_avro_record(schema, f"{name}_record", f"hoodie.{name}"), separators=(",", ":"))
+
+
+def _avro_record(fields: Iterable[pa.Field], name: str, namespace: str) -> dict[str, Any]:
+    inner = f"{namespace}.{name}"
+    return {
+        "type": "record",
+        "name": name,
+        "namespace": namespace,
+        "fields": [_avro_field(field, inner) for field in fields],
+    }
+
+
+def _avro_field(field: pa.Field, namespace: str) -> dict[str, Any]:
+    kind = _avro(field.type, field.name, namespace)
+    if not field.nullable:
+        return {"name": field.name, "type": kind}
+    return {"name": field.name, "type": ["null", kind], "default": None}
+
+
+def _avro(kind: pa.DataType, name: str, namespace: str) -> Any:
+    """`name` and `namespace` name what is inside: an array's or a map's element takes its column's."""
+    if kind in AVRO_TYPES:
+        return AVRO_TYPES[kind]
+    if pa.types.is_decimal128(kind):
+        return {
+            "type": "fixed",
+            "name": "fixed",
+            "namespace": f"{namespace}.{name}",
+            "size": _decimal_bytes(kind.precision),
+            "logicalType": "decimal",
+            "precision": kind.precision,
+            "scale": kind.scale,
+        }
+    if pa.types.is_list(kind):
+        return {"type": "array", "items": ["null", _avro(kind.value_type, name, namespace)]}
+    if pa.types.is_map(kind):
+        return {"type": "map", "values": ["null", _avro(kind.item_type, name, namespace)]}
+    if pa.types.is_struct(kind):
+        return _avro_record(kind, name, namespace)
+    raise SchemaError(f"column {name}: {kind} has no Avro type; the types are {SUPPORTED}")
+
+
+def _decimal_bytes(precision: int) -> int:
+    """The fewest bytes whose two's complement holds every number of `precision` digits."""
+    size = 1
+    while 2 ** (8 * size - 1) < 10**precision:
+        size += 1
+    return size

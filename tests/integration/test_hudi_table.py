@@ -1,0 +1,829 @@
+"""The Hudi table of the driver, on real Spark, real Hudi and real files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hudi import HudiTableBuilder
+from pyspark.sql import SparkSession
+from table.hudi.base_file import FILE_ID_PREFIX
+
+from control_topic.messages import DataFile, Range, SourcePartition
+from table.errors import Contradiction, Refused, Unavailable
+from table.hudi.client import HudiTable
+from table.hudi.definition import Definition, check_schema, check_table, local_path
+from table.hudi.properties import check as check_properties
+from table.hudi.properties import merge
+from table.hudi.rollback import _request, table_lock
+from table.port import Commit, TableSpec
+from table.state import StateError, TableState
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+PIPELINE = "events"
+DDL = "event_id STRING, amount DOUBLE, day STRING"
+SOURCE = SourcePartition("events", 0)
+PLAIN = {"hoodie.metadata.enable": "false"}
+"""Most tests do not need the metadata table, whose first commit alone costs seconds."""
+FOREIGN = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}
+QUICK_ARCHIVE = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.commits.archival.batch": "1",
+}
+
+
+def accept(_newest: TableState | None) -> str:
+    return ""
+
+
+class Driver:
+    """One driver's table, with the steps of a transaction spelled as the service and the workers do them."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: Path,
+        properties: Mapping[str, str] = PLAIN,
+        *,
+        pipeline: str = PIPELINE,
+        key: tuple[str, ...] = ("event_id",),
+    ) -> None:
+        self.path = path
+        spec = TableSpec(
+            path=f"file://{path}",
+            name="events",
+            kind="insert",
+            ddl=DDL,
+            key_fields=key,
+            partition_field="day",
+            properties=properties,
+        )
+        self.pipeline = pipeline
+        self.table = HudiTable(spark, spec, pipeline)
+        self.layout = self.table.open()
+
+    def begin(self, transaction: str) -> str:
+        return self.table.begin(run="run", transaction=transaction)
+
+    def write(self, instant: str, rows: int, *, first: int = 0, marked: bool = True) -> DataFile:
+        """A data file of table partition `a`, with its marker, as a worker leaves it."""
+        file_id = f"{FILE_ID_PREFIX}{str(uuid.uuid4())[8:]}-0"
+        name = f"{file_id}_0-0-0_{instant}.parquet"
+        folder = self.path / "a"
+        folder.mkdir(exist_ok=True)
+        (folder / ".hoodie_partition_metadata").write_text(f"commitTime={instant}\npartitionDepth=1\n")
+        if marked:
+            markers = self.path / ".hoodie" / ".temp" / instant / "a"
+            markers.mkdir(parents=True, exist_ok=True)
+            (markers / f"{name}.marker.CREATE").touch()
+        keys = [f"e{first + row}" for row in range(rows)]
+        columns = {
+            "_hoodie_commit_time": [instant] * rows,
+            "_hoodie_commit_seqno": [f"{instant}_0_{row}" for row in range(rows)],
+            "_hoodie_record_key": keys,
+            "_hoodie_partition_path": ["a"] * rows,
+            "_hoodie_file_name": [name] * rows,
+            "event_id": keys,
+            "amount": [0.5] * rows,
+            "day": ["a"] * rows,
+            "_kafka_topic": ["events"] * rows,
+            "_kafka_partition": pa.array([0] * rows, pa.int32()),
+            "_kafka_offset": list(range(first, first + rows)),
+            "_kafka_timestamp": pa.array([0] * rows, pa.timestamp("us", tz="UTC")),
+        }
+        pq.write_table(pa.table(columns), folder / name)
+        size_bytes = (folder / name).stat().st_size
+        return DataFile(
+            path=f"a/{name}", file_id=file_id, table_partition="a", rows=rows, size_bytes=size_bytes
+        )
+
+    def planned(self, transaction: str, instant: str, rows: int, *files: DataFile) -> Commit:
+        """The commit of `rows` records that follow what the table holds now."""
+        newest = self.table.newest()
+        expected = dict(newest.offsets) if newest is not None else {}
+        start = expected.get(SOURCE, 0)
+        state = TableState(
+            pipeline=self.pipeline,
+            run="run",
+            epoch=1,
+            transaction=transaction,
+            offsets={SOURCE: start + rows},
+            ranges=(Range(partition=SOURCE, start=start, next=start + rows, records=rows),),
+        )
+        return Commit(instant=instant, expected=expected, state=state, files=files)
+
+    def run(self, transaction: str, rows: int = 0) -> str:
+        """A whole transaction; its instant."""
+        instant = self.begin(transaction)
+        newest = self.table.newest()
+        first = newest.offsets[SOURCE] if newest is not None else 0
+        files = [self.write(instant, rows, first=first)] if rows else []
+        self.table.commit(self.planned(transaction, instant, rows, *files), fence=accept)
+        return instant
+
+    def timeline(self) -> set[str]:
+        names = {entry.name for entry in (self.path / ".hoodie" / "timeline").iterdir()}
+        return {name for name in names if not name.startswith(".") and name != "history"}
+
+    def files(self) -> set[str]:
+        return {path.name for path in self.path.rglob("*.parquet") if ".hoodie" not in path.parts}
+
+
+@pytest.fixture
+def driver(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Driver]]:
+    """Makes drivers on `tmp_path/t`; closes them."""
+    made: list[Driver] = []
+
+    def make(properties: Mapping[str, str] = PLAIN, **kwargs: object) -> Driver:
+        made.append(Driver(spark, tmp_path / "t", properties, **kwargs))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.table.close()
+
+
+def rows_in(spark: SparkSession, path: Path) -> list[tuple[str, int]]:
+    spark.catalog.clearCache()
+    read = spark.read.format("hudi").load(str(path)).select("event_id", "_kafka_offset")
+    return sorted((row[0], row[1]) for row in read.collect())
+
+
+# --- opening ------------------------------------------------------------------------------------------
+
+
+def test_a_missing_table_is_created_readable_and_found_again(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    first = driver({**PLAIN, "hoodie.datasource.write.hive_style_partitioning": "true"})
+    assert (first.layout.created, first.layout.key_format, first.layout.hive_style) == (True, "plain", True)
+    assert rows_in(spark, first.path) == []
+    assert first.table.newest() is None
+    again = driver()
+    assert (again.layout.created, again.layout.hive_style) == (False, True)
+    assert again.layout.path == str(first.path)
+
+
+def test_a_table_without_key_fields_keys_by_coordinates(driver: Callable[..., Driver]) -> None:
+    made = driver(key=())
+    assert made.layout.key_format == "coordinates"
+    properties = (made.path / ".hoodie" / "hoodie.properties").read_text()
+    assert "recordkey.fields" not in properties
+
+
+def test_a_table_with_another_key_is_refused_and_left_as_it_is(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver()
+    before = (made.path / ".hoodie" / "hoodie.properties").read_bytes()
+    with pytest.raises(Contradiction, match=r"hoodie\.table\.recordkey\.fields is event_id.*says amount"):
+        driver(key=("amount",))
+    assert (made.path / ".hoodie" / "hoodie.properties").read_bytes() == before
+
+
+def test_a_table_whose_schema_has_other_fields_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    frame = spark.createDataFrame([("e1", 1, "a")], "event_id STRING, amount BIGINT, day STRING")
+    options = {
+        "hoodie.table.name": "events",
+        "hoodie.datasource.write.recordkey.field": "event_id",
+        "hoodie.datasource.write.partitionpath.field": "day",
+        **PLAIN,
+    }
+    frame.write.format("hudi").options(**options).save(str(path))
+    spec = TableSpec(
+        path=str(path),
+        name="events",
+        kind="insert",
+        ddl=DDL,
+        key_fields=("event_id",),
+        partition_field="day",
+        kafka_columns=False,
+    )
+    table = HudiTable(spark, spec, PIPELINE)
+    with pytest.raises(Contradiction, match="field amount is long, the configuration says double"):
+        table.open()
+    table.close()
+
+
+def test_a_folder_that_is_no_table_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "letters.txt").write_text("mine")
+    with pytest.raises(Refused, match=r"letters\.txt and is no Hudi table"):
+        Driver(spark, tmp_path / "t")
+
+
+def test_only_local_paths_are_taken() -> None:
+    assert local_path("file:///data/lake/events/") == "/data/lake/events"
+    assert local_path("file:/data/a b") == "/data/a b"
+    assert local_path("/data/lake") == "/data/lake"
+    for path, reason in {
+        "s3a://bucket/t": "s3a:// is not supported",
+        "hdfs:///t": "hdfs:// is not supported",
+        "file://host/t": "names the host host",
+        "data/t": "must be absolute",
+        "file:///": "must be absolute",
+    }.items():
+        with pytest.raises(Refused, match=reason):
+            local_path(path)
+
+
+SPEC = TableSpec(path="/t", name="t", kind="insert", ddl=DDL, key_fields=("event_id",), partition_field="day")
+FITTING = {
+    "hoodie.table.version": "9",
+    "hoodie.table.recordkey.fields": "event_id",
+    "hoodie.table.partition.fields": "day",
+    "hoodie.table.keygenerator.type": "SIMPLE",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hoodie.table.recordkey.fields", "event_id,amount"),
+        ("hoodie.table.partition.fields", ""),
+        ("hoodie.table.type", "MERGE_ON_READ"),
+        ("hoodie.table.base.file.format", "ORC"),
+        ("hoodie.populate.meta.fields", "false"),
+        ("hoodie.datasource.write.drop.partition.columns", "true"),
+        ("hoodie.table.keygenerator.type", "TIMESTAMP"),
+        ("hoodie.table.keygenerator.type", "COMPLEX"),
+        ("hoodie.table.version", "6"),
+    ],
+)
+def test_a_contradicting_table_property_is_named_with_what_to_do(name: str, value: str) -> None:
+    check_table(Definition(properties=FITTING), SPEC)
+    with pytest.raises(Contradiction, match=r"table /t: .*: [a-z].+") as refused:
+        check_table(Definition(properties={**FITTING, name: value}), SPEC)
+    if "keygenerator" not in name:
+        assert name in str(refused.value)
+
+
+def test_schemas_are_compared_by_field_type_and_null() -> None:
+    def schema(**fields: object) -> str:
+
+        listed = [{"name": name, "type": kind} for name, kind in fields.items()]
+        return json.dumps({"type": "record", "name": "t", "fields": listed})
+
+    micros = {"type": "long", "logicalType": "timestamp-micros"}
+    has = schema(_hoodie_file_name=["null", "string"], a=["null", "string"], b=micros)
+    check_schema(has, schema(b=micros, a="string"), SPEC)
+    for wanted, reason in [
+        (schema(a="string"), "has the field b"),
+        (schema(a="string", b=micros, c="int"), "no field c"),
+        (schema(a="string", b="long"), "field b is long \\(timestamp-micros\\)"),
+        (schema(a="string", b=["null", micros]), "field b is NOT NULL"),
+    ]:
+        with pytest.raises(Contradiction, match=reason):
+            check_schema(has, wanted, SPEC)
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"hoodie.datasource.hive_sync.enable": "true"}, "no effect.*sync tool"),
+        ({"hoodie.meta.sync.client.tool.class": "x"}, "no effect.*sync tool"),
+        ({"hoodie.datasource.write.operation": "upsert"}, r"say it with table\.kind"),
+        ({"hoodie.upsert.shuffle.parallelism": "8"}, "no effect"),
+        ({"hoodie.clean.failed.writes.policy": "EAGER"}, "exactly once needs 'LAZY'"),
+        ({"hoodie.cleaner.policy.failed.writes": "EAGER"}, "exactly once needs 'LAZY'"),
+        ({"hoodie.write.concurrency.mode": "single_writer"}, "exactly once needs"),
+        ({"hoodie.write.lock.filesystem.expire": "0"}, "say 1 or more"),
+        ({"hoodie.write.lock.provider": "org.x.InProcessLockProvider"}, "another process does not see"),
+        ({"hoodie.parquet.compression.codec": "gzip"}, "clustering only"),
+    ],
+)
+def test_a_property_that_would_be_ignored_or_break_the_protocol_is_refused(
+    properties: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(Refused, match=reason):
+        check_properties(properties)
+
+
+def test_given_properties_win_over_defaults_and_the_protocol_over_both() -> None:
+    merged = merge(
+        {"hoodie.keep.max.commits": "50", "hoodie.write.lock.filesystem.expire": "3"},
+        {"hoodie.table.name": "t"},
+    )
+    assert merged["hoodie.keep.max.commits"] == "50"
+    assert merged["hoodie.write.lock.filesystem.expire"] == "3"
+    assert merged["hoodie.clean.failed.writes.policy"] == "LAZY"
+    assert merged["hoodie.table.name"] == "t"
+
+
+# --- transactions -------------------------------------------------------------------------------------
+
+
+def test_a_commit_is_read_whole_by_spark_and_by_a_second_reader(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver({})
+    made.run("genesis")
+    assert rows_in(spark, made.path) == []
+    instant = made.run("t1", rows=5)
+    assert rows_in(spark, made.path) == [(f"e{row}", row) for row in range(5)]
+    spark.sql(f"CREATE TABLE read_by_sql USING hudi LOCATION '{made.path}'")
+    assert spark.sql("SELECT sum(amount) FROM read_by_sql WHERE day = 'a'").first()[0] == 2.5
+    batches = HudiTableBuilder.from_base_uri(str(made.path)).build().read()
+    assert sorted(key for batch in batches for key in batch["event_id"].to_pylist()) == [
+        f"e{row}" for row in range(5)
+    ]
+    newest = made.table.newest()
+    assert newest is not None
+    assert (newest.instant, newest.transaction, dict(newest.offsets)) == (instant, "t1", {SOURCE: 5})
+
+
+def test_begin_gives_the_same_instant_for_the_same_transaction(driver: Callable[..., Driver]) -> None:
+    made = driver()
+    instant = made.begin("t1")
+    assert made.begin("t1") == instant
+    assert made.begin("t2") != instant
+    first, second = made.table.unfinished()
+    assert (first.instant, first.run, first.transaction, first.rollback_requested) == (
+        instant,
+        "run",
+        "t1",
+        False,
+    )
+    assert second.transaction == "t2"
+
+
+def test_begin_of_a_committed_transaction_is_refused(driver: Callable[..., Driver]) -> None:
+    made = driver()
+    made.run("t1")
+    with pytest.raises(Refused, match="committed already"):
+        made.begin("t1")
+
+
+def test_a_commit_that_the_fence_refuses_has_no_effect_and_may_be_rolled_back(
+    spark: SparkSession, driver: Callable[..., Driver], caplog: pytest.LogCaptureFixture
+) -> None:
+    made = driver()
+    made.run("t1", rows=2)
+    instant = made.begin("t2")
+    commit = made.planned("t2", instant, 3, made.write(instant, 3, first=2))
+    seen: list[TableState | None] = []
+
+    def fence(newest: TableState | None) -> str:
+        seen.append(newest)
+        return "epoch 1 is stale: epoch 2 is registered"
+
+    before = made.timeline()
+    with pytest.raises(Refused, match=r"^epoch 1 is stale: epoch 2 is registered$"):
+        made.table.commit(commit, fence=fence)
+    assert made.timeline() == before
+    assert [state.transaction for state in seen if state is not None] == ["t1"]
+    assert "Traceback" not in caplog.text, "a refusal is no accident: it leaves no stack trace"
+    assert not (made.path / ".hoodie" / "lock").exists()
+    assert made.table.roll_back(instant)
+    assert len(rows_in(spark, made.path)) == 2
+
+
+def test_a_commit_that_starts_elsewhere_than_the_table_is_refused(driver: Callable[..., Driver]) -> None:
+    made = driver()
+    made.run("t1", rows=2)
+    instant = made.begin("t2")
+    late = made.planned("t2", instant, 3, made.write(instant, 3, first=2))
+    other = driver()
+    other.run("t3", rows=4)
+    with pytest.raises(Refused, match="events:0 offset 2, the table is at 6"):
+        made.table.commit(late, fence=accept)
+    never = Commit(instant=instant, expected={}, state=late.state, files=late.files)
+    with pytest.raises(Refused, match="events:0 offset none, the table is at 6"):
+        made.table.commit(never, fence=accept)
+    assert made.table.find("t2") is None
+
+
+def test_a_commit_whose_rollback_is_requested_is_refused_and_the_rollback_is_finished(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver()
+    instant = made.begin("t1")
+    file = made.write(instant, 3)
+    commit = made.planned("t1", instant, 3, file)
+    successor = driver()
+    died = _request_rollback_and_die(successor, instant)
+    assert [one.rollback_requested for one in made.table.unfinished()] == [True]
+    with pytest.raises(Refused, match="its rollback is requested"):
+        made.table.commit(commit, fence=accept)
+    with pytest.raises(Refused, match=f"rollback of its instant {instant} is requested"):
+        made.begin("t1")
+    assert made.table.roll_back(instant)
+    assert died in {name.split(".")[0] for name in made.timeline()}
+    assert made.files() == set()
+    assert list(made.table.unfinished()) == []
+    with pytest.raises(Refused, match="not inflight any more"):
+        made.table.commit(Commit(instant=instant, expected={}, state=commit.state, files=()), fence=accept)
+
+
+def _request_rollback_and_die(driver: Driver, instant: str) -> str:
+    """Do what a driver does that dies before it carries a rollback out; the rollback's instant."""
+
+    table = driver.table
+    with table_lock(table._session, table._watchdog):
+        rollback = _request(table._session, table._history, instant)
+    assert rollback is not None
+    return str(rollback.getRollbackInstant().requestedTime())
+
+
+def test_a_repeated_commit_succeeds_and_one_with_other_ranges_is_refused(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver()
+    instant = made.begin("t1")
+    file = made.write(instant, 3)
+    commit = made.planned("t1", instant, 3, file)
+    made.table.commit(commit, fence=accept)
+    before = made.timeline()
+    made.table.commit(commit, fence=lambda _: "nobody is asked any more")
+    driver().table.commit(commit, fence=accept)
+    other = made.planned("t1", instant, 4, file)
+    with pytest.raises(Refused, match="committed already, as instant"):
+        made.table.commit(other, fence=accept)
+    assert made.timeline() == before
+    assert len(rows_in(spark, made.path)) == 3
+
+
+def test_a_commit_that_lands_although_its_call_fails_is_a_success(driver: Callable[..., Driver]) -> None:
+    made = driver(
+        {
+            **PLAIN,
+            "hoodie.write.commit.callback.on": "true",
+            "hoodie.write.commit.callback.class": "org.example.NotThere",
+        }
+    )
+    instant = made.run("t1", rows=1)
+    found = made.table.find("t1")
+    assert found is not None and found.instant == instant
+
+
+def test_a_commit_of_a_file_that_is_not_there_or_not_whole_is_refused(driver: Callable[..., Driver]) -> None:
+    made = driver()
+    instant = made.begin("t1")
+    file = made.write(instant, 3)
+    commit = made.planned("t1", instant, 3, file)
+    os.truncate(made.path / file.path, 10)
+    with pytest.raises(Refused, match="has 10 bytes"):
+        made.table.commit(commit, fence=accept)
+    (made.path / file.path).unlink()
+    with pytest.raises(Refused, match="is not there"):
+        made.table.commit(commit, fence=accept)
+
+
+def test_a_lock_that_somebody_holds_makes_the_table_unavailable_without_effect(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver({**PLAIN, "hoodie.write.lock.client.num_retries": "2"})
+    instant = made.begin("t1")
+    commit = made.planned("t1", instant, 0)
+    lock = made.path / ".hoodie" / "lock"
+    lock.touch()
+    before = made.timeline()
+    with pytest.raises(Unavailable, match=r"(?i)lock"):
+        made.begin("t2")
+    with pytest.raises(Unavailable, match=r"(?i)lock"):
+        made.table.commit(commit, fence=accept)
+    with pytest.raises(Unavailable, match=r"(?i)lock"):
+        made.table.roll_back(instant)
+    assert made.timeline() == before
+    made.table.close()
+    assert lock.exists(), "closing a table must not take away a lock that somebody else holds"
+    lock.unlink()
+    again = driver()
+    again.table.commit(commit, fence=accept)
+    assert again.table.find("t1") is not None
+
+
+# --- rolling back -------------------------------------------------------------------------------------
+
+
+def test_the_rollback_of_a_complete_instant_takes_nothing_away(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver()
+    instant = made.run("t1", rows=3)
+    before = made.timeline()
+    assert made.table.roll_back(instant) is False
+    assert made.timeline() == before
+    assert len(rows_in(spark, made.path)) == 3
+
+
+def test_an_aborted_transaction_leaves_no_file(spark: SparkSession, driver: Callable[..., Driver]) -> None:
+    made = driver({})
+    made.run("t1", rows=2)
+    kept = made.files()
+    instant = made.begin("t2")
+    made.write(instant, 3, first=2)
+    assert made.table.roll_back(instant)
+    assert made.files() == kept
+    assert not (made.path / ".hoodie" / ".temp" / instant).exists()
+    assert made.table.roll_back(instant), "what is gone already may be asked for again"
+    made.run("t3", rows=1)
+    assert len(rows_in(spark, made.path)) == 3
+
+
+def test_a_predecessor_that_resumes_after_its_lock_expired_cannot_complete_a_rolled_back_instant(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    paused = driver()
+    instant = paused.begin("t1")
+    commit = paused.planned("t1", instant, 3, paused.write(instant, 3))
+
+    def pause(_newest: TableState | None) -> str:
+        """Hudi's lock is held; meanwhile it expires and the successor recovers."""
+        (paused.path / ".hoodie" / "lock").unlink()
+        successor = Driver(spark, paused.path)  # here: Hudi calls back on another thread
+        assert successor.table.roll_back(instant)
+        successor.table.close()
+        return ""
+
+    with pytest.raises(Refused, match="does not exist"):
+        paused.table.commit(commit, fence=pause)
+    assert paused.table.newest() is None
+    assert rows_in(spark, paused.path) == []
+    driver().run("t2", rows=3)
+    assert len(rows_in(spark, paused.path)) == 3
+
+
+def test_instants_of_foreign_writers_are_not_listed(driver: Callable[..., Driver]) -> None:
+    made = driver()
+    session = made.table._session
+    only_requested = session.client.startCommit("commit")
+    without_owner = session.client.startCommit("commit")
+    timeline = session.reload()
+    for one in timeline.getInstants():
+        if one.requestedTime() == without_owner:
+            timeline.transitionRequestedToInflight(one, session.none())
+    assert list(made.table.unfinished()) == []
+    for instant in (only_requested, without_owner):
+        with pytest.raises(Refused, match="not one of this pipeline"):
+            made.table.roll_back(instant)
+
+
+def test_another_pipelines_instant_is_neither_listed_nor_rolled_back(driver: Callable[..., Driver]) -> None:
+    other = driver(pipeline="other")
+    instant = other.begin("t1")
+    made = driver()
+    assert list(made.table.unfinished()) == []
+    with pytest.raises(Refused, match="not one of this pipeline"):
+        made.table.roll_back(instant)
+    assert [one.instant for one in other.table.unfinished()] == [instant]
+
+
+# --- history ------------------------------------------------------------------------------------------
+
+
+def test_the_newest_state_is_found_behind_foreign_commits_and_in_the_archive(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    properties = {**PLAIN, **QUICK_ARCHIVE}
+    made = driver(properties)
+    made.run("t1", rows=2)
+    instant = made.run("t2", rows=2)
+    frame = spark.read.format("hudi").load(str(made.path)).drop(*_meta_columns())
+    options = {**FOREIGN, **properties, "hoodie.datasource.write.operation": "insert"}
+    frame.limit(1).write.format("hudi").options(**options).mode("append").save(str(made.path))
+    newest = made.table.newest()
+    assert newest is not None and newest.instant == instant
+    foreign = driver(properties, pipeline="other")
+    for number in range(6):
+        foreign.run(f"f{number}")
+    assert not any(name.startswith(instant) for name in made.timeline()), "the instant is not archived yet"
+    for one in (made, driver(properties)):
+        newest = one.table.newest()
+        assert newest is not None
+        assert (newest.instant, newest.transaction, dict(newest.offsets)) == (instant, "t2", {SOURCE: 4})
+        assert one.table.find("t2") is not None
+        assert one.table.find("t0") is None
+    assert made.table.roll_back(instant) is False
+    made.run("t3", rows=1)
+    assert made.table.newest().offsets == {SOURCE: 5}  # type: ignore[union-attr]
+
+
+def _meta_columns() -> list[str]:
+    names = ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
+    return [f"_hoodie_{name}" for name in names]
+
+
+def test_a_state_of_ours_that_cannot_be_read_is_refused(driver: Callable[..., Driver]) -> None:
+    made = driver()
+    instant = made.begin("t1")
+    session = made.table._session
+    session.client.commitStats(
+        instant,
+        session.java_list([]),
+        session.some(session.java_map({"lockstep.pipeline": PIPELINE, "lockstep.offsets": "{"})),
+        "commit",
+    )
+    with pytest.raises(Refused, match=f"instant {instant} is this pipeline's") as refused:
+        made.table.newest()
+    assert isinstance(refused.value, StateError)
+
+
+def test_another_thread_is_turned_away(driver: Callable[..., Driver]) -> None:
+    made = driver()
+    raised: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            made.table.newest()
+        except RuntimeError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert len(raised) == 1
+
+
+# --- the sweep ----------------------------------------------------------------------------------------
+
+
+def test_the_sweep_removes_what_a_zombie_wrote_late_and_nothing_else(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    properties = {**PLAIN, **QUICK_ARCHIVE}
+    made = driver(properties)
+    archived = made.run("t0", rows=1)
+    after_archived = made.write(archived, 1)
+    for number in range(6):
+        made.run(f"a{number}")
+    complete = made.run("t1", rows=2)
+    aborted = made.begin("t2")
+    made.write(aborted, 1)
+    assert made.table.roll_back(aborted)
+    open_instant = made.begin("t3")
+    open_file = made.write(open_instant, 1)
+    foreign = made.path / "a" / f"{uuid.uuid4()}-0_0-0-0_{aborted}.parquet"
+    foreign.write_bytes(b"somebody else's")
+    kept = made.files() - {Path(after_archived.path).name}
+    late = [made.write(complete, 1), made.write(aborted, 1)]
+    assert made.table.sweep(grace_ms=3_600_000) == 0
+    assert made.table.sweep(grace_ms=0) == 3
+    assert made.files() == kept
+    assert all(not (made.path / file.path).exists() for file in late)
+    markers = {folder.name for folder in (made.path / ".hoodie" / ".temp").iterdir()}
+    assert markers == {open_instant}
+    made.table.commit(made.planned("t3", open_instant, 1, open_file), fence=accept)
+    again = made.write(complete, 1)
+    assert made.table.sweep(grace_ms=0) == 1, "what is judged once does not hide what comes later"
+    assert not (made.path / again.path).exists()
+    assert made.table.sweep(grace_ms=0) == 0
+    assert len(rows_in(spark, made.path)) == 4
+
+
+# --- foreign writers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [("event_id",), ()], ids=["keyed", "keyless"])
+def test_a_foreign_sql_insert_shares_the_table_and_its_layout(
+    spark: SparkSession, driver: Callable[..., Driver], key: tuple[str, ...]
+) -> None:
+    made = driver({}, key=key)
+    made.run("t1", rows=2)
+    name = f"shared_{len(key)}"
+    spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{made.path}'")
+    for option, value in FOREIGN.items():
+        spark.sql(f"SET {option}={value}")
+    try:
+        spark.sql(
+            f"INSERT INTO {name} (event_id, amount, _kafka_topic, _kafka_partition, _kafka_offset, "
+            "_kafka_timestamp, day) "
+            "VALUES ('f1', 1.0D, 'events', 0, 100, timestamp'2026-01-01 00:00:00', 'a')"
+        )
+    finally:
+        for option in FOREIGN:
+            spark.conf.unset(option)
+    rows = spark.sql(f"SELECT _hoodie_record_key, _hoodie_partition_path, event_id FROM {name}").collect()
+    assert {row[1] for row in rows} == {"a"}
+    assert {row[2] for row in rows} == {"e0", "e1", "f1"}
+    if key:
+        assert all(row[0] == row[2] for row in rows)
+    made.run("t2", rows=2)
+    assert len(rows_in(spark, made.path)) == 5
+
+
+# --- the watchdog -------------------------------------------------------------------------------------
+
+CHILD = """
+import subprocess, sys, threading, time
+from table.hudi.watchdog import Watchdog
+jvm = subprocess.Popen(["sleep", "300"])
+dog = Watchdog(jvm.pid, silence_s=2, callback_s=2)
+mode = sys.argv[1]
+if mode == "closed":
+    with dog.armed(), dog.inside():
+        pass
+    guardian = dog._guardian.pid
+    dog.close()
+    print(jvm.pid, guardian, flush=True)
+else:
+    with dog.armed():
+        if mode == "hang":
+            with dog.inside():
+                print(jvm.pid, dog._guardian.pid, flush=True)
+                time.sleep(300)
+        print(jvm.pid, dog._guardian.pid, flush=True)
+        time.sleep(4 if mode == "slow" else 300)
+    print("alive", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def child() -> Iterator[Callable[[str], tuple[subprocess.Popen[str], int, int]]]:
+    """Starts a process with a watchdog and a stand-in for the JVM; gives (process, JVM pid, guardian pid)."""
+    started: list[tuple[subprocess.Popen[str], int]] = []
+
+    def start(mode: str) -> tuple[subprocess.Popen[str], int, int]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", CHILD, mode],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        jvm, guardian = (int(pid) for pid in process.stdout.readline().split())
+        started.append((process, jvm))
+        return process, jvm, guardian
+
+    yield start
+    for process, jvm in started:
+        process.kill()
+        process.wait()
+        if is_running(jvm):
+            os.kill(jvm, signal.SIGKILL)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def await_gone(pid: int, *, within_s: float = 20.0) -> None:
+    deadline = time.monotonic() + within_s
+    while is_running(pid):
+        assert time.monotonic() < deadline, f"process {pid} is still there"
+        time.sleep(0.05)
+
+
+def test_a_python_that_is_stopped_while_the_jvm_may_hold_the_lock_is_killed_with_it(
+    child: Callable[[str], tuple[subprocess.Popen[str], int, int]],
+) -> None:
+    process, jvm, guardian = child("stopped")
+    process.send_signal(signal.SIGSTOP)
+    assert process.wait(timeout=20) == -signal.SIGKILL
+    await_gone(jvm)
+    await_gone(guardian)
+
+
+def test_a_callback_that_hangs_is_killed_with_its_jvm(
+    child: Callable[[str], tuple[subprocess.Popen[str], int, int]],
+) -> None:
+    process, jvm, guardian = child("hang")
+    assert process.wait(timeout=20) == -signal.SIGKILL
+    await_gone(jvm)
+    await_gone(guardian)
+
+
+def test_a_python_that_lives_is_left_alone_however_long_hudi_takes(
+    child: Callable[[str], tuple[subprocess.Popen[str], int, int]],
+) -> None:
+    process, jvm, guardian = child("slow")
+    assert process.stdout is not None and process.stdout.readline() == "alive\n"
+    assert is_running(jvm)
+    process.kill()
+    process.wait()
+    await_gone(guardian)
+    assert is_running(jvm), "the end of Python alone is no reason to kill"
+
+
+def test_a_closed_watchdog_leaves_no_process(
+    child: Callable[[str], tuple[subprocess.Popen[str], int, int]],
+) -> None:
+    _, jvm, guardian = child("closed")
+    await_gone(guardian)
+    assert is_running(jvm)

@@ -1,0 +1,77 @@
+"""The invariants of DESIGN.md, one checker each, watching a simulated world. They share nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.checkers.base import HOOKS, Checker
+from tests.simulation.checkers.idle import IdleHoldsNoInstant
+from tests.simulation.checkers.l1_bounded import TransactionsEnd
+from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
+from tests.simulation.checkers.l3_lag import LagReturnsToZero
+from tests.simulation.checkers.s1_once import EveryOffsetOnce
+from tests.simulation.checkers.s2_chain import RangesChain
+from tests.simulation.checkers.s3_rows import RowsAreTheRecords
+from tests.simulation.checkers.s4_whole import CommitsAreWhole
+from tests.simulation.checkers.s5_forward import OffsetsGoForward
+from tests.simulation.checkers.s6_epochs import StaleEpochsHaveNoEffect
+from tests.simulation.checkers.s7_ack import AckAfterCommit
+from tests.simulation.checkers.s8_group import GroupBehindTable
+from tests.simulation.checkers.s9_repeats import RepeatsAreNoOps
+from tests.simulation.checkers.s11_instants import CompletedOrRolledBack
+from tests.simulation.checkers.s12_files import NoStrayFiles
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+CHECKERS: tuple[type[Checker], ...] = (
+    EveryOffsetOnce,
+    RangesChain,
+    RowsAreTheRecords,
+    CommitsAreWhole,
+    OffsetsGoForward,
+    StaleEpochsHaveNoEffect,
+    AckAfterCommit,
+    GroupBehindTable,
+    RepeatsAreNoOps,
+    CompletedOrRolledBack,
+    NoStrayFiles,
+    TransactionsEnd,
+    NobodyIsWaitedForInVain,
+    LagReturnsToZero,
+    IdleHoldsNoInstant,
+)
+
+
+def all_checkers() -> list[Checker]:
+    return [checker() for checker in CHECKERS]
+
+
+class Checks:
+    """Tells every checker what it wants to hear, and no more."""
+
+    committed: Callable[..., None]
+    served: Callable[..., None]
+    group_committed: Callable[..., None]
+    participant_handled: Callable[..., None]
+    coordinator_handled: Callable[..., None]
+    coordinator_sent: Callable[..., None]
+    at_end: Callable[..., None]
+
+    def __init__(self, world: World, checkers: list[Checker]) -> None:
+        for checker in checkers:
+            checker.world = world
+        for hook in HOOKS:
+            concerned = [
+                getattr(c, hook) for c in checkers if getattr(type(c), hook) is not getattr(Checker, hook)
+            ]
+            setattr(self, hook, _to_all(concerned))
+
+
+def _to_all(hooks: list[Callable[..., None]]) -> Callable[..., None]:
+    def told(*args: Any) -> None:
+        for hook in hooks:
+            hook(*args)
+
+    return told

@@ -1,0 +1,82 @@
+"""What a checker may watch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from control_topic.messages import SourcePartition
+from coordinator import events as coordinator_events
+from coordinator.transitions import State as CoordinatorState
+from participant import events as participant_events
+from participant.transitions import State as ParticipantState
+from table.calls import Answer
+from table.memory import MemoryInstant
+from table.state import TableState
+
+if TYPE_CHECKING:
+    from tests.simulation.claims import Claims
+    from tests.simulation.driver import Driver
+    from tests.simulation.worker import Worker
+    from tests.simulation.world import World
+
+HOOKS = (
+    "committed",
+    "served",
+    "group_committed",
+    "participant_handled",
+    "coordinator_handled",
+    "coordinator_sent",
+    "at_end",
+)
+
+
+class Violation(BaseException):
+    """An invariant does not hold. No handler in production code catches it, wherever it is raised."""
+
+
+class Checker:
+    """One invariant. `name`: as DESIGN.md numbers it."""
+
+    name = ""
+    world: World
+
+    def require(self, holds: bool, sentence: str) -> None:
+        if not holds:
+            at_s = self.world.scheduler.now_ms / 1000
+            raise Violation(f"{self.name} at {at_s:.3f} s: {sentence}")
+
+    # --- hooks ------------------------------------------------------------------------------------
+
+    def committed(self, instant: MemoryInstant, state: TableState) -> None:
+        """An instant of ours was completed."""
+
+    def served(self, driver: Driver, call: coordinator_events.Call, answer: Answer) -> None:
+        """A driver did a call; the answer may yet be lost."""
+
+    def group_committed(self, partition: SourcePartition, offset: int) -> None:
+        """The consumer group's offset was set."""
+
+    def participant_handled(
+        self,
+        worker: Worker,
+        event: participant_events.Event,
+        before: ParticipantState,
+        epoch_before: int,
+        actions: list[participant_events.Action],
+    ) -> None:
+        """A participant's core took an event; its actions were not performed yet."""
+
+    def coordinator_handled(
+        self,
+        claims: Claims,
+        event: coordinator_events.Event,
+        before: CoordinatorState,
+        actions: list[coordinator_events.Action],
+    ) -> None:
+        """A coordinator's core took an event; its actions were not performed yet."""
+
+    def coordinator_sent(self, claims: Claims, action: coordinator_events.Send) -> None:
+        """A coordinator says something."""
+
+    def at_end(self) -> None:
+        """The schedule is over, tail and sweep included."""

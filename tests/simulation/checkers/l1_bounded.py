@@ -1,0 +1,35 @@
+"""L1: while everything is up, a transaction ends within interval + write timeout."""
+
+from coordinator import events as ev
+from coordinator.transitions import State
+from tests.simulation.checkers.base import Checker
+from tests.simulation.claims import Claims
+
+SLACK_MS = 3_000
+"""For the calls themselves and for ticks."""
+
+
+class TransactionsEnd(Checker):
+    name = "L1"
+
+    def __init__(self) -> None:
+        self._began_ms: dict[str, int] = {}
+
+    def coordinator_handled(
+        self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
+    ) -> None:
+        world = self.world
+        if world.tail_began_ms is None:
+            return
+        now_ms, state = world.scheduler.now_ms, claims.core.state
+        open_one = claims.core.transaction
+        if open_one is None or state in (State.FENCED, State.HALTED):
+            self._began_ms.pop(claims.incarnation, None)
+        elif state is State.STARTED and before is not State.STARTED:
+            self._began_ms[claims.incarnation] = now_ms
+        elif claims.incarnation in self._began_ms:
+            took_ms = now_ms - self._began_ms[claims.incarnation]
+            self.require(
+                took_ms <= world.interval_ms + world.write_timeout_ms + SLACK_MS,
+                f"transaction {open_one.id} has been open for {took_ms} ms and is {state.value}",
+            )

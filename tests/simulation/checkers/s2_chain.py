@@ -1,0 +1,28 @@
+"""S2: the ranges of a source partition chain without overlap, in order, and lead to the offsets stored."""
+
+from control_topic.messages import SourcePartition
+from table.memory import MemoryInstant
+from table.state import TableState
+from tests.simulation.checkers.base import Checker
+
+
+class RangesChain(Checker):
+    name = "S2"
+
+    def __init__(self) -> None:
+        self._ends: dict[SourcePartition, int] = {}
+
+    def committed(self, instant: MemoryInstant, state: TableState) -> None:
+        ends = self._ends
+        for r in state.ranges:
+            self.require(
+                r.start == ends.get(r.partition, 0),
+                f"{r.partition}: instant {instant.time} starts at {r.start}, "
+                f"the one before ended at {ends.get(r.partition, 0)}",
+            )
+            ends[r.partition] = r.next
+        stored = {p: o for p, o in state.offsets.items() if o}
+        self.require(
+            stored == {p: o for p, o in ends.items() if o},
+            f"instant {instant.time} stores {stored}, its ranges lead to {ends}",
+        )

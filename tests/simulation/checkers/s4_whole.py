@@ -1,0 +1,34 @@
+"""S4: a transaction is visible whole or not at all: each commit's files hold the records of its ranges."""
+
+from table.memory import MemoryInstant
+from table.state import TableState
+from tests.simulation.checkers.base import Checker
+
+
+class CommitsAreWhole(Checker):
+    name = "S4"
+
+    def __init__(self) -> None:
+        self._transactions: dict[str, str] = {}
+
+    def committed(self, instant: MemoryInstant, state: TableState) -> None:
+        world = self.world
+        other = self._transactions.setdefault(state.transaction, instant.time)
+        self.require(
+            other == instant.time, f"transaction {state.transaction} is in {other} and {instant.time}"
+        )
+        for file in instant.files:
+            self.require(
+                file.path in world.storage.timeline.files, f"{file.path} is committed and does not exist"
+            )
+        rows = sorted(row for file in instant.files for row in world.storage.rows[file.path])
+        records = sorted(
+            (r.partition, offset)
+            for r in state.ranges
+            for offset in world.log.between(r.partition, r.start, r.next)
+        )
+        self.require(
+            rows == records,
+            f"instant {instant.time} holds {len(rows)} rows for {len(records)} records; "
+            f"they differ in {sorted(set(rows) ^ set(records))[:5]}",
+        )

@@ -1,0 +1,40 @@
+"""S6: nothing of a stale epoch has an effect, neither on the table nor on a participant."""
+
+from control_topic.messages import Message
+from participant import events as ev
+from participant.core import DECISIONS
+from participant.transitions import State
+from table.memory import MemoryInstant
+from table.state import TableState
+from tests.simulation.checkers.base import Checker
+from tests.simulation.worker import Worker
+
+
+class StaleEpochsHaveNoEffect(Checker):
+    name = "S6"
+
+    def __init__(self) -> None:
+        self._last: tuple[int, str] = (0, "")
+
+    def committed(self, instant: MemoryInstant, state: TableState) -> None:
+        epoch, run = self._last
+        self.require(
+            state.epoch >= epoch, f"instant {instant.time} is of epoch {state.epoch}, after epoch {epoch}"
+        )
+        self.require(
+            state.epoch > epoch or state.run == run,
+            f"epoch {epoch} committed in {run} and in {state.run} (instant {instant.time})",
+        )
+        self._last = (state.epoch, state.run)
+
+    def participant_handled(
+        self, worker: Worker, event: ev.Event, before: State, epoch_before: int, actions: list[ev.Action]
+    ) -> None:
+        if not isinstance(event, ev.Received) or not isinstance(event.message.body, DECISIONS):
+            return
+        message: Message = event.message
+        if message.epoch < epoch_before:
+            self.require(
+                not actions and worker.core.state is before,
+                f"{worker.name} knew epoch {epoch_before} and obeyed {message.type_name} of {message.epoch}",
+            )

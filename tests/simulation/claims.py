@@ -1,0 +1,209 @@
+"""The coordinator's runner as a model: one core per claim; a new claim only after the group's proof."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from control_topic.messages import Message
+from coordinator import events as ev
+from coordinator.core import Coordinator
+from table.calls import Answer, CoordinatorReport, Directive
+from tests.simulation.scheduler import ProcessDied
+
+if TYPE_CHECKING:
+    from tests.simulation.worker import Worker
+
+RECLAIM_MS = (200, 400, 800, 1_600)
+
+
+class Claims:
+    """Lives from the assignment of source partition 0 until it is taken away."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._world = worker.world
+        self._inbox: deque[Callable[[], ev.Event]] = deque()
+        self._waking = False
+        self._stopped = False
+        self._fenced = 0
+        self._ended = False
+        self._directive = (ev.Mode.RUN, "")
+        self.core: Coordinator
+        self.incarnation = ""
+        self._claim()
+        self._world.scheduler.at(self._world.chance.upto(self._world.tick_ms), worker, self._tick)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def _claim(self) -> None:
+        world, worker = self._world, self._worker
+        self.incarnation = world.chance.hex()
+        self.core = world.cores.coordinator(
+            ev.Settings(
+                pipeline="p",
+                run=worker.driver.run,
+                incarnation=self.incarnation,
+                interval_ms=world.interval_ms,
+                write_timeout_ms=world.write_timeout_ms,
+                repeat_ms=world.repeat_ms,
+                settle_ms=500,
+                retry_ms=200,
+            )
+        )
+        self._sender = world.bus_sender(
+            worker,
+            run=worker.driver.run,
+            name=f"coordinator@{worker.slot}-{self.incarnation[:4]}",
+            incarnation=self.incarnation,
+        )
+        self._inbox.clear()
+        self._ended = False
+        epoch = worker.reader.highest_epoch
+        self._offer(lambda: ev.Launch(now_ms=self._now(), nonce=self._nonce(), topic_epoch=epoch))
+        mode, reason = self._directive
+        if mode is not ev.Mode.RUN:
+            self._offer_directed(mode, reason)
+
+    def _now(self) -> int:
+        return self._worker.clock_ms()
+
+    def _nonce(self) -> str:
+        return self._world.chance.hex()
+
+    # --- what reaches it --------------------------------------------------------------------------
+
+    def hear(self, message: Message) -> None:
+        self._offer(lambda: ev.Received(now_ms=self._now(), nonce=self._nonce(), message=message))
+
+    def direct(self, directive: Directive) -> None:
+        for incarnation in directive.dead:
+            if incarnation not in self.core.dead:
+                self._offer_died(incarnation)
+        told = (ev.Mode(directive.mode.value), directive.reason)
+        if told != self._directive:
+            self._directive = told
+            self._offer_directed(*told)
+
+    def _offer_directed(self, mode: ev.Mode, reason: str) -> None:
+        self._offer(
+            lambda: ev.Directed(now_ms=self._now(), nonce=self._nonce(), mode=mode, reason=reason)
+        )
+
+    def _offer_died(self, incarnation: str) -> None:
+        self._offer(
+            lambda: ev.WorkerDied(now_ms=self._now(), nonce=self._nonce(), incarnation=incarnation)
+        )
+
+    def _tick(self) -> None:
+        if self._stopped:
+            return
+        self._offer(lambda: ev.Tick(now_ms=self._now(), nonce=self._nonce()))
+        tick_ms = self._world.tick_ms
+        self._world.scheduler.at(
+            self._world.chance.between(tick_ms // 2, tick_ms), self._worker, self._tick
+        )
+
+    def _offer(self, make: Callable[[], ev.Event]) -> None:
+        if self._stopped or self._ended:
+            return
+        self._inbox.append(make)
+        if not self._waking:
+            self._waking = True
+            self._world.scheduler.at(self._world.chance.upto(10), self._worker, self._drain)
+
+    # --- the thread -------------------------------------------------------------------------------
+
+    def _drain(self) -> None:
+        self._waking = False
+        while self._inbox and not self._stopped and not self._ended:
+            self._feed(self._inbox.popleft()())
+
+    def _feed(self, event: ev.Event) -> None:
+        core, world = self.core, self._world
+        before = core.state
+        actions = core.handle(event)
+        name = f"c@{self._worker.slot}-{self.incarnation[:4]}"
+        if world.transcript.recording and (actions or core.state is not before):
+            if not isinstance(event, ev.Tick):
+                world.note(name, "hears", event.message if isinstance(event, ev.Received) else event)
+        if core.state is not before:
+            world.note(name, "becomes", core.state)
+        world.checks.coordinator_handled(self, event, before, actions)
+        for action in actions:
+            self._maybe_crash(action)
+            self._perform(action, name)
+        if actions:
+            self._maybe_crash(None)
+
+    def _maybe_crash(self, action: object) -> None:
+        if self._world.chance.of(self._world.faults.crash_at_action):
+            self._worker.kill(f"coordinator's crash at {type(action).__name__}")
+            raise ProcessDied
+
+    def _perform(self, action: ev.Action, name: str) -> None:
+        world = self._world
+        if isinstance(action, ev.Send):
+            world.checks.coordinator_sent(self, action)
+            self._sender.send(action.body, action.epoch)
+        elif isinstance(action, ev.Stop):
+            world.note(name, "stops", action)
+            self._ended = True
+            if action.fenced and self._directive[0] is not ev.Mode.STOP:
+                self._reclaim_later()
+        else:
+            world.note(name, "calls", action)
+            incarnation = self.incarnation
+            call = action
+            self._worker.driver.call(
+                self._worker, incarnation, call, lambda answer: self._answered(call, answer, incarnation)
+            )
+
+    def _answered(self, call: ev.Call, answer: Answer, incarnation: str) -> None:
+        """An answer to an earlier claim's call is nobody's any more."""
+        if incarnation != self.incarnation:
+            return
+        completed = ev.Completed(
+            now_ms=0,
+            call=call.call,
+            result=answer.result,
+            reason=answer.reason,
+            wait_ms=answer.wait_ms,
+            instant=answer.instant,
+            epoch=answer.epoch,
+            committed=answer.committed,
+            partitions=frozenset(answer.partitions),
+        )
+        self._offer(lambda: replace(completed, now_ms=self._now(), nonce=self._nonce()))
+
+    # --- fenced -----------------------------------------------------------------------------------
+
+    def _reclaim_later(self) -> None:
+        wait_ms = RECLAIM_MS[min(self._fenced, len(RECLAIM_MS) - 1)]
+        self._fenced += 1
+        self._world.scheduler.at(wait_ms, self._worker, self._prove)
+
+    def _prove(self) -> None:
+        if not self._stopped:
+            self._worker.prove(self._proved)
+
+    def _proved(self, ok: bool) -> None:
+        if self._stopped:
+            return
+        self._world.note(self._worker.name, "proof", "ours" if ok else "not ours")
+        if ok:
+            self._claim()
+        else:
+            self._reclaim_later()
+
+    def report(self) -> CoordinatorReport:
+        snapshot = self.core.snapshot()
+        return CoordinatorReport(
+            epoch=snapshot.epoch,
+            state=snapshot.state,
+            transaction=snapshot.transaction,
+            instant=snapshot.instant,
+        )

@@ -1,0 +1,243 @@
+"""A driver: the real ledger and the real transactions over a faulty table, and a model of the supervisor.
+
+Calls are done one at a time, in the order they arrive, as on the table thread of the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from control_topic.messages import Message, Offsets, RunAnnounce
+from coordinator import events as ev
+from table.calls import Answer, Directive, Fault, Mode, Result, WorkerReport
+from table.ledger import Ledger, Limits, Outcome, OutcomeKind
+from table.roster import Roster
+from table.transactions import Transactions
+from tests.simulation.bus import PIPELINE
+from tests.simulation.scheduler import Channel, Process
+from tests.simulation.table import FaultyTable
+
+if TYPE_CHECKING:
+    from tests.simulation.worker import Worker
+    from tests.simulation.world import World
+
+DEADLINE_MS = 4_000
+LIMITS = Limits(
+    max_consecutive_failures=25,
+    backoff_first_ms=100,
+    backoff_max_ms=1_000,
+    outage_budget_ms=60_000,
+    outage_step_ms=2_000,
+    drain_silence_ms=6_000,
+    drain_ms=20_000,
+    halt_ms=2_000,
+)
+SUPERVISE_MS = 250
+SILENCE_MS = 8_000
+EFFECTS = (ev.Begin, ev.Commit, ev.Abort)
+
+Reply = Callable[[Answer], None]
+
+
+class Driver(Process):
+    """One run."""
+
+    def __init__(self, world: World, run: str, until: Offsets | None) -> None:
+        super().__init__(world.scheduler, f"driver-{run}")
+        self.world = world
+        self.run = run
+        self.until = until
+        self.ledger = Ledger(run=run, now_ms=self.clock_ms(), limits=LIMITS, until=until)
+        table = FaultyTable(
+            world.storage,
+            self,
+            world.scheduler,
+            world.chance,
+            lambda: world.faults,
+            lambda what, content: world.note(self.name, what, content),
+            lambda: sum(d.alive for d in world.drivers) == 1,
+        )
+        self.transactions = Transactions(
+            table=table,
+            ledger=self.ledger,
+            guard=Lock(),
+            source=world.log,
+            pipeline=PIPELINE,
+            run=run,
+            starting_offsets="earliest",
+            on_data_loss="fail",
+            clock_ms=self.clock_ms,
+            new_id=world.chance.hex,
+        )
+        self.roster = Roster(slots_max=16)
+        self.outcome: Outcome | None = None
+        self.newer_run = ""
+        self.workers: dict[int, Worker] = {}
+        self._requests = Channel()
+        self._busy_until_ms = 0
+        self._announced = False
+        self._deaths: dict[int, int] = {}
+        self._reader = world.bus.attach(self, self.hear)
+        world.bus_sender(self, run=run, name="driver", incarnation=run).send(RunAnnounce(), 0)
+        for slot in range(world.slots):
+            self._start_worker(slot)
+        world.scheduler.at(SUPERVISE_MS, self, self.supervise)
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    def call(self, worker: Process, incarnation: str, call: ev.Call, reply: Reply) -> None:
+        """As a worker's client sees it: every call is answered once, at its deadline at the latest."""
+        chance, faults, scheduler = self.world.chance, self.world.faults, self.world.scheduler
+        answered: list[bool] = []
+        lost = Answer(
+            result=Result.UNKNOWN if isinstance(call, EFFECTS) else Result.UNAVAILABLE,
+            reason="the driver did not answer",
+        )
+
+        def answer(given: Answer) -> None:
+            if not answered:
+                answered.append(True)
+                reply(given)
+
+        if not self.alive or chance.of(faults.request_lost):
+            scheduler.at(chance.upto(200), worker, answer, lost)
+            return
+        scheduler.at(DEADLINE_MS, worker, answer, lost)
+        late = chance.of(faults.call_late)
+        work = (incarnation, call)
+        started_by_ms = scheduler.now_ms + DEADLINE_MS
+        if late:
+            scheduler.at(chance.upto(9_000), self, self._do, work, answer, worker, None)
+        else:
+            scheduler.through(
+                self._requests, chance.upto(30), self, self._do, work, answer, worker, started_by_ms
+            )
+
+    def _do(self, work: tuple[str, ev.Call], answer: Reply, worker: Process, started_by_ms: int | None) -> None:
+        """One at a time; a call whose caller has gone by the time it would begin is not begun."""
+        world = self.world
+        if world.scheduler.now_ms < self._busy_until_ms or self.paused:
+            world.scheduler.at(40, self, self._do, work, answer, worker, started_by_ms)
+            return
+        if started_by_ms is not None and world.scheduler.now_ms > started_by_ms:
+            return
+        self._busy_until_ms = 1 << 60
+        try:
+            given = self._perform(*work)
+        finally:
+            self._busy_until_ms = world.scheduler.now_ms + world.chance.upto(60)
+        world.served(self, work[1], given)
+        if not world.chance.of(world.faults.reply_lost):
+            world.scheduler.at(world.chance.upto(30), worker, answer, given)
+        else:
+            world.note(self.name, "reply lost", None)
+
+    def _perform(self, incarnation: str, call: ev.Call) -> Answer:
+        t = self.transactions
+        match call:
+            case ev.Survey():
+                return t.survey()
+            case ev.Register():
+                return t.register(call.epoch, incarnation)
+            case ev.Recover():
+                return t.recover(call.epoch)
+            case ev.Begin():
+                return t.begin(call.epoch, call.transaction)
+            case ev.Commit():
+                return t.commit(call.epoch, call.transaction, call.instant, call.expected, call.statuses)
+            case ev.Find():
+                return t.find(call.transaction, call.ranges)
+            case ev.Abort():
+                fault = Fault(call.fault.value)
+                return t.abort(call.epoch, call.transaction, call.instant, call.reason, fault)
+
+    def reachable(self) -> bool:
+        return self.alive and not self.paused
+
+    def offsets(self) -> Offsets | None:
+        """What the driver remembers of the table; read anew where it knows nothing yet."""
+        if not self.reachable() or self.world.chance.of(self.world.faults.request_lost):
+            return None
+        if self.transactions.view.newest is None and self._busy_until_ms <= self.world.scheduler.now_ms:
+            self.transactions.refresh()
+        newest = self.transactions.view.newest
+        return newest.offsets if newest is not None else None
+
+    def report(self, report: WorkerReport) -> Directive | None:
+        """As the service's Report; None where the driver is out of reach."""
+        if not self.reachable() or self.world.chance.of(self.world.faults.request_lost):
+            return None
+        now_ms = self.clock_ms()
+        dead = self.ledger.dead(now_ms)
+        if report.incarnation in dead:
+            return Directive(mode=Mode.STOP, reason="its task has ended", dead=dead)
+        self.roster.take(now_ms, report)
+        if report.fenced:
+            self.ledger.fenced(report.incarnation)
+        if report.poison:
+            self.ledger.poison(report.poison)
+        return self.ledger.directive(now_ms, self.roster.coordinator_state(now_ms))
+
+    # --- the supervisor ---------------------------------------------------------------------------
+
+    def hear(self, message: Message, *, again: bool) -> None:
+        if isinstance(message.body, RunAnnounce):
+            if message.run == self.run:
+                self._announced, self.newer_run = True, ""
+            elif self._announced:
+                self.newer_run = message.run
+
+    def supervise(self) -> None:
+        now_ms = self.clock_ms()
+        if self.newer_run and self.ledger.standing(now_ms).fenced:
+            self.ledger.supersede(f"run {self.newer_run} has taken over")
+        self.ledger.directive(now_ms, self.roster.coordinator_state(now_ms))
+        self.outcome = self.ledger.outcome()
+        if self.outcome is not None:
+            self._end()
+            return
+        for entry in self.roster.entries():
+            worker = self.workers[entry.report.slot]
+            silent = not entry.dead and now_ms - entry.at_ms > SILENCE_MS
+            if silent and worker.alive and worker.incarnation == entry.report.incarnation:
+                worker.kill("silent for too long")
+        self.world.scheduler.at(SUPERVISE_MS, self, self.supervise)
+
+    def _end(self) -> None:
+        assert self.outcome is not None
+        self.world.note(self.name, "ends", f"{self.outcome.kind.value}: {self.outcome.reason}")
+        for worker in self.workers.values():
+            self.world.scheduler.at(3_000, worker, worker.kill, "the run has ended")
+        self.world.scheduler.at(3_500, self, self.die)
+        if self.outcome.kind is not OutcomeKind.SUPERSEDED:
+            self.world.start_driver_later()
+
+    def _start_worker(self, slot: int) -> None:
+        if self.outcome is None:
+            self.workers[slot] = self.world.start_worker(self, slot)
+
+    def worker_ended(self, worker: Worker, reason: str, *, failed: bool) -> None:
+        """The Spark job of a slot ended: tell everybody, then start the next one in its slot."""
+        self.world.scheduler.at(self.world.chance.upto(800), self, self._mourn, worker, reason, failed)
+
+    def _mourn(self, worker: Worker, reason: str, failed: bool) -> None:
+        if failed:
+            now_ms = self.clock_ms()
+            self.roster.died(worker.incarnation)
+            self.ledger.died(now_ms, incarnation=worker.incarnation, reason=reason)
+        deaths = self._deaths[worker.slot] = self._deaths.get(worker.slot, 0) + 1
+        wait_ms = 0 if deaths == 1 else min(100 << min(deaths, 5), 2_000)
+        self.world.scheduler.at(wait_ms, self, self._start_worker, worker.slot)
+
+    def die(self) -> None:
+        """The whole application dies. In a cluster its executors may live on for a while."""
+        if not self.alive:
+            return
+        self.alive = False
+        linger = self.world.chance.of(self.world.faults.zombie_lingers)
+        for worker in self.workers.values():
+            if worker.alive and not linger:
+                worker.kill("its driver died")
+        self.world.driver_gone(self)

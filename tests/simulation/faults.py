@@ -1,0 +1,94 @@
+"""Which faults a seed draws, and how often. Swarm style: most schedules see only some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from random import Random
+
+
+@dataclass(slots=True)
+class Faults:
+    """Chances per opportunity (0 to 1), or mean gaps between occurrences in ms (0: never)."""
+
+    message_lost: float = 0.0
+    message_repeated: float = 0.0
+    message_delayed: float = 0.0
+    reader_slow: float = 0.0
+    reader_replays_gap_ms: int = 0
+    topic_recreated_gap_ms: int = 0
+    crash_at_action: float = 0.0
+    worker_killed_gap_ms: int = 0
+    worker_paused_gap_ms: int = 0
+    driver_killed_gap_ms: int = 0
+    driver_paused_gap_ms: int = 0
+    stop_asked_gap_ms: int = 0
+    second_driver: float = 0.0
+    rebalance_gap_ms: int = 0
+    request_lost: float = 0.0
+    reply_lost: float = 0.0
+    call_late: float = 0.0
+    pause_in_call: float = 0.0
+    connection_breaks_in_call: float = 0.0
+    driver_dies_in_call: float = 0.0
+    storage_away_gap_ms: int = 0
+    foreign_commit_gap_ms: int = 0
+    clock_jump_gap_ms: int = 0
+    partition_added: float = 0.0
+    claim_from_nowhere_gap_ms: int = 0
+    zombie_lingers: float = 0.0
+
+    def quiet(self) -> Faults:
+        """The fault-free tail."""
+        return Faults()
+
+    def describe(self) -> str:
+        """Those that can occur, for the transcript's head."""
+        drawn = [(f.name, getattr(self, f.name)) for f in fields(self)]
+        return ", ".join(f"{name}={value:g}" for name, value in drawn if value) or "none"
+
+
+CHANCES: dict[str, tuple[float, float]] = {
+    "message_lost": (0.01, 0.25),
+    "message_repeated": (0.02, 0.3),
+    "message_delayed": (0.02, 0.3),
+    "reader_slow": (0.01, 0.2),
+    "crash_at_action": (0.001, 0.02),
+    "second_driver": (1.0, 1.0),
+    "request_lost": (0.02, 0.2),
+    "reply_lost": (0.02, 0.3),
+    "call_late": (0.02, 0.2),
+    "pause_in_call": (0.01, 0.1),
+    "connection_breaks_in_call": (0.01, 0.1),
+    "driver_dies_in_call": (0.002, 0.02),
+    "partition_added": (1.0, 1.0),
+    "zombie_lingers": (0.2, 1.0),
+}
+GAPS_MS: dict[str, tuple[int, int]] = {
+    "reader_replays_gap_ms": (1_000, 10_000),
+    "topic_recreated_gap_ms": (2_000, 20_000),
+    "worker_killed_gap_ms": (1_500, 15_000),
+    "worker_paused_gap_ms": (1_500, 15_000),
+    "driver_killed_gap_ms": (5_000, 30_000),
+    "driver_paused_gap_ms": (3_000, 20_000),
+    "stop_asked_gap_ms": (5_000, 20_000),
+    "rebalance_gap_ms": (1_000, 10_000),
+    "storage_away_gap_ms": (3_000, 20_000),
+    "foreign_commit_gap_ms": (500, 5_000),
+    "clock_jump_gap_ms": (2_000, 20_000),
+    "claim_from_nowhere_gap_ms": (3_000, 20_000),
+}
+
+
+def draw(random: Random) -> Faults:
+    """About one seed in twelve has no faults at all; the others have a few kinds, rare or frequent."""
+    faults = Faults()
+    if random.random() < 0.08:
+        return faults
+    share = random.choice((0.1, 0.2, 0.35, 0.6))
+    for name, (low, high) in CHANCES.items():
+        if random.random() < share:
+            setattr(faults, name, low * (high / low) ** random.random())
+    for name, (low_ms, high_ms) in GAPS_MS.items():
+        if random.random() < share:
+            setattr(faults, name, int(low_ms * (high_ms / low_ms) ** random.random()))
+    return faults

@@ -1,0 +1,158 @@
+"""The consumer group: static membership, cooperative rebalances, sessions that end, and members it fenced.
+
+What the group believes and what a worker believes differ for a while: that is the point. `held` is the
+group's belief.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from control_topic.messages import SourcePartition
+
+if TYPE_CHECKING:
+    from tests.simulation.worker import Worker
+    from tests.simulation.world import World
+
+SESSION_MS = 3_000
+HEARTBEAT_MS = 400
+
+
+class Group:
+    """The broker's side of the group."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.members: dict[int, Worker] = {}
+        self.held: dict[SourcePartition, Worker | None] = {}
+        self.offsets: dict[SourcePartition, int] = {}
+        self._target: dict[SourcePartition, int] = {}
+        self._revoking: set[SourcePartition] = set()
+        self._heard_ms: dict[int, int] = {}
+        world.scheduler.at(HEARTBEAT_MS, None, self._watch)
+
+    # --- membership -------------------------------------------------------------------------------
+
+    def join(self, worker: Worker) -> None:
+        """Subscribe. A member of the same instance id is fenced; the newcomer gets its source partitions."""
+        old = self.members.get(worker.slot)
+        if old is worker:
+            return
+        self.members[worker.slot] = worker
+        self._heard_ms[worker.slot] = self._world.scheduler.now_ms
+        self._notice_partitions()
+        for partition, holder in self.held.items():
+            if old is not None and holder is old:
+                self.held[partition] = None
+                self._revoking.discard(partition)
+        if old is not None and old.alive:
+            self._world.scheduler.at(self._world.chance.upto(1_500), old, old.on_fenced)
+        self.rebalance()
+
+    def leave(self, worker: Worker) -> None:
+        """Unsubscribe, after its source partitions were revoked."""
+        if self.members.get(worker.slot) is worker:
+            del self.members[worker.slot]
+            self._forget(worker)
+            self.rebalance()
+
+    def is_owner(self, worker: Worker, partition: SourcePartition) -> bool:
+        return self.members.get(worker.slot) is worker and self.held.get(partition) is worker
+
+    def commit(self, worker: Worker, partition: SourcePartition, offset: int) -> bool:
+        """The group's offset; only its real member succeeds."""
+        if not self.is_owner(worker, partition):
+            return False
+        self.offsets[partition] = offset
+        self._world.group_committed(partition, offset)
+        return True
+
+    def revoked(self, worker: Worker, partition: SourcePartition) -> None:
+        """The worker gave a source partition up."""
+        if self.held.get(partition) is worker:
+            self.held[partition] = None
+        self._revoking.discard(partition)
+        self._advance()
+
+    # --- who gets what ----------------------------------------------------------------------------
+
+    def rebalance(self, *, shuffle: bool = False) -> None:
+        """A new target: as it is where that can be, evenly, at random where asked."""
+        self._notice_partitions()
+        slots = sorted(self.members)
+        if not slots:
+            self._target.clear()
+            return
+        chance = self._world.chance
+        most = -(-len(self.held) // len(slots))
+        load = dict.fromkeys(slots, 0)
+        target: dict[SourcePartition, int] = {}
+        for partition in sorted(self.held):
+            slot = self._target.get(partition)
+            if slot in load and not (shuffle and chance.of(0.6)) and (shuffle or load[slot] < most):
+                target[partition] = slot
+                load[slot] += 1
+        for partition in sorted(self.held.keys() - target.keys()):
+            slot = chance.random.choice(slots) if shuffle else min(slots, key=lambda s: (load[s], s))
+            target[partition] = slot
+            load[slot] += 1
+        self._target = target
+        self._advance()
+
+    def _notice_partitions(self) -> None:
+        for partition in self._world.log.records:
+            if partition not in self.held:
+                self.held[partition] = None
+
+    def _advance(self) -> None:
+        """Ask the old owners to give up; what nobody holds goes to its new owner."""
+        world = self._world
+        given: dict[int, list[SourcePartition]] = {}
+        for partition, holder in sorted(self.held.items()):
+            slot = self._target.get(partition)
+            wanted = self.members.get(slot) if slot is not None else None
+            if holder is wanted:
+                continue
+            if holder is None:
+                assert wanted is not None and slot is not None
+                self.held[partition] = wanted
+                given.setdefault(slot, []).append(partition)
+            elif partition not in self._revoking:
+                self._revoking.add(partition)
+                world.scheduler.through(
+                    holder.group_channel, world.chance.upto(300), holder, holder.on_revoke, partition
+                )
+        for slot, partitions in given.items():
+            worker = self.members[slot]
+            world.scheduler.through(
+                worker.group_channel, world.chance.upto(400), worker, worker.on_assign, tuple(partitions)
+            )
+
+    # --- sessions ---------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        now_ms = self._world.scheduler.now_ms
+        for slot, worker in list(self.members.items()):
+            if worker.alive and not worker.paused:
+                self._heard_ms[slot] = now_ms
+            elif now_ms - self._heard_ms[slot] > SESSION_MS:
+                self._expire(slot, worker)
+        if self._world.log.records.keys() - self.held.keys():
+            self.rebalance()
+        self._world.scheduler.at(HEARTBEAT_MS, None, self._watch)
+
+    def _expire(self, slot: int, worker: Worker) -> None:
+        """The session ends: others get its source partitions, and it learns of it when it wakes up."""
+        self._world.note("group", "expires", worker.name)
+        del self.members[slot]
+        lost = self._forget(worker)
+        if worker.alive:
+            self._world.scheduler.through(worker.group_channel, 0, worker, worker.on_expired, lost)
+        self.rebalance()
+
+    def _forget(self, worker: Worker) -> tuple[SourcePartition, ...]:
+        lost = tuple(p for p, holder in self.held.items() if holder is worker)
+        for partition in lost:
+            self.held[partition] = None
+            self._revoking.discard(partition)
+        return lost

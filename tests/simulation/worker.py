@@ -1,0 +1,263 @@
+"""A worker: the participant's core, and a model of its shell: consumer, buffers, writer, group membership.
+
+As in production the parts meet in queues: the consumer's chunks and the core's orders go to the data plane
+in one order, everything for the core through one inbox.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from control_topic.messages import Message, Offsets, SourcePartition
+from participant import events as ev
+from participant.transitions import State
+from table.calls import Directive, Mode, WorkerReport
+from tests.simulation.claims import Claims
+from tests.simulation.plane import Plane
+from tests.simulation.scheduler import Channel, Process, ProcessDied
+
+if TYPE_CHECKING:
+    from tests.simulation.driver import Driver
+    from tests.simulation.world import World
+
+REPORT_MS = 400
+UNREACHED_MAX_MS = 6_000
+GROUP_LATENCY_MS = 100
+
+
+class Worker(Process):
+    """One incarnation in one slot of one run."""
+
+    def __init__(self, world: World, driver: Driver, slot: int, incarnation: str) -> None:
+        super().__init__(world.scheduler, f"worker-{slot}-{incarnation[:4]}")
+        self.world = world
+        self.driver = driver
+        self.slot = slot
+        self.incarnation = incarnation
+        self.skew_ms = world.chance.upto(1_000_000)
+        self.core = world.cores.participant(
+            ev.Settings(
+                pipeline="p",
+                run=driver.run,
+                incarnation=incarnation,
+                interval_ms=world.interval_ms,
+                memory_bytes_max=world.memory_bytes,
+                records_max=world.records_max,
+                repeat_ms=world.repeat_ms,
+                repeat_max_ms=4_000,
+                until=driver.until or {},
+            )
+        )
+        self.plane = Plane(self)
+        self.group_channel = Channel()
+        self.claims: Claims | None = None
+        self.first = min(world.log.records)
+        self._inbox: deque[ev.Event] = deque()
+        self._waking = False
+        self._leaving = False
+        self._fenced = False
+        self._reached_ms = self.clock_ms()
+        self._sender = world.bus_sender(
+            self, run=driver.run, name=f"worker-{slot}", incarnation=incarnation
+        )
+        self.reader = world.bus.attach(self, self.on_control)
+        world.scheduler.at(world.chance.upto(world.tick_ms), self, self._tick)
+        world.scheduler.at(world.chance.upto(REPORT_MS), self, self._report)
+        world.scheduler.at(world.chance.upto(200), self, world.group.join, self)
+
+    # --- the core's thread ------------------------------------------------------------------------
+
+    def post(self, event: ev.Event) -> None:
+        """Stamped when posted, handled when the core's thread gets to it."""
+        self._inbox.append(event)
+        if not self._waking:
+            self._waking = True
+            self.world.scheduler.at(self.world.chance.upto(10), self, self._drain)
+
+    def _drain(self) -> None:
+        self._waking = False
+        inbox = self._inbox
+        while inbox and self.alive:
+            self._feed(inbox.popleft())
+
+    def _feed(self, event: ev.Event, *, again: bool = False) -> None:
+        before = self.core.state
+        epoch = self.core.epoch
+        actions = self.core.handle(event)
+        world = self.world
+        if world.transcript.recording and not isinstance(event, ev.Tick):
+            content = event.message if isinstance(event, ev.Received) else event
+            world.note(self.name, "hears", content)
+        if self.core.state is not before:
+            world.note(self.name, "becomes", self.core.state)
+        world.checks.participant_handled(self, event, before, epoch, actions)
+        for action in actions:
+            self._maybe_crash(action)
+            self._perform(action)
+        if actions:
+            self._maybe_crash(None)
+
+    def _maybe_crash(self, action: Any) -> None:
+        if self.world.chance.of(self.world.faults.crash_at_action):
+            self.kill(f"crash before {type(action).__name__}" if action is not None else "crash")
+            raise ProcessDied
+
+    def _perform(self, action: ev.Action) -> None:
+        match action:
+            case ev.Send():
+                self._sender.send(action.body, action.epoch)
+            case ev.FetchOffsets():
+                self.world.scheduler.at(
+                    self.world.chance.upto(60), self, self._fetch_offsets
+                )
+            case ev.CommitGroup():
+                self.world.scheduler.at(
+                    self.world.chance.upto(GROUP_LATENCY_MS), self, self._commit_group, action.offsets
+                )
+            case ev.Stop():
+                self._stop(action)
+            case _:
+                self.world.note(self.name, "does", action)
+                self.plane.order(action)
+
+    def _tick(self) -> None:
+        self.post(ev.Tick(now_ms=self.clock_ms()))
+        tick_ms = self.world.tick_ms
+        self.world.scheduler.at(self.world.chance.between(tick_ms // 2, tick_ms), self, self._tick)
+
+    def _fetch_offsets(self) -> None:
+        self.post(ev.OffsetsFetched(now_ms=self.clock_ms(), committed=self.driver.offsets()))
+
+    def _commit_group(self, offsets: Offsets) -> None:
+        for partition, offset in offsets.items():
+            if partition in self.plane.positions:
+                self.world.group.commit(self, partition, offset)
+
+    def prove(self, answer: Callable[[bool], None]) -> None:
+        """A synchronous commit of what the table holds: only the group's real member succeeds."""
+        committed = self.driver.offsets() or self.world.group.offsets
+        ok = self.first in self.plane.positions and self.world.group.commit(
+            self, self.first, committed.get(self.first, 0)
+        )
+        self.world.scheduler.at(self.world.chance.upto(GROUP_LATENCY_MS), self, answer, ok)
+
+    # --- the end of it ----------------------------------------------------------------------------
+
+    def _stop(self, action: ev.Stop) -> None:
+        """Leave the group first, so that others take over at once; then close what is open."""
+        self.world.note(self.name, "stops", action)
+        self._leaving = True
+        self._stop_claims()
+        self.plane.stop()
+        for partition in list(self.plane.positions):
+            self.plane.positions.pop(partition)
+            self.world.group.revoked(self, partition)
+        self.world.group.leave(self)
+        self._send_report()
+        self.world.scheduler.at(self.world.chance.upto(600), self, self._gone, action)
+
+    def _gone(self, action: ev.Stop) -> None:
+        self.alive = False
+        self.driver.worker_ended(self, action.reason, failed=action.failed)
+
+    def kill(self, reason: str) -> None:
+        """SIGKILL: nothing is said to anybody."""
+        if self.alive:
+            self.world.note(self.name, "killed", reason)
+            self.alive = False
+            self.driver.worker_ended(self, reason, failed=True)
+
+    # --- from the group ---------------------------------------------------------------------------
+
+    def on_assign(self, partitions: tuple[SourcePartition, ...]) -> None:
+        """Start offsets come from the table and are part of the assignment itself."""
+        partitions = tuple(p for p in partitions if self.world.group.is_owner(self, p))
+        if self._leaving or not partitions:
+            return
+        committed = self.driver.offsets()
+        offsets = {p: None if committed is None else committed.get(p, 0) for p in partitions}
+        self.plane.assign(partitions)
+        self.post(ev.Assigned(now_ms=self.clock_ms(), offsets=offsets))
+        if self.first in partitions and self.claims is None:
+            self.claims = Claims(self)
+
+    def on_revoke(self, partition: SourcePartition) -> None:
+        self._revoked((partition,))
+        self.world.group.revoked(self, partition)
+
+    def on_expired(self, partitions: tuple[SourcePartition, ...]) -> None:
+        """It wakes up and does not know yet; the next poll tells it, and it joins anew."""
+        self.world.scheduler.at(self.world.chance.upto(1_500), self, self._on_lost, partitions)
+
+    def _on_lost(self, partitions: tuple[SourcePartition, ...]) -> None:
+        if self._leaving:
+            return
+        self._revoked(tuple(p for p in partitions if not self.world.group.is_owner(self, p)))
+        if self.world.group.members.get(self.slot) is None:
+            self.world.group.join(self)
+        elif self.world.group.members[self.slot] is not self:
+            self.on_fenced()
+
+    def _revoked(self, partitions: tuple[SourcePartition, ...]) -> None:
+        gone = tuple(p for p in partitions if p in self.plane.positions)
+        for partition in gone:
+            del self.plane.positions[partition]
+        if self.first in gone:
+            self._stop_claims()
+        if gone:
+            self.post(ev.Revoked(now_ms=self.clock_ms(), partitions=gone))
+
+    def on_fenced(self) -> None:
+        """Kafka gave our membership to another process."""
+        self._fenced = True
+        self.world.note(self.name, "fenced", "by the group")
+        self.post(ev.EffectFailed(now_ms=self.clock_ms(), reason="Kafka fenced this worker"))
+
+    def _stop_claims(self) -> None:
+        if self.claims is not None:
+            self.claims.stop()
+            self.claims = None
+
+    # --- from the control topic and the driver ----------------------------------------------------
+
+    def on_control(self, message: Message, *, again: bool) -> None:
+        if self.claims is not None:
+            self.claims.hear(message)
+        self.post(ev.Received(now_ms=self.clock_ms(), message=message))
+
+    def _report(self) -> None:
+        now_ms = self.clock_ms()
+        directive = self._send_report()
+        if directive is not None:
+            self._reached_ms = now_ms
+            if self.claims is not None:
+                self.claims.direct(directive)
+            if directive.mode is Mode.STOP:
+                self.post(ev.Leave(now_ms=now_ms, reason=directive.reason))
+        elif now_ms - self._reached_ms > UNREACHED_MAX_MS:
+            self.post(ev.EffectFailed(now_ms=now_ms, reason="the driver does not answer"))
+        self.world.scheduler.at(REPORT_MS, self, self._report)
+
+    def _send_report(self) -> Directive | None:
+        return self.driver.report(
+            WorkerReport(
+                slot=self.slot,
+                incarnation=self.incarnation,
+                state=self.core.state.value,
+                coordinator=self.claims.report() if self.claims is not None else None,
+                fenced=self._fenced,
+            )
+        )
+
+    @property
+    def stopped(self) -> bool:
+        return self.core.state is State.STOPPED
+
+    @property
+    def holds(self) -> Offsets:
+        """Where the core stands, for messages of failing checks."""
+        return {p: o.start for p, o in self.core.owned.items()}
+
+

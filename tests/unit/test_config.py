@@ -1,0 +1,597 @@
+"""The configuration: its layers, its sentences, its secrets, its document."""
+
+from __future__ import annotations
+
+import pickle
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from lockstep.config import Config, InvalidConfiguration, from_mapping, load, resolve_kafka
+from lockstep.config.document import DOCUMENT, generate
+from lockstep.config.kafka import check_kafka
+from lockstep.config.model import SECTIONS
+from lockstep.config.properties import KAFKA_OWNED, is_secret_name
+from lockstep.errors import EXIT_USAGE, ConfigError
+
+CONTRACT = """
+[pipeline]
+id = "events"
+workers = 2
+
+[source]
+bootstrap_servers = "127.0.0.1:9092"
+topics = ["events"]
+starting_offsets = "earliest"
+on_data_loss = "fail"
+kafka = { }
+
+[record]
+format = "json"
+schema = "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
+on_error = "fail"
+dead_letter_topic = ""
+
+[table]
+path = "file:///data/lake/events"
+name = "events"
+kind = "insert"
+key = ["event_id"]
+partition_by = "day"
+kafka_columns = true
+target_file_size = "120MB"
+hudi = { }
+
+[transaction]
+interval = "10s"
+write_timeout = "60s"
+max_records = 0
+max_bytes = "512MB"
+max_consecutive_failures = 5
+
+[control]
+topic = "lockstep-control-events"
+
+[memory]
+per_worker = "512MB"
+"""
+
+MINIMAL: Mapping[str, Mapping[str, Any]] = {
+    "pipeline": {"id": "events"},
+    "source": {"bootstrap_servers": "127.0.0.1:9092", "topics": ["events"]},
+    "record": {"schema": "event_id STRING, day STRING"},
+    "table": {"path": "file:///data/lake/events", "name": "events"},
+}
+
+
+def config_of(changes: Mapping[str, object] | None = None) -> Config:
+    """The smallest configuration with some settings changed; None removes one."""
+    mapping = {section: dict(values) for section, values in MINIMAL.items()}
+    for setting, value in (changes or {}).items():
+        section, _, name = setting.partition(".")
+        mapping.setdefault(section, {})[name] = value
+        if value is None:
+            del mapping[section][name]
+    return from_mapping(mapping)
+
+
+def problems_of(changes: Mapping[str, object]) -> str:
+    with pytest.raises(InvalidConfiguration) as caught:
+        config_of(changes)
+    return str(caught.value)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "pipeline.toml"
+    path.write_text(CONTRACT, encoding="utf-8")
+    return path
+
+
+def layered(
+    path: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    conf: Mapping[str, str] | None = None,
+    sets: Sequence[str] = (),
+) -> Config:
+    return load(path, environment=environment or {}, conf=conf, sets=sets)
+
+
+# --- the contract -----------------------------------------------------------------------------
+
+
+def test_the_contract_is_read_and_attributes_carry_their_units(file: Path) -> None:
+    config = layered(file)
+    assert (config.transaction.interval_ms, config.transaction.write_timeout_ms) == (10_000, 60_000)
+    assert (config.transaction.max_bytes, config.transaction.max_records) == (512_000_000, 0)
+    assert config.memory.per_worker_bytes == 512_000_000
+    assert config.table.target_file_bytes == 120_000_000
+    assert config.record.ddl == "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
+    assert config.source.topics == ("events",)
+    assert config.control.topic == "lockstep-control-events"
+
+
+def test_the_contract_spells_out_every_setting_and_no_other() -> None:
+    contract = tomllib.loads(CONTRACT)
+    assert {section: set(values) for section, values in contract.items()} == {
+        section: {field.alias or name for name, field in model.model_fields.items()}
+        for section, model in SECTIONS.items()
+    }
+
+
+def test_what_the_contract_shows_is_what_the_defaults_are(file: Path) -> None:
+    shown = layered(file)
+    defaults = config_of(
+        {"record.schema": shown.record.ddl, "table.key": ["event_id"], "table.partition_by": "day"}
+    )
+    assert defaults == shown
+
+
+def test_the_pipelines_id_is_the_consumer_group_and_names_the_control_topic() -> None:
+    config = config_of({"pipeline.id": "orders.eu"})
+    assert config.group_id == "orders.eu"
+    assert config.control.topic == "lockstep-control-orders.eu"
+
+
+def test_an_empty_dead_letter_topic_means_one_for_each_source_topic() -> None:
+    assert config_of().dead_letter_topic("events") == "events.dlq"
+    assert config_of({"record.dead_letter_topic": "dead"}).dead_letter_topic("events") == "dead"
+
+
+def test_the_table_is_asked_for_what_the_configuration_says() -> None:
+    spec = config_of(
+        {
+            "table.key": ["event_id"],
+            "table.partition_by": "day",
+            "table.target_file_size": "64MiB",
+            "table.hudi": {"hoodie.cleaner.commits.retained": 20},
+        }
+    ).table_spec()
+    assert (spec.path, spec.name, spec.kind) == ("file:///data/lake/events", "events", "insert")
+    assert (spec.key_fields, spec.partition_field) == (("event_id",), "day")
+    assert spec.target_file_bytes == 64 * 2**20
+    assert spec.properties == {"hoodie.cleaner.commits.retained": "20"}
+
+
+def test_a_configuration_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError):
+        config_of().pipeline.workers = 3  # type: ignore[misc]
+
+
+# --- layers -----------------------------------------------------------------------------------
+
+
+def test_the_strongest_layer_wins_one_by_one(file: Path) -> None:
+    name = "transaction.interval"
+    environment = {"LOCKSTEP_TRANSACTION__INTERVAL": "2s"}
+    conf = {f"spark.lockstep.{name}": "3s", "spark.app.name": "other"}
+    assert layered(file).transaction.interval_ms == 10_000
+    assert layered(file, environment=environment).transaction.interval_ms == 2_000
+    assert layered(file, environment=environment, conf=conf).transaction.interval_ms == 3_000
+    sets = [f"{name}=9s", f"{name}=4s"]
+    assert layered(file, environment=environment, conf=conf, sets=sets).transaction.interval_ms == 4_000
+
+
+def test_layers_of_text_give_numbers_lists_and_truths(file: Path) -> None:
+    config = layered(
+        file,
+        environment={"LOCKSTEP_PIPELINE__WORKERS": "3", "LOCKSTEP_SOURCE__TOPICS": "a, b"},
+        conf={"spark.lockstep.table.kafka_columns": "False"},
+        sets=['table.key=["event_id", "day"]', "table.partition_by="],
+    )
+    assert config.pipeline.workers == 3
+    assert config.source.topics == ("a", "b")
+    assert config.table.kafka_columns is False
+    assert config.table.key == ("event_id", "day")
+    assert config.table.partition_by == ""
+
+
+def test_properties_are_overlaid_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.toml"
+    kafka = 'kafka = { security.protocol = "PLAINTEXT", "client.id" = "x", "socket.keepalive.enable" = true }'
+    path.write_text(CONTRACT.replace("kafka = { }", kafka), encoding="utf-8")
+    config = layered(
+        path,
+        environment={
+            "LOCKSTEP_SOURCE__KAFKA__CLIENT_ID": "y",
+            "LOCKSTEP_TABLE__HUDI": '{"hoodie.cleaner.commits.retained": 20}',
+        },
+        sets=['source.kafka."security.protocol"=SSL', "source.kafka.client.rack=r1"],
+    )
+    assert config.source.kafka == {
+        "security.protocol": "SSL",
+        "client.id": "y",
+        "socket.keepalive.enable": "true",
+        "client.rack": "r1",
+    }
+    assert config.table.hudi == {"hoodie.cleaner.commits.retained": "20"}
+
+
+def test_variables_without_a_double_underscore_are_not_settings(file: Path) -> None:
+    layered(file, environment={"LOCKSTEP_CACHE": "/somewhere", "OTHER__THING": "1"})
+
+
+def test_a_problem_names_the_layer_that_it_came_from(file: Path) -> None:
+    with pytest.raises(InvalidConfiguration) as caught:
+        layered(
+            file,
+            environment={"LOCKSTEP_PIPELINE__WORKERS": "many"},
+            conf={"spark.lockstep.transaction.max_records": "-1"},
+            sets=["table.name=1st"],
+        )
+    sentence = str(caught.value)
+    assert (
+        "pipeline.workers: 'many' is not a whole number (environment LOCKSTEP_PIPELINE__WORKERS)" in sentence
+    )
+    assert (
+        "transaction.max_records: -1 is not 0 or more (--conf spark.lockstep.transaction.max_records)"
+        in sentence
+    )
+    assert "(--set table.name)" in sentence
+
+
+def test_a_missing_file_and_one_that_is_not_toml_say_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file or directory"):
+        layered(tmp_path / "none.toml")
+    path = tmp_path / "broken.toml"
+    path.write_text("[pipeline\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"is not TOML: .*line 1"):
+        layered(path)
+
+
+def test_a_set_without_an_equals_sign_is_refused_without_repeating_it(file: Path) -> None:
+    with pytest.raises(ConfigError, match="has no '='"):
+        layered(file, sets=["transaction.interval"])
+
+
+# --- RFC-32's names ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", ["[hoodie]\n", ""])
+def test_the_rfcs_names_are_taken_from_the_file(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "pipeline.toml"
+    prefix = "" if header else "hoodie."
+    own = f"{header}{prefix}kafka.commit.interval.secs = 7\n"
+    contract = CONTRACT.replace('interval = "10s"\n', "")
+    path.write_text(contract + own if header else own + contract, encoding="utf-8")
+    assert layered(path).transaction.interval_ms == 7_000
+
+
+def test_the_rfcs_names_are_taken_from_every_layer_with_a_note(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = layered(
+        file,
+        environment={"LOCKSTEP_HOODIE__KAFKA_COMMIT_INTERVAL_SECS": "6"},
+        conf={"spark.lockstep.hoodie.kafka.coordinator.write.timeout.secs": "90"},
+        sets=["hoodie.kafka.control.topic=mine"],
+    )
+    assert (config.transaction.interval_ms, config.transaction.write_timeout_ms) == (6_000, 90_000)
+    assert config.control.topic == "mine"
+    assert "hoodie.kafka.commit.interval.secs is taken as transaction.interval" in caplog.text
+
+
+def test_a_setting_and_its_synonym_in_one_layer_contradict_each_other(file: Path) -> None:
+    with pytest.raises(
+        InvalidConfiguration, match=r"given twice, as control\.topic and as hoodie\.kafka\.control\.topic"
+    ):
+        layered(file, sets=["control.topic=a", "hoodie.kafka.control.topic=b"])
+
+
+# --- unknown names ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [
+        ("transaction.intervall", "transaction.intervall: not a setting; did you mean transaction.interval?"),
+        ("transaction.workers", "transaction.workers: not a setting; did you mean pipeline.workers?"),
+        ("transactions.interval", "transactions: not a section; did you mean transaction?"),
+        ("transaction.interval.ms", "did you mean transaction.interval?"),
+        ("hoodie.kafka.commit.intervall.secs", "did you mean hoodie.kafka.commit.interval.secs?"),
+    ],
+)
+def test_an_unknown_name_is_an_error_that_names_the_nearest(file: Path, setting: str, hint: str) -> None:
+    with pytest.raises(InvalidConfiguration) as caught:
+        layered(file, sets=[f"{setting}=1"])
+    assert hint in str(caught.value)
+
+
+def test_an_unknown_section_is_reported_once(tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.toml"
+    path.write_text(CONTRACT + "[tabel]\npath = 1\nname = 2\n[empty]\n", encoding="utf-8")
+    with pytest.raises(InvalidConfiguration) as caught:
+        layered(path)
+    assert [problem.settings for problem in caught.value.problems] == [("tabel",), ("empty",)]
+
+
+def test_all_problems_are_reported_at_once_and_what_is_missing_with_an_example() -> None:
+    with pytest.raises(InvalidConfiguration) as caught:
+        from_mapping({"transaction": {"interval": 5, "max_bytes": "12 floppies"}})
+    sentence = str(caught.value)
+    assert 'pipeline.id: missing; write id = "events" or the like below [pipeline]' in sentence
+    assert 'source.topics: missing; write topics = ["events"]' in sentence
+    assert "transaction.interval: 5 has no unit" in sentence
+    assert "transaction.max_bytes: 'floppies' is not a unit of a size" in sentence
+    assert "control.topic" not in sentence
+    assert caught.value.exit_code == EXIT_USAGE
+
+
+def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
+    sentence = problems_of({"pipeline.workers": 0, "transaction.interval": "2m"})
+    assert "pipeline.workers: 0 is not 1 or more" in sentence
+    assert "transaction.write_timeout: 1m is shorter than transaction.interval (2m)" in sentence
+
+
+# --- single values ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "sentence"),
+    [
+        ("pipeline.id", "a b", "is not an id"),
+        ("pipeline.id", "x" * 201, "is not an id"),
+        ("pipeline.workers", True, "True is not a whole number"),
+        ("pipeline.workers", 2.0, "2.0 is not a whole number"),
+        ("source.bootstrap_servers", "broker", "'broker' is not host:port"),
+        ("source.bootstrap_servers", "b:70000", "is not host:port"),
+        ("source.topics", [], "no topic is listed"),
+        ("source.topics", ["a", "a"], "a is listed more than once"),
+        ("source.topics", ["a/b"], "is not a topic's name"),
+        ("source.topics", [".."], "is not a topic's name"),
+        ("source.topics", ["x" * 250], "has 1 to 249 characters"),
+        ("source.topics", "a", "is not a list"),
+        ("source.starting_offsets", "latestt", "is not one of earliest, latest; did you mean latest?"),
+        ("record.format", "avro", "'avro' is not one of json"),
+        ("record.schema", " ", "empty; write the columns in Spark DDL"),
+        ("record.on_error", "skip", "is not one of fail, dead_letter"),
+        ("table.path", "s3://bucket/t", "s3:// is not supported"),
+        ("table.path", "/data/t", "has no scheme: write the whole URI"),
+        ("table.path", "file://data/t", "is not an absolute path"),
+        ("table.path", "file:///", "is not an absolute path"),
+        ("table.path", "file:///a/../b", "segment"),
+        ("table.name", "1st", "is not a table's name"),
+        ("table.kind", "upsert", "'upsert' is not supported"),
+        ("table.key", ["event_id", "event_id"], "event_id is listed more than once"),
+        ("table.target_file_size", 5, "5 has no unit"),
+        ("transaction.interval", "10ms", "out of bounds: at least 100ms"),
+        ("transaction.max_bytes", 5, "5 has no unit"),
+        ("transaction.max_consecutive_failures", 0, "0 is not 1 or more"),
+        ("control.topic", "a b", "is not a topic's name"),
+        ("memory.per_worker", "1kB", "out of bounds: at least 1MB"),
+        ("source.kafka", "x", "not a table of properties"),
+        ("source.kafka", {"a": [1]}, "a must be text, a number, true or false"),
+    ],
+)
+def test_a_value_that_is_not_one_is_refused_with_a_sentence(
+    setting: str, value: object, sentence: str
+) -> None:
+    text = problems_of({setting: value})
+    assert f"{setting}: " in text
+    assert sentence in text
+
+
+def test_no_limit_on_bytes_is_a_bare_zero() -> None:
+    assert config_of({"transaction.max_bytes": 0}).transaction.max_bytes == 0
+
+
+def test_a_path_loses_its_trailing_slash() -> None:
+    assert config_of({"table.path": "file:///data/my lake/"}).table.path == "file:///data/my lake"
+
+
+# --- relations --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"control.topic": "events"}, "control.topic: events is also a source topic"),
+        ({"record.dead_letter_topic": "events"}, "record.dead_letter_topic: events is a source topic"),
+        (
+            {"record.dead_letter_topic": "lockstep-control-events"},
+            "lockstep-control-events is the control topic",
+        ),
+        (
+            {"record.on_error": "dead_letter", "source.topics": ["events", "events.dlq"]},
+            "record.dead_letter_topic: events.dlq is a source topic",
+        ),
+        (
+            {"record.on_error": "dead_letter", "source.topics": ["x" * 247]},
+            "longer than the 249 characters",
+        ),
+        (
+            {"source.kafka": {"queued.max.messages.kbytes": 100_000}, "memory.per_worker": "64MB"},
+            "100000 KiB fetched ahead are more than memory.per_worker (64MB)",
+        ),
+        (
+            {"table.key": ["event"]},
+            "table.key: 'event' is not a field of record.schema; did you mean event_id?",
+        ),
+        ({"table.partition_by": "dayy"}, "table.partition_by: 'dayy' is not a field of record.schema"),
+        ({"record.schema": "event_id STRINGG"}, "record.schema: "),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    changes: Mapping[str, object], sentence: str
+) -> None:
+    assert sentence in problems_of(changes)
+
+
+@pytest.mark.parametrize("name", KAFKA_OWNED)
+def test_a_property_that_lockstep_sets_itself_is_refused(name: str) -> None:
+    assert f"source.kafka.{name}: set by Lockstep itself" in problems_of({"source.kafka": {name: "x"}})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hoodie.datasource.hive_sync.enable",
+        "hoodie.table.name",
+        "hoodie.datasource.write.operation",
+        "hoodie.clean.failed.writes.policy",
+        "parquet.compression",
+    ],
+)
+def test_a_property_that_hudi_would_ignore_or_that_is_ours_is_refused(name: str) -> None:
+    text = problems_of({"table.hudi": {name: "EAGER", "hoodie.cleaner.commits.retained": "20"}})
+    assert text.count("table.hudi.") == 1
+    assert f"table.hudi.{name}: " in text
+
+
+def test_a_schema_is_not_looked_at_where_a_command_does_not_need_it() -> None:
+    mapping = {**MINIMAL, "record": {"schema": "not DDL at all, really"}}
+    assert from_mapping(mapping, with_schema=False).record.ddl == "not DDL at all, really"
+
+
+# --- secrets ----------------------------------------------------------------------------------
+
+SECRET = "hunter2-and-more"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.password",
+        "ssl.key.password",
+        "ssl.keystore.password",
+        "ssl.key.pem",
+        "sasl.jaas.config",
+        "sasl.oauthbearer.config",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.assertion.private.key.pem",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+    ],
+)
+def test_a_literal_secret_on_a_command_line_is_refused_and_never_repeated(file: Path, name: str) -> None:
+    for layer in (
+        {"sets": [f"source.kafka.{name}={SECRET}"]},
+        {"sets": [f'source.kafka={{"{name}": "{SECRET}"}}']},
+        {"sets": [f"source.kafka.{name}=${{env:A}}{SECRET}"]},
+        {"conf": {f"spark.lockstep.source.kafka.{name}": SECRET}},
+    ):
+        with pytest.raises(InvalidConfiguration) as caught:
+            layered(file, **layer)  # type: ignore[arg-type]
+        assert f"source.kafka.{name}: a secret, given on a command line" in str(caught.value)
+        assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.username",
+        "ssl.ca.pem",
+        "ssl.certificate.pem",
+        "sasl.oauthbearer.token.endpoint.url",
+        "client.id",
+    ],
+)
+def test_what_is_no_secret_is_not_taken_for_one(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_a_reference_may_be_given_anywhere_and_stays_one_until_it_is_used(file: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    key.write_text(f"{SECRET}\n", encoding="utf-8")
+    config = layered(
+        file,
+        conf={"spark.lockstep.source.kafka.sasl.password": "${env:KAFKA_PASSWORD}"},
+        sets=[f"source.kafka.ssl.key.pem=${{file:{key}}}"],
+    )
+    assert config.source.kafka["sasl.password"] == "${env:KAFKA_PASSWORD}"
+    resolved = resolve_kafka(config, environment={"KAFKA_PASSWORD": "p"})
+    assert resolved == {
+        "bootstrap.servers": "127.0.0.1:9092",
+        "sasl.password": "p",
+        "ssl.key.pem": SECRET,
+    }
+
+
+def test_a_reference_that_leads_nowhere_names_what_is_missing(tmp_path: Path) -> None:
+    config = config_of(
+        {"source.kafka": {"sasl.password": "${env:NOPE}", "ssl.key.pem": f"${{file:{tmp_path}/none}}"}}
+    )
+    with pytest.raises(ConfigError) as caught:
+        resolve_kafka(config, environment={})
+    assert "source.kafka.sasl.password: the environment variable NOPE is not set" in str(caught.value)
+    assert f"source.kafka.ssl.key.pem: {tmp_path}/none cannot be read: No such file" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["${vault:x}", "${env:1A}", "${file:relative}"])
+def test_a_malformed_reference_is_refused(value: str) -> None:
+    assert "source.kafka.sasl.password: " in problems_of({"source.kafka": {"sasl.password": value}})
+
+
+def test_literal_secrets_are_never_shown() -> None:
+    config = config_of({"source.kafka": {"sasl.password": SECRET, "ssl.key.pem": "${env:KEY}"}})
+    assert SECRET not in repr(config)
+    assert config.redacted()["source"]["kafka"] == {"sasl.password": "***", "ssl.key.pem": "${env:KEY}"}
+
+
+def test_no_sentence_repeats_a_value_of_source_kafka() -> None:
+    kafka = {"sasl.password": SECRET, "group.id": SECRET, "ssl.key.pem": [SECRET]}
+    assert SECRET not in problems_of({"source.kafka": kafka, "table.kind": "upsert"})
+
+
+def test_a_property_that_librdkafka_does_not_know_is_named() -> None:
+    check_kafka(config_of({"source.kafka": {"client.id": "x"}}))
+    with pytest.raises(ConfigError, match=r"security\.protocoll"):
+        check_kafka(config_of({"source.kafka": {"security.protocoll": "x"}}))
+
+
+def test_what_librdkafka_says_never_holds_a_secret() -> None:
+    config = config_of({"source.kafka": {"ssl.key.pem": SECRET, "security.protocol": "ssl"}})
+    with pytest.raises(ConfigError) as caught:
+        check_kafka(config)
+    assert SECRET not in str(caught.value)
+
+
+# --- shipping ---------------------------------------------------------------------------------
+
+
+@given(
+    interval_ms=st.integers(100, 60_000),
+    per_worker_bytes=st.integers(10**6, 10**12),
+    max_bytes=st.one_of(st.just(0), st.integers(1_000, 10**12)),
+    kafka_value=st.text(max_size=20).filter(lambda text: "${" not in text),
+)
+def test_a_configuration_comes_out_of_json_as_it_went_in(
+    interval_ms: int, per_worker_bytes: int, max_bytes: int, kafka_value: str
+) -> None:
+    config = config_of(
+        {
+            "transaction.interval": f"{interval_ms}ms",
+            "memory.per_worker": f"{per_worker_bytes}B",
+            "transaction.max_bytes": f"{max_bytes}B" if max_bytes else 0,
+            "source.kafka": {"client.id": kafka_value, "sasl.password": "${env:A}"},
+        }
+    )
+    assert Config.from_json(config.to_json()) == config
+    assert pickle.loads(pickle.dumps(config)) == config
+
+
+# --- the document -----------------------------------------------------------------------------
+
+
+def test_the_document_is_what_the_definitions_generate() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == generate(), "run python -m lockstep.config.document"
+
+
+def test_the_documents_smallest_file_is_a_configuration(tmp_path: Path) -> None:
+    example = generate().split("```toml\n")[1].split("```")[0]
+    path = tmp_path / "pipeline.toml"
+    path.write_text(example, encoding="utf-8")
+    assert layered(path).pipeline.id == "events"
+
+
+def test_every_required_setting_has_an_example_and_every_setting_a_meaning() -> None:
+    for model in SECTIONS.values():
+        for name, field in model.model_fields.items():
+            assert field.description, name
+            assert not field.is_required() or field.examples, name

@@ -1,0 +1,382 @@
+"""The demo's pure pieces: its events, what it reads out of the control topic, its kills, how it looks."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any
+
+import click
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from control_topic.messages import (
+    AbortCommit,
+    AckCommit,
+    Body,
+    CoordinatorClaim,
+    DataFile,
+    EndCommit,
+    Halt,
+    Message,
+    ParticipantJoin,
+    Range,
+    RunAnnounce,
+    SourcePartition,
+    StartCommit,
+    WriteStatus,
+)
+from lockstep.commands.demo import check_interval
+from lockstep.commands.demo import command as demo_command
+from lockstep.demo.kills import Kill, KillPlan
+from lockstep.demo.producer import KEY, PARTITION_BY, SCHEMA, event, spread
+from lockstep.demo.proof import Counts
+from lockstep.demo.report import Report
+from lockstep.demo.view import LineView, LiveView, Scene, make_view
+from lockstep.demo.watch import Phase, Watch
+from lockstep.output import ConsoleOutput, JsonOutput
+from table.schema import parse_ddl
+
+P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
+W0, W1 = "a" * 32, "b" * 32
+T1, T2 = "1" * 32, "2" * 32
+
+
+class Topic:
+    """Writes messages as their senders would, a second apart, and has a watch read them."""
+
+    def __init__(self) -> None:
+        self.watch = Watch("demo")
+        self._seconds: Iterator[int] = count(1)
+        self.said: list[str] = []
+
+    def send(
+        self,
+        body: Body,
+        *,
+        epoch: int = 1,
+        sender: str = "coordinator@worker-0",
+        who: str = "c",
+        run: str = "r1",
+    ) -> None:
+        second = next(self._seconds)
+        message = Message(
+            pipeline="demo",
+            run="r1",
+            epoch=epoch,
+            sender=sender,
+            incarnation=who,
+            sequence=second,
+            sent_at_ms=second * 1_000,
+            body=body,
+        )
+        self.said += self.watch.take(message, second * 1_000)
+
+    def opened(self, transaction: str, committed: Mapping[SourcePartition, int], *, epoch: int = 1) -> None:
+        self.send(
+            StartCommit(
+                transaction=transaction, instant="20260101", committed=committed, writers={P0: W0, P1: W1}
+            ),
+            epoch=epoch,
+        )
+
+    def reported(self, transaction: str, partition: SourcePartition, start: int, following: int) -> None:
+        rows = following - start
+        file = DataFile(path=f"d/{start}", file_id="f", table_partition="d", rows=rows, size_bytes=10 * rows)
+        status = WriteStatus(
+            transaction=transaction,
+            ranges=(Range(partition=partition, start=start, next=following, records=rows),),
+            files=(file,),
+        )
+        self.send(status, sender=f"worker-{partition.number}", who=W0 if partition == P0 else W1)
+
+    def acknowledged(
+        self, transaction: str, committed: Mapping[SourcePartition, int], *, epoch: int = 1
+    ) -> None:
+        self.send(AckCommit(transaction=transaction, instant="20260101", committed=committed), epoch=epoch)
+
+
+@pytest.fixture
+def topic() -> Topic:
+    topic = Topic()
+    topic.send(RunAnnounce(address="127.0.0.1:1"), epoch=0, sender="driver", who="d")
+    return topic
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+def test_an_event_is_json_with_every_field_of_the_schema_and_about_160_bytes() -> None:
+    fields = parse_ddl(SCHEMA).names
+    sizes = []
+    for number in (0, 1, 999_999, 123_456_789):
+        value = event(number)
+        sizes.append(len(value))
+        assert list(json.loads(value)) == fields
+    assert {*KEY, PARTITION_BY} <= set(fields)
+    assert all(145 <= size <= 180 for size in sizes)
+
+
+def test_the_same_number_gives_the_same_event_and_another_number_another_id() -> None:
+    assert event(7) == event(7)
+    ids = {json.loads(event(number))["event_id"] for number in range(1_000)}
+    assert len(ids) == 1_000
+
+
+def test_events_are_spread_over_all_source_partitions_and_none_is_forgotten() -> None:
+    assert spread(10, 4) == {0: 3, 1: 3, 2: 2, 3: 2}
+    for records in (0, 1, 5, 1_000_003):
+        dealt = spread(records, 4)
+        assert sum(dealt.values()) == records
+        assert dealt == {p: len(range(p, records, 4)) for p in range(4)}
+
+
+# --- watching the control topic -----------------------------------------------------------------
+
+
+def test_a_transaction_is_followed_from_start_to_its_ack(topic: Topic) -> None:
+    topic.opened(T1, {P0: 0, P1: 0})
+    assert topic.watch.open_transaction is not None
+    topic.send(EndCommit(transaction=T1))
+    topic.reported(T1, P0, 0, 5)
+    topic.reported(T1, P1, 0, 7)
+    assert topic.watch.committed_total == 0
+    topic.acknowledged(T1, {P0: 5, P1: 7})
+    [transaction] = topic.watch.commits
+    assert (transaction.records, transaction.files, transaction.size_bytes) == (12, 2, 120)
+    assert transaction.ended_ms - transaction.started_ms == 4_000
+    assert topic.watch.committed_total == 12
+    assert topic.watch.open_transaction is None
+
+
+def test_repeated_messages_are_counted_once(topic: Topic) -> None:
+    topic.opened(T1, {P0: 0})
+    topic.opened(T1, {P0: 0})
+    topic.reported(T1, P0, 0, 5)
+    topic.reported(T1, P0, 0, 5)
+    topic.acknowledged(T1, {P0: 5})
+    topic.acknowledged(T1, {P0: 5})
+    assert len(topic.watch.transactions) == 1
+    assert topic.watch.commits[0].records == 5
+
+
+def test_an_abort_is_told_with_its_reason(topic: Topic) -> None:
+    topic.opened(T1, {P0: 0})
+    topic.send(AbortCommit(transaction=T1, reason="storage is away"))
+    assert [t.reason for t in topic.watch.aborts] == ["storage is away"]
+    assert any("storage is away" in sentence for sentence in topic.said)
+
+
+@pytest.mark.parametrize("who", [W1, f"the worker with incarnation {W1}", f"worker-1 ({W1})"])
+def test_an_abort_names_the_worker_and_not_its_incarnation(topic: Topic, who: str) -> None:
+    topic.send(ParticipantJoin(partitions=(P1,)), sender="worker-1", who=W1)
+    topic.opened(T1, {P0: 0})
+    topic.send(AbortCommit(transaction=T1, reason=f"{who} is gone"))
+    assert topic.watch.aborts[0].reason == "worker-1 is gone"
+
+
+def test_a_commit_whose_ack_never_came_is_found_in_the_next_start(topic: Topic) -> None:
+    topic.opened(T1, {P0: 0})
+    topic.reported(T1, P0, 0, 5)
+    topic.opened(T2, {P0: 5}, epoch=2)
+    assert [t.id for t in topic.watch.commits] == [T1]
+    assert topic.watch.last_commit_ms == topic.watch.transactions[1].started_ms
+
+
+def test_a_transaction_that_its_coordinator_left_open_is_told_as_rolled_back(topic: Topic) -> None:
+    topic.opened(T1, {P0: 3})
+    topic.reported(T1, P0, 3, 5)
+    topic.opened(T2, {P0: 3}, epoch=2)
+    assert [t.phase for t in topic.watch.transactions] == [Phase.ABORTED, Phase.WRITING]
+    assert "coordinator" in topic.watch.aborts[0].reason
+
+
+def test_a_coordinator_of_a_lower_epoch_is_not_believed(topic: Topic) -> None:
+    topic.opened(T1, {P0: 0}, epoch=2)
+    topic.acknowledged(T1, {P0: 99}, epoch=1)
+    assert topic.watch.open_transaction is not None
+    assert topic.watch.committed_total == 0
+
+
+def test_messages_of_an_earlier_run_and_of_another_pipeline_are_not_shown() -> None:
+    topic = Topic()
+    topic.opened(T1, {P0: 0})
+    assert topic.watch.transactions == []
+    assert (
+        Watch("other").take(
+            Message(
+                pipeline="demo",
+                run="r1",
+                epoch=1,
+                sender="driver",
+                incarnation="d",
+                sequence=0,
+                sent_at_ms=0,
+                body=RunAnnounce(),
+            ),
+            0,
+        )
+        == []
+    )
+
+
+def test_a_join_that_is_repeated_is_told_once_and_a_claim_too(topic: Topic) -> None:
+    before = len(topic.said)
+    for _ in range(3):
+        topic.send(ParticipantJoin(partitions=(P0, P1)), sender="worker-1", who=W1)
+        topic.send(CoordinatorClaim(), epoch=1)
+    assert len(topic.said) - before == 2
+    topic.send(ParticipantJoin(partitions=(P0,)), sender="worker-0", who=W0)
+    assert topic.watch.members["worker-1"].partitions == (P1,)
+
+
+def test_a_halt_is_remembered_with_its_reason(topic: Topic) -> None:
+    topic.send(Halt(reason="events:0 at offset 7 is poison"))
+    assert topic.watch.halted == "events:0 at offset 7 is poison"
+
+
+# --- kills --------------------------------------------------------------------------------------
+
+
+def workers(*, dead: int | None = None) -> list[dict[str, Any]]:
+    return [
+        {
+            "slot": slot,
+            "pid": 100 + slot,
+            "state": "dead" if slot == dead else "writing",
+            "partitions": ["events:0"],
+            "coordinator": slot == 0,
+        }
+        for slot in range(2)
+    ]
+
+
+def test_first_a_worker_dies_that_only_writes_and_later_the_coordinators() -> None:
+    plan = KillPlan(2)
+    assert plan.due(fraction=0.1, writing=True, workers=workers()) is None
+    assert plan.due(fraction=0.3, writing=False, workers=workers()) is None
+    assert plan.due(fraction=0.3, writing=True, workers=workers(dead=0)) is None
+    first = plan.due(fraction=0.3, writing=True, workers=workers())
+    assert first is not None and first[1] == 101
+    first[0].done_ms = 1_000
+    assert plan.due(fraction=0.9, writing=True, workers=workers()) is None, "commits have not gone on yet"
+    assert plan.committed(900) is None, "that commit was before the kill"
+    assert plan.committed(4_000) is first[0]
+    assert first[0].outage_ms == 3_000
+    second = plan.due(fraction=0.9, writing=True, workers=workers())
+    assert second is not None and second[1] == 100
+    assert not plan.is_over
+
+
+# --- how it looks -------------------------------------------------------------------------------
+
+
+def scene_of(topic: Topic) -> Scene:
+    topic.opened(T1, {P0: 0, P1: 0})
+    topic.reported(T1, P0, 0, 50_000)
+    topic.acknowledged(T1, {P0: 50_000, P1: 0})
+    topic.opened(T2, {P0: 50_000, P1: 0})
+    topic.send(AbortCommit(transaction=T2, reason="the worker with incarnation bbbb died"))
+    return Scene(
+        title="100,000 events",
+        watch=topic.watch,
+        began_ms=0,
+        wanted={P0: 50_000, P1: 50_000},
+        sent={P0: 50_000, P1: 20_000},
+        workers=workers(dead=1),
+    )
+
+
+def test_the_live_view_shows_progress_workers_transactions_and_what_was_said(topic: Topic) -> None:
+    screen = io.StringIO()
+    view = LiveView(Console(file=screen, width=120, height=40, force_terminal=True, color_system=None))
+    view.say("SIGKILL for worker-1")
+    view.show(scene_of(topic))
+    view.close()
+    shown = screen.getvalue()
+    for expected in ("50,000", "worker-1", "dead", T1[:8], "committed", "aborted", "SIGKILL for worker-1"):
+        assert expected in shown
+
+
+def test_without_a_terminal_every_commit_is_a_line_and_told_once(topic: Topic) -> None:
+    stream = io.StringIO()
+    view = make_view(ConsoleOutput(stream))
+    assert isinstance(view, LineView)
+    scene = scene_of(topic)
+    view.show(scene)
+    view.show(scene)
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 1
+    assert "50,000 records in 1 files" in lines[0] and "50,000 of 100,000" in lines[0]
+
+
+def test_in_the_json_form_only_the_report_is_written() -> None:
+    stream = io.StringIO()
+    view = make_view(JsonOutput(stream))
+    view.say("something")
+    view.close()
+    assert stream.getvalue() == ""
+
+
+# --- the report ---------------------------------------------------------------------------------
+
+
+def report(*, rows: int = 10, verified: bool = True) -> Report:
+    kill = Kill(victim="a worker", coordinator=False, at_fraction=0.2, worker="worker-1", pid=7)
+    kill.done_ms, kill.resumed_ms = 1_000, 4_500
+    return Report(
+        records=10,
+        produced_bytes=1_600,
+        running_ms=2_000,
+        total_ms=9_000,
+        commits=(),
+        aborts=(),
+        epoch=2,
+        kills=(kill, Kill(victim="the coordinator's worker", coordinator=True, at_fraction=0.6)),
+        files=3,
+        counts=(Counts(reader="Spark SQL", rows=rows, offsets=10, events=10),),
+        verdict={"exact": verified, "rows": rows, "missing": 0, "duplicated": 1 - verified, "unexpected": 0},
+        kept=None,
+        port=9092,
+    )
+
+
+def told(what: Report) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(what.to_text())
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_it_is_exact_only_where_every_reader_says_so() -> None:
+    assert report().exact
+    assert not report(rows=11).exact
+    assert not report(verified=False).exact
+    assert "NOT exact" in told(report(rows=11))
+    assert "1 duplicated" in told(report(verified=False))
+
+
+def test_the_report_says_how_long_each_kill_took_and_which_did_not_happen() -> None:
+    text = told(report())
+    assert "worker-1 (process 7): the next commit 3.5 s later" in text
+    assert "not killed" in text
+    document = json.loads(json.dumps(report().to_json()))
+    assert document["kills"][0]["outage_ms"] == 3_500
+    assert document["exact"] is True
+
+
+@pytest.mark.parametrize("interval", ["2", "1m", "50ms", "soon"])
+def test_an_interval_that_makes_no_demo_is_refused_before_anything_starts(interval: str) -> None:
+    with pytest.raises(click.BadParameter):
+        check_interval(click.Context(demo_command), demo_command.params[1], interval)
+    assert check_interval(click.Context(demo_command), demo_command.params[1], "2s") == "2s"
+
+
+def test_two_numbers_of_a_place_never_collide_in_one() -> None:
+    from lockstep.demo.proof import places
+
+    rows = pa.table({"_kafka_partition": pa.array([0, 1], pa.int32()), "_kafka_offset": [2**33, 0]})
+    assert len(set(places(rows).to_pylist())) == 2

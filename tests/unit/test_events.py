@@ -1,0 +1,231 @@
+"""How messages of the control topic look, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC
+
+import pytest
+
+from control_topic.codec import Incomplete, Unreadable
+from control_topic.messages import (
+    TYPE_NAMES,
+    AbortCommit,
+    AckCommit,
+    Body,
+    CoordinatorClaim,
+    DataFile,
+    EndCommit,
+    EndRequest,
+    Halt,
+    Lost,
+    Message,
+    ParticipantJoin,
+    ParticipantLeave,
+    ParticipantReady,
+    Range,
+    Reject,
+    RunAnnounce,
+    SourcePartition,
+    StartCommit,
+    WriteStatus,
+)
+from control_topic.transport import Received
+from lockstep.events import TYPES, Content, Filter, as_json, as_text, heading, transaction, type_name
+
+TXN = "0123456789abcdef0123456789abcdef"
+INSTANT = "20251121024824226"
+E0, E1 = SourcePartition("events", 0), SourcePartition("events", 1)
+
+WRITE_STATUS = WriteStatus(
+    transaction=TXN,
+    ranges=(Range(partition=E0, start=0, next=30_000, records=30_000), Range(partition=E1, start=5, next=9)),
+    files=tuple(
+        DataFile(
+            path=f"a/{n}.parquet", file_id=str(n), table_partition="a", rows=60_000, size_bytes=9_100_000
+        )
+        for n in range(2)
+    ),
+    rejects=(Reject(partition=E0, offset=7, reason="not JSON"),),
+    lost=(Lost(partition=E1, start=0, next=5),),
+)
+
+CASES: list[tuple[Body, str, dict[str, object]]] = [
+    (
+        RunAnnounce(address="127.0.0.1:5000"),
+        "run run-1 · answers at 127.0.0.1:5000",
+        {"address": "127.0.0.1:5000"},
+    ),
+    (CoordinatorClaim(), "incarnation 0000abcd", {}),
+    (
+        ParticipantJoin(partitions=(E0, E1, SourcePartition("events", 3), SourcePartition("other", 2))),
+        "events:0-1,3 other:2 · incarnation 0000abcd",
+        {
+            "partitions": [
+                {"topic": "events", "partition": 0},
+                {"topic": "events", "partition": 1},
+                {"topic": "events", "partition": 3},
+                {"topic": "other", "partition": 2},
+            ]
+        },
+    ),
+    (
+        ParticipantLeave(partitions=(E0,), transaction=TXN),
+        "events:0 · drops its open data",
+        {"partitions": [{"topic": "events", "partition": 0}]},
+    ),
+    (ParticipantReady(), "", {}),
+    (EndRequest(transaction=TXN, reason="memory"), "memory", {"reason": "memory"}),
+    (EndCommit(transaction=TXN), "", {}),
+    (AbortCommit(transaction=TXN, reason="write timeout"), "write timeout", {"reason": "write timeout"}),
+    (
+        Halt(reason="events:0 offset 7 is not JSON"),
+        "events:0 offset 7 is not JSON",
+        {"reason": "events:0 offset 7 is not JSON"},
+    ),
+    (
+        StartCommit(transaction=TXN, instant=INSTANT, committed={E1: 5, E0: 0}, writers={E0: "w0", E1: "w1"}),
+        f"instant {INSTANT} · 2 workers · events:0@0 events:1@5",
+        {
+            "instant": INSTANT,
+            "committed": [
+                {"topic": "events", "partition": 0, "offset": 0},
+                {"topic": "events", "partition": 1, "offset": 5},
+            ],
+            "writers": [
+                {"topic": "events", "partition": 0, "incarnation": "w0"},
+                {"topic": "events", "partition": 1, "incarnation": "w1"},
+            ],
+        },
+    ),
+    (
+        AckCommit(transaction=TXN, instant=INSTANT, committed={E0: 30_000}),
+        f"instant {INSTANT} · events:0@30000",
+        {"instant": INSTANT, "committed": [{"topic": "events", "partition": 0, "offset": 30_000}]},
+    ),
+    (
+        WRITE_STATUS,
+        "2 files 18.2 MB 120,000 rows · events:0 [0,30000) events:1 [5,9) · 1 rejected · lost events:1 [0,5)",
+        {
+            "ranges": [
+                {"topic": "events", "partition": 0, "start": 0, "next": 30_000, "records": 30_000},
+                {"topic": "events", "partition": 1, "start": 5, "next": 9, "records": 0},
+            ],
+            "files": [
+                {
+                    "path": f"a/{n}.parquet",
+                    "file_id": str(n),
+                    "table_partition": "a",
+                    "rows": 60_000,
+                    "size_bytes": 9_100_000,
+                }
+                for n in range(2)
+            ],
+            "rejects": [{"topic": "events", "partition": 0, "offset": 7, "reason": "not JSON"}],
+            "lost": [{"topic": "events", "partition": 1, "start": 0, "next": 5}],
+        },
+    ),
+]
+
+
+def message(body: Body, *, sender: str = "worker-1") -> Message:
+    return Message(
+        pipeline="events",
+        run="run-1",
+        epoch=3,
+        sender=sender,
+        incarnation="0000abcdef",
+        sequence=9,
+        sent_at_ms=1,
+        body=body,
+    )
+
+
+def received(content: Content) -> Received:
+    return Received(offset=41, time_ms=1_763_690_400_123, content=content, size_bytes=2_048)
+
+
+def test_the_cases_hold_every_type_of_message() -> None:
+    assert {type(body) for body, _, _ in CASES} == set(TYPE_NAMES)
+
+
+@pytest.mark.parametrize(("body", "text", "content"), CASES, ids=[type(case[0]).__name__ for case in CASES])
+def test_every_message_is_one_line_and_one_json_object(
+    body: Body, text: str, content: dict[str, object]
+) -> None:
+    line = as_text(received(message(body)), zone=UTC).plain
+    assert line.split("  ", 1)[0] == "02:00:00.123"
+    assert line.split()[1:5] == ["41", "3", TYPE_NAMES[type(body)], "worker-1"]
+    assert line.endswith(text)
+    assert ("\n" in line) is False
+    document = as_json(received(message(body)))
+    assert {key: document[key] for key in ("offset", "time", "type", "epoch", "sender")} == {
+        "offset": 41,
+        "time": 1_763_690_400_123,
+        "type": TYPE_NAMES[type(body)],
+        "epoch": 3,
+        "sender": "worker-1",
+    }
+    assert document["content"] == content
+    assert document["transaction"] == (getattr(body, "transaction", "") or None)
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_a_damaged_message_is_shown_as_such() -> None:
+    damaged = received(Unreadable("the digest does not match"))
+    line = as_text(damaged).plain
+    assert "UNREADABLE" in line
+    assert line.endswith("2.0 kB: the digest does not match")
+    document = as_json(damaged)
+    assert (document["type"], document["epoch"], document["sender"], document["transaction"]) == (
+        "UNREADABLE",
+        None,
+        None,
+        None,
+    )
+    assert document["content"] == {"reason": "the digest does not match", "size_bytes": 2_048}
+
+
+def test_a_part_of_a_message_is_shown_as_such() -> None:
+    part = received(Incomplete(part=0, parts=3))
+    assert as_text(part).plain.endswith("part 1 of 3, 2.0 kB")
+    assert as_json(part)["content"] == {"part": 0, "parts": 3, "size_bytes": 2_048}
+
+
+def test_the_columns_of_all_lines_are_below_each_other() -> None:
+    lines = [as_text(received(message(body, sender="coordinator@worker-0"))).plain for body, _, _ in CASES]
+    lines += [as_text(received(Unreadable("x"))).plain]
+    at = heading().plain.index("content")
+    assert {line[at - 2 : at] for line in lines if len(line) > at} == {"  "}
+    assert heading().plain.split() == ["time", "offset", "epoch", "type", "sender", "txn", "content"]
+
+
+def test_on_a_narrow_terminal_what_does_not_fit_goes_below_and_nothing_is_cut_off() -> None:
+    for body, text, _ in CASES:
+        lines = as_text(received(message(body)), width=100).plain.split("\n")
+        assert max(map(len, lines)) <= 100
+        assert " ".join(" ".join(lines).split()).endswith(text)
+    assert len(as_text(received(message(WRITE_STATUS)), width=100).plain.split("\n")) > 1
+
+
+def test_a_long_sender_is_cut_and_long_lists_are_counted() -> None:
+    offsets = {SourcePartition("events", number): 1 for number in range(20)}
+    body = AckCommit(transaction=TXN, instant=INSTANT, committed=offsets)
+    line = as_text(received(message(body, sender="x" * 40))).plain
+    assert "xxx…" in line
+    assert line.endswith("events:5@1 and 14 more")
+
+
+def test_a_filter_lets_through_its_types_and_what_begins_like_its_transaction() -> None:
+    start = received(message(EndCommit(transaction=TXN)))
+    ready = received(message(ParticipantReady()))
+    damaged = received(Unreadable("x"))
+    assert all(map(Filter(), (start, ready, damaged)))
+    assert [*map(Filter(types=frozenset({"END_COMMIT"})), (start, ready, damaged))] == [True, False, False]
+    assert [*map(Filter(transaction=TXN[:8]), (start, ready, damaged))] == [True, False, False]
+    assert [*map(Filter(types=frozenset({"UNREADABLE"})), (start, ready, damaged))] == [False, False, True]
+
+
+def test_every_type_can_be_asked_for() -> None:
+    assert {type_name(message(body)) for body, _, _ in CASES} < set(TYPES)
+    assert transaction(Unreadable("x")) == ""

@@ -1,0 +1,315 @@
+"""The spark-submit command, and how its process is watched over."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from lockstep.config import Config, from_mapping
+from lockstep.errors import EXIT_HALTED, EXIT_INTERRUPTED, EXIT_SUPERSEDED, EXIT_WELL, ConfigError, Failed
+from lockstep.launch import launch
+from lockstep.submit import (
+    HUDI_PACKAGE,
+    JOB,
+    LOG_CONFIGURATION,
+    Submission,
+    compose,
+    environment,
+    find_bundle,
+    find_spark_home,
+    parse_conf,
+)
+
+SPARK_HOME = Path("/opt/spark")
+BUNDLE = Path("/jars/hudi.jar")
+DEADLINE_S = 30.0
+
+
+@pytest.fixture
+def config() -> Config:
+    return from_mapping(
+        {
+            "pipeline": {"id": "events", "workers": 3},
+            "source": {
+                "bootstrap_servers": "127.0.0.1:9092",
+                "topics": ["events"],
+                "kafka": {"sasl.password": "in-the-file", "ssl.key.password": "${env:KEY_PASSWORD}"},
+            },
+            "record": {"schema": "event_id STRING"},
+            "table": {"path": "file:///data/lake/events", "name": "events"},
+        }
+    )
+
+
+def composed(config: Config, **choices: object) -> list[str]:
+    submission = Submission(config_path=Path("pipeline.toml"), **choices)  # type: ignore[arg-type]
+    return compose(config, submission, spark_home=SPARK_HOME)
+
+
+def conf_of(command: list[str]) -> dict[str, str]:
+    given = [command[at + 1] for at, word in enumerate(command) if word == "--conf"]
+    assert len(given) == len({word.partition("=")[0] for word in given}), "a property is given twice"
+    return dict(word.split("=", 1) for word in given)
+
+
+def after(command: list[str], option: str) -> str:
+    return command[command.index(option) + 1]
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+def test_the_command_is_spark_submit_with_what_hudi_and_long_running_workers_need(config: Config) -> None:
+    command = composed(config)
+    assert command[0] == "/opt/spark/bin/spark-submit"
+    assert after(command, "--master") == "local[4]"
+    assert after(command, "--packages") == HUDI_PACKAGE
+    conf = conf_of(command)
+    assert conf["spark.serializer"] == "org.apache.spark.serializer.KryoSerializer"
+    assert conf["spark.kryo.registrator"] == "org.apache.spark.HoodieSparkKryoRegistrar"
+    assert conf["spark.sql.extensions"] == "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"
+    assert conf["spark.sql.catalog.spark_catalog"] == "org.apache.spark.sql.hudi.catalog.HoodieCatalog"
+    assert conf["spark.speculation"] == "false"
+    assert conf["spark.task.maxFailures"] == "1"
+    assert conf["spark.python.worker.reuse"] == "false"
+    assert conf["spark.ui.enabled"] == "false"
+    assert conf["spark.pyspark.python"] == conf["spark.pyspark.driver.python"] == sys.executable
+    assert conf["spark.driver.bindAddress"] == "127.0.0.1"
+    assert f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}" in conf["spark.driver.extraJavaOptions"]
+
+
+def test_the_job_gets_the_layers_as_the_command_line_got_them(config: Config) -> None:
+    command = composed(
+        config,
+        sets=["transaction.interval=5s", "table.name=x"],
+        conf={"spark.lockstep.transaction.max_records": "7"},
+        until="latest",
+        exit_code_file=Path("/tmp/code"),
+        arguments=["--debug"],
+    )
+    arguments = command[command.index(str(JOB)) + 1 :]
+    assert arguments == [
+        *("-c", str(Path("pipeline.toml").resolve())),
+        *("--log-level", "INFO"),
+        *("--set", "transaction.interval=5s", "--set", "table.name=x"),
+        *("--until", "latest"),
+        *("--exit-code-file", "/tmp/code"),
+        "--debug",
+    ]
+    assert conf_of(command)["spark.lockstep.transaction.max_records"] == "7"
+
+
+def test_the_job_and_the_log_configuration_are_shipped_with_the_package() -> None:
+    assert JOB.is_file()
+    assert LOG_CONFIGURATION.is_file()
+
+
+def test_what_the_user_configures_wins_and_class_paths_and_options_are_joined(config: Config) -> None:
+    command = composed(
+        config,
+        bundle=BUNDLE,
+        conf={
+            "spark.driver.memory": "4g",
+            "spark.ui.enabled": "true",
+            "spark.driver.extraJavaOptions": "-XX:+UseZGC",
+            "spark.driver.extraClassPath": "/mine.jar",
+            "spark.jars.packages": "a:b:1",
+        },
+    )
+    conf = conf_of(command)
+    assert (conf["spark.driver.memory"], conf["spark.ui.enabled"]) == ("4g", "true")
+    assert conf["spark.driver.extraJavaOptions"].endswith("log4j2.properties -XX:+UseZGC")
+    assert conf["spark.driver.extraClassPath"] == "/jars/hudi.jar:/mine.jar"
+    assert after(command, "--packages") == "a:b:1"
+
+
+def test_a_log_configuration_of_the_users_replaces_ours(config: Config) -> None:
+    options = "-Dlog4j2.configurationFile=file:/mine.properties"
+    conf = conf_of(composed(config, conf={"spark.driver.extraJavaOptions": options}))
+    assert conf["spark.driver.extraJavaOptions"] == options
+
+
+def test_a_bundle_at_hand_is_on_the_class_path_of_a_local_run_and_shipped_to_a_cluster(
+    config: Config,
+) -> None:
+    local = composed(config, bundle=BUNDLE)
+    assert "--packages" not in local
+    assert "--jars" not in local
+    assert conf_of(local)["spark.driver.extraClassPath"] == str(BUNDLE)
+    cluster = composed(config, bundle=BUNDLE, master="spark://host:7077")
+    assert after(cluster, "--jars") == str(BUNDLE)
+    assert "spark.driver.extraClassPath" not in conf_of(cluster)
+
+
+def test_a_cluster_is_not_given_this_machines_python_or_loopback(config: Config) -> None:
+    conf = conf_of(composed(config, master="yarn"))
+    assert "spark.pyspark.python" not in conf
+    assert "spark.driver.bindAddress" not in conf
+    assert conf["spark.pyspark.driver.python"] == sys.executable
+
+
+def test_no_secret_is_in_the_command(config: Config) -> None:
+    words = shlex.join(composed(config))
+    assert "in-the-file" not in words
+    assert "KEY_PASSWORD" not in words
+
+
+@pytest.mark.parametrize(
+    "name", ["spark.hadoop.fs.s3a.secret.key", "spark.ssl.keyPassword", "spark.authenticate.secret"]
+)
+def test_a_secret_in_sparks_own_properties_is_refused_and_not_repeated(config: Config, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"--conf {name}: a secret") as caught:
+        composed(config, conf={name: "hunter2"})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_what_is_no_spark_property_is_refused() -> None:
+    assert parse_conf(["spark.a=b=c", "spark.x="]) == {"spark.a": "b=c", "spark.x": ""}
+    for wrong in ("lockstep.transaction.interval=5s", "spark.a"):
+        with pytest.raises(ConfigError, match="is not a Spark property"):
+            parse_conf([wrong])
+
+
+def test_the_bundle_is_found_only_where_it_is_whole(tmp_path: Path) -> None:
+    conf = {"spark.jars.ivy": str(tmp_path)}
+    assert find_bundle(conf) is None
+    jar = tmp_path / "jars" / "org.apache.hudi_hudi-spark3.5-bundle_2.12-1.2.0.jar"
+    jar.parent.mkdir()
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("META-INF/MANIFEST.MF", "x" * 100)
+    assert find_bundle(conf) == jar
+    jar.write_bytes(jar.read_bytes()[:60])
+    assert find_bundle(conf) is None
+
+
+def test_spark_submit_runs_with_this_pyspark_and_this_lockstep() -> None:
+    home = find_spark_home()
+    assert (home / "bin" / "spark-submit").is_file()
+    result = environment({"SPARK_HOME": "/other", "PYTHONPATH": "/mine", "HOME": "/h"}, spark_home=home)
+    assert result["SPARK_HOME"] == str(home)
+    assert result["HOME"] == "/h"
+    assert result["PYTHONPATH"].split(":")[-1] == "/mine"
+
+
+# --- its process ------------------------------------------------------------------------------
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", textwrap.dedent(code)]
+
+
+@pytest.mark.parametrize("code", [EXIT_WELL, EXIT_HALTED, EXIT_SUPERSEDED])
+def test_the_jobs_exit_code_is_what_it_left_whatever_the_jvm_ends_with(code: int) -> None:
+    def command(file: Path) -> list[str]:
+        return python(f"open({str(file)!r}, 'w').write('{code}\\n'); raise SystemExit(143)")
+
+    assert launch(command, os.environ) == code
+
+
+def test_a_usage_error_of_the_job_is_passed_on() -> None:
+    assert launch(lambda _: python("raise SystemExit(2)"), os.environ) == 2
+
+
+def test_a_process_that_ends_before_the_job_began_is_a_failure_that_says_so() -> None:
+    with pytest.raises(Failed, match="spark-submit ended with 1 before the job could say"):
+        launch(lambda _: python("raise SystemExit(1)"), os.environ)
+
+
+PARENT = """
+import os, signal, sys
+from lockstep.launch import launch
+child = sys.argv[1]
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a shell's background; launch restores it
+sys.exit(launch(lambda file: [sys.executable, "-u", "-c", child, str(file)], os.environ))
+"""
+
+JOB_THAT_LEAVES = """
+import os, signal, sys, time
+hits = []
+signal.signal(signal.SIGINT, lambda *_: hits.append("INT"))
+signal.signal(signal.SIGTERM, lambda *_: hits.append("TERM"))
+print("ready", os.getpid(), flush=True)
+while not hits:
+    signal.pause()
+time.sleep(0.3)
+print(*hits, flush=True)
+open(sys.argv[1], "w").write("0")
+sys.exit(143)
+"""
+
+JOB_THAT_STAYS = """
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+print("ready", os.getpid(), flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def start(child: str) -> tuple[subprocess.Popen[str], int]:
+    """`launch` in a process of its own; it and the process id of its ready child."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARENT, child], stdout=subprocess.PIPE, text=True, process_group=0
+    )
+    assert process.stdout is not None
+    word, pid = process.stdout.readline().split()
+    assert word == "ready"
+    return process, int(pid)
+
+
+def await_gone(pid: int) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"process {pid} is still there")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_whole_terminal_group_reaches_the_job_exactly_once(number: signal.Signals) -> None:
+    process, _ = start(JOB_THAT_LEAVES)
+    os.killpg(process.pid, number)
+    output, _ = process.communicate(timeout=DEADLINE_S)
+    assert output.split() == [number.name.removeprefix("SIG")]
+    assert process.returncode == EXIT_WELL
+
+
+def test_a_closed_terminal_asks_the_job_to_leave() -> None:
+    process, _ = start(JOB_THAT_LEAVES)
+    process.send_signal(signal.SIGHUP)
+    output, _ = process.communicate(timeout=DEADLINE_S)
+    assert output.split() == ["TERM"]
+
+
+def test_a_third_signal_ends_a_job_that_does_not_leave() -> None:
+    process, child = start(JOB_THAT_STAYS)
+    deadline = time.monotonic() + DEADLINE_S
+    while process.poll() is None and time.monotonic() < deadline:
+        process.send_signal(signal.SIGINT)  # equal signals that are pending at once count as one
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.1)
+    process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == EXIT_INTERRUPTED
+    await_gone(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
+def test_the_job_is_asked_to_leave_where_its_parent_is_killed() -> None:
+    process, child = start(JOB_THAT_LEAVES)
+    process.kill()
+    output, _ = process.communicate(timeout=DEADLINE_S)
+    assert output.split() == ["TERM"]
+    await_gone(child)
