@@ -51,8 +51,8 @@ class Coordinator(Election):
         for partition in [p for p, owner in self.owners.items() if owner == who]:
             del self.owners[partition]
         self.owners.update(dict.fromkeys(body.partitions, who))
-        if self.last_ack is not None and who in self.last_writers and self.transaction is None:
-            self._send(self.last_ack)
+        if self.transaction is None and who in self.decided:
+            self._send(self.decided[who])
         if self.state is State.IDLE:
             self._maybe_begin(event)
 
@@ -69,6 +69,7 @@ class Coordinator(Election):
         if not self.ready:
             self.ready_ms = event.now_ms
         self.ready.add(event.message.incarnation)
+        self.decided.pop(event.message.incarnation, None)
         if self.state is State.IDLE:
             self._maybe_begin(event)
 
@@ -123,16 +124,13 @@ class Coordinator(Election):
             self._start(event, transaction)
         elif event.result is Result.HALTED:
             self._halt(event.reason)
-        elif event.result is Result.UNKNOWN:
-            self._retry_later(event)  # Begin is idempotent by transaction id
-        else:
+        elif event.result is Result.REFUSED:
             self._settled()
             self.transaction = None
             self.hold_until_ms = event.now_ms + (event.wait_ms or self.settings.retry_ms)
-            if event.result is Result.REFUSED:
-                self._call(State.RECOVERING, Recover(call=self._next_call(), epoch=self.epoch))
-            else:
-                self.state = State.IDLE
+            self._call(State.RECOVERING, Recover(call=self._next_call(), epoch=self.epoch))
+        else:
+            self._retry_later(event)  # the same again: an attempt before this one may have opened an instant
 
     def _start(self, event: Completed, transaction: Transaction) -> None:
         self._settled()
@@ -311,11 +309,17 @@ class Coordinator(Election):
         ack = AckCommit(
             transaction=transaction.id, instant=transaction.instant, committed=dict(self.committed)
         )
-        self.last_ack, self.last_writers = ack, frozenset(transaction.statuses)
-        self.transaction = None
         self.hold_until_ms = 0
-        self._send(ack)
+        self._decide(transaction, ack)
         self._next(event)
+
+    def _decide(self, transaction: Transaction, decision: AckCommit | AbortCommit) -> None:
+        """Say what became of it, and keep it for each writer until it is heard of again: words get lost."""
+        present = set(self.owners.values())
+        self.decided = {who: earlier for who, earlier in self.decided.items() if who in present}
+        self.decided.update(dict.fromkeys(transaction.writers.values(), decision))
+        self.transaction = None
+        self._send(decision)
 
     def _abort(self, event: Event, reason: str, fault: Fault) -> None:
         transaction = self._open()
@@ -338,10 +342,9 @@ class Coordinator(Election):
             self._committed(event)
         elif event.result in (Result.OK, Result.HALTED):
             self._settled()
-            self.transaction = None
             self.final = False
             self.hold_until_ms = event.now_ms + event.wait_ms
-            self._send(AbortCommit(transaction=call.transaction, reason=call.reason))
+            self._decide(self._open(), AbortCommit(transaction=call.transaction, reason=call.reason))
             if event.result is Result.HALTED:
                 self._halt(event.reason)
             else:

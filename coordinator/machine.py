@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from control_topic.messages import (
+    AbortCommit,
     AckCommit,
     CoordinatorClaim,
     Halt,
@@ -35,6 +36,9 @@ from coordinator.events import (
 from coordinator.transaction import Transaction
 from coordinator.transitions import IGNORED, TABLE, IllegalEvent, State
 
+SENDERS_MAX = 1_000
+"""Senders whose last sequence number is remembered; who has been silent longest is forgotten first."""
+
 
 class Machine:
     """What every state shares. The handlers that the table names are in the subclasses."""
@@ -48,11 +52,11 @@ class Machine:
         self.partitions: frozenset[SourcePartition] = frozenset()
         self.owners: dict[SourcePartition, str] = {}
         self.dead: dict[str, None] = {}
+        self.heard: dict[str, int] = {}
         self.ready: set[str] = set()
         self.ready_ms = 0
         self.transaction: Transaction | None = None
-        self.last_ack: AckCommit | None = None
-        self.last_writers: frozenset[str] = frozenset()
+        self.decided: dict[str, AckCommit | AbortCommit] = {}
         self.mode = Mode.RUN
         self.mode_ms = 0
         self.halt_reason = ""
@@ -119,7 +123,18 @@ class Machine:
         if message.run != self.settings.run:
             self.ignored["another run"] += 1
             return False
+        if not self._is_news(message):
+            self.ignored["heard before"] += 1
+            return False
         return message.incarnation not in self.dead or isinstance(message.body, WriteStatus)
+
+    def _is_news(self, message: Message) -> bool:
+        """A sender's messages count once and in its own order: a topic that is read again says nothing new."""
+        last = self.heard.pop(message.incarnation, -1)
+        while len(self.heard) >= SENDERS_MAX:
+            del self.heard[next(iter(self.heard))]
+        self.heard[message.incarnation] = max(last, message.sequence)
+        return message.sequence > last
 
     def _answers_pending(self, event: Completed) -> bool:
         if event.call > self.calls:

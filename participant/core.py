@@ -60,7 +60,6 @@ class Participant(Intake):
         super().__init__(settings)
         self.abandoned = ""
         self.heard = ("", -1)
-        self.unlisted: set[SourcePartition] = set()
         self.status: WriteStatus | None = None
         self.ignored: Counter[str] = Counter()
 
@@ -223,7 +222,13 @@ class Participant(Intake):
     def _open_work(self, event: Event, body: StartCommit, mine: set[SourcePartition]) -> None:
         self.state = State.WRITING
         writers = len(set(body.writers.values()))
-        self.work = Work(id=body.transaction, instant=body.instant, partitions=mine, writers=writers)
+        self.work = Work(
+            id=body.transaction,
+            instant=body.instant,
+            partitions=mine,
+            writers=writers,
+            opened_ms=event.now_ms,
+        )
         self.status = None
         self._out.append(Open(transaction=body.transaction, instant=body.instant))
         for partition in sorted(mine):
@@ -254,8 +259,11 @@ class Participant(Intake):
     # --- it ends --------------------------------------------------------------------------------
 
     def on_tick_writing(self, event: Event) -> None:
+        """END is overdue: a JOIN makes the coordinator say again what it wants, or what became of it."""
+        work = self.work
+        assert work is not None
         self._refetch(event)
-        if self.unlisted:
+        if self.unlisted or event.now_ms - work.opened_ms > self.settings.interval_ms + self.settings.repeat_ms:
             self._repeat_join(event)
         self._maybe_end(event)
 
@@ -412,5 +420,6 @@ class Participant(Intake):
         if self.readied_ms is None or event.now_ms - self.readied_ms >= self.ready_wait_ms:
             if self.readied_ms is not None:
                 self.ready_wait_ms = min(2 * self.ready_wait_ms, self.settings.repeat_max_ms)
+                self._join(event)  # unanswered: perhaps the coordinator does not know what we own
             self.readied_ms = event.now_ms
             self._send(ParticipantReady())

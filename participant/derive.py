@@ -1,4 +1,4 @@
-"""What the table needs of a row beyond its data: Kafka coordinates, record key, table partition. Vectorised."""
+"""What the table needs of a row beyond its data: Kafka coordinates, record key, table partition."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Derived:
 
     @property
     def nbytes(self) -> int:
-        """Memory held; a key that is a column of the table is not counted again."""
-        shared = any(self.record_key is c for c in self.table.columns)
-        return self.table.nbytes + self.table_partition.nbytes + (0 if shared else self.record_key.nbytes)
+        """Memory held; a key that shares the memory of a column is not counted again."""
+        held = self.table.append_column("", self.record_key).append_column("", self.table_partition)
+        return int(held.get_total_buffer_size())
 
 
 class Deriver:
@@ -108,16 +108,12 @@ class Deriver:
                 folders.append("")
                 bad[code] = str(unsafe)
         indices = codes.indices.to_numpy()
-        reasons = {
-            row: bad[code]
-            for code in bad
-            for row in np.flatnonzero(indices == code).tolist()
-        }  # fmt: skip
+        reasons = {row: bad[code] for code in bad for row in np.flatnonzero(indices == code).tolist()}
         # two values may share a folder (null and empty do): give each folder one code
-        names = list(dict.fromkeys(folders))
-        code_of = np.array([names.index(folder) for folder in folders] or [0], dtype=np.int32)
+        names = {folder: code for code, folder in enumerate(dict.fromkeys(folders))}
+        code_of = np.array([names[folder] for folder in folders] or [0], dtype=np.int32)
         return pa.DictionaryArray.from_arrays(
-            pa.array(code_of[indices]), pa.array(names, pa.string())
+            pa.array(code_of[indices]), pa.array(list(names), pa.string())
         ), reasons
 
 

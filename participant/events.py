@@ -256,6 +256,7 @@ class Work:
     instant: str
     partitions: set[SourcePartition]
     writers: int
+    opened_ms: int = 0
     records: int = 0
     size_bytes: int = 0
     ranges: tuple[Range, ...] = ()

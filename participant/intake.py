@@ -30,6 +30,7 @@ class Intake:
         self.state = State.JOINING
         self.epoch = 0
         self.owned: dict[SourcePartition, Owned] = {}
+        self.unlisted: set[SourcePartition] = set()
         self.work: Work | None = None
         self.generation = 0
         self.paused = False
@@ -44,9 +45,13 @@ class Intake:
         self._out.append(Send(body=body, epoch=self.epoch))
 
     def _repeat_soon(self, event: Event) -> None:
-        """Something changed: what is repeated starts from its shortest wait again."""
+        """Something changed: what is repeated starts from its shortest wait again.
+
+        But a JOIN that is due is not put off: changes may come faster than its wait.
+        """
         self.join_wait_ms = self.ready_wait_ms = self.settings.repeat_ms
-        self.joined_ms = event.now_ms
+        if not self.unlisted:
+            self.joined_ms = event.now_ms
         self.readied_ms = None
 
     # --- chunks ---------------------------------------------------------------------------------

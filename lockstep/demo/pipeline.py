@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import lockstep
 from lockstep.demo.producer import KEY, PARTITION_BY, SCHEMA
 from lockstep.errors import EXIT_MEANINGS, Failed
+
+log = logging.getLogger("lockstep.demo")
 
 PIPELINE = "demo"
 TOPIC = "events"
@@ -64,7 +67,7 @@ topic = "{CONTROL_TOPIC}"
 
 def create_topic(bootstrap_servers: str) -> None:
     """The source topic. Raises `Failed`."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers}, logger=log)
     wanted = NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=1)
     try:
         admin.create_topics([wanted])[TOPIC].result(CREATE_TIMEOUT_S)

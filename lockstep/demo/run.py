@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -46,6 +47,7 @@ STALLED_S = 120
 PACE_PER_SECOND = 25_000
 PACE_S = (20.0, 60.0)
 """Events are produced at this pace, for at least and at most so long."""
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 KEEP_FOLDER = Path(".demo")
 
 
@@ -65,7 +67,7 @@ def now_ms() -> int:
 def run_demo(settings: Settings, output: Output) -> Report:
     """The whole demo. Raises `Failed`, with the folder kept, where it could not be carried through."""
     folder = _folder(settings.keep)
-    with _signals_as_interrupts(), _state_in(folder / "state"):
+    with _signals_as_interrupts(), _state_in(folder / "state"), _logs_in(folder / "demo.log"):
         try:
             report = Demo(settings, folder, output).run()
         except Failed as error:
@@ -103,6 +105,21 @@ def _signals_as_interrupts() -> Iterator[None]:
     finally:
         for number, before in previous.items():
             signal.signal(number, before)
+
+
+@contextmanager
+def _logs_in(file: Path) -> Iterator[None]:
+    """Log lines would tear the live view apart: while it is shown they go into a file."""
+    root = logging.getLogger()
+    before = root.handlers[:]
+    handler = logging.FileHandler(file, encoding="utf-8")
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    root.handlers[:] = [handler]
+    try:
+        yield
+    finally:
+        root.handlers[:] = before
+        handler.close()
 
 
 @contextmanager
@@ -208,15 +225,22 @@ class Demo:
             self._view.say(sentence, style="red" if "abort" in sentence else "")
         if self._watch.halted:
             raise Failed(f"the run halted: {self._watch.halted}")
-        if self._watch.run and not self._producing_ms:
-            self._producing_ms = now_ms()
+        if self._watch.run and not producer.started:
             producer.start()
-            self._doing("")
+            self._doing("the table's first commit (it makes the metadata table and takes longest)")
         if len(self._watch.commits) > commits:
+            self._go_on(producer)
             kill = self._plan.committed(self._watch.last_commit_ms)
             if kill is not None:
                 after = readable_duration(kill.outage_ms)
                 self._view.say(f"commits go on, {after} after {kill.worker} was killed", style="bold green")
+
+    def _go_on(self, producer: EventProducer) -> None:
+        """From the first commit on events come at an even pace, and figures are taken."""
+        if not self._producing_ms:
+            self._producing_ms = now_ms()
+            producer.go_on()
+            self._doing("")
 
     def _kill_who_is_due(self, workers: Sequence[Mapping[str, Any]]) -> None:
         open_one = self._watch.open_transaction

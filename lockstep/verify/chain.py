@@ -131,7 +131,7 @@ def _check_first(chain: Chain, state: TableState) -> None:
             f"S2: the oldest commit of the pipeline, instant {state.instant}, is no genesis: what came before"
             " it is gone"
         )
-    elif state.ranges:
+    elif any(item.start < item.next for item in state.ranges):
         chain.broken.append(f"S1: the genesis, instant {state.instant}, holds ranges of records")
 
 

@@ -130,3 +130,20 @@ def first_of(intervals: Intervals, limit: int) -> list[int]:
         if len(examples) >= limit:
             break
     return examples
+
+
+def minus(intervals: Intervals, taken: Iterable[tuple[int, int]]) -> Intervals:
+    """The intervals less these few others."""
+    left = intervals
+    for start, end in taken:
+        below, above = left.copy(), left.copy()
+        below[:, 1] = np.minimum(below[:, 1], start)
+        above[:, 0] = np.maximum(above[:, 0], end)
+        both = np.concatenate((below[below[:, 0] < below[:, 1]], above[above[:, 0] < above[:, 1]]))
+        left = both[np.argsort(both[:, 0], kind="stable")]
+    return left
+
+
+def pairs(intervals: Intervals) -> list[tuple[int, int]]:
+    """As Python's own numbers."""
+    return [(int(start), int(end)) for start, end in intervals.tolist()]

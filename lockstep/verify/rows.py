@@ -69,9 +69,9 @@ def count_rows(base_path: str, chain: Chain, *, until: str, foreign: Mapping[str
     """
     table = HudiTable(base_path)
     names = table.get_schema_with_meta_fields().names
-    rows = Rows(kafka_columns=set(KAFKA_COLUMNS) <= set(names))
-    columns = [COMMIT_TIME, *(KAFKA_COLUMNS if rows.kafka_columns else ())]
-    counter = _Counter(rows, chain, until, foreign)
+    kafka_columns = set(KAFKA_COLUMNS) <= set(names)
+    columns = [COMMIT_TIME, *(KAFKA_COLUMNS if kafka_columns else ())]
+    counter = RowCounter(chain, until=until, foreign=foreign, kafka_columns=kafka_columns)
     options = HudiReadOptions(projection=columns).with_batch_size(BATCH_ROWS)
     reader = table.create_file_group_reader_with_options(options)
     for file_slice in table.get_file_slices():
@@ -79,29 +79,36 @@ def count_rows(base_path: str, chain: Chain, *, until: str, foreign: Mapping[str
             for batch in reader.read_file_slice_stream(file_slice, options):
                 counter.take(batch)
         except Exception as error:  # noqa: BLE001 - hudi's errors have no common base; every kind is reported
-            rows.unreadable.append(f"{_name(file_slice)}: {_first_line(error)}")
-    return rows
+            counter.rows.unreadable.append(f"{_name(file_slice)}: {_first_line(error)}")
+    return counter.rows
 
 
-class _Counter:
-    def __init__(self, rows: Rows, chain: Chain, until: str, foreign: Mapping[str, bool]) -> None:
-        self._rows = rows
+class RowCounter:
+    """Counts record batches with the columns `_hoodie_commit_time` and, unless told so, Kafka's.
+
+    `until`, `foreign`: as `count_rows` has them. `rows` is the result.
+    """
+
+    def __init__(
+        self, chain: Chain, *, until: str, foreign: Mapping[str, bool], kafka_columns: bool = True
+    ) -> None:
+        self.rows = Rows(kafka_columns=kafka_columns)
         self._chain = chain
         self._until = until
         self._foreign = foreign
         self._partitions = {place.partition for place in chain.covered}
 
     def take(self, batch: pa.RecordBatch) -> None:
-        for instant, partition, offsets, count in _groups(batch, with_kafka=self._rows.kafka_columns):
+        for instant, partition, offsets, count in _groups(batch, with_kafka=self.rows.kafka_columns):
             if instant in self._chain.eras:
                 self._take_own(instant, partition, offsets, count)
             elif instant > self._until and instant not in self._foreign:
-                self._rows.later += count
+                self.rows.later += count
             else:
                 self._take_foreign(instant, partition, offsets, count)
 
     def _take_own(self, instant: str, partition: SourcePartition | None, offsets: Int64s, count: int) -> None:
-        rows = self._rows
+        rows = self.rows
         rows.own += count
         rows.of_instant[instant, partition] = rows.of_instant.get((instant, partition), 0) + count
         if partition is None:
@@ -119,10 +126,10 @@ class _Counter:
     def _take_foreign(
         self, instant: str, partition: SourcePartition | None, offsets: Int64s, count: int
     ) -> None:
-        self._rows.foreign += count
+        self.rows.foreign += count
         changed = self._foreign.get(instant, True)  # of an instant that nobody knows anything may be
         if changed and partition in self._partitions:
-            self._rows.elsewhere.setdefault(partition, OffsetCounts()).add(offsets[offsets >= 0])
+            self.rows.elsewhere.setdefault(partition, OffsetCounts()).add(offsets[offsets >= 0])
 
 
 def _groups(

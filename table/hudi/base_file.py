@@ -1,9 +1,9 @@
 """Hudi base files: names, meta columns, footers, markers. Table versions 8 and 9, copy-on-write.
 
 The format is Hudi's technical specification as release 1.2 implements it (`FSUtils`, `HoodieRecord`,
-`MarkerUtils`, `HoodiePartitionMetadata`): a file belongs to a file group (its file id) and to an instant, both
-in its name; the first five columns of every row are meta columns; a marker, made before the file, lets a
-rollback find it.
+`MarkerUtils`, `HoodiePartitionMetadata`): a file belongs to a file group (its file id) and to an instant,
+both in its name; the first five columns of every row are meta columns; a marker, made before the file, lets
+a rollback find it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 FILE_ID_PREFIX = "10c857e9"
-"""The first eight hexadecimal digits of every file id that Lockstep makes: its files are told by their name."""
+"""The first eight hexadecimal digits of every file id that Lockstep makes: their names tell its files."""
 
 COMMIT_TIME = "_hoodie_commit_time"
 COMMIT_SEQNO = "_hoodie_commit_seqno"

@@ -81,7 +81,7 @@ def complex_keys(names: Sequence[str], columns: Sequence[pa.ChunkedArray]) -> Ke
         value = spelled(column)
         blank = _blank(value)
         bad = blank if bad is None else pc.and_(bad, blank)
-        value = pc.replace_with_mask(value, pc.equal(value, "").fill_null(False), pa.scalar(EMPTY_FIELD))
+        value = pc.if_else(pc.equal(value, "").fill_null(False), EMPTY_FIELD, value)
         parts += [pa.scalar(f"{',' if parts else ''}{name}:"), value.fill_null(NULL_FIELD)]
     assert bad is not None
     return Keys(keys=pc.binary_join_element_wise(*parts, ""), bad=_where(bad))

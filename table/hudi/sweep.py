@@ -21,14 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from table.hudi.base_file import FILE_ID_PREFIX
+from table.hudi.base_file import FILE_ID_PREFIX, is_ours, parse_file_name
 from table.hudi.history import COMMIT, History, archived_between, listed_files
 from table.hudi.java import reading
 from table.hudi.session import Session
 
 log = logging.getLogger(__name__)
 
-FILE_NAME = re.compile(rf"^{FILE_ID_PREFIX}[0-9a-f-]*-\d+_[0-9]+-[0-9]+-[0-9]+_(\d{{17}})\.parquet$")
 INSTANT_NAME = re.compile(r"^\d{17}$")
 FIRST_LOOK_BACK_S = 7 * 24 * 3600
 """Files that have not changed for longer were judged by an earlier run."""
@@ -78,15 +77,16 @@ class Sweeper:
             if ".hoodie" in folders:
                 folders.remove(".hoodie")
             for name in names:
-                match = FILE_NAME.match(name)
-                if match is None:
+                parsed = parse_file_name(name) if is_ours(name) else None
+                if parsed is None:
                     continue
                 path = os.path.relpath(os.path.join(folder, name), self._root)
                 changed_s = _changed_s(self._root / path)
                 if changed_s is None or changed_s > until_s:
                     continue
                 if changed_s > self._judged_until_s or path in self._unjudged:
-                    yield path, match.group(1)
+                    _, _, instant = parsed
+                    yield path, instant
 
     def _listed(self, instant: str) -> set[str] | None:
         """The files that a completed instant of the active timeline names, None where it holds none such."""

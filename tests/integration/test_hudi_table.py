@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 from hudi import HudiTableBuilder
 from pyspark.sql import SparkSession
-from table.hudi.base_file import FILE_ID_PREFIX
 
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
+from table.hudi.base_file import create_marker, create_partition, file_name, new_file_id
 from table.hudi.client import HudiTable
 from table.hudi.definition import Definition, check_schema, check_table, local_path
 from table.hudi.properties import check as check_properties
@@ -84,17 +84,12 @@ class Driver:
     def begin(self, transaction: str) -> str:
         return self.table.begin(run="run", transaction=transaction)
 
-    def write(self, instant: str, rows: int, *, first: int = 0, marked: bool = True) -> DataFile:
+    def write(self, instant: str, rows: int, *, first: int = 0) -> DataFile:
         """A data file of table partition `a`, with its marker, as a worker leaves it."""
-        file_id = f"{FILE_ID_PREFIX}{str(uuid.uuid4())[8:]}-0"
-        name = f"{file_id}_0-0-0_{instant}.parquet"
-        folder = self.path / "a"
-        folder.mkdir(exist_ok=True)
-        (folder / ".hoodie_partition_metadata").write_text(f"commitTime={instant}\npartitionDepth=1\n")
-        if marked:
-            markers = self.path / ".hoodie" / ".temp" / instant / "a"
-            markers.mkdir(parents=True, exist_ok=True)
-            (markers / f"{name}.marker.CREATE").touch()
+        file_id = new_file_id(uuid.uuid4())
+        name = file_name(file_id, "0-0-0", instant)
+        folder = create_partition(self.path, instant, "a", file_id)
+        create_marker(self.path, instant, "a", name)
         keys = [f"e{first + row}" for row in range(rows)]
         columns = {
             "_hoodie_commit_time": [instant] * rows,

@@ -47,12 +47,10 @@ class Misfortune:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._add_partition)
 
     def end(self) -> None:
-        """Whatever was taken away is given back; what was paused goes on."""
+        """Whatever was taken away is given back; a pause under way still runs its course."""
         world = self._world
         self._over = True
         world.storage.timeline.available = True
-        for process in [*world.drivers, *world.workers]:
-            process.paused_until_ms = min(process.paused_until_ms, world.scheduler.now_ms)
         for partition in world.log.records:
             world.log.produce(partition, world.chance.upto(20))
 

@@ -117,7 +117,8 @@ class World:
         self.scheduler.run_until(self.fault_phase_ms)
         misfortune.end()
         self.faults = self.faults.quiet()
-        self.tail_began_ms = self.scheduler.now_ms
+        pauses = [process.paused_until_ms for process in (*self.drivers, *self.workers)]
+        self.tail_began_ms = max([self.scheduler.now_ms, *pauses])
         self.note("world", "tail", "no more faults")
         settled = 0
         while settled < SETTLED_STEPS:
@@ -129,9 +130,13 @@ class World:
         self.checks.at_end()
 
     def _is_settled(self) -> bool:
-        return all(self.committed.get(p, 0) == end for p, end in self.log.ends.items()) and not any(
-            i.phase is Phase.INFLIGHT and i.pipeline for i in self.storage.timeline.instants.values()
-        )
+        return not self.lag() and not self.open_instants()
+
+    def open_instants(self) -> list[str]:
+        """Instants that a living run holds open."""
+        living = {driver.run for driver in self.drivers if driver.alive}
+        instants = self.storage.timeline.instants.values()
+        return [i.time for i in instants if i.phase is Phase.INFLIGHT and i.run in living]
 
     def _sweep(self) -> None:
         MemoryTable(self.storage.timeline, PIPELINE).sweep(grace_ms=0)

@@ -82,14 +82,15 @@ class CoordinatorWalk:
         )
         self.core = Coordinator(settings)
         self.now_ms = 0
+        self.sequence = 0
 
     def feed(self, event: c.Event) -> list[c.Action]:
         return self.core.handle(event)
 
     def hear(self, body: Any, sender: str = "a") -> list[c.Action]:
-        return self.feed(
-            c.Received(now_ms=self.now_ms, nonce="t1", message=message(body, sender=sender, epoch=1))
-        )
+        self.sequence += 1
+        sent = message(body, sender=sender, sequence=self.sequence)
+        return self.feed(c.Received(now_ms=self.now_ms, nonce="t1", message=sent))
 
     def answer(self, result: c.Result, **more: Any) -> list[c.Action]:
         assert self.core.pending is not None
@@ -165,7 +166,8 @@ class CoordinatorWalk:
         """An event of this kind as the shell would give it in this state."""
         now_ms = self.now_ms + 60_000
         if kind in BODIES:
-            return c.Received(now_ms=now_ms, nonce="t2", message=message(BODIES[kind], sender="a"))
+            sent = message(BODIES[kind], sender="a", sequence=99)
+            return c.Received(now_ms=now_ms, nonce="t2", message=sent)
         if kind is c.Completed:
             call = self.core.pending.call if self.core.pending is not None and pending else 0
             return c.Completed(now_ms=now_ms, nonce="t2", call=call, result=c.Result.OK, instant="i2")

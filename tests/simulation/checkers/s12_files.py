@@ -1,5 +1,6 @@
 """S12: files outside completed instants are cleaned, and no file of a completed one is ever removed."""
 
+from table.memory import Phase
 from tests.simulation.checkers.base import Checker
 
 
@@ -10,6 +11,9 @@ class NoStrayFiles(Checker):
         timeline = self.world.storage.timeline
         named = {file.path for instant in timeline.completed for file in instant.files}
         gone = sorted(named - timeline.files.keys())
-        stray = sorted(timeline.files.keys() - named)
+        open_ones = {i.time for i in timeline.instants.values() if i.phase is Phase.INFLIGHT}
+        stray = sorted(
+            path for path, file in timeline.files.items() if path not in named and file.instant not in open_ones
+        )
         self.require(not gone, f"committed files that are gone: {gone[:5]}")
         self.require(not stray, f"files of no commit that are left after the sweep: {stray[:5]}")

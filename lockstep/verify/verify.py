@@ -1,0 +1,107 @@
+"""The steps of a verification, in order: timeline, rows, log, verdict."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lockstep.verify.chain import follow
+from lockstep.verify.judge import Log, judge
+from lockstep.verify.report import Report
+from lockstep.verify.rows import count_rows
+from table.hudi.definition import local_path
+from table.hudi.timeline import METADATA_ACTIONS, Instant, Timeline, table_properties
+from table.state import TableState
+
+log = logging.getLogger("lockstep.verify")
+
+COPY_ON_WRITE = "COPY_ON_WRITE"
+REARRANGING = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
+"""Operations that move rows to other files and leave them, and their commit times, as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Foreign:
+    """What another writer's instant did to rows that were there before it."""
+
+    updated: int = 0
+    deleted: int = 0
+    replaces: bool = False
+
+    @property
+    def changes(self) -> bool:
+        return self.replaces or self.updated > 0 or self.deleted > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Split:
+    """A timeline's commits, ours oldest first."""
+
+    ours: list[tuple[Instant, TableState]]
+    foreign: dict[str, _Foreign]
+
+    def excusable(self) -> int:
+        """How many rows may be missing because others removed them."""
+        if any(one.replaces for one in self.foreign.values()):
+            return sys.maxsize
+        return sum(one.deleted for one in self.foreign.values())
+
+
+def verify_table(base_path: str, pipeline: str, source_log: Log) -> Report:
+    """Verify one pipeline's part of the table. Raises `TableError`, `StateError` where it cannot begin."""
+    path = local_path(base_path)
+    report = Report(pipeline=pipeline, table=path)
+    split = _split(Timeline(path).completed(), pipeline)
+    if not split.ours:
+        report.not_checkable.append(
+            f"No commit of pipeline {pipeline} is on the table's timeline: check pipeline.id and table.path"
+        )
+        return report
+    states = [state for _, state in split.ours]
+    report.commits = len(states)
+    report.first_instant, report.last_instant = states[0].instant, states[-1].instant
+    report.epoch = max(state.epoch for state in states)
+    log.info("%d commits of ours, %d of others", len(states), len(split.foreign))
+    if table_properties(path).get("hoodie.table.type") != COPY_ON_WRITE:
+        report.not_checkable.append(
+            "The table is merge-on-read: rows that are only in log files are not seen by the reader"
+        )
+    chain = follow(states)
+    changes = {instant: one.changes for instant, one in split.foreign.items()}
+    try:
+        rows = count_rows(path, chain, until=max(chain.eras), foreign=changes)
+    except Exception as error:  # noqa: BLE001 - hudi's errors have no common base
+        report.not_checkable.append(f"The table cannot be opened with the hudi reader: {error}")
+        report.ranges_broken = chain.broken
+        report.conclude(excusable=0)
+        return report
+    log.info("%d rows of ours, %d of others", rows.own, rows.foreign)
+    judge(report, chain, rows, source_log)
+    rewritten = sum(part.rewritten for part in report.partitions)
+    if rewritten:
+        changing = sorted(instant for instant, changed in changes.items() if changed)
+        report.not_checkable.append(
+            f"{rewritten} rows were rewritten by other writers (instants {', '.join(changing[:5])}"
+            f"{' …' if len(changing) > 5 else ''}): what they held before cannot be checked"
+        )
+    report.conclude(excusable=split.excusable())
+    return report
+
+
+def _split(instants: Iterable[Instant], pipeline: str) -> _Split:
+    ours: list[tuple[Instant, TableState]] = []
+    foreign: dict[str, _Foreign] = {}
+    for instant in instants:
+        if instant.state is not None and instant.state.pipeline == pipeline:
+            ours.append((instant, instant.state))
+        elif instant.action in METADATA_ACTIONS:
+            if instant.operation.upper() in REARRANGING:
+                foreign[instant.requested] = _Foreign()
+            else:
+                foreign[instant.requested] = _Foreign(
+                    updated=instant.updated, deleted=instant.deleted, replaces=instant.replaces
+                )
+    ours.sort(key=lambda one: (one[0].completed, one[0].requested))
+    return _Split(ours=ours, foreign=foreign)

@@ -1,0 +1,139 @@
+"""Keys, table partitions and Kafka columns stay with their rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from control_topic.messages import SourcePartition
+from participant.decode import JsonDecoder, RawBatch
+from participant.derive import Derived, Deriver
+from table.port import TableLayout
+from table.schema import SchemaError, table_schema
+
+LAYOUT = TableLayout(
+    path="file:///lake/t",
+    key_fields=("id",),
+    key_format="plain",
+    partition_field="",
+    hive_style=False,
+    url_encode=False,
+    kafka_columns=True,
+    target_file_bytes=1_000_000,
+    ddl="id STRING, day STRING, at TIMESTAMP",
+)
+
+
+def derive(*values: bytes | None, **changes: Any) -> Derived:
+    layout = replace(LAYOUT, **changes)
+    schema = table_schema(layout.ddl, layout.kafka_columns)
+    offsets = list(range(100, 100 + 2 * len(values), 2))
+    batch = RawBatch(
+        partition=SourcePartition("events", 3),
+        offsets=offsets,
+        timestamps_ms=[1_700_000_000_000 + o for o in offsets],
+        values=values,
+    )
+    return Deriver(layout, schema).derive(batch, JsonDecoder(schema).decode(batch))
+
+
+def test_kafka_columns_follow_the_rows_that_were_kept() -> None:
+    derived = derive(b'{"id":"a"}', b"oops", b'{"id":"c"}')
+    assert derived.table.select(["id", "_kafka_topic", "_kafka_partition", "_kafka_offset"]).to_pylist() == [
+        {"id": "a", "_kafka_topic": "events", "_kafka_partition": 3, "_kafka_offset": 100},
+        {"id": "c", "_kafka_topic": "events", "_kafka_partition": 3, "_kafka_offset": 104},
+    ]
+    assert derived.table.column("_kafka_timestamp")[1].as_py() == datetime.fromtimestamp(
+        1_700_000_000.104, UTC
+    )
+    assert derived.table.column_names == table_schema(LAYOUT.ddl, True).names
+    assert not derived.rejects
+
+
+def test_a_record_without_a_key_is_a_reject_at_its_own_offset() -> None:
+    derived = derive(b"oops", b'{"id":""}', b'{"id":"b"}', b'{"id":null}')
+    assert derived.record_key.to_pylist() == ["b"]
+    assert derived.table.column("_kafka_offset").to_pylist() == [104]
+    assert [(r.offset, r.index) for r in derived.rejects] == [(102, 1), (106, 3)]
+    assert derived.rejects[0].reason == "the record key (id) is null or empty"
+
+
+def test_a_table_partition_per_value_and_a_reject_where_it_would_nest() -> None:
+    derived = derive(
+        b'{"id":"a","day":"1"}', b'{"id":"b","day":"1/2"}', b'{"id":"c"}', b'{"id":"d","day":""}',
+        partition_field="day", hive_style=True,
+    )  # fmt: skip
+    assert derived.table_partition.to_pylist() == [
+        *("day=1", "day=__HIVE_DEFAULT_PARTITION__", "day=__HIVE_DEFAULT_PARTITION__")
+    ]
+    assert len(set(derived.table_partition.dictionary.to_pylist())) == len(derived.table_partition.dictionary)
+    assert derived.table.column("id").to_pylist() == derived.record_key.to_pylist() == ["a", "c", "d"]
+    assert [(r.offset, r.index) for r in derived.rejects] == [(102, 1)]
+    assert "1/2" not in derived.rejects[0].reason
+
+
+def test_a_time_as_table_partition_is_microseconds_as_hudi_spells_it() -> None:
+    derived = derive(b'{"id":"a","at":"1970-01-01T00:00:01Z"}', partition_field="at")
+    assert derived.table_partition.to_pylist() == ["1000000"]
+
+
+def test_a_table_without_partitions_has_one_whose_name_is_empty() -> None:
+    derived = derive(b'{"id":"a"}', b'{"id":"b"}')
+    assert derived.table_partition.to_pylist() == ["", ""]
+
+
+def test_a_table_without_key_fields_has_coordinates_as_keys() -> None:
+    derived = derive(b"{}", b"oops", b"{}", key_fields=(), key_format="coordinates")
+    assert derived.record_key.to_pylist() == ["events-3-100", "events-3-104"]
+
+
+def test_a_complex_key_goes_by_the_tables_fields() -> None:
+    derived = derive(b'{"id":"a","day":"1"}', key_fields=("id", "day"), key_format="complex")
+    assert derived.record_key.to_pylist() == ["id:a,day:1"]
+
+
+def test_a_table_without_kafka_columns_gets_none() -> None:
+    assert derive(b'{"id":"a"}', kafka_columns=False).table.column_names == ["id", "day", "at"]
+
+
+def test_a_batch_without_rows_derives_to_nothing() -> None:
+    for values in ((), (b"oops",), (b'{"id":""}',)):
+        derived = derive(*values, partition_field="day")
+        assert derived.table.num_rows == len(derived.record_key) == len(derived.table_partition) == 0
+        assert derived.table.column_names == table_schema(LAYOUT.ddl, True).names
+
+
+def test_a_key_that_is_a_column_is_not_counted_twice_as_memory() -> None:
+    derived = derive(*[b'{"id":"%064d"}' % i for i in range(1_000)])
+    assert derived.nbytes < 1.1 * (derived.table.nbytes + derived.table_partition.nbytes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"key_fields": ("nope",)}, "column nope is to be a record key, but the schema does not have it"),
+        ({"partition_field": "nope"}, "column nope is to be a table partition"),
+        ({"ddl": "id DOUBLE"}, "column id: a DOUBLE cannot be a record key"),
+        (
+            {"ddl": "id STRING, f FLOAT", "partition_field": "f"},
+            "column f: a FLOAT cannot be a table partition",
+        ),
+        ({"key_fields": ("id", "day")}, "a plain record key is one column, not 2"),
+        ({"key_fields": (), "key_format": "complex"}, "a complex record key has at least one column"),
+    ],
+)
+def test_a_layout_that_the_schema_cannot_serve_is_refused(changes: dict[str, Any], sentence: str) -> None:
+    layout = replace(LAYOUT, **changes)
+    with pytest.raises(SchemaError, match=sentence.replace("(", r"\(")):
+        Deriver(layout, table_schema(layout.ddl, True))
+
+
+def test_columns_of_derived_rows_have_the_tables_types() -> None:
+    derived = derive(b'{"id":"a"}')
+    for field, wanted in zip(derived.table.schema, table_schema(LAYOUT.ddl, True), strict=True):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        assert (field.name, kind, field.nullable) == (wanted.name, wanted.type, wanted.nullable)
