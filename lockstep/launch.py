@@ -23,6 +23,9 @@ from lockstep.errors import EXIT_INTERRUPTED, EXIT_MEANINGS, Failed
 
 FORCED_AFTER_S = 15.0
 POLL_S = 0.2
+STDERR = 2
+"""spark-submit writes what the Python driver logs to its stdout, which is for results."""
+
 PR_SET_PDEATHSIG = 1
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -64,6 +67,7 @@ def _supervise(command: Sequence[str], environment: Mapping[str, str]) -> tuple[
             command,
             env=dict(environment),
             stdin=subprocess.DEVNULL,
+            stdout=STDERR,
             process_group=0,
             preexec_fn=_end_with_parent(),
         )

@@ -45,7 +45,8 @@ def run_short_job(
     try:
         done = subprocess.run(
             command,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,  # Spark sends the Python driver's stderr to the JVM's stdout
             text=True,
             timeout=timeout_s,
             check=False,
@@ -54,5 +55,11 @@ def run_short_job(
     except subprocess.TimeoutExpired as error:
         raise Failed(f"the Spark job did not end within {timeout_s:.0f} s") from error
     left = exit_code_file.read_text(encoding="utf-8").strip() if exit_code_file.exists() else ""
-    words = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return int(left) if left.isdecimal() else done.returncode, words[-1] if words else ""
+    return int(left) if left.isdecimal() else done.returncode, _last_words(done.stdout)
+
+
+def _last_words(output: str) -> str:
+    """What the job said last of an error, without time and logger."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line.partition(": ")[2] for line in lines if " ERROR " in line]
+    return (errors or lines or [""])[-1]

@@ -49,7 +49,7 @@ from table.schema import SchemaError, record_schema
 
 BUFFER_BYTES_MAX = 512 * 1024 * 1024
 """Parsed at once; more is halved. Arrow's reader takes a block of at most 2 GiB, and a parse needs memory."""
-GROUP_RECORDS = 16
+GROUP_RECORDS = 64
 """A failed group of this size or less is looked at record by record."""
 
 _first, _last = itemgetter(0), itemgetter(-1)

@@ -53,13 +53,13 @@ def answers(
                 return method(self, *args, **kwargs)
             except (Unavailable, SourceUnavailable) as error:
                 return self.unavailable(str(error))
+            except (StateError, SourceRefused) as error:
+                return self.halt(str(error))
             except Refused as error:
                 if effect:
                     return Answer(result=Result.REFUSED, reason=str(error))
                 # A coordinator asks for recovery until it is done: only what is counted has an end.
                 return self.unavailable(str(error))
-            except (StateError, SourceRefused) as error:
-                return self.halt(str(error))
             except TableError as error:
                 log.warning("%s: %s", name, error)
                 reason = str(error)

@@ -94,7 +94,7 @@ def _figures(report: Report) -> Table:
         grid.add_row("", reason)
     for kill in report.kills:
         grid.add_row("SIGKILL", _kill(kill))
-    grid.add_row("epochs", f"{report.epoch}: each coordinator claims the next")
+    grid.add_row("coordinators", f"{report.epoch}, each with an epoch of its own")
     grid.add_row("files", readable_count(report.files))
     grid.add_row("the whole demo", readable_duration(report.total_ms))
     return grid

@@ -37,7 +37,7 @@ from lockstep.demo.report import Report
 from lockstep.demo.view import Scene, View, make_view
 from lockstep.demo.watch import Watch
 from lockstep.errors import EXIT_WELL, Failed
-from lockstep.jars import KAFKA_VERSION
+from lockstep.jars import KAFKA_VERSION, find_java
 from lockstep.output import Output, readable_count, readable_duration
 
 POLL_S = 0.1
@@ -66,6 +66,7 @@ def now_ms() -> int:
 
 def run_demo(settings: Settings, output: Output) -> Report:
     """The whole demo. Raises `Failed`, with the folder kept, where it could not be carried through."""
+    find_java()
     folder = _folder(settings.keep)
     with _signals_as_interrupts(), _state_in(folder / "state"), _logs_in(folder / "demo.log"):
         try:
@@ -159,7 +160,11 @@ class Demo:
         """Raises `Failed`; ends everything it started, whatever happens."""
         try:
             with ExitStack() as stack:
-                return self._run(stack)
+                try:
+                    return self._run(stack)
+                except KeyboardInterrupt:
+                    self._doing("interrupted: everything that was started is ended")
+                    raise
         finally:
             self._view.close()
 

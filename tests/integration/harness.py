@@ -1,4 +1,4 @@
-"""A whole pipeline for tests: a topic with records, a configuration, real `lockstep run` processes, faults."""
+"""A whole pipeline for tests: a topic with records, a configuration, real `lockstep run`s, faults."""
 
 from __future__ import annotations
 

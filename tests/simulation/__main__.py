@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from tests.simulation.world import World, replay
+from tests.simulation.world import ScheduleFailed, World, replay
 
 
 def main() -> int:
@@ -18,7 +18,7 @@ def main() -> int:
     if asked.seed is not None:
         lines, error = replay(asked.seed)
         sys.stdout.write("\n".join(lines) + "\n")
-        sys.stdout.write(f"\n{type(error).__name__}: {error}\n" if error is not None else "\nall is well\n")
+        sys.stdout.write(f"\n{error}\n" if error is not None else "\nall is well\n")
         return 1 if error is not None else 0
     return sweep(asked.first, asked.count)
 
@@ -29,9 +29,9 @@ def sweep(first: int, count: int) -> int:
     for seed in range(first, first + count):
         try:
             World(seed).run()
-        except Exception as error:
+        except ScheduleFailed as error:
             failed += 1
-            sys.stdout.write(f"seed {seed}: {type(error).__name__}: {error}\n")
+            sys.stdout.write(f"seed {seed}: {error}\n")
             sys.stdout.flush()
     took_s = time.monotonic() - began
     sys.stdout.write(f"{failed} of {count} seeds failed, {took_s:.1f} s\n")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from control_topic.messages import Body, Message, RunAnnounce
+from tests.simulation.chance import Chance
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Channel, Process, Scheduler
-from tests.simulation.chance import Chance
 
 PIPELINE = "p"
 TAIL = 40

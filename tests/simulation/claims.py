@@ -89,23 +89,17 @@ class Claims:
             self._offer_directed(*told)
 
     def _offer_directed(self, mode: ev.Mode, reason: str) -> None:
-        self._offer(
-            lambda: ev.Directed(now_ms=self._now(), nonce=self._nonce(), mode=mode, reason=reason)
-        )
+        self._offer(lambda: ev.Directed(now_ms=self._now(), nonce=self._nonce(), mode=mode, reason=reason))
 
     def _offer_died(self, incarnation: str) -> None:
-        self._offer(
-            lambda: ev.WorkerDied(now_ms=self._now(), nonce=self._nonce(), incarnation=incarnation)
-        )
+        self._offer(lambda: ev.WorkerDied(now_ms=self._now(), nonce=self._nonce(), incarnation=incarnation))
 
     def _tick(self) -> None:
         if self._stopped:
             return
         self._offer(lambda: ev.Tick(now_ms=self._now(), nonce=self._nonce()))
         tick_ms = self._world.tick_ms
-        self._world.scheduler.at(
-            self._world.chance.between(tick_ms // 2, tick_ms), self._worker, self._tick
-        )
+        self._world.scheduler.at(self._world.chance.between(tick_ms // 2, tick_ms), self._worker, self._tick)
 
     def _offer(self, make: Callable[[], ev.Event]) -> None:
         if self._stopped or self._ended:
@@ -127,9 +121,9 @@ class Claims:
         before = core.state
         actions = core.handle(event)
         name = f"c@{self._worker.slot}-{self.incarnation[:4]}"
-        if world.transcript.recording and (actions or core.state is not before):
-            if not isinstance(event, ev.Tick):
-                world.note(name, "hears", event.message if isinstance(event, ev.Received) else event)
+        told = bool(actions) or core.state is not before
+        if world.transcript.recording and told and not isinstance(event, ev.Tick):
+            world.note(name, "hears", event.message if isinstance(event, ev.Received) else event)
         if core.state is not before:
             world.note(name, "becomes", core.state)
         world.checks.coordinator_handled(self, event, before, actions)

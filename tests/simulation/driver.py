@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from control_topic.messages import Message, Offsets, RunAnnounce
 from coordinator import events as ev
@@ -16,8 +16,8 @@ from table.ledger import Ledger, Limits, Outcome, OutcomeKind
 from table.roster import Roster
 from table.transactions import Transactions
 from tests.simulation.bus import PIPELINE
+from tests.simulation.lake import FaultyTable
 from tests.simulation.scheduler import Channel, Process
-from tests.simulation.table import FaultyTable
 
 if TYPE_CHECKING:
     from tests.simulation.worker import Worker
@@ -115,7 +115,9 @@ class Driver(Process):
                 self._requests, chance.upto(30), self, self._do, work, answer, worker, started_by_ms
             )
 
-    def _do(self, work: tuple[str, ev.Call], answer: Reply, worker: Process, started_by_ms: int | None) -> None:
+    def _do(
+        self, work: tuple[str, ev.Call], answer: Reply, worker: Process, started_by_ms: int | None
+    ) -> None:
         """One at a time; a call whose caller has gone by the time it would begin is not begun."""
         world = self.world
         if world.scheduler.now_ms < self._busy_until_ms or self.paused:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from control_topic.messages import DataFile, SourcePartition
 from participant import events as ev
+from tests.simulation.lake import Row
 from tests.simulation.scheduler import Channel
-from tests.simulation.table import Row
 
 if TYPE_CHECKING:
     from tests.simulation.worker import Worker

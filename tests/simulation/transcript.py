@@ -36,7 +36,9 @@ def show(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Message):
-        return f"{value.type_name} e{value.epoch} {_fields(value.body)} (from {value.sender} #{value.sequence})"
+        return (
+            f"{value.type_name} e{value.epoch} {_fields(value.body)} (from {value.sender} #{value.sequence})"
+        )
     if isinstance(value, SourcePartition):
         return str(value.number)
     if isinstance(value, Enum):

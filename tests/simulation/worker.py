@@ -59,9 +59,7 @@ class Worker(Process):
         self._leaving = False
         self._fenced = False
         self._reached_ms = self.clock_ms()
-        self._sender = world.bus_sender(
-            self, run=driver.run, name=f"worker-{slot}", incarnation=incarnation
-        )
+        self._sender = world.bus_sender(self, run=driver.run, name=f"worker-{slot}", incarnation=incarnation)
         self.reader = world.bus.attach(self, self.on_control)
         world.scheduler.at(world.chance.upto(world.tick_ms), self, self._tick)
         world.scheduler.at(world.chance.upto(REPORT_MS), self, self._report)
@@ -109,9 +107,7 @@ class Worker(Process):
             case ev.Send():
                 self._sender.send(action.body, action.epoch)
             case ev.FetchOffsets():
-                self.world.scheduler.at(
-                    self.world.chance.upto(60), self, self._fetch_offsets
-                )
+                self.world.scheduler.at(self.world.chance.upto(60), self, self._fetch_offsets)
             case ev.CommitGroup():
                 self.world.scheduler.at(
                     self.world.chance.upto(GROUP_LATENCY_MS), self, self._commit_group, action.offsets
@@ -259,5 +255,3 @@ class Worker(Process):
     def holds(self) -> Offsets:
         """Where the core stands, for messages of failing checks."""
         return {p: o.start for p, o in self.core.owned.items()}
-
-

@@ -24,10 +24,10 @@ from tests.simulation.checkers import Checks, all_checkers
 from tests.simulation.checkers.base import Violation
 from tests.simulation.driver import Driver
 from tests.simulation.group import Group
+from tests.simulation.lake import FaultyTable, Storage
 from tests.simulation.misfortune import Misfortune
 from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.source_log import SourceLog
-from tests.simulation.table import FaultyTable, Storage
 from tests.simulation.transcript import Transcript
 from tests.simulation.worker import Worker
 
@@ -36,6 +36,10 @@ TAIL_MAX_MS = 120_000
 SETTLED_STEPS = 3
 
 logging.getLogger("table").setLevel(logging.CRITICAL + 1)  # faults are what is expected here
+
+
+class ScheduleFailed(AssertionError):
+    """What went wrong, as a sentence. The seed alone replays it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,7 @@ class Timeline(MemoryTimeline):
 
 
 class World:
-    """One schedule. `run()` raises `AssertionError` where an invariant does not hold."""
+    """One schedule. `run()` raises `ScheduleFailed` where an invariant does not hold or anything breaks."""
 
     def __init__(self, seed: int, *, cores: Cores | None = None, record: bool = False) -> None:
         self.seed = seed
@@ -77,9 +81,7 @@ class World:
         self.storage = Storage()
         self.storage.timeline = Timeline(self._completed)
         self.log = SourceLog(self.chance.random, self.partitions)
-        self.bus = Bus(
-            self.scheduler, self.chance, lambda: self.faults, lambda *line: self.note(*line)
-        )
+        self.bus = Bus(self.scheduler, self.chance, lambda: self.faults, lambda *line: self.note(*line))
         self.group = Group(self)
         self.drivers: list[Driver] = []
         self.workers: list[Worker] = []
@@ -108,7 +110,9 @@ class World:
         try:
             self._run()
         except Violation as violation:
-            raise AssertionError(str(violation)) from violation
+            raise ScheduleFailed(str(violation)) from violation
+        except Exception as error:
+            raise ScheduleFailed(f"{type(error).__name__}: {error}") from error
 
     def _run(self) -> None:
         misfortune = Misfortune(self)
@@ -212,13 +216,11 @@ class World:
         self.checks.group_committed(partition, offset)
 
 
-def replay(seed: int, *, cores: Cores | None = None) -> tuple[list[str], BaseException | None]:
+def replay(seed: int, *, cores: Cores | None = None) -> tuple[list[str], ScheduleFailed | None]:
     """The transcript of one seed, and what it failed with."""
     world = World(seed, cores=cores, record=True)
     try:
         world.run()
-    except Exception as error:
+    except ScheduleFailed as error:
         return world.transcript.lines(), error
     return world.transcript.lines(), None
-
-

@@ -53,8 +53,8 @@ NESTED_AVRO = """
 
 def test_every_type_has_its_arrow_type() -> None:
     ddl = (
-        "a STRING, b BIGINT, c INT, d SMALLINT, e TINYINT, f FLOAT, g DOUBLE, h BOOLEAN, i DATE, j TIMESTAMP, "
-        "k DECIMAL, l DECIMAL(38,38), m LONG, n REAL, o INTEGER, p NUMERIC(5)"
+        "a STRING, b BIGINT, c INT, d SMALLINT, e TINYINT, f FLOAT, g DOUBLE, h BOOLEAN, i DATE, "
+        "j TIMESTAMP, k DECIMAL, l DECIMAL(38,38), m LONG, n REAL, o INTEGER, p NUMERIC(5)"
     )
     types = [pa.string(), pa.int64(), pa.int32(), pa.int32(), pa.int32(), pa.float32(), pa.float64()]
     types += [pa.bool_(), pa.date32(), UTC, pa.decimal128(10, 0), pa.decimal128(38, 38), pa.int64()]

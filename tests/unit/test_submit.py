@@ -128,7 +128,9 @@ def test_what_the_user_configures_wins_and_class_paths_and_options_are_joined(co
     )
     conf = conf_of(command)
     assert (conf["spark.driver.memory"], conf["spark.ui.enabled"]) == ("4g", "true")
-    assert conf["spark.driver.extraJavaOptions"].endswith("log4j2.properties -XX:+UseZGC")
+    options = conf["spark.driver.extraJavaOptions"].split()
+    assert options[0].endswith("log4j2.properties")
+    assert options[-1] == "-XX:+UseZGC"
     assert conf["spark.driver.extraClassPath"] == "/jars/hudi.jar:/mine.jar"
     assert after(command, "--packages") == "a:b:1"
 
@@ -216,6 +218,13 @@ def test_the_jobs_exit_code_is_what_it_left_whatever_the_jvm_ends_with(code: int
     assert launch(command, os.environ) == code
 
 
+def test_what_the_job_writes_goes_to_stderr_since_stdout_is_for_results() -> None:
+    script = PARENT.replace("sys.argv[1]", "'print(1)'")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.stdout == ""
+    assert done.stderr.startswith("1\n")
+
+
 def test_a_usage_error_of_the_job_is_passed_on() -> None:
     assert launch(lambda _: python("raise SystemExit(2)"), os.environ) == 2
 
@@ -259,10 +268,10 @@ while True:
 def start(child: str) -> tuple[subprocess.Popen[str], int]:
     """`launch` in a process of its own; it and the process id of its ready child."""
     process = subprocess.Popen(
-        [sys.executable, "-c", PARENT, child], stdout=subprocess.PIPE, text=True, process_group=0
+        [sys.executable, "-c", PARENT, child], stderr=subprocess.PIPE, text=True, process_group=0
     )
-    assert process.stdout is not None
-    word, pid = process.stdout.readline().split()
+    assert process.stderr is not None
+    word, pid = process.stderr.readline().split()
     assert word == "ready"
     return process, int(pid)
 
@@ -282,7 +291,7 @@ def await_gone(pid: int) -> None:
 def test_a_signal_to_the_whole_terminal_group_reaches_the_job_exactly_once(number: signal.Signals) -> None:
     process, _ = start(JOB_THAT_LEAVES)
     os.killpg(process.pid, number)
-    output, _ = process.communicate(timeout=DEADLINE_S)
+    _, output = process.communicate(timeout=DEADLINE_S)
     assert output.split() == [number.name.removeprefix("SIG")]
     assert process.returncode == EXIT_WELL
 
@@ -290,7 +299,7 @@ def test_a_signal_to_the_whole_terminal_group_reaches_the_job_exactly_once(numbe
 def test_a_closed_terminal_asks_the_job_to_leave() -> None:
     process, _ = start(JOB_THAT_LEAVES)
     process.send_signal(signal.SIGHUP)
-    output, _ = process.communicate(timeout=DEADLINE_S)
+    _, output = process.communicate(timeout=DEADLINE_S)
     assert output.split() == ["TERM"]
 
 
@@ -310,6 +319,6 @@ def test_a_third_signal_ends_a_job_that_does_not_leave() -> None:
 def test_the_job_is_asked_to_leave_where_its_parent_is_killed() -> None:
     process, child = start(JOB_THAT_LEAVES)
     process.kill()
-    output, _ = process.communicate(timeout=DEADLINE_S)
+    _, output = process.communicate(timeout=DEADLINE_S)
     assert output.split() == ["TERM"]
     await_gone(child)

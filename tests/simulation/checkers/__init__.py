@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.checkers.base import HOOKS, Checker
+from tests.simulation.checkers.covers import CommitsCoverTheExpectedSet
 from tests.simulation.checkers.idle import IdleHoldsNoInstant
 from tests.simulation.checkers.l1_bounded import TransactionsEnd
 from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
 from tests.simulation.checkers.l3_lag import LagReturnsToZero
+from tests.simulation.checkers.prompt import AbortsArePrompt
 from tests.simulation.checkers.s1_once import EveryOffsetOnce
 from tests.simulation.checkers.s2_chain import RangesChain
 from tests.simulation.checkers.s3_rows import RowsAreTheRecords
@@ -41,6 +43,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     NobodyIsWaitedForInVain,
     LagReturnsToZero,
     IdleHoldsNoInstant,
+    CommitsCoverTheExpectedSet,
+    AbortsArePrompt,
 )
 
 

@@ -13,7 +13,9 @@ class NoStrayFiles(Checker):
         gone = sorted(named - timeline.files.keys())
         open_ones = {i.time for i in timeline.instants.values() if i.phase is Phase.INFLIGHT}
         stray = sorted(
-            path for path, file in timeline.files.items() if path not in named and file.instant not in open_ones
+            path
+            for path, file in timeline.files.items()
+            if path not in named and file.instant not in open_ones
         )
         self.require(not gone, f"committed files that are gone: {gone[:5]}")
         self.require(not stray, f"files of no commit that are left after the sweep: {stray[:5]}")

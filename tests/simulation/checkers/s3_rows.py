@@ -3,7 +3,7 @@
 from collections import Counter
 
 from tests.simulation.checkers.base import Checker
-from tests.simulation.table import Row
+from tests.simulation.lake import Row
 
 
 class RowsAreTheRecords(Checker):

@@ -9,6 +9,4 @@ class GroupBehindTable(Checker):
 
     def group_committed(self, partition: SourcePartition, offset: int) -> None:
         committed = self.world.committed.get(partition, 0)
-        self.require(
-            offset <= committed, f"{partition}: the group is at {offset}, the table at {committed}"
-        )
+        self.require(offset <= committed, f"{partition}: the group is at {offset}, the table at {committed}")

@@ -1,0 +1,1 @@
+"""Benchmarks: Lockstep and what people run today, side by side on one machine."""

@@ -1,0 +1,140 @@
+"""`lockstep offsets`: where the pipeline stands, and the way out of every refusal."""
+
+from __future__ import annotations
+
+import getpass
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from lockstep.commands.options import PATH, standard_options
+from lockstep.config import Config, load, resolve_kafka
+from lockstep.errors import EXIT_WELL, ConfigError, Failed
+from lockstep.offsets import SourceView, compare, look, to_json, to_text
+from lockstep.offsets_plan import Plan, parse_assignments, plan_adopt, plan_set, signs_of_life
+from lockstep.output import Output
+from lockstep.tail import read_tail
+from table.hudi.timeline import MissingTable, Timeline
+from table.source import SourceTopics
+from table.state import TableState
+
+REASON_CHARS_MAX = 1_000
+PLANNED_BY_MAX = 200
+
+
+@click.command("offsets")
+@click.option("-c", "--config", "config_path", type=PATH, required=True, help="The pipeline's TOML file.")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="TOPIC:P=OFFSET",
+    help="Go on from another offset: a number, earliest or latest; P may be *. May be repeated."
+    " A setting, SETTING=VALUE, is taken as everywhere else.",
+)
+@click.option("--adopt", is_flag=True, help="Accept a recreated topic, or another cluster.")
+@click.option("--execute", is_flag=True, help="Do what the dry run shows.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; kept in the table with your name.")
+@click.option("--master", default="", help="The Spark master that commits the change.")
+@click.option(
+    "--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A Spark property; may be repeated."
+)
+@standard_options
+def command(
+    output: Output,
+    config_path: Path,
+    sets: tuple[str, ...],
+    adopt: bool,
+    execute: bool,
+    reason: str,
+    master: str,
+    confs: tuple[str, ...],
+) -> int:
+    """Committed offsets, the log's ends, lag and the group's offset, by source partition.
+
+    With --set or --adopt: what changing the committed offsets would do. Nothing changes without --execute,
+    and never while a run is alive.
+    """
+    assignments = [text for text in sets if ":" in text.partition("=")[0]]
+    settings = [text for text in sets if text not in assignments]
+    config = load(config_path, sets=settings, with_schema=execute)
+    changing = bool(assignments) or adopt
+    if execute and not changing:
+        raise ConfigError("--execute: nothing to do; give --set TOPIC:P=OFFSET or --adopt")
+    if execute and not reason.strip():
+        raise ConfigError("--execute needs --reason TEXT, which is kept in the table with your name")
+    source = SourceTopics(resolve_kafka(config), config.source.topics)
+    state = _newest(config)
+    view = look(source, config.group_id)
+    if not changing:
+        rows = compare(state, view)
+        output.document(to_json(rows), lambda: to_text(rows, state))
+        return EXIT_WELL
+    plan = _plan(state, view, assignments, adopt=adopt, reason=reason.strip()[:REASON_CHARS_MAX])
+    if execute:
+        _refuse_while_alive(config, source)
+        _execute(config, plan, master, confs)
+    output.document(plan.to_json(executed=execute), lambda: plan.to_text(executed=execute))
+    return EXIT_WELL
+
+
+def _newest(config: Config) -> TableState | None:
+    try:
+        return Timeline(config.table.path).newest(config.pipeline.id)
+    except MissingTable:
+        return None
+
+
+def _plan(
+    state: TableState | None, view: SourceView, assignments: Sequence[str], *, adopt: bool, reason: str
+) -> Plan:
+    if state is None:
+        raise ConfigError(
+            "The table holds no offsets of this pipeline yet: choose where to start with"
+            " source.starting_offsets"
+        )
+    wanted = parse_assignments(assignments, view.partitions)
+    operator = getpass.getuser()[:PLANNED_BY_MAX]
+    if adopt:
+        return plan_adopt(state, wanted, view, operator=operator, reason=reason)
+    return plan_set(state, wanted, view, operator=operator, reason=reason)
+
+
+def _refuse_while_alive(config: Config, source: SourceTopics) -> None:
+    """A run that is alive would be refused its next commit, or refuse ours."""
+    timeline = Timeline(config.table.path)
+    now_ms = time.time_ns() // 1_000_000
+    ours = [one for one in timeline.pending() if one.owner.get("pipeline") == config.pipeline.id]
+    tail = read_tail(resolve_kafka(config), config.control.topic, pipeline=config.pipeline.id)
+    spoken = [
+        heard.time_ms for heard in tail.heard if heard.message.sender.startswith(("driver", "coordinator"))
+    ]
+    signs = signs_of_life(
+        members=source.group_members(config.group_id),
+        heard_ms_ago=now_ms - max(spoken) if spoken else None,
+        pending=[(one, now_ms - timeline.time_ms(one.requested)) for one in ours],
+        write_timeout_ms=config.transaction.write_timeout_ms,
+    )
+    if signs:
+        raise Failed(
+            f"A run of pipeline {config.pipeline.id} seems to be alive: {'; '.join(signs)}. Stop it, wait"
+            " half a minute, and try again; nothing has changed."
+        )
+
+
+def _execute(config: Config, plan: Plan, master: str, confs: Sequence[str]) -> None:
+    from lockstep.operator_commit import to_document  # brings Spark with it
+    from lockstep.short_job import run_short_job
+
+    with tempfile.TemporaryDirectory(prefix="lockstep-offsets-") as folder:
+        document = Path(folder) / "plan.json"
+        document.touch(mode=0o600)
+        document.write_text(to_document(plan.state, plan.expected), encoding="utf-8")
+        status, last = run_short_job(
+            config, Path(folder), ["--operator-commit", str(document)], master=master, confs=confs
+        )
+    if status != EXIT_WELL:
+        raise Failed(f"The change was not committed (exit code {status}): {last}")

@@ -1,0 +1,118 @@
+"""`lockstep status`: is it running, is it committing, how far behind, what to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from control_topic.errors import ControlTopicUnavailable
+from lockstep.commands.options import config_options, standard_options
+from lockstep.config import Config, resolve_kafka
+from lockstep.errors import EXIT_HALTED, EXIT_WELL
+from lockstep.offsets import OffsetRow, compare, look
+from lockstep.output import Output
+from lockstep.rundir import read_run_file
+from lockstep.status import Fold, LastCommit, Observed, Status, conclude, fold
+from lockstep.status_text import to_text
+from lockstep.tail import read_tail
+from table.client import Deadlines, TableClient
+from table.hudi.timeline import Instant, MissingTable, Timeline
+from table.source import SourceError, SourceTopics
+
+LIVE_S = 3.0
+SOURCE_TIMEOUT_S = 10.0
+
+
+@click.command("status")
+@config_options(with_schema=False)
+@standard_options
+def command(output: Output, config: Config) -> int:
+    """How the pipeline stands: from the table and the topics alone, fresher where the driver answers.
+
+    Exit code 0 whatever the state is, 3 where the newest run has halted.
+    """
+    status = observe(config)
+    output.document(status.to_json(), lambda: to_text(status))
+    return EXIT_HALTED if status.halted is not None else EXIT_WELL
+
+
+def observe(config: Config) -> Status:
+    """Look everywhere; what cannot be reached is named and does not hide the rest."""
+    kafka = resolve_kafka(config)
+    problems: list[str] = []
+    live = _live(config.pipeline.id)
+    instant, last_commit = _last_commit(config)
+    offsets, members = _source(config, kafka, instant, problems)
+    return conclude(
+        Observed(
+            pipeline=config.pipeline.id,
+            now_ms=time.time_ns() // 1_000_000,
+            fold=_topic(config, kafka, problems),
+            last_commit=last_commit,
+            offsets=offsets,
+            members=members,
+            interval_ms=config.transaction.interval_ms,
+            write_timeout_ms=config.transaction.write_timeout_ms,
+            live=live,
+            problems=tuple(problems),
+        )
+    )
+
+
+def _live(pipeline: str) -> Mapping[str, Any] | None:
+    """The driver's own figures, where it runs on this machine, as this user, and answers."""
+    file = read_run_file(pipeline)
+    if file is None:
+        return None
+    client = TableClient(file.address, file.token, deadlines=Deadlines(status_s=LIVE_S))
+    try:
+        answer = client.status()
+    finally:
+        client.close()
+    return answer if isinstance(answer, dict) and answer.get("run") == file.run else None
+
+
+def _last_commit(config: Config) -> tuple[Instant | None, LastCommit | None]:
+    try:
+        timeline = Timeline(config.table.path)
+        instant = timeline.newest_instant(config.pipeline.id)
+    except MissingTable:
+        return None, None
+    if instant is None or instant.state is None:
+        return None, None
+    now_ms = time.time_ns() // 1_000_000
+    return instant, LastCommit(
+        transaction=instant.state.transaction,
+        instant=instant.requested,
+        kind=instant.state.kind,
+        epoch=instant.state.epoch,
+        rows=sum(file.rows for file in instant.files),
+        age_ms=max(0, now_ms - timeline.time_ms(instant.completed)),
+    )
+
+
+def _source(
+    config: Config, kafka: Mapping[str, str], instant: Instant | None, problems: list[str]
+) -> tuple[list[OffsetRow] | None, int]:
+    try:
+        source = SourceTopics(kafka, config.source.topics, timeout_s=SOURCE_TIMEOUT_S)
+        view = look(source, config.group_id)
+        members = len(source.group_members(config.group_id))
+    except SourceError as error:
+        problems.append(str(error))
+        return None, 0
+    return compare(instant.state if instant is not None else None, view), members
+
+
+def _topic(config: Config, kafka: Mapping[str, str], problems: list[str]) -> Fold:
+    try:
+        tail = read_tail(kafka, config.control.topic, pipeline=config.pipeline.id)
+    except ControlTopicUnavailable as error:
+        problems.append(str(error))
+        return Fold()
+    if tail.problem:
+        problems.append(tail.problem)
+    return fold(tail.heard)

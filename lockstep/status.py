@@ -1,0 +1,331 @@
+"""How a pipeline stands: a fold over the control topic's tail, joined with the table, the log and the driver.
+
+Pure. The table and the topics alone are enough; what the driver says, where it answers, is fresher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from control_topic.messages import (
+    AbortCommit,
+    AckCommit,
+    CoordinatorClaim,
+    EndCommit,
+    Halt,
+    ParticipantReady,
+    RunAnnounce,
+    StartCommit,
+    WriteStatus,
+)
+from lockstep.offsets import OffsetRow, advice
+from lockstep.tail import Heard
+
+ALIVE_MS = 30_000
+"""Who was heard within this time may still be there."""
+
+COMMITTING_FACTOR = 3
+"""Lag with no commit for so many intervals (and the write timeout) is a stall."""
+
+
+@dataclass(slots=True)
+class Open:
+    """A transaction that was started and neither committed nor aborted, as far as the topic tells."""
+
+    transaction: str
+    instant: str
+    started_ms: int
+    expected: set[str]
+    ended: bool = False
+    answered: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Fold:
+    """What the control topic's tail says. Times are the broker's, Unix epoch.
+
+    `names`: incarnation -> sender. `driver_ms`: a driver or coordinator was last heard; `heard_ms`: anybody
+    was. `waiting_ms`: a worker has held records since then and no transaction was open. `aborts`: in a row.
+    """
+
+    run: str = ""
+    run_ms: int = 0
+    epoch: int = 0
+    coordinator: str = ""
+    coordinator_ms: int = 0
+    driver_ms: int = 0
+    open: Open | None = None
+    committed: tuple[str, str, int] | None = None
+    aborts: int = 0
+    abort_reason: str = ""
+    halted: tuple[str, int] | None = None
+    names: dict[str, str] = field(default_factory=dict)
+    heard_ms: int = 0
+    waiting_ms: int = 0
+
+    def take(self, heard: Heard) -> None:
+        """The next message, in topic order. A coordinator's message of a lower epoch is stale: ignored."""
+        message, body = heard.message, heard.message.body
+        self.names[message.incarnation] = message.sender
+        self.heard_ms = heard.time_ms
+        if isinstance(body, RunAnnounce):
+            self.run, self.run_ms, self.driver_ms = message.run, heard.time_ms, heard.time_ms
+            self.halted, self.open, self.waiting_ms = None, None, 0
+            return
+        if message.sender.startswith("coordinator"):
+            if message.epoch < self.epoch:
+                return
+            if message.epoch > self.epoch and isinstance(body, CoordinatorClaim):
+                self.open = None
+            self.epoch = message.epoch
+            self.run = self.run or message.run
+            self.coordinator, self.coordinator_ms = message.sender, heard.time_ms
+            self.driver_ms = heard.time_ms
+        self._take_body(heard)
+
+    def _take_body(self, heard: Heard) -> None:
+        message, body = heard.message, heard.message.body
+        match body:
+            case StartCommit():
+                self._start(body, heard.time_ms)
+            case EndCommit():
+                if self.open is not None and self.open.transaction == body.transaction:
+                    self.open.ended = True
+            case WriteStatus():
+                if self.open is not None and self.open.transaction == body.transaction:
+                    self.open.answered.add(message.incarnation)
+            case ParticipantReady():
+                self.waiting_ms = self.waiting_ms or heard.time_ms
+            case AckCommit() | AbortCommit():
+                self._end(body, heard.time_ms)
+            case Halt():
+                if not self.run or message.run == self.run:
+                    self.halted, self.open = (body.reason, heard.time_ms), None
+            case _:
+                pass  # JOIN, LEAVE, END_REQUEST and repeated claims change nothing that is shown
+
+    def _start(self, body: StartCommit, time_ms: int) -> None:
+        self.waiting_ms = 0
+        if self.open is None or self.open.transaction != body.transaction:
+            self.open = Open(
+                transaction=body.transaction,
+                instant=body.instant,
+                started_ms=time_ms,
+                expected=set(body.writers.values()),
+            )
+
+    def _end(self, body: AckCommit | AbortCommit, time_ms: int) -> None:
+        self.waiting_ms = 0
+        if isinstance(body, AckCommit):
+            self.committed = (body.transaction, body.instant, time_ms)
+            self.aborts, self.abort_reason = 0, ""
+        else:
+            self.aborts += 1
+            self.abort_reason = body.reason
+        if self.open is not None and self.open.transaction == body.transaction:
+            self.open = None
+
+
+def fold(messages: Iterable[Heard]) -> Fold:
+    """All of them, in topic order."""
+    state = Fold()
+    for heard in messages:
+        state.take(heard)
+    return state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastCommit:
+    """The newest commit in the table. `rows`: in its files; `age_ms`: since it completed."""
+
+    transaction: str
+    instant: str
+    kind: str
+    epoch: int
+    rows: int
+    age_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """The open transaction. `answered`, `missing`: workers, by sender's name where it is known."""
+
+    id: str
+    instant: str
+    age_ms: int
+    ended: bool
+    answered: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Everything that was looked at. `rows`: from `lockstep.offsets.compare`, None: the broker did not say.
+
+    `members`: consumers in the group. `live`: the driver's own status, None where it does not answer.
+    """
+
+    pipeline: str
+    now_ms: int
+    fold: Fold
+    last_commit: LastCommit | None
+    offsets: Sequence[OffsetRow] | None
+    members: int
+    interval_ms: int
+    write_timeout_ms: int
+    live: Mapping[str, Any] | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """`state`: one of running, idle, stalled, starting, stopped, halted, never. `lag`: offsets, all together.
+
+    `advice`: what to do, most urgent first; empty where nothing is to be done.
+    """
+
+    pipeline: str
+    state: str
+    run: str
+    epoch: int
+    coordinator: str
+    transaction: Current | None
+    last_commit: LastCommit | None
+    lag: int | None
+    partitions: tuple[OffsetRow, ...]
+    workers: int
+    halted: Mapping[str, Any] | None
+    aborts: int
+    advice: tuple[str, ...]
+    problems: tuple[str, ...]
+    live: Mapping[str, Any] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Base units: milliseconds, offsets, rows."""
+        document = asdict(self)
+        document["run"] = self.run or None
+        document["coordinator"] = self.coordinator or None
+        return document
+
+
+def conclude(seen: Observed) -> Status:
+    """What it all means."""
+    known, live = seen.fold, seen.live
+    alive = live is not None or seen.members > 0 or _ago(seen, known.driver_ms) < ALIVE_MS
+    halted = _halted(seen)
+    current = _current(seen) if alive and halted is None else None
+    rows = tuple(seen.offsets or ())
+    lag = sum(row.lag or 0 for row in rows) if seen.offsets is not None else None
+    state = _state(seen, alive=alive, halted=halted is not None, current=current, lag=lag)
+    return Status(
+        pipeline=seen.pipeline,
+        state=state,
+        run=str(live["run"]) if live is not None else known.run,
+        epoch=max(known.epoch, int(live["epoch"]) if live is not None else 0, _table_epoch(seen)),
+        coordinator=known.coordinator if alive and halted is None else "",
+        transaction=current,
+        last_commit=seen.last_commit,
+        lag=lag,
+        partitions=rows,
+        workers=_workers(seen),
+        halted=halted,
+        aborts=known.aborts,
+        advice=tuple(_advice(seen, state, halted, current)),
+        problems=seen.problems,
+        live=live,
+    )
+
+
+def _ago(seen: Observed, time_ms: int) -> int:
+    return max(0, seen.now_ms - time_ms)
+
+
+def _table_epoch(seen: Observed) -> int:
+    return seen.last_commit.epoch if seen.last_commit is not None else 0
+
+
+def _workers(seen: Observed) -> int:
+    if seen.live is not None:
+        return sum(worker["state"] != "dead" for worker in seen.live.get("workers", ()))
+    return seen.members
+
+
+def _halted(seen: Observed) -> Mapping[str, Any] | None:
+    """The newest run's halt. The topic tells of it after the driver is gone; the driver, before."""
+    if seen.live is not None:
+        reason = seen.live.get("halted")
+        return {"reason": str(reason), "time": seen.now_ms} if reason else None
+    if seen.fold.halted is None:
+        return None
+    reason, time_ms = seen.fold.halted
+    return {"reason": reason, "time": time_ms}
+
+
+def _current(seen: Observed) -> Current | None:
+    names = seen.fold.names
+
+    def named(incarnations: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(names.get(one, one) for one in incarnations))
+
+    report = seen.live.get("coordinator") if seen.live is not None else None
+    if report and report.get("transaction"):
+        opened = seen.fold.open
+        same = opened is not None and opened.transaction == report["transaction"]
+        started_ms = opened.started_ms if same and opened is not None else int(report["started_at_ms"])
+        return Current(
+            id=report["transaction"],
+            instant=report.get("instant") or "",
+            age_ms=_ago(seen, started_ms) if started_ms else 0,
+            ended=report.get("state") in ("ended", "committing"),
+            answered=named(report.get("answered", ())),
+            missing=named(report.get("missing", ())),
+        )
+    if report or seen.fold.open is None:
+        return None
+    opened = seen.fold.open
+    return Current(
+        id=opened.transaction,
+        instant=opened.instant,
+        age_ms=_ago(seen, opened.started_ms),
+        ended=opened.ended,
+        answered=named(opened.answered & opened.expected),
+        missing=named(opened.expected - opened.answered),
+    )
+
+
+def _state(seen: Observed, *, alive: bool, halted: bool, current: Current | None, lag: int | None) -> str:
+    if halted:
+        return "halted"
+    if not alive:
+        return "stopped" if seen.last_commit is not None or seen.fold.run else "never"
+    patience_ms = COMMITTING_FACTOR * seen.interval_ms + seen.write_timeout_ms
+    if current is not None:
+        return "stalled" if current.age_ms > patience_ms else "running"
+    committed_ago = seen.last_commit.age_ms if seen.last_commit is not None else None
+    if committed_ago is None:
+        return "stalled" if _ago(seen, seen.fold.run_ms) > patience_ms else "starting"
+    if not lag:
+        return "idle"
+    waits = seen.fold.waiting_ms and _ago(seen, seen.fold.waiting_ms) > patience_ms
+    silent = committed_ago > patience_ms and _ago(seen, seen.fold.heard_ms) > patience_ms
+    return "stalled" if waits or silent else "running"
+
+
+def _advice(
+    seen: Observed, state: str, halted: Mapping[str, Any] | None, current: Current | None
+) -> Iterable[str]:
+    if halted is not None:
+        yield "Remove what the halt names, then start again with `lockstep run`; nothing is lost."
+    elif state == "stopped":
+        yield "No run is alive: start it with `lockstep run`. It goes on where the table is."
+    elif state == "never":
+        yield "No run has been here: start one with `lockstep run`."
+    elif state == "stalled":
+        if current is not None and current.missing:
+            yield f"Waiting for {', '.join(current.missing)}: look at that worker's log."
+        yield "Nothing has been committed for too long: `lockstep events --follow` shows who does not answer."
+    if state in ("running", "stalled", "idle") and seen.fold.aborts > 1:
+        yield f"{seen.fold.aborts} transactions in a row were aborted, the last: {seen.fold.abort_reason}"
+    yield from advice(seen.offsets or ())

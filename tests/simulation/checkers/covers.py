@@ -1,0 +1,35 @@
+"""A commit's ranges cover the expected set, a set and never a count, and each comes from who was listed."""
+
+from coordinator import events as ev
+from coordinator.transitions import State
+from tests.simulation.checkers.base import Checker
+from tests.simulation.claims import Claims
+
+
+class CommitsCoverTheExpectedSet(Checker):
+    name = "covers"
+
+    def coordinator_handled(
+        self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
+    ) -> None:
+        transaction = claims.core.transaction
+        for action in actions:
+            if not isinstance(action, ev.Commit):
+                continue
+            assert transaction is not None
+            covered = set()
+            for who, status in transaction.statuses.items():
+                self.require(
+                    status.transaction == transaction.id,
+                    f"{who} speaks of {status.transaction} in transaction {transaction.id}",
+                )
+                for r in status.ranges:
+                    self.require(
+                        transaction.writers.get(r.partition) == who,
+                        f"{who} reports {r.partition}, which START did not give it",
+                    )
+                    covered.add(r.partition)
+            self.require(
+                transaction.expected <= covered,
+                f"expected {sorted(transaction.expected)}, received {sorted(covered)}",
+            )

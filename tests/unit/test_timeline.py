@@ -1,0 +1,316 @@
+"""The timeline reader on timelines spelled out file by file. The real writer's are in the integration tests."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from control_topic.messages import SourcePartition
+from table.errors import Refused
+from table.hudi.timeline import MissingTable, Timeline, parse_properties, table_properties
+from table.state import StateError, TableState, encode, owner
+
+P0 = SourcePartition("events", 0)
+STAT = {
+    "type": "record",
+    "name": "Stat",
+    "fields": [
+        {"name": "path", "type": ["null", "string"], "default": None},
+        *(
+            {"name": name, "type": ["null", "long"], "default": None}
+            for name in ("numWrites", "numUpdateWrites", "numDeletes", "fileSizeInBytes")
+        ),
+    ],
+}
+COMMIT = {
+    "type": "record",
+    "name": "HoodieCommitMetadata",
+    "fields": [
+        {
+            "name": "partitionToWriteStats",
+            "type": ["null", {"type": "map", "values": {"type": "array", "items": STAT}}],
+            "default": None,
+        },
+        {"name": "extraMetadata", "type": ["null", {"type": "map", "values": "string"}], "default": None},
+        {"name": "operationType", "type": ["null", "string"], "default": None},
+    ],
+}
+PLAN = {
+    "type": "record",
+    "name": "HoodieRollbackPlan",
+    "fields": [
+        {
+            "name": "instantToRollback",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "Info",
+                    "fields": [
+                        {"name": "commitTime", "type": "string"},
+                        {"name": "action", "type": "string"},
+                    ],
+                },
+            ],
+        }
+    ],
+}
+
+
+def avro(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
+    file = io.BytesIO()
+    fastavro.writer(file, schema, [record])
+    return file.getvalue()
+
+
+def committed(
+    extra: Mapping[str, str] | None = None,
+    *,
+    operation: str = "BULK_INSERT",
+    stats: list[dict[str, Any]] | None = None,
+) -> bytes:
+    return avro(
+        COMMIT,
+        {
+            "partitionToWriteStats": {"a": stats or []},
+            "extraMetadata": dict(extra or {}),
+            "operationType": operation,
+        },
+    )
+
+
+def state(offset: int, *, pipeline: str = "p") -> dict[str, str]:
+    return encode(
+        TableState(
+            pipeline=pipeline, run="r", epoch=1, transaction=f"t{offset}", offsets={P0: offset}, kind="data"
+        )
+    )
+
+
+class Table:
+    """A table's `.hoodie` folder."""
+
+    def __init__(self, base: Path, **properties: str) -> None:
+        self.base = base
+        self.folder = base / ".hoodie" / "timeline"
+        self.history = self.folder / "history"
+        self.history.mkdir(parents=True)
+        lines = {"hoodie.table.version": "9", "hoodie.timeline.layout.version": "2", **properties}
+        text = "#Updated\n" + "".join(f"{key}={value}\n" for key, value in lines.items())
+        (base / ".hoodie" / "hoodie.properties").write_text(text)
+
+    def add(self, name: str, raw: bytes = b"") -> None:
+        (self.folder / name).write_bytes(raw)
+
+    def archive(self, version: int, files: Mapping[str, list[tuple[str, str, str, bytes | None]]]) -> None:
+        for name, rows in files.items():
+            columns = {
+                "instantTime": [row[0] for row in rows],
+                "completionTime": [row[1] for row in rows],
+                "action": [row[2] for row in rows],
+                "metadata": pa.array([row[3] for row in rows], pa.binary()),
+                "plan": pa.array([None] * len(rows), pa.binary()),
+                "version": pa.array([1] * len(rows), pa.int32()),
+            }
+            pq.write_table(pa.table(columns), self.history / name)
+        manifest = {"files": [{"fileName": name, "fileLen": 1} for name in files]}
+        (self.history / f"manifest_{version}").write_text(json.dumps(manifest))
+        (self.history / "_version_").write_text(str(version))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path / "t")
+
+
+def time(number: int) -> str:
+    return f"20260101000000{number:03}"
+
+
+def test_instants_come_by_completion_not_by_request(table: Table) -> None:
+    table.add(f"{time(1)}_{time(9)}.commit", committed())
+    table.add(f"{time(2)}_{time(3)}.commit", committed())
+    table.add(f"{time(4)}_{time(5)}.clean", b"whatever")
+    assert [(i.requested, i.action) for i in Timeline(table.base).completed()] == [
+        (time(1), "commit"),
+        (time(4), "clean"),
+        (time(2), "commit"),
+    ]
+
+
+def test_a_commits_files_and_what_it_did_to_others_rows_are_read(table: Table) -> None:
+    stats = [
+        {"path": "a/1.parquet", "numWrites": 10, "numUpdateWrites": 2, "fileSizeInBytes": 99},
+        {"path": "a/2.parquet", "numWrites": 5, "numDeletes": 1, "fileSizeInBytes": 50},
+    ]
+    table.add(f"{time(1)}_{time(2)}.commit", committed(operation="UPSERT", stats=stats))
+    (instant,) = Timeline(table.base).completed()
+    assert [(f.path, f.rows, f.size_bytes) for f in instant.files] == [
+        ("a/1.parquet", 10, 99),
+        ("a/2.parquet", 5, 50),
+    ]
+    assert (instant.operation, instant.updated, instant.deleted) == ("UPSERT", 2, 1)
+    assert instant.state is None
+
+
+def test_clustering_replaces_no_rows_and_an_overwrite_does(table: Table) -> None:
+    table.add(f"{time(1)}_{time(2)}.replacecommit", committed(operation="CLUSTER"))
+    table.add(f"{time(3)}_{time(4)}.replacecommit", committed(operation="INSERT_OVERWRITE"))
+    assert [i.replaces for i in Timeline(table.base).completed()] == [True, False]
+
+
+def test_the_newest_state_is_found_behind_foreign_commits_and_other_pipelines(table: Table) -> None:
+    table.add(f"{time(1)}_{time(2)}.commit", committed(state(10)))
+    table.add(f"{time(3)}_{time(4)}.commit", committed(state(20)))
+    table.add(f"{time(5)}_{time(6)}.commit", committed(state(99, pipeline="q")))
+    table.add(f"{time(7)}_{time(8)}.commit", committed())
+    newest = Timeline(table.base).newest("p")
+    assert newest is not None
+    assert (newest.offsets, newest.instant) == ({P0: 20}, time(3))
+    assert Timeline(table.base).newest("nobody") is None
+
+
+def test_the_newest_state_is_found_in_the_archive(table: Table) -> None:
+    table.add(f"{time(9)}_{time(10)}.commit", committed())
+    table.archive(
+        3,
+        {
+            f"{time(1)}_{time(2)}_1.parquet": [
+                (time(1), time(2), "commit", committed(state(10))),
+                (time(2), time(3), "clean", b"not a commit"),
+            ],
+            f"{time(3)}_{time(5)}_0.parquet": [
+                (time(5), time(6), "commit", committed()),
+                (time(3), time(4), "commit", committed(state(20))),
+            ],
+        },
+    )
+    timeline = Timeline(table.base)
+    newest = timeline.newest("p")
+    assert newest is not None and newest.offsets == {P0: 20}
+    assert [i.requested for i in timeline.completed()] == [time(9), time(5), time(3), time(2), time(1)]
+
+
+def test_an_instant_that_is_still_active_and_archived_already_is_given_once(table: Table) -> None:
+    raw = committed(state(10))
+    table.add(f"{time(1)}_{time(2)}.commit", raw)
+    table.archive(1, {f"{time(1)}_{time(1)}_0.parquet": [(time(1), time(2), "commit", raw)]})
+    assert len(list(Timeline(table.base).completed())) == 1
+
+
+def test_an_instant_that_is_archived_while_it_is_read_is_given_once(table: Table) -> None:
+    for number in (1, 3, 5):
+        table.add(f"{time(number)}_{time(number + 1)}.commit", committed(state(number)))
+    instants = Timeline(table.base).completed()
+    first = next(instants)
+    table.archive(1, {f"{time(1)}_{time(1)}_0.parquet": [(time(1), time(2), "commit", committed(state(1)))]})
+    (table.folder / f"{time(1)}_{time(2)}.commit").unlink()
+    assert [first.requested, *(i.requested for i in instants)] == [time(5), time(3), time(1)]
+
+
+def test_an_archive_that_is_merged_while_it_is_read_is_read_again(table: Table) -> None:
+    old = {
+        f"{time(n)}_{time(n)}_0.parquet": [(time(n), time(n + 1), "commit", committed(state(n)))]
+        for n in (1, 3)
+    }
+    table.archive(1, old)
+    instants = Timeline(table.base).completed()
+    first = next(instants)
+    merged = [row for rows in old.values() for row in rows]
+    table.archive(2, {f"{time(1)}_{time(3)}_1.parquet": merged})
+    for name in old:
+        os.unlink(table.history / name)
+    assert [first.requested, *(i.requested for i in instants)] == [time(3), time(1)]
+
+
+def test_pending_instants_say_whose_they_are_and_whether_a_rollback_names_them(table: Table) -> None:
+    inflight = avro(COMMIT, {"extraMetadata": owner("p", "r1", "t1")})
+    table.add(f"{time(1)}.commit.requested")
+    table.add(f"{time(1)}.inflight", inflight)
+    table.add(f"{time(1)}_{time(2)}.commit", committed())
+    table.add(f"{time(3)}.commit.requested")
+    table.add(f"{time(3)}.inflight", inflight)
+    table.add(f"{time(4)}.commit.requested")
+    table.add(f"{time(5)}.clustering.requested", b"a plan")
+    table.add(f"{time(5)}.clustering.inflight")
+    plan = avro(PLAN, {"instantToRollback": {"commitTime": time(3), "action": "commit"}})
+    table.add(f"{time(6)}.rollback.requested", plan)
+    pending = Timeline(table.base).pending()
+    assert [(p.requested, p.action, p.phase, p.rollback_requested, p.rolls_back) for p in pending] == [
+        (time(3), "commit", "inflight", True, ""),
+        (time(4), "commit", "requested", False, ""),
+        (time(5), "clustering", "inflight", False, ""),
+        (time(6), "rollback", "requested", False, time(3)),
+    ]
+    assert pending[0].owner == {"pipeline": "p", "run": "r1", "transaction": "t1"}
+    assert pending[1].owner == {}
+
+
+def test_a_table_without_instants_has_nothing(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    table.history.rmdir()
+    table.folder.rmdir()
+    timeline = Timeline(f"file://{table.base}")
+    assert list(timeline.completed()) == []
+    assert timeline.pending() == []
+    assert timeline.newest("p") is None
+
+
+def test_files_that_are_no_instants_are_passed_over(table: Table) -> None:
+    for name in (f".{time(1)}_{time(2)}.commit.crc", "history.txt", f"{time(1)}.commit", "1_2.commit"):
+        table.add(name, b"?")
+    assert list(Timeline(table.base).completed()) == []
+
+
+def test_a_missing_table_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(MissingTable, match=r"no Hudi table at .*nothing-here.*lockstep run"):
+        Timeline(tmp_path / "nothing-here")
+
+
+def test_another_version_of_table_is_refused_with_its_version(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t", **{"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"})
+    with pytest.raises(Refused, match="version 6"):
+        Timeline(table.base)
+
+
+def test_a_damaged_commit_is_named(table: Table) -> None:
+    table.add(f"{time(1)}_{time(2)}.commit", b"not avro")
+    with pytest.raises(Refused, match=time(1)):
+        list(Timeline(table.base).completed())
+
+
+def test_a_state_of_another_version_is_not_passed_over(table: Table) -> None:
+    table.add(f"{time(1)}_{time(2)}.commit", committed({**state(1), "lockstep.version": "99"}))
+    with pytest.raises(StateError, match=r"99"):
+        Timeline(table.base).newest("p")
+
+
+def test_properties_are_unescaped_as_java_escapes_them() -> None:
+    text = '#c\n!c\nschema={"type"\\:"record"}\npath=a\\=b\\\\c\nempty=\nname=caf\\u00e9\n'
+    assert parse_properties(text) == {
+        "schema": '{"type":"record"}',
+        "path": "a=b\\c",
+        "empty": "",
+        "name": "café",
+    }
+
+
+def test_properties_are_read_while_they_are_being_rewritten(table: Table) -> None:
+    folder = table.base / ".hoodie"
+    (folder / "hoodie.properties").rename(folder / "hoodie.properties.backup")
+    assert table_properties(table.base)["hoodie.table.version"] == "9"
+
+
+def test_an_instants_time_is_of_the_tables_zone(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t", **{"hoodie.table.timeline.timezone": "UTC"})
+    assert Timeline(table.base).time_ms("20260101000001234") == 1_767_225_601_234
+    assert Timeline(table.base).time_ms("20260101000001") == 1_767_225_601_000
