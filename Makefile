@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.installed
 # Tried in this order; the first that runs and is new enough makes the virtual environment. Another one:
 # make BASE_PYTHON=/opt/python/bin/python3 …
 BASE_PYTHON ?= python3.11 python3.12 python3 python3.13
-TESTS := $(wildcard tests/unit tests/simulation tests/integration)
+TESTS := $(wildcard tests/unit tests/golden tests/simulation tests/integration)
 
 include proto.mk
 

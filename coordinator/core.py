@@ -343,6 +343,7 @@ class Coordinator(Election):
         elif event.result in (Result.OK, Result.HALTED):
             self._settled()
             self.final = False
+            self.mode_ms = event.now_ms  # a drain gives its writers time to say READY again
             self.hold_until_ms = event.now_ms + event.wait_ms
             self._decide(self._open(), AbortCommit(transaction=call.transaction, reason=call.reason))
             if event.result is Result.HALTED:

@@ -129,7 +129,7 @@ class Machine:
         return message.incarnation not in self.dead or isinstance(message.body, WriteStatus)
 
     def _is_news(self, message: Message) -> bool:
-        """A sender's messages count once and in its own order: a topic that is read again says nothing new."""
+        """A sender's messages count once, in its own order: a topic read again says nothing new."""
         last = self.heard.pop(message.incarnation, -1)
         while len(self.heard) >= SENDERS_MAX:
             del self.heard[next(iter(self.heard))]

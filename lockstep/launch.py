@@ -1,8 +1,8 @@
 """Runs spark-submit as a child: signals reach it exactly once, and its exit code is the job's.
 
 The child has a process group of its own, so that a Ctrl-C in the terminal reaches only this process, which
-passes it on to JVM and Python driver together. The first signal asks the job to commit and leave, the second
-to leave at once; after that it has `FORCED_AFTER_S`.
+passes it on to the JVM. The first signal asks the job to commit and leave, the second to leave at once;
+after that it has `FORCED_AFTER_S`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _supervise(command: Sequence[str], environment: Mapping[str, str]) -> tuple[
     def pass_on(number: int, _frame: FrameType | None) -> None:
         received.append(time.monotonic())
         if process is not None:
-            _signal_group(process, signal.SIGTERM if number == signal.SIGHUP else number)
+            _ask(process, signal.SIGTERM if number == signal.SIGHUP else number)
 
     with _handling(pass_on):
         process = subprocess.Popen(
@@ -72,7 +72,7 @@ def _supervise(command: Sequence[str], environment: Mapping[str, str]) -> tuple[
             preexec_fn=_end_with_parent(),
         )
         if received:  # between the handler and the process
-            _signal_group(process, signal.SIGTERM)
+            _ask(process, signal.SIGTERM)
         while True:
             try:
                 status = process.wait(POLL_S)
@@ -81,7 +81,21 @@ def _supervise(command: Sequence[str], environment: Mapping[str, str]) -> tuple[
                 late = len(received) > 1 and time.monotonic() - received[1] > FORCED_AFTER_S
                 if late or len(received) > 2:
                     _signal_group(process, signal.SIGKILL)
+    if received:  # a JVM that had not heard of the job's handlers yet may leave its Python behind
+        _signal_group(process, signal.SIGTERM)
     return (status if status >= 0 else 128 - status), bool(received)
+
+
+def _ask(process: subprocess.Popen[bytes], number: int) -> None:
+    """Signal the JVM alone, which tells Python.
+
+    Hadoop without its native library runs `chmod` for every file that it makes. Such a child, killed in the
+    middle by a signal to the whole group, leaves an empty lock file, which is waited for until it expires.
+    """
+    try:
+        os.kill(process.pid, number)
+    except ProcessLookupError:
+        return  # it has just ended
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:

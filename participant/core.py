@@ -20,7 +20,6 @@ from control_topic.messages import (
     Offsets,
     ParticipantJoin,
     ParticipantLeave,
-    ParticipantReady,
     SourcePartition,
     StartCommit,
     WriteStatus,
@@ -33,7 +32,6 @@ from participant.events import (
     Drop,
     EffectFailed,
     Event,
-    FetchOffsets,
     Flush,
     Flushed,
     Leave,
@@ -46,14 +44,14 @@ from participant.events import (
     Stop,
     Work,
 )
-from participant.intake import Intake
+from participant.repeats import Repeats
 from participant.transitions import IGNORED, TABLE, IllegalEvent, State
 
 DECISIONS = (StartCommit, EndCommit, AckCommit, AbortCommit)
 """What only the coordinator of the highest epoch may say."""
 
 
-class Participant(Intake):
+class Participant(Repeats):
     """One incarnation of one worker, from its first assignment to its end."""
 
     def __init__(self, settings: Settings) -> None:
@@ -263,7 +261,10 @@ class Participant(Intake):
         work = self.work
         assert work is not None
         self._refetch(event)
-        if self.unlisted or event.now_ms - work.opened_ms > self.settings.interval_ms + self.settings.repeat_ms:
+        if (
+            self.unlisted
+            or event.now_ms - work.opened_ms > self.settings.interval_ms + self.settings.repeat_ms
+        ):
             self._repeat_join(event)
         self._maybe_end(event)
 
@@ -340,8 +341,13 @@ class Participant(Intake):
         if body.transaction != work.id:
             return
         self._commit_group(body.committed, (r.partition for r in work.ranges))
+        for r in work.ranges:
+            offset = body.committed.get(r.partition, 0)
+            if r.partition in self.owned and offset != r.next:  # it went on without our WRITE_STATUS
+                self._rewind(r.partition, offset)
         self.work = None
         self.state = State.WAITING
+        self._meter()
         self._repeat_soon(event)
         self._maybe_ready(event)
 
@@ -394,32 +400,3 @@ class Participant(Intake):
             self._repeat_join(event)
         if self.state in (State.JOINING, State.WAITING):
             self._maybe_ready(event)
-
-    def _refetch(self, event: Event) -> None:
-        if self.fetch_ms is not None and event.now_ms - self.fetch_ms >= self.settings.repeat_ms // 2:
-            self._fetch(event)
-
-    def _fetch(self, event: Event) -> None:
-        self.fetch_ms = event.now_ms + self.settings.repeat_max_ms  # until the answer comes
-        self._out.append(FetchOffsets())
-
-    def _join(self, event: Event) -> None:
-        if not self.owned:
-            return
-        self.joined_ms = event.now_ms
-        self._send(ParticipantJoin(partitions=tuple(sorted(self.owned))))
-
-    def _repeat_join(self, event: Event) -> None:
-        if event.now_ms - self.joined_ms >= self.join_wait_ms:
-            self.join_wait_ms = min(2 * self.join_wait_ms, self.settings.repeat_max_ms)
-            self._join(event)
-
-    def _maybe_ready(self, event: Event) -> None:
-        if self.work is not None or not self._holds_work(event):
-            return
-        if self.readied_ms is None or event.now_ms - self.readied_ms >= self.ready_wait_ms:
-            if self.readied_ms is not None:
-                self.ready_wait_ms = min(2 * self.ready_wait_ms, self.settings.repeat_max_ms)
-                self._join(event)  # unanswered: perhaps the coordinator does not know what we own
-            self.readied_ms = event.now_ms
-            self._send(ParticipantReady())

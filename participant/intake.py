@@ -30,29 +30,13 @@ class Intake:
         self.state = State.JOINING
         self.epoch = 0
         self.owned: dict[SourcePartition, Owned] = {}
-        self.unlisted: set[SourcePartition] = set()
         self.work: Work | None = None
         self.generation = 0
         self.paused = False
-        self.fetch_ms: int | None = None
-        self.joined_ms = 0
-        self.join_wait_ms = settings.repeat_ms
-        self.readied_ms: int | None = None
-        self.ready_wait_ms = settings.repeat_ms
         self._out: list[Action] = []
 
     def _send(self, body: Any) -> None:
         self._out.append(Send(body=body, epoch=self.epoch))
-
-    def _repeat_soon(self, event: Event) -> None:
-        """Something changed: what is repeated starts from its shortest wait again.
-
-        But a JOIN that is due is not put off: changes may come faster than its wait.
-        """
-        self.join_wait_ms = self.ready_wait_ms = self.settings.repeat_ms
-        if not self.unlisted:
-            self.joined_ms = event.now_ms
-        self.readied_ms = None
 
     # --- chunks ---------------------------------------------------------------------------------
 

@@ -41,10 +41,10 @@ def updated(document: str) -> str:
     for machine, table in MACHINES.items():
         begin, end = f"<!-- {machine} states: begin -->", f"<!-- {machine} states: end -->"
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        if not pattern.search(document):
+        around = pattern.split(document)
+        if len(around) != 2:
             raise ValueError(f"{DOCUMENT.name} has no place for the states of the {machine}: {begin} … {end}")
-        content = f"{begin}\n{markdown(table)}\n{end}"
-        document = pattern.sub(lambda _, content=content: content, document)
+        document = f"{around[0]}{begin}\n{markdown(table)}\n{end}{around[1]}"
     return document
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from control_topic.messages import Halt
 from lockstep.commands.options import PATH, standard_options
 from lockstep.config import Config, load, resolve_kafka
 from lockstep.errors import EXIT_WELL, ConfigError, Failed
@@ -109,8 +110,11 @@ def _refuse_while_alive(config: Config, source: SourceTopics) -> None:
     now_ms = time.time_ns() // 1_000_000
     ours = [one for one in timeline.pending() if one.owner.get("pipeline") == config.pipeline.id]
     tail = read_tail(resolve_kafka(config), config.control.topic, pipeline=config.pipeline.id)
+    halted = {heard.message.run for heard in tail.heard if isinstance(heard.message.body, Halt)}
     spoken = [
-        heard.time_ms for heard in tail.heard if heard.message.sender.startswith(("driver", "coordinator"))
+        heard.time_ms
+        for heard in tail.heard
+        if heard.message.sender.startswith(("driver", "coordinator")) and heard.message.run not in halted
     ]
     signs = signs_of_life(
         members=source.group_members(config.group_id),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from lockstep.config.model import Config
 from lockstep.config.problems import Problem, nearest
 from lockstep.config.properties import refused_hudi_properties, refused_kafka_properties
 from lockstep.config.units import format_duration, format_size
 from lockstep.config.values import TOPIC_LENGTH_MAX
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Check = Callable[[Config], Iterator[Problem]]
 
@@ -31,15 +35,28 @@ def check_schema(config: Config) -> Iterator[Problem]:
     except ValueError as error:
         yield Problem(settings=("record.schema",), sentence=str(error))
         return
+    roles = [("table.key", name, "a record key") for name in config.table.key]
+    if config.table.partition_by:
+        roles.append(("table.partition_by", config.table.partition_by, "a table partition"))
+    for setting, name, role in roles:
+        sentence = _field_problem(columns, name, role)
+        if sentence:
+            yield Problem(settings=(setting, "record.schema"), sentence=sentence)
+
+
+def _field_problem(columns: pa.Schema, name: str, role: str) -> str:
+    """Why the field cannot have this role, or an empty string."""
+    from table.hudi.keys import check_key_field
+    from table.schema import SchemaError
+
     known = [column.name for column in columns]
-    for name in config.table.key:
-        if name not in known:
-            sentence = f"{name!r} is not a field of record.schema{nearest(name, known)}"
-            yield Problem(settings=("table.key", "record.schema"), sentence=sentence)
-    field = config.table.partition_by
-    if field and field not in known:
-        sentence = f"{field!r} is not a field of record.schema{nearest(field, known)}"
-        yield Problem(settings=("table.partition_by", "record.schema"), sentence=sentence)
+    if name not in known:
+        return f"{name!r} is not a field of record.schema{nearest(name, known)}"
+    try:
+        check_key_field(columns.field(name), role)
+    except SchemaError as error:
+        return str(error)
+    return ""
 
 
 def _write_timeout_covers_an_interval(config: Config) -> Iterator[Problem]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 import lockstep
 from lockstep.demo.producer import KEY, PARTITION_BY, SCHEMA

@@ -81,7 +81,7 @@ def count_with_hudi(table_path: str) -> Counts:
     )
 
 
-def places(rows: pa.Table) -> pa.ChunkedArray:
+def places(rows: pa.Table) -> pa.ChunkedArray[Any]:
     """One number for each row's source partition and offset."""
     numbers = pc.multiply(rows["_kafka_partition"].cast(pa.int64()), pa.scalar(OFFSETS_MAX))
     return pc.add(numbers, rows["_kafka_offset"].cast(pa.int64()))

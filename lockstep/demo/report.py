@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -145,20 +147,33 @@ def _verdict(exact: bool, why: str = "") -> Text:
 
 
 def _next(report: Report) -> Iterator[Text]:
+    lockstep = _program()
     if report.kept is None:
         yield Text("Its folder is removed. To keep broker, table and configuration, and look at them:")
-        yield Text("  lockstep demo --keep", style="cyan")
+        yield Text(f"  {lockstep} demo --keep", style="cyan")
         return
-    here = Path.cwd()
-    kept = report.kept.relative_to(here) if report.kept.is_relative_to(here) else report.kept
-    folder = shlex.quote(str(kept))
+    folder = _from_here(report.kept)
     config = f"-c {folder}/pipeline.toml"
     yield Text("What to try next, in another terminal while the broker of the first line runs:")
     for command in (
-        f"lockstep broker --port {report.port} --data {folder}/kafka",
-        f"lockstep events {config} --from-beginning --type ABORT_COMMIT --type COORDINATOR_CLAIM",
-        f"lockstep offsets {config}",
-        f"lockstep verify {config}",
-        f"lockstep run {config} --print-command",
+        f"{lockstep} broker --port {report.port} --data {folder}/kafka",
+        f"{lockstep} events {config} --from-beginning --type ABORT_COMMIT --type COORDINATOR_CLAIM",
+        f"{lockstep} status {config}",
+        f"{lockstep} offsets {config}",
+        f"{lockstep} verify {config}",
+        f"{lockstep} run {config} --until latest",
     ):
         yield Text(f"  {command}", style="cyan", no_wrap=True, overflow="ignore")
+
+
+def _program() -> str:
+    """How the reader starts `lockstep` from where they are: by its name, or by its path in a checkout."""
+    beside = Path(sys.executable).with_name("lockstep")
+    if shutil.which("lockstep") or not beside.exists():
+        return "lockstep"
+    return _from_here(beside)
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

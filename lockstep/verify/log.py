@@ -22,6 +22,7 @@ from table.source import SourceError, SourceTopics
 _client_log = logging.getLogger(f"{__name__}.client")
 
 TIMEOUT_S = 600.0
+SOURCE_TIMEOUT_S = 30.0
 SILENCE_S = 20.0
 POLL_S = 0.5
 BATCH_RECORDS = 5_000
@@ -50,6 +51,7 @@ class SourceLog:
     def __init__(self, kafka: Mapping[str, str], *, timeout_s: float = TIMEOUT_S) -> None:
         self._kafka = dict(kafka)
         self._deadline = time.monotonic() + timeout_s
+        self._ask_s = min(SOURCE_TIMEOUT_S, timeout_s)
         self._identity: dict[str, tuple[str, str]] = {}
         self._trouble: dict[str, str] = {}
 
@@ -60,7 +62,7 @@ class SourceLog:
         if looked.why:
             return looked
         try:
-            earliest = SourceTopics(self._kafka, [partition.topic]).earliest([partition])[partition]
+            earliest = self._source(partition.topic).earliest([partition])[partition]
         except SourceError as error:
             looked.why = str(error)
             return looked
@@ -77,11 +79,14 @@ class SourceLog:
             )
         return looked
 
+    def _source(self, topic: str) -> SourceTopics:
+        return SourceTopics(self._kafka, [topic], timeout_s=self._ask_s)
+
     def _identity_problem(self, topic: str, topic_id: str, cluster: str) -> str:
         """Why the log is not the one that the offsets are of, or cannot be asked; empty where it is."""
         if topic not in self._identity and topic not in self._trouble:
             try:
-                facts = SourceTopics(self._kafka, [topic]).facts()
+                facts = self._source(topic).facts()
                 self._identity[topic] = (facts.cluster, facts.topics[topic])
             except SourceError as error:
                 self._trouble[topic] = str(error)

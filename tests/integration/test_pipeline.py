@@ -103,6 +103,7 @@ def test_aborted_records_and_their_gaps_are_covered_by_ranges_without_rows(pipel
         producer.begin_transaction()
         for number in range(400):
             producer.produce(pipeline.topic, event(round_number * 400 + number), partition=number % 4)
+        assert producer.flush(30) == 0  # on the broker, so that there is something to abort
         if round_number % 2:
             producer.abort_transaction()  # the last one: aborted records are the tail of the log
         else:

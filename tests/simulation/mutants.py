@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from control_topic.messages import AckCommit, Message, Offsets, Range, SourcePartition, WriteStatus
+from control_topic.messages import AckCommit, DataFile, Message, Offsets, Range, SourcePartition, WriteStatus
 from coordinator import events as cev
 from coordinator.core import Coordinator
 from coordinator.events import Completed, Event, Received, Result
@@ -130,8 +130,18 @@ class AbortsAfterTheCommitCall(Coordinator):
 
 
 class OldClaimObeyed(Participant):
+    """A coordinator that was superseded is obeyed still."""
+
     def _is_news(self, message: Message) -> bool:
-        return True
+        return super()._is_news(replace(message, epoch=max(message.epoch, self.epoch)))
+
+
+class ParticipantObeysReplays(Participant):
+    """A decision that is read again is taken again."""
+
+    def _is_news(self, message: Message) -> bool:
+        self.heard = ("", -1)
+        return super()._is_news(message)
 
 
 class RangeOffByOne(Participant):
@@ -151,11 +161,14 @@ class WrittenNotCounted(Participant):
 
 
 class FilesOfAnEarlierTransaction(Participant):
-    """Files that an aborted transaction reported are reported again."""
+    """Files of the transaction before are reported again."""
+
+    earlier: tuple[DataFile, ...] = ()
 
     def on_flushed(self, event: Flushed) -> None:
-        earlier = self.status.files if self.status is not None else ()
-        super().on_flushed(replace(event, files=(*earlier, *event.files)))
+        reported = replace(event, files=(*self.earlier, *event.files))
+        self.earlier = event.files
+        super().on_flushed(reported)
 
 
 class RewindsNothingOnAbort(Participant):
@@ -223,6 +236,7 @@ MUTANTS: dict[str, Cores] = {
         core.__name__: Cores(participant=core)
         for core in (
             OldClaimObeyed,
+            ParticipantObeysReplays,
             RangeOffByOne,
             WrittenNotCounted,
             FilesOfAnEarlierTransaction,

@@ -414,6 +414,10 @@ def test_a_path_loses_its_trailing_slash() -> None:
             {"table.key": ["event"]},
             "table.key: 'event' is not a field of record.schema; did you mean event_id?",
         ),
+        (
+            {"record.schema": "id DOUBLE, day STRING", "table.key": ["id"]},
+            "table.key: column id: a DOUBLE cannot be a record key",
+        ),
         ({"table.partition_by": "dayy"}, "table.partition_by: 'dayy' is not a field of record.schema"),
         ({"record.schema": "event_id STRINGG"}, "record.schema: "),
     ],

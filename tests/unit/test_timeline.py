@@ -1,4 +1,4 @@
-"""The timeline reader on timelines spelled out file by file. The real writer's are in the integration tests."""
+"""The timeline reader on timelines spelled out file by file; the real ones are in the integration tests."""
 
 from __future__ import annotations
 

@@ -15,13 +15,11 @@ from control_topic.messages import (
     EndCommit,
     EndRequest,
     Halt,
-    Message,
     ParticipantJoin,
     ParticipantLeave,
     ParticipantReady,
     Range,
     RunAnnounce,
-    SourcePartition,
     StartCommit,
     WriteStatus,
 )
@@ -31,22 +29,9 @@ from coordinator.core import Coordinator
 from participant import events as p
 from participant import transitions as participant_table
 from participant.core import Participant
+from tests.unit.conversation import P0, P1, CoordinatorTalk, ParticipantTalk, message
 
-P0 = SourcePartition("events", 0)
 COMMITTED = {P0: 0}
-
-
-def message(body: Any, *, sender: str, epoch: int = 1, sequence: int = 0) -> Message:
-    return Message(
-        pipeline="p",
-        run="run",
-        epoch=epoch,
-        sender=sender,
-        incarnation=sender,
-        sequence=sequence,
-        sent_at_ms=0,
-        body=body,
-    )
 
 
 STATUS = WriteStatus(transaction="t1", ranges=(Range(partition=P0, start=0, next=5, records=5),))
@@ -73,103 +58,17 @@ def test_the_bodies_walked_are_all_there_are() -> None:
 # --- the coordinator --------------------------------------------------------------------------
 
 
-class CoordinatorWalk:
-    """A coordinator core and the shell's promises: calls are answered, its own messages come back."""
+class CoordinatorWalk(CoordinatorTalk):
+    """Gets into a state by a conversation and makes up an event for it."""
 
-    def __init__(self) -> None:
-        settings = c.Settings(
-            pipeline="p", run="run", incarnation="me", interval_ms=1_000, write_timeout_ms=5_000
-        )
-        self.core = Coordinator(settings)
-        self.now_ms = 0
-        self.sequence = 0
-
-    def feed(self, event: c.Event) -> list[c.Action]:
-        return self.core.handle(event)
-
-    def hear(self, body: Any, sender: str = "a") -> list[c.Action]:
-        self.sequence += 1
-        sent = message(body, sender=sender, sequence=self.sequence)
-        return self.feed(c.Received(now_ms=self.now_ms, nonce="t1", message=sent))
-
-    def answer(self, result: c.Result, **more: Any) -> list[c.Action]:
-        assert self.core.pending is not None
-        return self.feed(
-            c.Completed(now_ms=self.now_ms, nonce="t1", call=self.core.pending.call, result=result, **more)
-        )
-
-    # --- the conversation, one state further each -------------------------------------------------
-
-    def new(self) -> None:
-        return None
-
-    def surveying(self) -> None:
-        self.feed(c.Launch(now_ms=0))
-
-    def claiming(self) -> None:
-        self.surveying()
-        self.answer(c.Result.OK, epoch=0)
-
-    def registering(self) -> None:
-        self.claiming()
-        self.hear(CoordinatorClaim(), sender="me")
-
-    def recovering(self) -> None:
-        self.registering()
-        self.answer(c.Result.OK)
-
-    def idle(self) -> None:
-        self.recovering()
-        self.answer(c.Result.OK, committed=COMMITTED, partitions=frozenset({P0}))
-
-    def beginning(self) -> None:
-        self.idle()
-        self.hear(ParticipantJoin(partitions=(P0,)))
-        self.hear(ParticipantReady())
-
-    def started(self) -> None:
-        self.beginning()
-        self.answer(c.Result.OK, instant="i1", committed=COMMITTED)
-
-    def ended(self) -> None:
-        self.started()
-        self.now_ms = 1_000
-        self.feed(c.Tick(now_ms=self.now_ms))
-
-    def committing(self) -> None:
-        self.ended()
-        self.hear(STATUS)
-
-    def resolving(self) -> None:
-        self.committing()
-        self.answer(c.Result.UNKNOWN)
-
-    def aborting(self) -> None:
-        self.started()
-        self.hear(ParticipantLeave(partitions=(P0,), transaction="t1"))
-
-    def drained(self) -> None:
-        self.idle()
-        self.feed(c.Directed(now_ms=0, mode=c.Mode.DRAIN))
-        self.now_ms = 1_000
-        self.feed(c.Tick(now_ms=self.now_ms))
-
-    def fenced(self) -> None:
-        self.idle()
-        self.feed(c.Received(now_ms=0, message=message(ParticipantReady(), sender="a", epoch=9)))
-
-    def halted(self) -> None:
-        self.idle()
-        self.feed(c.Directed(now_ms=0, mode=c.Mode.HALT, reason="x"))
-
-    def event(self, kind: type[Any], *, pending: bool = True) -> c.Event:
+    def event(self, kind: type[Any]) -> c.Event:
         """An event of this kind as the shell would give it in this state."""
         now_ms = self.now_ms + 60_000
         if kind in BODIES:
             sent = message(BODIES[kind], sender="a", sequence=99)
             return c.Received(now_ms=now_ms, nonce="t2", message=sent)
         if kind is c.Completed:
-            call = self.core.pending.call if self.core.pending is not None and pending else 0
+            call = self.core.pending.call if self.core.pending is not None else 0
             return c.Completed(now_ms=now_ms, nonce="t2", call=call, result=c.Result.OK, instant="i2")
         if kind is c.WorkerDied:
             return c.WorkerDied(now_ms=now_ms, nonce="t2", incarnation="a")
@@ -255,47 +154,8 @@ def test_the_coordinators_table_names_nothing_that_the_core_lacks() -> None:
 # --- the participant --------------------------------------------------------------------------
 
 
-class ParticipantWalk:
-    def __init__(self) -> None:
-        settings = p.Settings(
-            pipeline="p", run="run", incarnation="a", interval_ms=1_000, memory_bytes_max=1_000
-        )
-        self.core = Participant(settings)
-
-    def feed(self, event: p.Event) -> list[p.Action]:
-        return self.core.handle(event)
-
-    def hear(self, body: Any, sequence: int) -> list[p.Action]:
-        return self.feed(p.Received(now_ms=0, message=message(body, sender="coordinator", sequence=sequence)))
-
-    def joining(self) -> None:
-        self.feed(p.Assigned(now_ms=0, offsets={P0: 0}))
-        generation = self.core.owned[P0].generation
-        self.feed(
-            p.Buffered(
-                now_ms=0, partition=P0, generation=generation, start=0, next=5, records=5, size_bytes=50
-            )
-        )
-
-    def writing(self) -> None:
-        self.joining()
-        self.hear(BODIES[StartCommit], 1)
-
-    def flushing(self) -> None:
-        self.writing()
-        self.hear(EndCommit(transaction="t1"), 2)
-
-    def prepared(self) -> None:
-        self.flushing()
-        self.feed(p.Flushed(now_ms=0, transaction="t1"))
-
-    def waiting(self) -> None:
-        self.prepared()
-        self.hear(BODIES[AckCommit], 3)
-
-    def stopped(self) -> None:
-        self.prepared()
-        self.feed(p.Leave(now_ms=0, reason="x"))
+class ParticipantWalk(ParticipantTalk):
+    """Gets into a state by a conversation and makes up an event for it."""
 
     def event(self, kind: type[Any]) -> p.Event:
         now_ms = 60_000
@@ -306,7 +166,7 @@ class ParticipantWalk:
             return p.Received(now_ms=now_ms, message=sent)
         others: dict[type[Any], p.Event] = {
             p.Tick: p.Tick(now_ms=now_ms),
-            p.Assigned: p.Assigned(now_ms=now_ms, offsets={SourcePartition("events", 1): None}),
+            p.Assigned: p.Assigned(now_ms=now_ms, offsets={P1: None}),
             p.Revoked: p.Revoked(now_ms=now_ms, partitions=(P0,)),
             p.OffsetsFetched: p.OffsetsFetched(now_ms=now_ms, committed=COMMITTED),
             p.Buffered: p.Buffered(

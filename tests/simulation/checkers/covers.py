@@ -1,4 +1,7 @@
-"""A commit's ranges cover the expected set, a set and never a count, and each comes from who was listed."""
+"""A commit's ranges cover the expected set, a set and never a count, and each comes from who was listed.
+
+Once the commit call is out nothing aborts, until its outcome is known.
+"""
 
 from coordinator import events as ev
 from coordinator.transitions import State
@@ -14,6 +17,10 @@ class CommitsCoverTheExpectedSet(Checker):
     ) -> None:
         transaction = claims.core.transaction
         for action in actions:
+            if isinstance(action, ev.Abort) and before in (State.COMMITTING, State.RESOLVING):
+                self.require(
+                    isinstance(event, ev.Completed), f"aborted while its commit is out: {action.reason}"
+                )
             if not isinstance(action, ev.Commit):
                 continue
             assert transaction is not None

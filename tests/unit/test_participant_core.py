@@ -1,0 +1,538 @@
+"""The participant's sentences of the design, each as a conversation with its core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from control_topic.messages import (
+    AbortCommit,
+    CoordinatorClaim,
+    EndCommit,
+    EndRequest,
+    Halt,
+    Lost,
+    ParticipantJoin,
+    ParticipantLeave,
+    ParticipantReady,
+    Range,
+    SourcePartition,
+    WriteStatus,
+)
+from participant import events as p
+from participant.transitions import State
+from tests.unit.conversation import INTERVAL_MS, P0, P1, ParticipantTalk, of, sent
+
+
+def rewinds(actions: list[Any]) -> list[tuple[SourcePartition, int]]:
+    return [(a.partition, a.offset) for a in of(actions, p.Rewind)]
+
+
+# --- membership ---------------------------------------------------------------------------------
+
+
+def test_it_says_what_it_owns_and_starts_where_the_table_stands() -> None:
+    talk = ParticipantTalk()
+    actions = talk.assigned(P0, P1, at=7)
+    assert rewinds(actions) == [(P0, 7), (P1, 7)]
+    assert sent(actions, ParticipantJoin) == [ParticipantJoin(partitions=(P0, P1))]
+
+
+def test_without_the_tables_offsets_it_asks_for_them_and_consumes_nothing_until_they_come() -> None:
+    talk = ParticipantTalk(repeat_ms=1_000)
+    actions = talk.assigned(P0, at=None)
+    assert of(actions, p.FetchOffsets)
+    assert rewinds(actions) == []
+    assert not of(talk.tick(10_000), p.FetchOffsets)
+    talk.feed(p.OffsetsFetched(now_ms=talk.now_ms, committed=None))
+    assert of(talk.tick(500), p.FetchOffsets)
+    answered = talk.feed(p.OffsetsFetched(now_ms=talk.now_ms, committed={P0: 9}))
+    assert rewinds(answered) == [(P0, 9)]
+
+
+def test_join_is_repeated_with_back_off_until_a_start_lists_it() -> None:
+    talk = ParticipantTalk(repeat_ms=1_000, repeat_max_ms=4_000)
+    talk.assigned(P0)
+    joins = [talk.now_ms for _ in range(30) if sent(talk.tick(500), ParticipantJoin)]
+    assert joins == [1_000, 3_000, 7_000, 11_000, 15_000]
+    talk.start("t1", P0)
+    assert not sent(talk.tick(500), ParticipantJoin)
+
+
+def test_a_join_that_is_due_is_not_put_off_by_transactions_that_come_faster() -> None:
+    talk = ParticipantTalk(repeat_ms=1_000)
+    talk.joining()
+    talk.assigned(P1)
+    joined = 0
+    for number in range(1, 6):
+        talk.start(f"t{number}", P0, committed={P0: 5 * number - 5})
+        joined += len(sent(talk.tick(300), ParticipantJoin))
+        talk.end(f"t{number}")
+        talk.flushed(f"t{number}")
+        talk.ack(f"t{number}", {P0: 5 * number})
+        joined += len(sent(talk.tick(300), ParticipantJoin))
+        talk.buffered(P0, 5 * number + 5)
+    assert joined >= 1
+
+
+def test_a_claim_makes_it_say_again_what_it_owns_and_that_it_is_ready() -> None:
+    talk = ParticipantTalk().joining()
+    actions = talk.hear(CoordinatorClaim(), epoch=2)
+    assert sent(actions, ParticipantJoin)
+    assert sent(actions, ParticipantReady)
+    assert all(action.epoch == 2 for action in of(actions, p.Send))
+
+
+def test_ready_is_said_when_it_holds_records_and_repeated_with_what_it_owns() -> None:
+    talk = ParticipantTalk(repeat_ms=1_000)
+    talk.assigned(P0)
+    talk.start("t0", P0)
+    talk.hear(AbortCommit(transaction="t0", reason="x"))
+    talk.start("t0b")  # lists nobody of ours: all the same, no transaction is open
+    assert sent(talk.buffered(P0, 5), ParticipantReady)
+    assert not sent(talk.tick(999), ParticipantReady)
+    again = talk.tick(1)
+    assert sent(again, ParticipantReady)
+    assert sent(again, ParticipantJoin)
+
+
+def test_progress_without_records_is_worth_a_transaction_only_when_it_is_old() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0)
+    assert not sent(talk.buffered(P0, 3, records=0), ParticipantReady)
+    assert not sent(talk.tick(INTERVAL_MS - 1), ParticipantReady)
+    assert sent(talk.tick(1), ParticipantReady)
+
+
+def test_progress_before_a_record_that_blocks_is_worth_a_transaction_at_once() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0)
+    talk.buffered(P0, 3, records=0)
+    generation = talk.core.owned[P0].generation
+    blocked = talk.feed(p.Blocked(now_ms=0, partition=P0, generation=generation))
+    assert sent(blocked, ParticipantReady)
+
+
+# --- start --------------------------------------------------------------------------------------
+
+
+def test_it_writes_only_in_a_transaction_that_lists_its_incarnation() -> None:
+    talk = ParticipantTalk().joining()
+    assert not of(talk.start("t1", others={P0: "a-before-me"}), p.Open)
+    assert talk.core.state is State.JOINING
+    actions = talk.start("t2", P0)
+    assert of(actions, p.Open) == [p.Open(transaction="t2", instant="i2")]
+    assert of(actions, p.Write)[0].upto == 5
+
+
+def test_start_that_names_what_it_holds_from_goes_on_without_a_rewind() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0, at=40)
+    talk.buffered(P0, 50)
+    actions = talk.start("t1", P0, committed={P0: 40})
+    assert rewinds(actions) == []
+    assert of(actions, p.Write)[0].upto == 50
+
+
+@pytest.mark.parametrize("committed", [0, 39, 41, 50, 60])
+def test_start_that_names_another_offset_drops_the_buffer_and_takes_it_again(committed: int) -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0, at=40)
+    talk.buffered(P0, 50)
+    actions = talk.start("t1", P0, committed={P0: committed})
+    assert rewinds(actions) == [(P0, committed)]
+    assert not of(actions, p.Write)
+    assert (talk.core.owned[P0].start, talk.core.owned[P0].next) == (committed, committed)
+
+
+def test_no_offset_yet_is_a_value_like_another() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0, at=0)
+    talk.buffered(P0, 5)
+    assert rewinds(talk.start("t1", P0, committed={})) == []
+
+
+def test_chunks_of_an_older_position_are_void() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0, at=40)
+    old = talk.core.owned[P0].generation
+    talk.start("t1", P0, committed={P0: 0})
+    stale = p.Buffered(now_ms=0, partition=P0, generation=old, start=40, next=45, records=5, size_bytes=1)
+    assert talk.feed(stale) == []
+    assert talk.core.owned[P0].next == 0
+
+
+def test_start_for_a_partition_that_is_not_its_own_is_answered_with_leave() -> None:
+    talk = ParticipantTalk().joining()
+    actions = talk.start("t1", P0, P1)
+    assert sent(actions, ParticipantLeave) == [ParticipantLeave(partitions=(P1,))]
+    assert talk.core.work is not None
+    assert talk.core.work.partitions == {P0}
+
+
+def test_the_same_start_again_changes_nothing() -> None:
+    talk = ParticipantTalk().writing()
+    assert talk.start("t1", P0) == []
+    talk.end("t1")
+    assert talk.start("t1", P0) == []
+    assert talk.core.state is State.FLUSHING
+
+
+def test_a_start_that_is_read_again_after_its_ack_is_not_obeyed() -> None:
+    """Otherwise everybody would write in a transaction that is over, and nobody would ask for the next."""
+    talk = ParticipantTalk().writing()
+    sequence = talk.sequence
+    talk.end("t1")
+    talk.flushed("t1")
+    talk.ack("t1", {P0: 5})
+    assert talk.start("t1", P0, sequence=sequence) == []
+    assert talk.core.state is State.WAITING
+    assert talk.core.ignored["START_COMMIT again"] == 1
+
+
+def test_a_start_of_what_it_gave_up_is_answered_with_leave_and_join() -> None:
+    talk = ParticipantTalk().writing()
+    talk.assigned(P1)
+    talk.revoked(P0)
+    actions = talk.start("t1", P0)
+    assert sent(actions, ParticipantLeave) == [ParticipantLeave(partitions=(P1,), transaction="t1")]
+    assert sent(actions, ParticipantJoin) == [ParticipantJoin(partitions=(P1,))]
+    assert not of(actions, p.Open)
+
+
+# --- while it writes ----------------------------------------------------------------------------
+
+
+def test_chunks_go_to_the_files_as_they_come() -> None:
+    talk = ParticipantTalk().writing()
+    (write,) = of(talk.buffered(P0, 9), p.Write)
+    assert (write.transaction, write.partition, write.upto) == ("t1", P0, 9)
+
+
+def test_chunks_that_come_between_end_and_the_next_start_wait_in_memory() -> None:
+    talk = ParticipantTalk().flushing()
+    assert talk.buffered(P0, 9) == []
+    (status,) = sent(talk.flushed("t1"), WriteStatus)
+    assert status.ranges == (Range(partition=P0, start=0, next=5, records=5),)
+    actions = talk.start("t2", P0, committed={P0: 5})
+    assert rewinds(actions) == []
+    assert of(actions, p.Write)[0].upto == 9
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"), [({"records_max": 10}, "records"), ({"bytes_max": 100}, "bytes")]
+)
+def test_each_of_two_writers_asks_for_the_end_at_half_of_a_limit(limits: dict[str, int], reason: str) -> None:
+    talk = ParticipantTalk(**limits)
+    talk.assigned(P0)
+    talk.start("t1", P0, others={P1: "b"})
+    assert not sent(talk.buffered(P0, 4, size_bytes=49), EndRequest)
+    assert sent(talk.buffered(P0, 5, size_bytes=1), EndRequest) == [
+        EndRequest(transaction="t1", reason=reason)
+    ]
+
+
+def test_end_request_is_repeated_until_end_comes() -> None:
+    talk = ParticipantTalk(records_max=5, repeat_ms=1_000).writing()
+    assert not sent(talk.tick(999), EndRequest)
+    assert sent(talk.tick(1), EndRequest)
+
+
+def test_at_the_memory_cap_it_pauses_and_goes_on_at_half() -> None:
+    talk = ParticipantTalk(memory_bytes_max=100)
+    talk.assigned(P0)
+    assert not of(talk.buffered(P0, 5, size_bytes=99), p.Pause)
+    assert of(talk.buffered(P0, 6, size_bytes=1), p.Pause)
+    assert of(talk.start("t1", P0), p.Resume)
+
+
+def test_memory_held_by_a_partition_outside_the_transaction_asks_for_the_end() -> None:
+    talk = ParticipantTalk(memory_bytes_max=100)
+    talk.joining()
+    talk.start("t1", P0)
+    talk.assigned(P1)
+    talk.buffered(P1, 6, size_bytes=100)
+    assert sent(talk.tick(1), EndRequest) == [EndRequest(transaction="t1", reason="memory")]
+
+
+def test_a_pause_ends_when_an_abort_drops_what_filled_the_memory() -> None:
+    """Otherwise nothing would ever be consumed again."""
+    talk = ParticipantTalk(memory_bytes_max=100).flushing()
+    assert of(talk.buffered(P0, 9, size_bytes=100), p.Pause)
+    talk.flushed("t1")
+    actions = talk.hear(AbortCommit(transaction="t1", reason="x"))
+    assert rewinds(actions) == [(P0, 0)]
+    assert of(actions, p.Resume)
+
+
+def test_until_asks_for_the_end_when_all_its_partitions_are_there() -> None:
+    talk = ParticipantTalk(until={P0: 5, P1: 2})
+    talk.assigned(P0, P1)
+    talk.start("t1", P0, P1)
+    assert not sent(talk.buffered(P0, 5), EndRequest)
+    assert sent(talk.buffered(P1, 2), EndRequest) == [EndRequest(transaction="t1", reason="reached_end")]
+
+
+def test_until_makes_a_tail_without_records_worth_a_transaction_at_once() -> None:
+    talk = ParticipantTalk(until={P0: 5})
+    talk.assigned(P0)
+    assert not sent(talk.buffered(P0, 4, records=0), ParticipantReady)
+    assert sent(talk.buffered(P0, 5, records=0), ParticipantReady)
+
+
+# --- end and write status -----------------------------------------------------------------------
+
+
+def test_a_range_ends_where_the_log_says_so_with_or_without_rows() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0, P1)
+    talk.start("t1", P0, P1)
+    talk.buffered(P0, 5, records=3)
+    talk.buffered(P0, 9, records=0)
+    talk.end("t1")
+    (status,) = sent(talk.flushed("t1"), WriteStatus)
+    assert status.ranges == (
+        Range(partition=P0, start=0, next=9, records=3),
+        Range(partition=P1, start=0, next=0),
+    )
+
+
+def test_what_retention_took_is_reported_and_the_range_starts_at_the_committed_offset() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0, at=10)
+    lost = Lost(partition=P0, start=10, next=20)
+    generation = talk.core.owned[P0].generation
+    talk.feed(
+        p.Buffered(
+            now_ms=0,
+            partition=P0,
+            generation=generation,
+            start=10,
+            next=20,
+            records=0,
+            size_bytes=0,
+            lost=(lost,),
+        )
+    )
+    talk.buffered(P0, 25)
+    talk.start("t1", P0, committed={P0: 10})
+    talk.end("t1")
+    (status,) = sent(talk.flushed("t1"), WriteStatus)
+    assert status.lost == (lost,)
+    assert status.ranges == (Range(partition=P0, start=10, next=25, records=5),)
+
+
+def test_end_of_another_transaction_is_answered_with_join() -> None:
+    talk = ParticipantTalk().writing()
+    assert sent(talk.end("t9"), ParticipantJoin)
+    assert talk.core.state is State.WRITING
+
+
+def test_an_end_that_is_repeated_brings_the_write_status_again() -> None:
+    talk = ParticipantTalk().flushing()
+    assert talk.end("t1") == []
+    (status,) = sent(talk.flushed("t1"), WriteStatus)
+    assert sent(talk.end("t1"), WriteStatus) == [status]
+
+
+def test_files_of_a_transaction_that_it_gave_up_are_not_reported() -> None:
+    talk = ParticipantTalk().flushing()
+    talk.hear(AbortCommit(transaction="t1", reason="x"))
+    talk.start("t2", P0)
+    talk.end("t2")
+    assert talk.flushed("t1") == []
+    assert talk.core.state is State.FLUSHING
+
+
+def test_an_end_that_does_not_come_makes_it_ask() -> None:
+    """ABORT may be lost: who waits for END says JOIN, and is told again."""
+    talk = ParticipantTalk(repeat_ms=1_000).writing()
+    assert not sent(talk.tick(INTERVAL_MS + 1_000), ParticipantJoin)
+    assert sent(talk.tick(1), ParticipantJoin)
+
+
+# --- ack and abort ------------------------------------------------------------------------------
+
+
+def test_the_groups_offsets_move_only_after_ack() -> None:
+    talk = ParticipantTalk().prepared()
+    (commit,) = of(talk.ack("t1", {P0: 5, P1: 70}), p.CommitGroup)
+    assert commit.offsets == {P0: 5}
+
+
+def test_no_word_after_the_write_status_makes_it_say_join() -> None:
+    talk = ParticipantTalk(repeat_ms=1_000).prepared()
+    assert not sent(talk.tick(999), ParticipantJoin)
+    assert sent(talk.tick(1), ParticipantJoin)
+
+
+def test_after_ack_it_says_ready_at_once_where_it_holds_more() -> None:
+    talk = ParticipantTalk().prepared()
+    talk.buffered(P0, 9)
+    assert sent(talk.ack("t1", {P0: 5}), ParticipantReady)
+
+
+def test_an_ack_without_its_range_makes_it_rewind() -> None:
+    """Its WRITE_STATUS was not taken and the transaction went on without it."""
+    talk = ParticipantTalk().prepared()
+    actions = talk.ack("t1", {P0: 0})
+    assert rewinds(actions) == [(P0, 0)]
+    assert of(actions, p.CommitGroup) == [p.CommitGroup(offsets={P0: 0})]
+
+
+def test_abort_rewinds_what_was_reported() -> None:
+    talk = ParticipantTalk().prepared()
+    talk.buffered(P0, 9)
+    actions = talk.hear(AbortCommit(transaction="t1", reason="x"))
+    assert rewinds(actions) == [(P0, 0)]
+    assert not of(actions, p.Discard)  # reported files are removed by whoever rolls back
+
+
+@pytest.mark.parametrize("state", ["writing", "flushing"])
+def test_abort_of_what_was_not_reported_removes_its_files(state: str) -> None:
+    talk = ParticipantTalk()
+    getattr(talk, state)()
+    actions = talk.hear(AbortCommit(transaction="t1", reason="x"))
+    assert of(actions, p.Discard) == [p.Discard(transaction="t1")]
+    assert rewinds(actions) == [(P0, 0)]
+
+
+def test_abort_or_ack_of_another_transaction_changes_nothing() -> None:
+    talk = ParticipantTalk().prepared()
+    assert talk.hear(AbortCommit(transaction="t0", reason="x")) == []
+    assert talk.ack("t0", {P0: 5}) == []
+    assert talk.core.state is State.PREPARED
+
+
+@pytest.mark.parametrize("committed", [5, 0])
+def test_a_later_start_decides_about_the_earlier_transaction(committed: int) -> None:
+    """Its ACK or ABORT may be lost: what the table holds says which it was."""
+    talk = ParticipantTalk().prepared()
+    talk.buffered(P0, 9)
+    actions = talk.start("t2", P0, committed={P0: committed})
+    if committed == 5:
+        assert of(actions, p.CommitGroup) == [p.CommitGroup(offsets={P0: 5})]
+        assert rewinds(actions) == []
+        assert of(actions, p.Write)[0].upto == 9
+    else:
+        assert not of(actions, p.CommitGroup)
+        assert rewinds(actions) == [(P0, 0)]
+
+
+def test_a_start_of_another_transaction_ends_the_one_that_is_being_written() -> None:
+    talk = ParticipantTalk().writing()
+    actions = talk.start("t2", P0)
+    assert of(actions, p.Discard) == [p.Discard(transaction="t1")]
+    assert rewinds(actions) == [(P0, 0)]
+    assert of(actions, p.Open)[0].transaction == "t2"
+
+
+# --- revoked ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["writing", "flushing"])
+def test_revoked_before_its_write_status_the_open_data_is_dropped_and_it_leaves(state: str) -> None:
+    talk = ParticipantTalk()
+    getattr(talk, state)()
+    actions = talk.revoked(P0)
+    assert of(actions, p.Discard)
+    assert of(actions, p.Drop) == [p.Drop(partition=P0)]
+    assert sent(actions, ParticipantLeave) == [ParticipantLeave(partitions=(P0,), transaction="t1")]
+
+
+def test_revoked_with_open_data_the_other_partitions_are_taken_again() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0, P1)
+    talk.buffered(P0, 5)
+    talk.buffered(P1, 5)
+    talk.start("t1", P0, P1)
+    assert rewinds(talk.revoked(P0)) == [(P1, 0)]
+
+
+def test_revoked_without_open_data_the_transaction_goes_on() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0, P1)
+    talk.buffered(P0, 5)
+    talk.start("t1", P0, P1)
+    actions = talk.revoked(P1)
+    assert sent(actions, ParticipantLeave) == [ParticipantLeave(partitions=(P1,))]
+    assert not of(actions, p.Discard)
+    talk.end("t1")
+    (status,) = sent(talk.flushed("t1"), WriteStatus)
+    assert [r.partition for r in status.ranges] == [P0]
+
+
+def test_revoked_after_its_write_status_the_files_belong_to_the_transaction() -> None:
+    talk = ParticipantTalk().prepared()
+    actions = talk.revoked(P0)
+    assert not of(actions, p.Discard)
+    assert sent(actions, ParticipantLeave) == [ParticipantLeave(partitions=(P0,))]
+    assert sent(talk.end("t1"), WriteStatus)  # still answered
+    assert talk.ack("t1", {P0: 5}) == []  # the group's offset is no longer ours to set
+
+
+def test_a_partition_that_comes_back_is_not_the_one_that_was_reported() -> None:
+    talk = ParticipantTalk().prepared()
+    talk.revoked(P0)
+    talk.assigned(P0, at=5)
+    assert talk.core.owned[P0].start == 5
+
+
+# --- epochs and runs ----------------------------------------------------------------------------
+
+
+def test_coordinators_of_a_lower_epoch_are_ignored_and_counted() -> None:
+    talk = ParticipantTalk().joining()
+    talk.hear(CoordinatorClaim(), epoch=3)
+    assert talk.start("t1", P0, epoch=2) == []
+    assert talk.core.ignored["START_COMMIT of a lower epoch"] == 1
+
+
+def test_a_higher_epoch_ends_what_is_being_written() -> None:
+    talk = ParticipantTalk().writing()
+    actions = talk.hear(CoordinatorClaim(), epoch=2, sender="c2")
+    assert of(actions, p.Discard)
+    assert rewinds(actions) == [(P0, 0)]
+    assert sent(actions, ParticipantJoin)
+
+
+def test_under_a_higher_epoch_what_is_reported_waits_for_start_to_decide() -> None:
+    for committed, wanted in ((5, []), (0, [(P0, 0)])):
+        talk = ParticipantTalk().prepared()
+        assert not of(talk.hear(CoordinatorClaim(), epoch=2, sender="c2"), p.Discard)
+        actions = talk.start("t2", P0, committed={P0: committed}, epoch=2, sender="c2")
+        assert rewinds(actions) == wanted
+
+
+def test_an_epoch_is_learned_from_whoever_names_it() -> None:
+    talk = ParticipantTalk().joining()
+    talk.hear(ParticipantReady(), sender="b", epoch=6, run="another")
+    assert talk.core.epoch == 6
+
+
+def test_a_halt_of_its_run_stops_it_and_a_halt_of_another_run_does_not() -> None:
+    talk = ParticipantTalk().writing()
+    assert talk.hear(Halt(reason="x"), run="another") == []
+    actions = talk.hear(Halt(reason="x"))
+    assert of(actions, p.Discard)
+    assert of(actions, p.Stop) == [p.Stop(reason="x", failed=False)]
+    assert talk.core.state is State.STOPPED
+
+
+def test_an_effect_that_failed_ends_this_worker_but_not_its_slot() -> None:
+    talk = ParticipantTalk().writing()
+    actions = talk.feed(p.EffectFailed(now_ms=0, reason="disk full"))
+    assert sent(actions, ParticipantLeave) == [ParticipantLeave(partitions=(P0,), transaction="t1")]
+    assert of(actions, p.Stop)[0].failed
+
+
+def test_a_worker_that_leaves_after_its_write_status_leaves_its_files() -> None:
+    talk = ParticipantTalk().prepared()
+    actions = talk.feed(p.Leave(now_ms=0, reason="x"))
+    assert not of(actions, p.Discard)
+    assert sent(actions, ParticipantLeave) == [ParticipantLeave(partitions=(P0,))]
+
+
+def test_end_before_anything_is_owned_says_nothing() -> None:
+    assert ParticipantTalk().hear(EndCommit(transaction="t1")) == []

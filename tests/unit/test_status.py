@@ -1,0 +1,381 @@
+"""What `lockstep status` makes of the control topic, the table, the log and the driver's own answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from control_topic.messages import (
+    AbortCommit,
+    AckCommit,
+    Body,
+    CoordinatorClaim,
+    EndCommit,
+    Halt,
+    Message,
+    ParticipantReady,
+    Range,
+    RunAnnounce,
+    SourcePartition,
+    StartCommit,
+    WriteStatus,
+)
+from lockstep.offsets import OffsetRow
+from lockstep.rundir import read_run_file, remove_run_file, write_run_file
+from lockstep.status import Fold, LastCommit, Observed, Status, conclude, fold
+from lockstep.status_text import to_text
+from lockstep.tail import Heard
+
+P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
+NOW = 1_000_000_000
+COORDINATOR, WORKER_0, WORKER_1, DRIVER = "coordinator@worker-0", "worker-0", "worker-1", "driver"
+
+
+class Topic:
+    """Messages, one every 100 ms, the last one `ended_ms_ago`."""
+
+    def __init__(self) -> None:
+        self._said: list[Heard] = []
+
+    def say(self, sender: str, body: Body, *, epoch: int = 3, run: str = "r1") -> Topic:
+        message = Message(
+            pipeline="p",
+            run=run,
+            epoch=epoch,
+            sender=sender,
+            incarnation=f"i-{sender}",
+            sequence=len(self._said),
+            sent_at_ms=0,
+            body=body,
+        )
+        self._said.append(Heard(offset=len(self._said), time_ms=0, message=message))
+        return self
+
+    def heard(self, *, ended_ms_ago: int = 1_000) -> list[Heard]:
+        count = len(self._said)
+        return [
+            replace(one, time_ms=NOW - ended_ms_ago - 100 * (count - 1 - number))
+            for number, one in enumerate(self._said)
+        ]
+
+
+START = StartCommit(
+    transaction="t1",
+    instant="100",
+    committed={P0: 0, P1: 0},
+    writers={P0: f"i-{WORKER_0}", P1: f"i-{WORKER_1}"},
+)
+WROTE = WriteStatus(transaction="t1", ranges=(Range(partition=P0, start=0, next=1, records=1),))
+ACK = AckCommit(transaction="t1", instant="100", committed={P0: 1, P1: 0})
+LAST = LastCommit(transaction="t0", instant="099", kind="data", epoch=3, rows=1_234, age_ms=2_000)
+
+
+def begun() -> Topic:
+    topic = Topic().say(DRIVER, RunAnnounce(), epoch=0)
+    return topic.say(COORDINATOR, CoordinatorClaim()).say(COORDINATOR, START)
+
+
+def row(lag: int = 0, verdict: str = "ok") -> OffsetRow:
+    return OffsetRow(
+        topic="events",
+        partition=0,
+        committed=10,
+        earliest=0,
+        end=10 + lag,
+        lag=lag,
+        group=10,
+        verdict="behind" if lag and verdict == "ok" else verdict,
+    )
+
+
+def status(topic: Topic | None = None, *, ended_ms_ago: int = 1_000, **more: Any) -> Status:
+    seen = Observed(
+        pipeline="p",
+        now_ms=NOW,
+        fold=fold(topic.heard(ended_ms_ago=ended_ms_ago)) if topic is not None else Fold(),
+        last_commit=LAST,
+        offsets=[row()],
+        members=0,
+        interval_ms=10_000,
+        write_timeout_ms=60_000,
+    )
+    return conclude(replace(seen, **more))
+
+
+def shown(found: Status) -> str:
+    with open(os.devnull, "w") as nowhere:
+        console = Console(width=200, record=True, file=nowhere)
+        console.print(to_text(found))
+        return console.export_text()
+
+
+# --- the fold ------------------------------------------------------------------------------------------
+
+
+def test_the_open_transaction_says_who_has_answered_and_who_has_not() -> None:
+    topic = begun().say(COORDINATOR, EndCommit(transaction="t1")).say(WORKER_0, WROTE)
+    current = status(topic).transaction
+    assert current is not None
+    assert (current.id, current.instant, current.ended) == ("t1", "100", True)
+    assert (current.answered, current.missing) == ((WORKER_0,), (f"i-{WORKER_1}",))
+    assert current.age_ms == 1_200
+
+
+def test_a_worker_is_named_once_it_has_been_heard() -> None:
+    topic = begun().say(WORKER_1, ParticipantReady())
+    current = status(topic).transaction
+    assert current is not None and WORKER_1 in current.missing
+
+
+@pytest.mark.parametrize("end", [ACK, AbortCommit(transaction="t1", reason="timeout")])
+def test_a_transaction_that_ended_is_open_no_more(end: Body) -> None:
+    found = status(begun().say(COORDINATOR, end))
+    assert found.transaction is None
+    assert found.aborts == isinstance(end, AbortCommit)
+
+
+def test_the_end_of_another_transaction_changes_nothing() -> None:
+    topic = begun().say(COORDINATOR, replace(ACK, transaction="t0"))
+    assert status(topic).transaction is not None
+
+
+def test_a_repeated_start_does_not_make_the_transaction_younger() -> None:
+    once, twice = begun(), begun().say(COORDINATOR, START)
+    first, second = status(once).transaction, status(twice).transaction
+    assert first is not None and second is not None
+    assert second.age_ms == first.age_ms + 100
+
+
+def test_a_stale_coordinator_changes_nothing() -> None:
+    topic = begun().say("coordinator@worker-9", AbortCommit(transaction="t1", reason="late"), epoch=2)
+    found = status(topic)
+    assert found.transaction is not None
+    assert (found.coordinator, found.epoch) == (COORDINATOR, 3)
+
+
+def test_a_newer_coordinator_takes_over_and_what_was_open_is_not() -> None:
+    topic = begun().say("coordinator@worker-1", CoordinatorClaim(), epoch=4)
+    found = status(topic)
+    assert (found.coordinator, found.epoch, found.transaction) == ("coordinator@worker-1", 4, None)
+
+
+def test_the_highest_epoch_is_known_from_the_table_where_the_topic_is_gone() -> None:
+    assert status(None, last_commit=replace(LAST, epoch=9)).epoch == 9
+
+
+# --- the state -----------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_that_commits_is_running() -> None:
+    found = status(begun(), offsets=[row(40)])
+    assert (found.state, found.lag) == ("running", 40)
+    assert shown(found).startswith("RUNNING: p, last commit 2.0 s ago, 40 offsets behind")
+    assert found.advice == ()
+
+
+def test_a_pipeline_with_nothing_to_do_is_idle_and_well() -> None:
+    found = status(begun().say(COORDINATOR, ACK), ended_ms_ago=600_000, members=2)
+    assert found.state == "idle"
+    assert "up to date" in shown(found)
+
+
+def test_a_transaction_that_does_not_end_is_a_stall_and_names_whom_it_waits_for() -> None:
+    topic = begun().say(COORDINATOR, EndCommit(transaction="t1")).say(WORKER_0, WROTE)
+    found = status(topic, ended_ms_ago=120_000, members=2, offsets=[row(40)])
+    assert found.state == "stalled"
+    assert f"Waiting for i-{WORKER_1}" in found.advice[0]
+    assert shown(found).startswith("STALLED: p")
+
+
+def test_records_that_wait_without_a_transaction_are_a_stall() -> None:
+    topic = begun().say(COORDINATOR, ACK).say(WORKER_0, ParticipantReady())
+    found = status(topic, ended_ms_ago=120_000, members=2, offsets=[row(40)])
+    assert found.state == "stalled"
+    fresh = status(topic, ended_ms_ago=2_000, members=2, offsets=[row(40)])
+    assert fresh.state == "running"
+
+
+def test_a_run_that_has_only_just_come_up_is_starting() -> None:
+    topic = Topic().say(DRIVER, RunAnnounce(), epoch=0)
+    assert status(topic, last_commit=None, offsets=[row(40)]).state == "starting"
+    assert status(topic, last_commit=None, ended_ms_ago=200_000, members=1).state == "stalled"
+
+
+def test_where_nobody_was_heard_it_is_not_running() -> None:
+    found = status(begun(), ended_ms_ago=60_000, offsets=[row(40)])
+    assert (found.state, found.transaction, found.coordinator) == ("stopped", None, "")
+    assert "lockstep run" in found.advice[0]
+    assert shown(found).startswith("NOT RUNNING: p")
+
+
+def test_where_nothing_ever_was_it_has_never_run() -> None:
+    assert status(None, last_commit=None).state == "never"
+
+
+def test_a_halt_is_told_with_its_reason() -> None:
+    topic = begun().say(COORDINATOR, Halt(reason="events:0 at offset 7: not JSON"))
+    found = status(topic, ended_ms_ago=3_600_000)
+    assert found.state == "halted"
+    assert found.halted == {"reason": "events:0 at offset 7: not JSON", "time": NOW - 3_600_000}
+    text = shown(found)
+    assert text.startswith("HALTED: p")
+    assert "not JSON" in text
+
+
+def test_a_later_run_is_not_halted_by_an_earlier_one() -> None:
+    topic = begun().say(COORDINATOR, Halt(reason="poison"))
+    topic.say(DRIVER, RunAnnounce(), epoch=0, run="r2")
+    assert status(topic).halted is None
+    topic.say("coordinator@worker-1", Halt(reason="late words of the old run"), run="r1", epoch=3)
+    assert status(topic).halted is None
+
+
+def test_aborts_in_a_row_are_told_with_the_last_reason() -> None:
+    topic = begun().say(COORDINATOR, AbortCommit(transaction="t1", reason="first"))
+    topic.say(COORDINATOR, replace(START, transaction="t2"))
+    topic.say(COORDINATOR, AbortCommit(transaction="t2", reason="worker-1 died"))
+    found = status(topic, offsets=[row(5)])
+    assert any("2 transactions in a row" in line and "worker-1 died" in line for line in found.advice)
+
+
+def test_a_broker_that_does_not_answer_hides_neither_table_nor_driver() -> None:
+    found = status(None, offsets=None, problems=("the broker is away",))
+    assert (found.lag, found.last_commit) == (None, LAST)
+    assert "the broker is away" in shown(found)
+
+
+def test_partitions_that_cannot_go_on_come_with_what_to_do() -> None:
+    found = status(begun(), offsets=[row(0, "other topic id")])
+    assert any("--adopt" in line for line in found.advice)
+    assert "other topic id" in shown(found)
+
+
+# --- the driver's own answer ---------------------------------------------------------------------------
+
+
+def live(**more: Any) -> dict[str, Any]:
+    return {
+        "run": "r9",
+        "epoch": 12,
+        "mode": "RUN",
+        "halted": None,
+        "commits": 5,
+        "rows": 500,
+        "workers": [
+            {
+                "slot": 0,
+                "state": "writing",
+                "partitions": ["events:0"],
+                "buffered_bytes": 1_000,
+                "pid": 42,
+                "host": "h",
+                "poison": None,
+            },
+            {
+                "slot": 1,
+                "state": "dead",
+                "partitions": [],
+                "buffered_bytes": 0,
+                "pid": 43,
+                "host": "h",
+                "poison": None,
+            },
+        ],
+        "coordinator": {
+            "epoch": 12,
+            "state": "started",
+            "transaction": "t7",
+            "instant": "107",
+            "started_at_ms": NOW - 4_000,
+            "answered": [],
+            "missing": [f"i-{WORKER_0}"],
+            "ignored": 0,
+        },
+        "failures": {"outage_ms": 0, "reasons": []},
+        "table": {"busy_with": "commit", "queued": 0},
+        **more,
+    }
+
+
+def test_what_the_driver_says_is_fresher_than_the_topic() -> None:
+    found = status(begun(), live=live())
+    assert (found.run, found.epoch, found.workers) == ("r9", 12, 1)
+    assert found.transaction is not None
+    assert (found.transaction.id, found.transaction.age_ms) == ("t7", 4_000)
+    assert found.transaction.missing == (f"i-{WORKER_0}",)
+    text = shown(found)
+    for part in ("5 commits, 500 rows", "worker-0", "busy with commit"):
+        assert part in text
+
+
+def test_a_driver_that_answers_is_alive_though_the_topic_is_silent() -> None:
+    assert status(None, live=live(coordinator=None)).state == "idle"
+
+
+def test_a_driver_that_halts_says_so_before_the_topic_does() -> None:
+    found = status(begun(), live=live(halted="poison"))
+    assert found.halted is not None and found.halted["reason"] == "poison"
+
+
+def test_the_json_form_has_the_contracts_keys_and_can_be_written() -> None:
+    document = json.loads(json.dumps(status(begun(), live=live()).to_json()))
+    assert {"coordinator", "epoch", "transaction", "last_commit", "lag", "halted"} <= set(document)
+    assert document["lag"] == 0
+    assert document["last_commit"]["age_ms"] == 2_000
+
+
+# --- the run file --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOCKSTEP_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def files(folder: Path) -> Sequence[Path]:
+    return list(folder.iterdir())
+
+
+def test_a_run_file_is_its_owners_alone_and_read_back(state_folder: Path) -> None:
+    path = write_run_file("p/../q", run="r1", address="127.0.0.1:1", token="sesame")
+    assert path.parent == state_folder
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert files(state_folder) == [path]
+    entry = read_run_file("p/../q")
+    assert entry is not None
+    assert (entry.run, entry.address, entry.token, entry.pid) == ("r1", "127.0.0.1:1", "sesame", os.getpid())
+    assert "sesame" not in repr(entry)
+
+
+def test_only_its_own_run_takes_a_run_file_away(state_folder: Path) -> None:
+    write_run_file("p", run="r1", address="a", token="t")
+    write_run_file("p", run="r2", address="b", token="t")
+    remove_run_file("p", run="r1")
+    entry = read_run_file("p")
+    assert entry is not None and entry.run == "r2"
+    remove_run_file("p", run="r2")
+    assert read_run_file("p") is None
+
+
+def test_pipelines_whose_names_look_alike_have_files_of_their_own(state_folder: Path) -> None:
+    write_run_file("a b", run="r1", address="a", token="t")
+    write_run_file("a_b", run="r2", address="b", token="t")
+    first, second = read_run_file("a b"), read_run_file("a_b")
+    assert first is not None and second is not None
+    assert (first.run, second.run) == ("r1", "r2")
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"pipeline": "p"}', "\x00"])
+def test_a_damaged_run_file_is_as_good_as_none(state_folder: Path, damage: str) -> None:
+    path = write_run_file("p", run="r1", address="a", token="t")
+    path.write_text(damage)
+    assert read_run_file("p") is None
