@@ -206,9 +206,12 @@ class Coordinator(Election):
             self._answer(who, transaction)
 
     def on_ready_open(self, event: Received) -> None:
-        """Its sender has not seen START: say it again. READY also counts for the next transaction."""
-        self.on_ready(event)
-        self._answer(event.message.incarnation, self._open())
+        """A writer that says so has not seen START: say it again. Anybody else is ready for the next one."""
+        who, transaction = event.message.incarnation, self._open()
+        if who in transaction.missing():
+            self._answer(who, transaction)
+        else:
+            self.on_ready(event)
 
     def _answer(self, who: str, transaction: Transaction) -> None:
         if who in transaction.missing():

@@ -164,7 +164,7 @@ class Current:
 class Observed:
     """Everything that was looked at. `rows`: from `lockstep.offsets.compare`, None: the broker did not say.
 
-    `members`: consumers in the group. `live`: the driver's own status, None where it does not answer.
+    `members`: consumers in the group, None likewise. `live`: the driver's own status, None where it does not answer.
     """
 
     pipeline: str
@@ -172,7 +172,7 @@ class Observed:
     fold: Fold
     last_commit: LastCommit | None
     offsets: Sequence[OffsetRow] | None
-    members: int
+    members: int | None
     interval_ms: int
     write_timeout_ms: int
     live: Mapping[str, Any] | None = None
@@ -213,7 +213,7 @@ class Status:
 def conclude(seen: Observed) -> Status:
     """What it all means."""
     known, live = seen.fold, seen.live
-    alive = live is not None or seen.members > 0 or _ago(seen, known.driver_ms) < ALIVE_MS
+    alive = _alive(seen)
     halted = _halted(seen)
     current = _current(seen) if alive and halted is None else None
     rows = tuple(seen.offsets or ())
@@ -238,6 +238,16 @@ def conclude(seen: Observed) -> Status:
     )
 
 
+def _alive(seen: Observed) -> bool:
+    """Whether a run is up: its driver answers, or its workers are in the group, or are still to come."""
+    known = seen.fold
+    if seen.live is not None or seen.members:
+        return True
+    if seen.members == 0 and known.heard_ms > known.run_ms:
+        return False  # workers or coordinator have spoken in this run, and are in the group no more
+    return _ago(seen, known.driver_ms) < ALIVE_MS
+
+
 def _ago(seen: Observed, time_ms: int) -> int:
     return max(0, seen.now_ms - time_ms)
 
@@ -249,7 +259,7 @@ def _table_epoch(seen: Observed) -> int:
 def _workers(seen: Observed) -> int:
     if seen.live is not None:
         return sum(worker["state"] != "dead" for worker in seen.live.get("workers", ()))
-    return seen.members
+    return seen.members or 0
 
 
 def _halted(seen: Observed) -> Mapping[str, Any] | None:

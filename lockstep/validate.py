@@ -133,7 +133,7 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
     )
     yield _guarded("executor writes", lambda: _executor_writes(spark, config))
     yield _guarded("table", lambda: _table(spark, config))
-    merged = properties.merge(config.table.hudi)
+    merged = properties.merge(config.table.hudi, {})
     yield ok(
         "table writers", ", ".join(f"{name} = {merged[name]}" for name in MULTI_WRITER if name in merged)
     )

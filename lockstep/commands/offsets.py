@@ -17,6 +17,7 @@ from lockstep.errors import EXIT_WELL, ConfigError, Failed
 from lockstep.offsets import SourceView, compare, look, to_json, to_text
 from lockstep.offsets_plan import Plan, parse_assignments, plan_adopt, plan_set, signs_of_life
 from lockstep.output import Output
+from lockstep.status import fold
 from lockstep.tail import read_tail
 from table.hudi.timeline import MissingTable, Timeline
 from table.source import SourceTopics
@@ -111,14 +112,12 @@ def _refuse_while_alive(config: Config, source: SourceTopics) -> None:
     ours = [one for one in timeline.pending() if one.owner.get("pipeline") == config.pipeline.id]
     tail = read_tail(resolve_kafka(config), config.control.topic, pipeline=config.pipeline.id)
     halted = {heard.message.run for heard in tail.heard if isinstance(heard.message.body, Halt)}
-    spoken = [
-        heard.time_ms
-        for heard in tail.heard
-        if heard.message.sender.startswith(("driver", "coordinator")) and heard.message.run not in halted
-    ]
+    known = fold(tail.heard)
+    # A run that has halted has said its last word: it need not be waited for.
+    heard_ms_ago = now_ms - known.driver_ms if known.driver_ms and known.halted is None else None
     signs = signs_of_life(
         members=source.group_members(config.group_id),
-        heard_ms_ago=now_ms - max(spoken) if spoken else None,
+        heard_ms_ago=heard_ms_ago,
         pending=[(one, now_ms - timeline.time_ms(one.requested)) for one in ours],
         write_timeout_ms=config.transaction.write_timeout_ms,
     )

@@ -96,14 +96,14 @@ def _last_commit(config: Config) -> tuple[Instant | None, LastCommit | None]:
 
 def _source(
     config: Config, kafka: Mapping[str, str], instant: Instant | None, problems: list[str]
-) -> tuple[list[OffsetRow] | None, int]:
+) -> tuple[list[OffsetRow] | None, int | None]:
     try:
         source = SourceTopics(kafka, config.source.topics, timeout_s=SOURCE_TIMEOUT_S)
         view = look(source, config.group_id)
         members = len(source.group_members(config.group_id))
     except SourceError as error:
         problems.append(str(error))
-        return None, 0
+        return None, None
     return compare(instant.state if instant is not None else None, view), members
 
 

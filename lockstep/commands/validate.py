@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from lockstep.commands.options import config_options, standard_options
@@ -40,7 +40,7 @@ def command(config: Config, output: Output, master: str | None, confs: tuple[str
     checks += _in_spark(config, master, confs)
     failed = [check for check in checks if check.verdict == "failed"]
     document = {"valid": not failed, "checks": [asdict(check) for check in checks]}
-    output.document(document, lambda: _table(checks))
+    output.document(document, lambda: _text(checks))
     return EXIT_FAILED if failed else EXIT_WELL
 
 
@@ -56,11 +56,14 @@ def _in_spark(config: Config, master: str | None, confs: tuple[str, ...]) -> lis
         return [Check(**check) for check in json.loads(report.read_text(encoding="utf-8"))]
 
 
-def _table(checks: list[Check]) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+def _text(checks: list[Check]) -> RenderableType:
+    """The verdict first; then a line for every check, its sentence below where it is not simply well."""
+    failed = sum(check.verdict == "failed" for check in checks)
+    verdict = "A run would work." if not failed else f"A run would not work: {failed} failed."
+    lines = [Text(verdict, style="bold green" if not failed else "bold red"), Text()]
     for check in checks:
-        table.add_row(Text(check.verdict, style=COLOURS[check.verdict]), check.name, check.detail)
-    return table
+        line = Text(f"{check.verdict:8}", style=COLOURS[check.verdict])
+        line.append(f"{check.name}: ", style="bold")
+        line.append(check.detail, style="default")
+        lines.append(line)
+    return Group(*lines)

@@ -157,7 +157,7 @@ def _next(report: Report) -> Iterator[Text]:
     yield Text("What to try next, in another terminal while the broker of the first line runs:")
     for command in (
         f"{lockstep} broker --port {report.port} --data {folder}/kafka",
-        f"{lockstep} events {config} --from-beginning --type ABORT_COMMIT --type COORDINATOR_CLAIM",
+        f"{lockstep} events {config} --from-beginning",
         f"{lockstep} status {config}",
         f"{lockstep} offsets {config}",
         f"{lockstep} verify {config}",

@@ -9,7 +9,7 @@ message sent, effect asked for and state reached. Nothing is random; time passes
     block a 0                    a record that cannot be passed
     coordinate a                 source partition 0 is a's: a coordinator starts there
     pass 1000                    milliseconds go by, with a tick for everybody every 250
-    lose TYPE                    the next message of this type is lost
+    lose TYPE [a]                the next message of this type (from a) is lost
     next CALL RESULT [landed]    the next such call is answered so, having had its effect or not
     kill a / died a              a's process ends / the driver says so
     direct drain|halt|stop       what the driver wants of the run
@@ -91,7 +91,7 @@ class Pair:
         self._sequences: dict[str, int] = {}
         self._log: deque[Message] = deque()
         self._work: deque[tuple[str, Any]] = deque()
-        self._lost: list[str] = []
+        self._lost: list[tuple[str, str]] = []
         self._begun = 0
         self._lines: list[str] = []
 
@@ -164,8 +164,8 @@ class Pair:
                 self._give(name, self._tick(name))
             self._settle()
 
-    def do_lose(self, kind: str) -> None:
-        self._lost.append(kind)
+    def do_lose(self, kind: str, sender: str = "") -> None:
+        self._lost.append((kind, sender))
 
     def do_next(self, call: str, result: str, *landed: str) -> None:
         planned = self.table.scripted.setdefault(call, deque())
@@ -253,8 +253,9 @@ class Pair:
         )
         self._sequences[name] = message.sequence + 1
         said = f"{message.type_name} {show(action.body).partition(' ')[2]}".rstrip()
-        if message.type_name in self._lost:
-            self._lost.remove(message.type_name)
+        lost = [(kind, who) for kind, who in self._lost if kind == message.type_name and who in ("", name)]
+        if lost:
+            self._lost.remove(lost[0])
             self._line(name, "says", f"{said} (lost)")
         else:
             self._line(name, "says", f"{said} (epoch {message.epoch})")

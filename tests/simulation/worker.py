@@ -14,6 +14,7 @@ from control_topic.messages import Message, Offsets, SourcePartition
 from participant import events as ev
 from participant.transitions import State
 from table.calls import Directive, Mode, WorkerReport
+from tests.simulation.bus import Reader
 from tests.simulation.claims import Claims
 from tests.simulation.plane import Plane
 from tests.simulation.scheduler import Channel, Process, ProcessDied
@@ -60,7 +61,7 @@ class Worker(Process):
         self._fenced = False
         self._reached_ms = self.clock_ms()
         self._sender = world.bus_sender(self, run=driver.run, name=f"worker-{slot}", incarnation=incarnation)
-        self.reader = world.bus.attach(self, self.on_control)
+        self.reader: Reader = world.bus.attach(self, self.on_control)
         world.scheduler.at(world.chance.upto(world.tick_ms), self, self._tick)
         world.scheduler.at(world.chance.upto(REPORT_MS), self, self._report)
         world.scheduler.at(world.chance.upto(200), self, world.group.join, self)

@@ -78,38 +78,38 @@ class CoordinatorTalk:
         self.sequence = 0
         self.begun = 0
 
-    def feed(self, event: c.Event) -> list[c.Action]:
+    def feed(self, event: c.Event) -> list[Any]:
         return self.core.handle(event)
 
     def nonce(self) -> str:
         """The next transaction's id: t1, t2, …"""
         return f"t{self.begun + 1}"
 
-    def hear(self, body: Any, sender: str = "a", **envelope: Any) -> list[c.Action]:
+    def hear(self, body: Any, sender: str = "a", **envelope: Any) -> list[Any]:
         self.sequence += 1
         heard = message(body, sender=sender, **{"sequence": self.sequence, **envelope})
         return self._note(self.feed(c.Received(now_ms=self.now_ms, nonce=self.nonce(), message=heard)))
 
-    def answer(self, result: c.Result, **more: Any) -> list[c.Action]:
+    def answer(self, result: c.Result, **more: Any) -> list[Any]:
         """Complete the call under way."""
         assert self.core.pending is not None, self.core.state
         call = self.core.pending.call
         completed = c.Completed(now_ms=self.now_ms, nonce=self.nonce(), call=call, result=result, **more)
         return self._note(self.feed(completed))
 
-    def tick(self, for_ms: int) -> list[c.Action]:
+    def tick(self, for_ms: int) -> list[Any]:
         self.now_ms += for_ms
         return self._note(self.feed(c.Tick(now_ms=self.now_ms, nonce=self.nonce())))
 
-    def direct(self, mode: c.Mode, reason: str = "") -> list[c.Action]:
+    def direct(self, mode: c.Mode, reason: str = "") -> list[Any]:
         directed = c.Directed(now_ms=self.now_ms, nonce=self.nonce(), mode=mode, reason=reason)
         return self._note(self.feed(directed))
 
-    def died(self, incarnation: str) -> list[c.Action]:
+    def died(self, incarnation: str) -> list[Any]:
         event = c.WorkerDied(now_ms=self.now_ms, nonce=self.nonce(), incarnation=incarnation)
         return self.feed(event)
 
-    def _note(self, actions: list[c.Action]) -> list[c.Action]:
+    def _note(self, actions: list[Any]) -> list[Any]:
         self.begun += len({a.transaction for a in of(actions, c.Begin)} - {f"t{self.begun}"})
         return actions
 
@@ -208,22 +208,22 @@ class ParticipantTalk:
         self.now_ms = 0
         self.sequence = 0
 
-    def feed(self, event: p.Event) -> list[p.Action]:
+    def feed(self, event: p.Event) -> list[Any]:
         return self.core.handle(event)
 
-    def hear(self, body: Any, sender: str = "c", **envelope: Any) -> list[p.Action]:
+    def hear(self, body: Any, sender: str = "c", **envelope: Any) -> list[Any]:
         self.sequence += 1
         heard = message(body, sender=sender, **{"sequence": self.sequence, **envelope})
         return self.feed(p.Received(now_ms=self.now_ms, message=heard))
 
-    def tick(self, for_ms: int) -> list[p.Action]:
+    def tick(self, for_ms: int) -> list[Any]:
         self.now_ms += for_ms
         return self.feed(p.Tick(now_ms=self.now_ms))
 
-    def assigned(self, *partitions: SourcePartition, at: int | None = 0) -> list[p.Action]:
+    def assigned(self, *partitions: SourcePartition, at: int | None = 0) -> list[Any]:
         return self.feed(p.Assigned(now_ms=self.now_ms, offsets=dict.fromkeys(partitions, at)))
 
-    def revoked(self, *partitions: SourcePartition) -> list[p.Action]:
+    def revoked(self, *partitions: SourcePartition) -> list[Any]:
         return self.feed(p.Revoked(now_ms=self.now_ms, partitions=partitions))
 
     def buffered(
@@ -233,7 +233,7 @@ class ParticipantTalk:
         *,
         records: int | None = None,
         size_bytes: int = 10,
-    ) -> list[p.Action]:
+    ) -> list[Any]:
         """The consumer goes on to `next_offset`, with a record at every offset unless told otherwise."""
         owned = self.core.owned[partition]
         return self.feed(
@@ -255,7 +255,7 @@ class ParticipantTalk:
         committed: Offsets | None = None,
         others: Mapping[SourcePartition, str] | None = None,
         **envelope: Any,
-    ) -> list[p.Action]:
+    ) -> list[Any]:
         """START that lists us for these source partitions, and others for theirs."""
         writers = {**dict.fromkeys(partitions, "a"), **(others or {})}
         body = StartCommit(
@@ -266,13 +266,13 @@ class ParticipantTalk:
         )
         return self.hear(body, **envelope)
 
-    def end(self, transaction: str) -> list[p.Action]:
+    def end(self, transaction: str) -> list[Any]:
         return self.hear(EndCommit(transaction=transaction))
 
-    def flushed(self, transaction: str) -> list[p.Action]:
+    def flushed(self, transaction: str) -> list[Any]:
         return self.feed(p.Flushed(now_ms=self.now_ms, transaction=transaction))
 
-    def ack(self, transaction: str, committed: Offsets) -> list[p.Action]:
+    def ack(self, transaction: str, committed: Offsets) -> list[Any]:
         body = AckCommit(transaction=transaction, instant="i" + transaction[1:], committed=committed)
         return self.hear(body)
 

@@ -103,7 +103,7 @@ def status(topic: Topic | None = None, *, ended_ms_ago: int = 1_000, **more: Any
         fold=fold(topic.heard(ended_ms_ago=ended_ms_ago)) if topic is not None else Fold(),
         last_commit=LAST,
         offsets=[row()],
-        members=0,
+        members=2,
         interval_ms=10_000,
         write_timeout_ms=60_000,
     )
@@ -205,19 +205,25 @@ def test_records_that_wait_without_a_transaction_are_a_stall() -> None:
 
 def test_a_run_that_has_only_just_come_up_is_starting() -> None:
     topic = Topic().say(DRIVER, RunAnnounce(), epoch=0)
-    assert status(topic, last_commit=None, offsets=[row(40)]).state == "starting"
+    assert status(topic, last_commit=None, offsets=[row(40)], members=0).state == "starting"
     assert status(topic, last_commit=None, ended_ms_ago=200_000, members=1).state == "stalled"
 
 
 def test_where_nobody_was_heard_it_is_not_running() -> None:
-    found = status(begun(), ended_ms_ago=60_000, offsets=[row(40)])
+    found = status(begun(), ended_ms_ago=60_000, offsets=[row(40)], members=0)
     assert (found.state, found.transaction, found.coordinator) == ("stopped", None, "")
     assert "lockstep run" in found.advice[0]
     assert shown(found).startswith("NOT RUNNING: p")
 
 
+def test_a_run_that_has_just_left_is_not_running_whatever_was_said_last() -> None:
+    topic = begun().say(COORDINATOR, ACK)
+    assert status(topic, members=0).state == "stopped"
+    assert status(topic, members=None, offsets=None).state in ("idle", "running")
+
+
 def test_where_nothing_ever_was_it_has_never_run() -> None:
-    assert status(None, last_commit=None).state == "never"
+    assert status(None, last_commit=None, members=0).state == "never"
 
 
 def test_a_halt_is_told_with_its_reason() -> None:
@@ -247,7 +253,7 @@ def test_aborts_in_a_row_are_told_with_the_last_reason() -> None:
 
 
 def test_a_broker_that_does_not_answer_hides_neither_table_nor_driver() -> None:
-    found = status(None, offsets=None, problems=("the broker is away",))
+    found = status(None, offsets=None, members=None, problems=("the broker is away",))
     assert (found.lag, found.last_commit) == (None, LAST)
     assert "the broker is away" in shown(found)
 
@@ -317,7 +323,7 @@ def test_what_the_driver_says_is_fresher_than_the_topic() -> None:
 
 
 def test_a_driver_that_answers_is_alive_though_the_topic_is_silent() -> None:
-    assert status(None, live=live(coordinator=None)).state == "idle"
+    assert status(None, live=live(coordinator=None), members=0).state == "idle"
 
 
 def test_a_driver_that_halts_says_so_before_the_topic_does() -> None:
