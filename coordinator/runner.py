@@ -57,12 +57,14 @@ class Environment:
 
     `topic_epoch`: the highest epoch the control topic has shown. `prove(answer)`: ask the group whether it
     still counts us as the owner; `answer(ok, reason)` may come from another thread.
+    `failed`: this coordinator met what it cannot go on from; its worker ends.
     """
 
     sender: Callable[[str], ControlSender]
     table: TableCalls
     prove: Callable[[Prove], None]
     topic_epoch: Callable[[], int]
+    failed: Callable[[str], None]
     now_ms: Callable[[], int]
     nonce: Callable[[], str]
 
@@ -121,6 +123,13 @@ class Runner:
     # --- the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        try:
+            self._run_claims()
+        except Exception as error:
+            log.debug("where the coordinator failed", exc_info=True)
+            self._env.failed(f"the coordinator failed: {type(error).__name__}: {error}")
+
+    def _run_claims(self) -> None:
         fenced = 0
         while not self._stopping.is_set():
             stop = self._run_claim()

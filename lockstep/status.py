@@ -162,9 +162,10 @@ class Current:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Everything that was looked at. `rows`: from `lockstep.offsets.compare`, None: the broker did not say.
+    """Everything that was looked at. `offsets`: as `lockstep.offsets.compare` has them.
 
-    `members`: consumers in the group, None likewise. `live`: the driver's own status, None where it does not answer.
+    `offsets`, `members` (consumers in the group): None where the broker did not say. `live`: the driver's own
+    status, None where it does not answer.
     """
 
     pipeline: str

@@ -25,6 +25,7 @@ from participant.derive import Derived, Deriver
 from participant.errors import ParticipantError
 from participant.queues import ByteQueue
 from participant.source import Fetched
+from participant.threads import guarded
 from participant.writer import TransactionWriter
 from table.port import TableLayout
 
@@ -96,7 +97,9 @@ class Plane:
         self._rejected: list[Rejected] = []
         self.meters = Meters()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="plane", daemon=True)
+        self._thread = threading.Thread(
+            target=guarded("plane", self._run, self._failed), name="plane", daemon=True
+        )
 
     # --- from other threads -----------------------------------------------------------------------
 
@@ -133,14 +136,14 @@ class Plane:
                 elif self._stopping.is_set():
                     return
         except (ParticipantError, OSError, pa.ArrowException) as error:
-            self._fail(error)
+            self._failed(str(error) or type(error).__name__)
         finally:
             if self._writer is not None:
                 self._writer.discard()
 
-    def _fail(self, error: Exception) -> None:
-        log.error("the data plane stops: %s", error)
-        self._post(ev.EffectFailed(now_ms=self._now_ms(), reason=str(error) or type(error).__name__))
+    def _failed(self, reason: str) -> None:
+        log.error("the data plane stops: %s", reason)
+        self._post(ev.EffectFailed(now_ms=self._now_ms(), reason=reason))
 
     def _obey(self, order: Order) -> None:
         match order:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from participant.threads import guarded
 from table.calls import Directive, Unreached, WorkerReport
 from table.client import TableClient
 
@@ -32,7 +33,9 @@ class Reporter:
         self._directive = directive
         self._failed = failed
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="report", daemon=True)
+        self._thread = threading.Thread(
+            target=guarded("report", self._run, failed), name="report", daemon=True
+        )
 
     def start(self) -> None:
         self._thread.start()

@@ -23,6 +23,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_expo
 from control_topic.messages import Lost, Offsets, SourcePartition
 from participant.decode import RawBatch
 from participant.errors import SourceError
+from participant.threads import guarded
 
 log = logging.getLogger("lockstep.source")
 
@@ -126,7 +127,9 @@ class Source:
             },
             logger=log,
         )
-        self._thread = threading.Thread(target=self._run, name="source", daemon=True)
+        self._thread = threading.Thread(
+            target=guarded("source", self._run, callbacks.failed), name="source", daemon=True
+        )
 
     # --- orders -----------------------------------------------------------------------------------
 

@@ -30,6 +30,12 @@ def run_task(spec: WorkerSpec, slot: int, log_level: str, _rows: Iterator[int]) 
         force=True,
     )
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    from participant.worker import Worker
+    from participant.worker import Ended, Worker
 
-    yield json.dumps(asdict(Worker(spec, slot).run()))
+    try:
+        ended = Worker(spec, slot).run()
+    except Exception as error:
+        logging.getLogger("lockstep.worker").debug("where the worker failed", exc_info=True)
+        reason = f"{type(error).__name__}: {error}"
+        ended = Ended(slot=slot, incarnation="", reason=reason, failed=True)
+    yield json.dumps(asdict(ended))

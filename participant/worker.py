@@ -30,6 +30,7 @@ from participant.plane import Plane
 from participant.reporter import Reporter
 from participant.source import Callbacks, Source
 from participant.spec import WorkerSpec
+from participant.threads import guarded
 from participant.transitions import State
 from table.calls import CoordinatorReport, Directive, Mode, Result, WorkerReport
 from table.client import TableClient
@@ -155,7 +156,9 @@ class Worker:
 
     def run(self) -> Ended:
         """Work until told to end, or until something fails that a fresh worker may overcome."""
-        control = threading.Thread(target=self._read_control, name="control", daemon=True)
+        control = threading.Thread(
+            target=guarded("control", self._read_control, self._on_failed), name="control", daemon=True
+        )
         self._reporter.start()
         self._plane.start()
         control.start()
@@ -279,6 +282,7 @@ class Worker:
                     table=self._table,
                     prove=self._prove,
                     topic_epoch=lambda: self._reader.highest_epoch,
+                    failed=self._on_failed,
                     now_ms=now_ms,
                     nonce=nonce,
                 ),

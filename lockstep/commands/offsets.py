@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from control_topic.messages import Halt
 from lockstep.commands.options import PATH, standard_options
 from lockstep.config import Config, load, resolve_kafka
 from lockstep.errors import EXIT_WELL, ConfigError, Failed
@@ -111,7 +110,6 @@ def _refuse_while_alive(config: Config, source: SourceTopics) -> None:
     now_ms = time.time_ns() // 1_000_000
     ours = [one for one in timeline.pending() if one.owner.get("pipeline") == config.pipeline.id]
     tail = read_tail(resolve_kafka(config), config.control.topic, pipeline=config.pipeline.id)
-    halted = {heard.message.run for heard in tail.heard if isinstance(heard.message.body, Halt)}
     known = fold(tail.heard)
     # A run that has halted has said its last word: it need not be waited for.
     heard_ms_ago = now_ms - known.driver_ms if known.driver_ms and known.halted is None else None
