@@ -33,6 +33,7 @@ CONSUME_S = 0.1
 STALL_S = 1.0
 """A consumer that cannot hand over for so long pauses, and goes on polling so that it stays a member."""
 SEEK_DEADLINE_S = 15
+PROOF_S = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +151,13 @@ class Source:
         """Commit the group's offsets. A courtesy to lag tools: a failure is logged and forgotten."""
         self._orders.put(lambda: self._commit(offsets))
 
-    def prove(self, partition: SourcePartition, offset: int, answer: Callable[[bool, str], None]) -> None:
-        """Answer whether the group itself still counts us as the owner, by a synchronous commit."""
+    def prove(
+        self, partition: SourcePartition, offset: int | None, answer: Callable[[bool, str], None]
+    ) -> None:
+        """Answer whether the group itself still counts us as the owner, by a synchronous commit.
+
+        `offset`: the table's; where it has none yet the group's own is committed again, or 0.
+        """
         self._orders.put(lambda: self._prove(partition, offset, answer))
 
     def leave(self, timeout_s: float) -> bool:
@@ -292,14 +298,18 @@ class Source:
         except KafkaException as error:
             log.warning("the group's offsets were not committed (the table's are): %s", _sentence(error))
 
-    def _prove(self, partition: SourcePartition, offset: int, answer: Callable[[bool, str], None]) -> None:
+    def _prove(
+        self, partition: SourcePartition, offset: int | None, answer: Callable[[bool, str], None]
+    ) -> None:
         if partition not in self._positions:
             answer(False, f"{partition} is no longer assigned here")
             return
+        place = TopicPartition(partition.topic, partition.number)
         try:
-            self._consumer.commit(
-                offsets=[TopicPartition(partition.topic, partition.number, offset)], asynchronous=False
-            )
+            if offset is None:
+                offset = max(0, self._consumer.committed([place], timeout=PROOF_S)[0].offset)
+            place.offset = offset
+            self._consumer.commit(offsets=[place], asynchronous=False)
         except KafkaException as error:
             answer(False, _sentence(error))
         else:

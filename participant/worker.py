@@ -298,10 +298,8 @@ class Worker:
     def _prove(self, answer: coordinator_events.Prove) -> None:
         """A synchronous commit of what the table holds: only the group's real member succeeds."""
         committed = self._committed()
-        if committed is None:
-            answer(False, "the table's offsets are not known")
-        else:
-            self._source.prove(self._first, committed.get(self._first, 0), answer)
+        offset = None if committed is None else committed.get(self._first, 0)
+        self._source.prove(self._first, offset, answer)
 
     # --- the control topic ------------------------------------------------------------------------
 

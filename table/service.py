@@ -236,8 +236,12 @@ class TableService(Servicer):
         return self._in_process("open", self._table.open, timeout_s=timeout_s)
 
     def sweep(self, *, grace_ms: int, timeout_s: float) -> int:
-        """Remove files that no commit names, older than `grace_ms`; how many. Raises `TableError`."""
-        return self._in_process("sweep", lambda: self._table.sweep(grace_ms=grace_ms), timeout_s=timeout_s)
+        """Remove files that no commit names, older than `grace_ms`; how many. Raises `TableError`.
+
+        Instants that an earlier run left open go first: one that a superseded driver began too late would
+        otherwise stay until the next recovery, and hold back archiving.
+        """
+        return self._in_process("sweep", lambda: self._transactions.sweep(grace_ms), timeout_s=timeout_s)
 
     def worker_died(self, incarnation: str, reason: str) -> None:
         """A worker's Spark task ended against its will; every worker is told with its next report."""

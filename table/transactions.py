@@ -320,6 +320,19 @@ class Transactions(Answering):
         self._see(self._table.newest())
         return Answer(result=Result.OK, committed=self._offsets())
 
+    def sweep(self, grace_ms: int) -> int:
+        """Roll back what other runs left open, remove files that no commit names; the number of files.
+
+        Only what is older than a commit of ours: what a successor has open is younger than our last one.
+        """
+        newest = self._table.newest()
+        if newest is not None and newest.run == self._run:
+            open_ones = self._table.unfinished()
+            for stray in [one for one in open_ones if one.run != self._run and one.instant < newest.instant]:
+                self._table.roll_back(stray.instant)
+                log.info("instant %s, left open by run %s, was rolled back", stray.instant, stray.run)
+        return self._table.sweep(grace_ms=grace_ms)
+
     def _committed(self, done: TableState, ranges: Sequence[Range], result: Result) -> Answer:
         if not same_ranges(done.ranges, ranges):
             reason = f"transaction {done.transaction} is committed (instant {done.instant}) with other ranges"

@@ -831,6 +831,25 @@ def test_the_sweep_takes_its_turn_on_the_tables_thread(driver: Driver, timeline:
     assert not timeline.files
 
 
+def test_the_sweep_rolls_back_what_a_superseded_run_began_too_late_and_only_the_newer_run_does(
+    make: Make,
+) -> None:
+    """Its open instant would hold back archiving until the next recovery."""
+    older, newer = make(run="run-1"), make(run="run-2")
+    older.lead(1, "c1")
+    newer.lead(2, "c2")
+    late = older.table.begin(run="run-1", transaction="t1")
+    begun = newer.client.begin(2, "t2")
+    older.service.sweep(grace_ms=0, timeout_s=WAIT_S)  # the table's newest commit, genesis, is the older's
+    assert {one.instant for one in newer.table.unfinished()} == {late, begun.instant}
+    assert newer.commit("t2", begun.committed, {P0: 5}, epoch=2, instant=begun.instant).result is Result.OK
+    open_now = newer.client.begin(2, "t3")
+    older.service.sweep(grace_ms=0, timeout_s=WAIT_S)
+    assert {one.instant for one in newer.table.unfinished()} == {late, open_now.instant}
+    newer.service.sweep(grace_ms=0, timeout_s=WAIT_S)
+    assert {one.instant for one in newer.table.unfinished()} == {open_now.instant}
+
+
 def test_opening_goes_through_the_thread_and_raises_the_tables_own_errors(
     driver: Driver, timeline: MemoryTimeline
 ) -> None:
