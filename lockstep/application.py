@@ -89,7 +89,8 @@ class Application:
         config = self._config
         check_slots(self._spark, config.pipeline.workers)
         source = SourceTopics(self._kafka, config.source.topics)
-        until = self._until(source) if until_latest else None
+        facts = source.facts()  # a broker that does not answer, or a missing topic, ends it here
+        until = source.end(facts.partitions) if until_latest else None
         ControlTopic(self._kafka, config.control.topic).ensure(timeout_s=CONTROL_TOPIC_S)
         with ExitStack() as stack:
             service = stack.enter_context(self._serving(source, until))
@@ -112,10 +113,6 @@ class Application:
                 progress=progress,
             )
             return supervisor.run()
-
-    def _until(self, source: SourceTopics) -> Offsets:
-        """The ends that a read-committed consumer can reach, read once."""
-        return source.end(source.facts().partitions)
 
     @contextmanager
     def _serving(self, source: SourceTopics, until: Offsets | None) -> Iterator[TableService]:

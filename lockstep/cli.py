@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import click
 
-from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MEANINGS, EXIT_WELL, LockstepError
+from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MEANINGS, EXIT_WELL, LockstepError, sentence
 from lockstep.output import OutputClosed
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -36,9 +36,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
 }
 """Name -> module, whose attribute `command` is the click command, and help."""
-
-OUR_PACKAGES = frozenset({"lockstep", "table", "control_topic", "coordinator", "participant"})
-"""Errors that these packages define are sentences for an operator; anybody else's are not."""
 
 logger = logging.getLogger("lockstep")
 
@@ -109,11 +106,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _say(error: Exception) -> None:
-    if type(error).__module__.partition(".")[0] in OUR_PACKAGES:
-        sentence = str(error)
-    else:
-        sentence = f"unexpected: {type(error).__name__}: {error}; --debug shows where it came from"
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {sentence}", err=True)
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {sentence(error)}", err=True)
 
 
 def main() -> NoReturn:

@@ -56,3 +56,15 @@ class Superseded(LockstepError):
     """A newer run of the same pipeline has taken over."""
 
     exit_code = EXIT_SUPERSEDED
+
+
+OUR_PACKAGES = frozenset({"lockstep", "table", "control_topic", "coordinator", "participant"})
+"""Errors that these packages define are sentences for an operator; anybody else's are not."""
+
+
+def sentence(error: Exception) -> str:
+    """What an operator is told of an error."""
+    if type(error).__module__.partition(".")[0] in OUR_PACKAGES:
+        return str(error)
+    first = str(error).strip().partition("\n")[0]
+    return f"unexpected: {type(error).__name__}: {first}; --debug shows where it came from"

@@ -25,14 +25,20 @@ from pyspark.sql import SparkSession
 from control_topic.quiet import quiet_kafka_clients
 from lockstep.application import Application
 from lockstep.config import Config, load, resolve_kafka
-from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WELL, Halted, LockstepError, Superseded
+from lockstep.errors import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_WELL,
+    Halted,
+    LockstepError,
+    Superseded,
+    sentence,
+)
 from lockstep.jvm_signals import catch_jvm_signals
 from lockstep.operator_commit import execute_operator_commit
 from lockstep.validate import validate_in_job
-from table.errors import TableError
 from table.ledger import Outcome, OutcomeKind
 from table.progress import Progress
-from table.source import SourceError
 
 log = logging.getLogger("lockstep.run")
 
@@ -67,9 +73,9 @@ def main(
     code = EXIT_FAILED
     try:
         code = _work(path, sets, until, log_level.upper(), operator_commit, validate)
-    except (LockstepError, TableError, SourceError) as error:
-        code = getattr(error, "exit_code", EXIT_FAILED)
-        log.error("%s", error, exc_info=debug)
+    except Exception as error:
+        code = error.exit_code if isinstance(error, LockstepError) else EXIT_FAILED
+        log.error("%s", sentence(error), exc_info=debug)
     finally:
         if exit_code_file is not None:
             exit_code_file.write_text(f"{code}\n")

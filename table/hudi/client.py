@@ -32,6 +32,9 @@ from table.state import TableState, encode, owner
 log = logging.getLogger(__name__)
 
 KIND = "insert"
+TEND_FACTOR = 2
+"""`begin` tends the metadata table when this many of its compactions are due, which costs a few percent of the
+commits' time. Sweeps come before it, unless commits are fast, and keep no transaction waiting."""
 
 
 class HudiTable:
@@ -60,6 +63,7 @@ class HudiTable:
         self._watchdog = Watchdog(
             self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
         )
+        self._tend_after = self._untended = 0
 
     def open(self) -> TableLayout:
         """Create the table when missing; `Contradiction` where the one that exists says something else."""
@@ -82,6 +86,8 @@ class HudiTable:
             # The table's own schema, where it has one: its order of columns stays what foreign writers know.
             fixed = fixed_properties(definition, definition.schema or schema)
             self._session.start(spec.properties, fixed)
+            self._tend_after = TEND_FACTOR * self._session.metadata_commits()
+        self._untended = self._tend_after  # a run may be too short for sweeps
         log.info("table %s is %s", spec.path, "created" if created else "open")
         return layout(definition, spec, created=created)
 
@@ -114,6 +120,8 @@ class HudiTable:
         done = self._history.find(transaction)
         if done is not None:
             raise Refused(f"{doing}: it is committed already, as instant {done.instant}")
+        if self._untended >= self._tend_after:
+            self._tend()
         with changing(doing), self._watchdog.armed():
             return self._start_instant(owner(self._pipeline, run, transaction))
 
@@ -123,6 +131,7 @@ class HudiTable:
         if self._is_repeat(commit):
             return
         check_files(self._spec.path, commit.instant, commit.files)
+        self._untended += 1
         pre_commit = PreCommit(lambda: check(self._session, self._history, commit, fence), self._watchdog)
         try:
             with self._watchdog.armed():
@@ -136,9 +145,14 @@ class HudiTable:
         return rollback.roll_back(self._session, self._history, self._watchdog, instant)
 
     def sweep(self, *, grace_ms: int) -> int:
-        """Remove files with our mark that no commit names, unchanged for `grace_ms`; the number removed."""
+        """Remove files with our mark that no commit names, unchanged for `grace_ms`; the number removed.
+
+        The metadata table is tended as well; where that fails it is logged, and tried again.
+        """
         self._enter()
-        return self._sweeper.sweep(grace_ms)
+        removed = self._sweeper.sweep(grace_ms)
+        self._tend()
+        return removed
 
     def close(self) -> None:
         """Stop heartbeats and the watchdog. Open instants stay: whoever comes next rolls them back."""
@@ -153,6 +167,21 @@ class HudiTable:
         self._thread = self._thread or here
         if self._thread != here:
             raise RuntimeError("a HudiTable is used by one thread only, the one that used it first")
+
+    def _tend(self) -> None:
+        """Let Hudi compact its metadata table.
+
+        Only Hudi's own ways of writing records ask for it, and completing an instant does not; but without
+        it no instant of the table is ever archived, and every commit makes the next one slower.
+        """
+        self._untended = 0
+        doing = f"table {self._spec.path}: its metadata table could not be compacted"
+        try:
+            with changing(doing), self._watchdog.armed():
+                if self._session.has_metadata():
+                    self._session.tend_metadata()
+        except TableError as error:
+            log.warning("%s: until it is, no instant is archived; it will be tried again", error)
 
     def _start_instant(self, owned_by: dict[str, str]) -> str:
         session, client, model = self._session, self._session.client, self._session.hudi.common.model

@@ -86,6 +86,25 @@ class Session:
     def let_die(self, instant: str) -> None:
         self.client.getHeartbeatClient().stop(instant)
 
+    def has_metadata(self) -> bool:
+        """Whether the table has a metadata table that the write client keeps up."""
+        if not self.client.getConfig().isMetadataTableEnabled():
+            return False
+        self.meta.reloadTableConfig()
+        return bool(self.meta.getTableConfig().isMetadataTableAvailable())
+
+    def metadata_commits(self) -> int:
+        """After how many commits Hudi compacts the metadata table: its own default, or as configured."""
+        threshold = self.hudi.common.config.HoodieMetadataConfig.COMPACT_NUM_DELTA_COMMITS
+        return int(self.client.getConfig().getIntOrDefault(threshold))
+
+    def tend_metadata(self) -> None:
+        """Compact, clean and archive the metadata table where that is due. Takes the table lock itself.
+
+        It is what Hudi's own insert does before it writes. UNKNOWN starts no timer of Hudi's metrics.
+        """
+        self.client.initTable(self.hudi.common.model.WriteOperationType.UNKNOWN, self.none())
+
     def close(self) -> None:
         """Stop the heartbeats, which are all that lives on.
 

@@ -686,6 +686,72 @@ def test_the_sweep_removes_what_a_zombie_wrote_late_and_nothing_else(
     assert len(rows_in(spark, made.path)) == 4
 
 
+# --- the metadata table -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sweeps", [True, False], ids=["swept", "only begun"])
+def test_a_table_with_a_metadata_table_is_archived_and_keeps_every_row(
+    spark: SparkSession, driver: Callable[..., Driver], sweeps: bool
+) -> None:
+    """Hudi archives nothing before its metadata table is compacted, and compacts it only when it is asked."""
+    properties = {**QUICK_ARCHIVE, "hoodie.metadata.compact.max.delta.commits": "2"}
+    made = driver(properties)
+    most = 0
+    for number in range(11):
+        instant = made.begin(f"t{number}")
+        file = made.write(instant, 2, first=2 * number)
+        if sweeps and number % 3 == 2:
+            assert made.table.sweep(grace_ms=0) == 0, "a transaction is open, as it is in most sweeps"
+        made.table.commit(made.planned(f"t{number}", instant, 2, file), fence=accept)
+        most = max(most, len(commits_in(made.path / ".hoodie" / "timeline")))
+    assert most <= 8
+    metadata = made.path / ".hoodie" / "metadata" / ".hoodie" / "timeline"
+    assert commits_in(metadata), "the metadata table was never compacted"
+    for one in (made, driver(properties)):
+        newest = one.table.newest()
+        assert newest is not None
+        assert (newest.instant, newest.transaction, dict(newest.offsets)) == (instant, "t10", {SOURCE: 22})
+    assert_rows(spark, made.path, 22)
+    frame = spark.read.format("hudi").load(str(made.path)).drop(*_meta_columns()).limit(1)
+    options = {**FOREIGN, "hoodie.datasource.write.operation": "insert"}
+    frame.write.format("hudi").options(**options).mode("append").save(str(made.path))
+    made.run("t11", rows=2)
+    made.table.sweep(grace_ms=0)
+    made.run("t12", rows=2)
+    for table in ("true", "false"):
+        read = spark.read.format("hudi").option("hoodie.metadata.enable", table).load(str(made.path))
+        assert (read.count(), read.select("event_id").distinct().count()) == (27, 26)
+
+
+def test_a_metadata_table_that_cannot_be_tended_holds_up_nothing(
+    driver: Callable[..., Driver], caplog: pytest.LogCaptureFixture
+) -> None:
+    made = driver({"hoodie.write.lock.client.num_retries": "2"})
+    made.run("t1", rows=1)
+    lock = made.path / ".hoodie" / "lock"
+    lock.touch()
+    with caplog.at_level("WARNING"):
+        assert made.table.sweep(grace_ms=0) == 0
+    assert "its metadata table could not be compacted" in caplog.text
+    lock.unlink()
+    made.run("t2", rows=1)
+
+
+def commits_in(timeline: Path) -> list[str]:
+    """Completed commits; of a metadata table these are its compactions."""
+    return [entry.name for entry in timeline.iterdir() if entry.name.endswith(".commit")]
+
+
+def assert_rows(spark: SparkSession, path: Path, rows: int) -> None:
+    """Spark with the metadata table and without, and a reader that is not Hudi's own, see the same."""
+    keys = sorted(f"e{row}" for row in range(rows))
+    for table in ("true", "false"):
+        read = spark.read.format("hudi").option("hoodie.metadata.enable", table).load(str(path))
+        assert sorted(row[0] for row in read.select("event_id").collect()) == keys
+    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
+    assert sorted(key for batch in batches for key in batch["event_id"].to_pylist()) == keys
+
+
 # --- foreign writers ----------------------------------------------------------------------------------
 
 
