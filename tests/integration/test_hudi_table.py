@@ -749,7 +749,7 @@ def assert_rows(spark: SparkSession, path: Path, rows: int) -> None:
         read = spark.read.format("hudi").option("hoodie.metadata.enable", table).load(str(path))
         assert sorted(row[0] for row in read.select("event_id").collect()) == keys
     batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
-    assert sorted(key for batch in batches for key in batch["event_id"].to_pylist()) == keys
+    assert sorted(str(key) for batch in batches for key in batch["event_id"].to_pylist()) == keys
 
 
 # --- foreign writers ----------------------------------------------------------------------------------

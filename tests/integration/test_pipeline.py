@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from hudi import HudiReadOptions, HudiTableBuilder
+from pyspark.sql import SparkSession
 
 from lockstep.broker import Broker
 from tests.integration.harness import Pipeline, await_that, event
@@ -177,10 +179,14 @@ def test_rejected_records_are_in_the_dead_letter_topic_and_the_rest_in_the_table
     assert all(dict(m.headers())["lockstep.reason"] for m in found)
 
 
-def test_readers_see_the_row_count_change_only_by_whole_transactions(pipeline: Pipeline) -> None:
-    from hudi import HudiReadOptions, HudiTableBuilder
+def test_readers_see_the_row_count_change_only_by_whole_transactions(
+    pipeline: Pipeline, spark: SparkSession
+) -> None:
+    def with_spark() -> dict[str, int]:
+        table = spark.read.format("hudi").load(str(pipeline.table))
+        return {row[0]: row[1] for row in table.groupBy("_hoodie_commit_time").count().collect()}
 
-    def rows_by_instant() -> dict[str, int]:
+    def with_hudi_rs() -> dict[str, int]:
         table = HudiTableBuilder.from_base_uri(str(pipeline.table)).build()
         counts: dict[str, int] = {}
         for batch in table.read(HudiReadOptions(projection=["_hoodie_commit_time"])):
@@ -195,11 +201,12 @@ def test_readers_see_the_row_count_change_only_by_whole_transactions(pipeline: P
     seen: dict[str, int] = {}
     while pipeline.produced < 20_000:
         pipeline.produce(2_000)
-        for instant, count in rows_by_instant().items():
-            assert seen.setdefault(instant, count) == count, f"instant {instant} was seen half"
+        for rows_by_instant in (with_hudi_rs, with_spark):
+            for instant, count in rows_by_instant().items():
+                assert seen.setdefault(instant, count) == count, f"instant {instant} was seen half"
     run.await_rows(pipeline.produced)
     assert run.stop() == 0
-    assert sum(rows_by_instant().values()) == 20_000
+    assert sum(with_hudi_rs().values()) == sum(with_spark().values()) == 20_000
     pipeline.assert_exact(20_000)
 
 
