@@ -23,8 +23,8 @@ from participant.dead_letter import DeadLetters, Rejected
 from participant.decode import JsonDecoder
 from participant.derive import Derived, Deriver
 from participant.errors import ParticipantError
+from participant.fetched import Fetched
 from participant.queues import ByteQueue
-from participant.source import Fetched
 from participant.threads import guarded
 from participant.writer import TransactionWriter
 from table.port import TableLayout

@@ -7,14 +7,11 @@ no protocol state: who may write what is decided elsewhere, and a wrong belief h
 
 from __future__ import annotations
 
-import itertools
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -23,6 +20,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_expo
 from control_topic.messages import Lost, Offsets, SourcePartition
 from participant.decode import RawBatch
 from participant.errors import SourceError
+from participant.fetched import Callbacks, Fetched, Position, runs, sentence
 from participant.threads import guarded
 
 log = logging.getLogger("lockstep.source")
@@ -34,50 +32,6 @@ STALL_S = 1.0
 """A consumer that cannot hand over for so long pauses, and goes on polling so that it stays a member."""
 SEEK_DEADLINE_S = 15
 PROOF_S = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """Offsets `[start, next)` of one source partition; `raw` is None where the log has no record there."""
-
-    partition: SourcePartition
-    generation: int
-    start: int
-    next: int
-    raw: RawBatch | None = None
-    lost: tuple[Lost, ...] = ()
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(len(v) for v in self.raw.values if v is not None) if self.raw is not None else 0
-
-
-@dataclass(slots=True, kw_only=True)
-class Position:
-    """Where the consumer stands in a source partition. Nothing is delivered before a generation is set."""
-
-    generation: int = 0
-    next: int = 0
-    assigned: int | None = None
-    at_end: bool = False
-    stuck: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Callbacks:
-    """Whom the source tells. All are called on its thread and must return at once, but for `deliver`.
-
-    `committed` answers the table's offsets, None where they are not known. `deliver` answers False while
-    there is no room. `stuck` names a source partition that cannot go on by configuration, and why.
-    """
-
-    committed: Callable[[], Offsets | None]
-    assigned: Callable[[Mapping[SourcePartition, int | None]], None]
-    revoked: Callable[[Sequence[SourcePartition]], None]
-    deliver: Callable[[Fetched], bool]
-    stuck: Callable[[SourcePartition, int, str], None]
-    fenced: Callable[[str], None]
-    failed: Callable[[str], None]
 
 
 class Source:
@@ -179,7 +133,7 @@ class Source:
                 backlog, self._backlog = self._backlog, []
                 self._take(backlog or self._consumer.consume(BATCH_RECORDS, CONSUME_S))
         except (KafkaException, SourceError) as error:
-            self._callbacks.failed(f"the source consumer failed: {_sentence(error)}")
+            self._callbacks.failed(f"the source consumer failed: {sentence(error)}")
         finally:
             self._close()
 
@@ -203,7 +157,7 @@ class Source:
         try:
             self._consumer.close()
         except (KafkaException, RuntimeError) as error:
-            log.warning("closing the source consumer: %s", _sentence(error))
+            log.warning("closing the source consumer: %s", sentence(error))
 
     # --- membership -------------------------------------------------------------------------------
 
@@ -296,7 +250,7 @@ class Source:
         try:
             self._consumer.commit(offsets=places, asynchronous=True)
         except KafkaException as error:
-            log.warning("the group's offsets were not committed (the table's are): %s", _sentence(error))
+            log.warning("the group's offsets were not committed (the table's are): %s", sentence(error))
 
     def _prove(
         self, partition: SourcePartition, offset: int | None, answer: Callable[[bool, str], None]
@@ -311,7 +265,7 @@ class Source:
             place.offset = offset
             self._consumer.commit(offsets=[place], asynchronous=False)
         except KafkaException as error:
-            answer(False, _sentence(error))
+            answer(False, sentence(error))
         else:
             answer(True, "")
 
@@ -320,7 +274,7 @@ class Source:
     def _take(self, messages: list[Message]) -> None:
         records = [m for m in messages if m.error() is None]
         if records:
-            for partition, run in _runs(records, single_topic=len(self._topics) == 1):
+            for partition, run in runs(records, single_topic=len(self._topics) == 1):
                 self._deliver_records(partition, run)
         if len(records) < len(messages):
             for message in messages:
@@ -422,7 +376,7 @@ class Source:
         try:
             low, high = self._consumer.get_watermark_offsets(place, timeout=10)
         except KafkaException as error:
-            raise SourceError(f"{partition}: the log's bounds cannot be read: {_sentence(error)}") from error
+            raise SourceError(f"{partition}: the log's bounds cannot be read: {sentence(error)}") from error
         if position.next < low and self._on_data_loss == "earliest":
             log.warning(
                 "%s: retention removed offsets %d to %d; going on at %d",
@@ -456,27 +410,3 @@ class Source:
         self._callbacks.stuck(
             partition, position.generation, f"{partition} at offset {position.next}: {reason}"
         )
-
-
-def _runs(records: list[Message], *, single_topic: bool) -> Iterable[tuple[SourcePartition, list[Message]]]:
-    """Cut a batch into runs of one source partition, joining the runs of the same one."""
-    numbers = np.fromiter((m.partition() for m in records), dtype=np.int32, count=len(records))
-    cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(records)]
-    if not single_topic:
-        topics = [m.topic() for m in records]
-        cuts = sorted({*cuts, *(i for i in range(1, len(topics)) if topics[i] != topics[i - 1])})
-    joined: dict[SourcePartition, list[Message]] = {}
-    for begin, end in itertools.pairwise(cuts):
-        partition = SourcePartition(records[begin].topic() or "", int(numbers[begin]))
-        run = records[begin:end]
-        if partition in joined:
-            joined[partition] += run
-        else:
-            joined[partition] = run
-    return joined.items()
-
-
-def _sentence(error: Any) -> str:
-    """The readable part of a Kafka error."""
-    inner = error.args[0] if isinstance(error, KafkaException) and error.args else error
-    return inner.str() if isinstance(inner, KafkaError) else str(inner)

@@ -26,9 +26,10 @@ from coordinator.runner import Environment, Runner
 from participant import events as ev
 from participant.core import Participant
 from participant.dead_letter import DeadLetters
+from participant.fetched import Callbacks
 from participant.plane import Plane
 from participant.reporter import Reporter
-from participant.source import Callbacks, Source
+from participant.source import Source
 from participant.spec import WorkerSpec
 from participant.threads import guarded
 from participant.transitions import State

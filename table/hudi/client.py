@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 KIND = "insert"
 TEND_FACTOR = 2
-"""`begin` tends the metadata table when this many of its compactions are due, which costs a few percent of the
-commits' time. Sweeps come before it, unless commits are fast, and keep no transaction waiting."""
+"""`begin` tends the metadata table when so many of its compactions are due, which costs a few percent of the
+commits' time. Unless commits are fast, sweeps come before it, beside the transaction that is open."""
 
 
 class HudiTable:
