@@ -328,6 +328,7 @@ class Participant(Repeats):
             self._prepared(r)
         self.state = State.PREPARED
         self._repeat_soon(event)
+        self.join_wait_ms = self.settings.commit_wait_ms
         self._send(self.status)
 
     def on_tick_prepared(self, event: Event) -> None:

@@ -209,7 +209,8 @@ class Settings:
     """Limits of 0 mean none. Times in milliseconds, sizes in bytes.
 
     `until`: consume exactly to these offsets, then wait. `interval_ms`: how long progress without records
-    (markers, aborted tails) may wait before it is worth a transaction of its own.
+    (markers, aborted tails) may wait before it is worth a transaction of its own. `commit_wait_ms`: how
+    long a commit may take before its outcome is asked for.
     """
 
     pipeline: str
@@ -221,6 +222,7 @@ class Settings:
     bytes_max: int = 0
     until: Offsets = field(default_factory=dict)
     repeat_ms: int = 1_000
+    commit_wait_ms: int = 5_000
     repeat_max_ms: int = 30_000
 
 

@@ -36,8 +36,8 @@ def test_the_groups_offsets_move_only_after_ack() -> None:
 
 
 def test_no_word_after_the_write_status_makes_it_say_join() -> None:
-    talk = ParticipantTalk(repeat_ms=1_000).prepared()
-    assert not sent(talk.tick(999), ParticipantJoin)
+    talk = ParticipantTalk(commit_wait_ms=5_000).prepared()
+    assert not sent(talk.tick(4_999), ParticipantJoin)
     assert sent(talk.tick(1), ParticipantJoin)
 
 
