@@ -98,6 +98,9 @@ class TransactionalTable(Protocol):
         """Remove an instant's files and the instant. False where it proved to be complete under the lock."""
 
     def sweep(self, *, grace_ms: int) -> int:
-        """Remove files that name an instant of ours but are not in its commit; the number removed."""
+        """Remove files that name an instant of ours but are not in its commit; the number removed.
+
+        The table's own upkeep (compaction of its metadata, cleaning) is done here too, where it has any.
+        """
 
     def close(self) -> None: ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -36,11 +37,16 @@ TEND_FACTOR = 2
 """`begin` tends the metadata table when so many of its compactions are due, which costs a few percent of the
 commits' time. Unless commits are fast, sweeps come before it, beside the transaction that is open."""
 
+CLEAN_EVERY_S = 600
+"""A clean looks at every table partition. Hudi would do so within every commit, which at 60 table partitions
+made commits take seconds; an insert-only table has files to clean only where a foreign writer left them."""
+
 
 class HudiTable:
     """Implements `table.port.TransactionalTable` for `kind = "insert"`. One thread calls it.
 
-    `watchdog_silence_s`, `watchdog_callback_s`: see `table.hudi.watchdog`.
+    `watchdog_silence_s`, `watchdog_callback_s`: see `table.hudi.watchdog`. `clean_every_s`: how often a
+    sweep lets Hudi clean, where the configuration does not have it clean within every commit.
     """
 
     def __init__(
@@ -51,6 +57,7 @@ class HudiTable:
         *,
         watchdog_silence_s: int = SILENCE_S,
         watchdog_callback_s: int = CALLBACK_S,
+        clean_every_s: float = CLEAN_EVERY_S,
     ) -> None:
         if spec.kind != KIND:
             raise Refused(f"table.kind {spec.kind!r}: a copy-on-write table takes {KIND!r}")
@@ -64,6 +71,8 @@ class HudiTable:
             self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
         )
         self._tend_after = self._untended = 0
+        self._clean_every_s = clean_every_s
+        self._cleaned_s = time.monotonic()
 
     def open(self) -> TableLayout:
         """Create the table when missing; `Contradiction` where the one that exists says something else."""
@@ -147,11 +156,13 @@ class HudiTable:
     def sweep(self, *, grace_ms: int) -> int:
         """Remove files with our mark that no commit names, unchanged for `grace_ms`; the number removed.
 
-        The metadata table is tended as well; where that fails it is logged, and tried again.
+        The metadata table is tended and old file versions are cleaned as well; where that fails it is
+        logged, and tried again.
         """
         self._enter()
         removed = self._sweeper.sweep(grace_ms)
         self._tend()
+        self._clean()
         return removed
 
     def close(self) -> None:
@@ -182,6 +193,18 @@ class HudiTable:
                     self._session.tend_metadata()
         except TableError as error:
             log.warning("%s: until it is, no instant is archived; it will be tried again", error)
+
+    def _clean(self) -> None:
+        """Let Hudi remove the file versions that its cleaning policy no longer keeps."""
+        due = time.monotonic() - self._cleaned_s >= self._clean_every_s
+        if not due or self._session.cleans_itself():
+            return
+        self._cleaned_s = time.monotonic()
+        try:
+            with changing(f"table {self._spec.path} could not be cleaned"), self._watchdog.armed():
+                self._session.client.clean()
+        except TableError as error:
+            log.warning("%s; it will be tried again in %.0f s", error, self._clean_every_s)
 
     def _start_instant(self, owned_by: dict[str, str]) -> str:
         session, client, model = self._session, self._session.client, self._session.hudi.common.model

@@ -44,9 +44,11 @@ DEFAULTS: Mapping[str, str] = {
     "hoodie.write.lock.client.num_retries": "25",
     "hoodie.write.lock.client.wait_time_ms_between_retry": "200",
     "hoodie.write.lock.wait_time_ms": "5000",
+    "hoodie.clean.automatic": "false",
     "hoodie.metadata.index.column.stats.enable": "false",
 }
-"""What the configuration may change. A lock that is held is waited for 5 s; the caller asks again."""
+"""What the configuration may change. A lock that is held is waited for 5 s; the caller asks again. Old file
+versions are cleaned beside the commits, not within them."""
 
 SYNONYMS: Mapping[str, str] = {
     "hoodie.cleaner.policy.failed.writes": "hoodie.clean.failed.writes.policy",

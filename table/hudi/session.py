@@ -105,6 +105,10 @@ class Session:
         """
         self.client.initTable(self.hudi.common.model.WriteOperationType.UNKNOWN, self.none())
 
+    def cleans_itself(self) -> bool:
+        """Whether the configuration has Hudi clean within every commit."""
+        return bool(self.client.getConfig().isAutoClean())
+
     def close(self) -> None:
         """Stop the heartbeats, which are all that lives on.
 

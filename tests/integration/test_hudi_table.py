@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
 from table.hudi.base_file import create_marker, create_partition, file_name, new_file_id
-from table.hudi.client import HudiTable
+from table.hudi.client import CLEAN_EVERY_S, HudiTable
 from table.hudi.definition import Definition, check_schema, check_table, local_path
 from table.hudi.properties import check as check_properties
 from table.hudi.properties import merge
@@ -66,6 +66,7 @@ class Driver:
         *,
         pipeline: str = PIPELINE,
         key: tuple[str, ...] = ("event_id",),
+        clean_every_s: float = CLEAN_EVERY_S,
     ) -> None:
         self.path = path
         spec = TableSpec(
@@ -78,7 +79,7 @@ class Driver:
             properties=properties,
         )
         self.pipeline = pipeline
-        self.table = HudiTable(spark, spec, pipeline)
+        self.table = HudiTable(spark, spec, pipeline, clean_every_s=clean_every_s)
         self.layout = self.table.open()
 
     def begin(self, transaction: str) -> str:
@@ -735,6 +736,28 @@ def test_a_metadata_table_that_cannot_be_tended_holds_up_nothing(
     assert "its metadata table could not be compacted" in caplog.text
     lock.unlink()
     made.run("t2", rows=1)
+
+
+def test_file_versions_that_a_foreign_update_replaced_are_cleaned_beside_the_commits(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver({**PLAIN, "hoodie.clean.commits.retained": "1"}, clean_every_s=0)
+    made.run("t1", rows=3)
+    frame = spark.read.format("hudi").load(str(made.path)).drop(*_meta_columns())
+    options = {**FOREIGN, **PLAIN, "hoodie.datasource.write.operation": "upsert"}
+    options["hoodie.clean.automatic"] = "false"
+    for _ in range(2):
+        frame.write.format("hudi").options(**options).mode("append").save(str(made.path))
+    made.run("t2", rows=1)
+    made.run("t3", rows=1)
+    timeline = made.path / ".hoodie" / "timeline"
+    assert not [entry for entry in timeline.iterdir() if entry.name.endswith(".clean")]
+    before = {path.name for path in made.path.rglob("*.parquet") if ".hoodie" not in path.parts}
+    made.table.sweep(grace_ms=0)
+    after = {path.name for path in made.path.rglob("*.parquet") if ".hoodie" not in path.parts}
+    assert [entry for entry in timeline.iterdir() if entry.name.endswith(".clean")]
+    assert after < before
+    assert len(rows_in(spark, made.path)) == 5
 
 
 def commits_in(timeline: Path) -> list[str]:
