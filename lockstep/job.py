@@ -16,6 +16,7 @@ if sys.path and Path(sys.path[0]).resolve() == Path(__file__).resolve().parent:
 import logging
 import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable
 
@@ -42,6 +43,7 @@ from table.progress import Progress
 
 log = logging.getLogger("lockstep.run")
 
+LEAVE_AT_ONCE_S = 0.2
 LOG_FORMAT = "%(asctime)s %(levelname)-7s driver %(name)s: %(message)s"
 
 
@@ -155,8 +157,9 @@ class _Catcher:
         self._counts[receiver] += 1
         if self._counts[receiver] > 1:
             log.warning("%s again: left at once; the next run rolls the open transaction back", name)
-            logging.shutdown()
-            os._exit(EXIT_INTERRUPTED)
+            # Not from here: the JVM that called would print the stack of its broken call.
+            threading.Timer(LEAVE_AT_ONCE_S, os._exit, [EXIT_INTERRUPTED]).start()
+            return
         if self._counts.total() == 1:
             log.info("%s: the open transaction is committed, then the run ends", name)
         self._application.request_stop(f"{name} was received")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from hudi import HudiReadOptions, HudiTableBuilder
 from pyspark.sql import SparkSession
 
 from lockstep.broker import Broker
+from lockstep.errors import EXIT_INTERRUPTED
 from tests.integration.harness import Pipeline, await_that, event
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -73,12 +75,24 @@ def test_a_worker_that_was_frozen_for_longer_than_its_session_does_no_harm(pipel
 
 
 def signal_or_gone(pid: int, number: int) -> None:
-    import os
-
     try:
         os.kill(pid, number)
     except ProcessLookupError:
         return
+
+
+def test_a_second_signal_leaves_at_once_and_the_next_run_loses_nothing(pipeline: Pipeline) -> None:
+    pipeline.produce(2_000)
+    run = pipeline.start()
+    run.await_commits(1)
+    pipeline.produce(2_000)
+    os.kill(run.process.pid, signal.SIGINT)
+    await_that("answer to the first signal", lambda: "SIGINT: the open transaction" in run.text())
+    os.kill(run.process.pid, signal.SIGINT)
+    assert run.wait(20) in (0, EXIT_INTERRUPTED)  # 0 where the last commit was quicker than the signal
+    assert "Traceback" not in run.text() and "Py4JException" not in run.text()
+    assert pipeline.run_to_end(deadline_s=200).process.returncode == 0
+    pipeline.assert_exact(4_000)
 
 
 def test_of_two_drivers_the_newer_one_goes_on_and_the_older_says_it_is_superseded(pipeline: Pipeline) -> None:
