@@ -16,18 +16,18 @@ from participant.decode import RawBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """Offsets `[start, next)` of one source partition; `raw` is None where the log has no record there."""
+    """Offsets `[start, next)` of one source partition; `raw` is None where the log has no record there.
+
+    `size_bytes`: of the records' values.
+    """
 
     partition: SourcePartition
     generation: int
     start: int
     next: int
     raw: RawBatch | None = None
+    size_bytes: int = 0
     lost: tuple[Lost, ...] = ()
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(len(v) for v in self.raw.values if v is not None) if self.raw is not None else 0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -297,15 +297,17 @@ class Source:
                 f"{partition}: the consumer delivered offset {offsets[0]} where {position.next} or later "
                 "was due; the worker is restarted"
             )
-        raw = None
+        raw, size_bytes = None, 0
         if run:
+            values = [m.value() for m in run]
+            size_bytes = sum(map(len, filter(None, values)))
             raw = RawBatch(
                 partition=partition,
                 offsets=offsets,
                 timestamps_ms=np.fromiter((m.timestamp()[1] for m in run), dtype=np.int64, count=len(run)),
-                values=[m.value() for m in run],
+                values=values,
             )
-        self._advance(partition, position, next_offset, raw=raw)
+        self._advance(partition, position, next_offset, raw=raw, size_bytes=size_bytes)
 
     def _advance(
         self,
@@ -314,6 +316,7 @@ class Source:
         next_offset: int,
         *,
         raw: RawBatch | None = None,
+        size_bytes: int = 0,
         lost: tuple[Lost, ...] = (),
     ) -> None:
         fetched = Fetched(
@@ -322,6 +325,7 @@ class Source:
             start=position.next,
             next=next_offset,
             raw=raw,
+            size_bytes=size_bytes,
             lost=lost,
         )
         position.next = next_offset
