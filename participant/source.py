@@ -32,6 +32,7 @@ STALL_S = 1.0
 """A consumer that cannot hand over for so long pauses, and goes on polling so that it stays a member."""
 SEEK_DEADLINE_S = 15
 PROOF_S = 10
+LEAVE_S = 8
 
 
 class Source:
@@ -146,11 +147,16 @@ class Source:
             order()
 
     def _leave(self) -> None:
-        """A static member's close alone leaves nothing: the group would wait for its session to end."""
+        """A static member's close alone leaves nothing: the group would wait for its session to end.
+
+        It has left when it has no member id any more; a close before that would take the leave back.
+        """
         self._consumer.unsubscribe()
-        deadline = time.monotonic() + 5
-        while self._positions and time.monotonic() < deadline:
-            self._consumer.poll(CONSUME_S)
+        deadline = time.monotonic() + LEAVE_S
+        while (self._positions or self._consumer.memberid()) and time.monotonic() < deadline:
+            self._consumer.poll(0.02)
+        if self._consumer.memberid():
+            log.warning("the group did not answer the leave within %d s", LEAVE_S)
         self._leaving = True
 
     def _close(self) -> None:
