@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from control_topic.messages import Message
+from control_topic.threads import guarded
 from coordinator.core import Coordinator
 from coordinator.events import (
     Abort,
@@ -80,7 +81,9 @@ class Runner:
         self._incarnation = ""
         self._stopping = threading.Event()
         self._snapshot: Snapshot | None = None
-        self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
+        self._thread = threading.Thread(
+            target=guarded("coordinator", self._run, environment.failed), name="coordinator", daemon=True
+        )
 
     # --- from other threads -----------------------------------------------------------------------
 
@@ -123,13 +126,6 @@ class Runner:
     # --- the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        try:
-            self._run_claims()
-        except Exception as error:
-            log.debug("where the coordinator failed", exc_info=True)
-            self._env.failed(f"the coordinator failed: {type(error).__name__}: {error}")
-
-    def _run_claims(self) -> None:
         fenced = 0
         while not self._stopping.is_set():
             stop = self._run_claim()
@@ -232,11 +228,8 @@ class Runner:
     def _answer(self, call: Call, incarnation: str) -> Completed:
         table = self._env.table
         if isinstance(call, Survey):
-            survey = table.survey()
-            return Completed(
-                now_ms=0, call=call.call, result=survey.result, reason=survey.reason, epoch=survey.epoch
-            )
-        if isinstance(call, Register):
+            answer = table.survey()
+        elif isinstance(call, Register):
             answer = table.register(call.epoch, incarnation)
         elif isinstance(call, Recover):
             answer = table.recover(call.epoch)
@@ -256,6 +249,7 @@ class Runner:
             reason=answer.reason,
             wait_ms=answer.wait_ms,
             instant=answer.instant,
+            epoch=answer.epoch,
             committed=answer.committed,
             partitions=frozenset(answer.partitions),
         )

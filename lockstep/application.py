@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import SparkSession
 
+from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.kafka import ControlTopic, ControlWriter
 from control_topic.messages import Offsets, RunAnnounce
 from lockstep.config import Config
@@ -35,14 +35,6 @@ CONTROL_TOPIC_S = 30
 CLOSE_S = 30
 DEATHS_EXTRA = 3
 """Worker deaths allowed without a commit, beyond max_consecutive_failures and one for each worker."""
-
-
-def now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
-
-
-def wall_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def check_slots(spark: SparkSession, workers: int) -> int:
@@ -121,7 +113,7 @@ class Application:
             table=HudiTable(self._spark, config.table_spec(), config.pipeline.id),
             ledger=table_ledger.Ledger(
                 run=self.run_id,
-                now_ms=now_ms(),
+                now_ms=monotonic_ms(),
                 limits=table_ledger.Limits(
                     max_consecutive_failures=config.transaction.max_consecutive_failures,
                     backoff_max_ms=BACKOFF_MAX_MS,
@@ -133,7 +125,7 @@ class Application:
             run=self.run_id,
             starting_offsets=config.source.starting_offsets,
             on_data_loss=config.source.on_data_loss,
-            clock_ms=now_ms,
+            clock_ms=monotonic_ms,
         )
         self._service = service
         if self._stop_reason:

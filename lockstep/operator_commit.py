@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -40,7 +41,7 @@ def execute_operator_commit(spark: SparkSession, config: Config, plan: Path) -> 
         for left in table.unfinished():
             table.roll_back(left.instant)
         transaction = secrets.token_hex(16)
-        state = _with_transaction(planned, transaction)
+        state = replace(planned, transaction=transaction)
         instant = table.begin(run=state.run, transaction=transaction)
         table.commit(
             Commit(instant=instant, expected=expected, state=state, files=()),
@@ -54,9 +55,3 @@ def execute_operator_commit(spark: SparkSession, config: Config, plan: Path) -> 
         table.close()
     log.info("committed instant %s: the offsets are as planned", instant)
     return EXIT_WELL
-
-
-def _with_transaction(state: TableState, transaction: str) -> TableState:
-    from dataclasses import replace
-
-    return replace(state, transaction=transaction)

@@ -10,10 +10,11 @@ import json
 import os
 import re
 import tempfile
-import time
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
+
+from control_topic.clocks import wall_ms
 
 FILE_BYTES_MAX = 65_536
 
@@ -50,7 +51,7 @@ def write_run_file(pipeline: str, run: str, address: str, token: str) -> Path:
         address=address,
         token=token,
         pid=os.getpid(),
-        started_at_ms=time.time_ns() // 1_000_000,
+        started_at_ms=wall_ms(),
     )
     # mkstemp makes it 0600 from the first moment; the rename makes it appear whole.
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".run-")

@@ -8,13 +8,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.util import inheritable_thread_target
 
-from participant.spec import WorkerSpec
+from participant.spec import Ended, WorkerSpec
 from participant.task import run_task
 
 log = logging.getLogger("lockstep.slots")
@@ -23,20 +22,6 @@ BACKOFF_S = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Waits before a slot's next worker; the first restart is at once, the last wait repeats."""
 LASTED_S = 60.0
 """A worker that lived for so long did not fail by starting: the back-off starts from nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Death:
-    """A worker's end. `incarnation` is empty where its task died without saying so.
-
-    `fenced`: Kafka gave its group membership to another process.
-    """
-
-    slot: int
-    incarnation: str
-    reason: str
-    failed: bool
-    fenced: bool = False
 
 
 class Slot:
@@ -49,7 +34,7 @@ class Slot:
         number: int,
         *,
         log_level: str,
-        died: Callable[[Death], None],
+        died: Callable[[Ended], None],
     ) -> None:
         self._context = context
         self._spec = spec
@@ -103,15 +88,15 @@ class Slot:
             )
             self._ending.wait(wait_s)
 
-    def _run_job(self) -> Death:
+    def _run_job(self) -> Ended:
         """One Spark job with one task. The job has ended when this returns."""
         task = functools.partial(run_task, self._spec, self.number, self._log_level)
         try:
             self._context.setJobGroup(self.group, f"lockstep worker {self.number}", interruptOnCancel=True)
             answers = self._context.parallelize([self.number], 1).mapPartitions(task).collect()
         except Py4JError as error:
-            return Death(slot=self.number, incarnation="", reason=_cause(error), failed=True)
-        return Death(**json.loads(answers[0]))
+            return Ended(slot=self.number, incarnation="", reason=_cause(error), failed=True)
+        return Ended(**json.loads(answers[0]))
 
 
 def _cause(error: Py4JError) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pyspark import SparkContext
 
 from lockstep.runs import RunWatch
-from lockstep.slots import Death, Slot
-from participant.spec import WorkerSpec
+from lockstep.slots import Slot
+from participant.spec import Ended, WorkerSpec
 from table.errors import TableError
 from table.ledger import Outcome
 from table.progress import Progress
@@ -64,7 +64,6 @@ class Supervisor:
         self._deaths: list[str] = []
         self._deaths_lock = threading.Lock()
         self._cancelled: set[str] = set()
-        self._waiting = threading.Event()
         self._sweeper: threading.Thread | None = None
         self._slots = [
             Slot(context, spec, number, log_level=log_level, died=self._on_death)
@@ -79,7 +78,7 @@ class Supervisor:
         try:
             while (outcome := self._service.finished()) is None:
                 self._look(self._service.progress())
-                self._waiting.wait(PERIOD_S)
+                time.sleep(PERIOD_S)
         finally:
             self._end_workers()
         return outcome
@@ -128,7 +127,7 @@ class Supervisor:
         if removed:
             log.info("%d files that no commit names were removed", removed)
 
-    def _on_death(self, death: Death) -> None:
+    def _on_death(self, death: Ended) -> None:
         """On a slot's thread. Where the task could not say who it was, its last report says so."""
         if death.fenced and self._superseded():
             return

@@ -18,6 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from control_topic.messages import Reject, SourcePartition
+from control_topic.threads import guarded
 from participant import events as ev
 from participant.dead_letter import DeadLetters, Rejected
 from participant.decode import JsonDecoder
@@ -25,7 +26,6 @@ from participant.derive import Derived, Deriver
 from participant.errors import ParticipantError
 from participant.fetched import Fetched
 from participant.queues import ByteQueue
-from participant.threads import guarded
 from participant.writer import TransactionWriter
 from table.port import TableLayout
 

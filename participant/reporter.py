@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from participant.threads import guarded
+from control_topic.threads import guarded
 from table.calls import Directive, Unreached, WorkerReport
 from table.client import TableClient
 

@@ -18,10 +18,10 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from control_topic.messages import Lost, Offsets, SourcePartition
+from control_topic.threads import guarded
 from participant.decode import RawBatch
 from participant.errors import SourceError
 from participant.fetched import Callbacks, Fetched, Position, runs, sentence
-from participant.threads import guarded
 
 log = logging.getLogger("lockstep.source")
 

@@ -1,4 +1,4 @@
-"""What a worker is told when it starts: one frozen value, made in the driver, sent in the task's closure."""
+"""What a worker is told when it starts, sent in the task's closure, and what its task says when it ends."""
 
 from __future__ import annotations
 
@@ -46,3 +46,18 @@ class WorkerSpec:
     def instance(self, slot: int) -> str:
         """`group.instance.id`: a restarted worker gets its source partitions back at once."""
         return f"{self.pipeline}-{slot}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a worker ended, as its task says it. `failed`: another may be started in its slot.
+
+    `incarnation` is empty where the task died without saying so. `fenced`: Kafka gave its group
+    membership to another process.
+    """
+
+    slot: int
+    incarnation: str
+    reason: str
+    failed: bool
+    fenced: bool = False

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from control_topic.quiet import quiet_kafka_clients
-from participant.spec import WorkerSpec
+from participant.spec import Ended, WorkerSpec
 
 
 def run_task(spec: WorkerSpec, slot: int, log_level: str, _rows: Iterator[int]) -> Iterator[str]:
-    """One JSON document: how the worker ended (`participant.worker.Ended`).
+    """One JSON document: how the worker ended (`participant.spec.Ended`).
 
     A task that Spark itself retries ends at once: restarting is the supervisor's, one incarnation a job.
     """
@@ -22,7 +22,7 @@ def run_task(spec: WorkerSpec, slot: int, log_level: str, _rows: Iterator[int]) 
 
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
-        yield json.dumps({"slot": slot, "incarnation": "", "reason": "a retry by Spark", "failed": True})
+        yield json.dumps(asdict(Ended(slot=slot, incarnation="", reason="a retry by Spark", failed=True)))
         return
     logging.basicConfig(
         level=log_level,
@@ -32,7 +32,7 @@ def run_task(spec: WorkerSpec, slot: int, log_level: str, _rows: Iterator[int]) 
     )
     quiet_kafka_clients()
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    from participant.worker import Ended, Worker
+    from participant.worker import Worker
 
     try:
         ended = Worker(spec, slot).run()

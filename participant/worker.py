@@ -16,11 +16,12 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
+from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.kafka import ControlReader, ControlWriter
 from control_topic.messages import CoordinatorClaim, Message, Offsets, SourcePartition
+from control_topic.threads import guarded
 from coordinator import events as coordinator_events
 from coordinator.runner import Environment, Runner
 from participant import events as ev
@@ -30,9 +31,7 @@ from participant.fetched import Callbacks
 from participant.plane import Plane
 from participant.reporter import Reporter
 from participant.source import Source
-from participant.spec import WorkerSpec
-from participant.threads import guarded
-from participant.transitions import State
+from participant.spec import Ended, WorkerSpec
 from table.calls import CoordinatorReport, Directive, Mode, Result, WorkerReport
 from table.client import TableClient
 from table.schema import table_schema
@@ -43,29 +42,6 @@ TICK_S = 0.05
 EVENTS_MAX = 100_000
 LEAVE_S = 15
 CONTROL_POLL_S = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """Why a worker ended. `failed`: another may be started in its slot.
-
-    `fenced`: Kafka gave its group membership to another process.
-    """
-
-    slot: int
-    incarnation: str
-    reason: str
-    failed: bool
-    fenced: bool = False
-
-
-def now_ms() -> int:
-    """A clock that never jumps, for the cores."""
-    return time.monotonic_ns() // 1_000_000
-
-
-def wall_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def nonce() -> str:
@@ -106,7 +82,7 @@ class Worker:
             ),
             post=self._events.put,
             poison=self._set_poison,
-            now_ms=now_ms,
+            now_ms=monotonic_ms,
         )
         self._source = Source(
             kafka=spec.kafka,
@@ -174,7 +150,7 @@ class Worker:
                     event = None
                 if event is None:
                     next_tick = time.monotonic() + TICK_S
-                    event = ev.Tick(now_ms=now_ms())
+                    event = ev.Tick(now_ms=monotonic_ms())
                 self._feed(event)
         finally:
             self._shut_down()
@@ -234,11 +210,11 @@ class Worker:
         return answer.committed if answer.result is Result.OK else None
 
     def _fetch_offsets(self) -> None:
-        self._events.put(ev.OffsetsFetched(now_ms=now_ms(), committed=self._committed()))
+        self._events.put(ev.OffsetsFetched(now_ms=monotonic_ms(), committed=self._committed()))
 
     def _on_assigned(self, offsets: Mapping[SourcePartition, int | None]) -> None:
         log.info("assigned %s", ", ".join(map(str, sorted(offsets))))
-        self._events.put(ev.Assigned(now_ms=now_ms(), offsets=offsets))
+        self._events.put(ev.Assigned(now_ms=monotonic_ms(), offsets=offsets))
         if self._first in offsets:
             self._start_runner()
 
@@ -246,10 +222,10 @@ class Worker:
         log.info("revoked %s", ", ".join(map(str, sorted(partitions))))
         if self._first in partitions:
             self._stop_runner()
-        self._events.put(ev.Revoked(now_ms=now_ms(), partitions=tuple(partitions)))
+        self._events.put(ev.Revoked(now_ms=monotonic_ms(), partitions=tuple(partitions)))
 
     def _on_stuck(self, partition: SourcePartition, generation: int, reason: str) -> None:
-        self._events.put(ev.Blocked(now_ms=now_ms(), partition=partition, generation=generation))
+        self._events.put(ev.Blocked(now_ms=monotonic_ms(), partition=partition, generation=generation))
         self._set_poison(reason)
 
     def _set_poison(self, reason: str) -> None:
@@ -261,7 +237,7 @@ class Worker:
         self._on_failed(f"Kafka fenced this worker's membership ({reason}); another has taken its slot")
 
     def _on_failed(self, reason: str) -> None:
-        self._events.put(ev.EffectFailed(now_ms=now_ms(), reason=reason))
+        self._events.put(ev.EffectFailed(now_ms=monotonic_ms(), reason=reason))
 
     # --- the coordinator --------------------------------------------------------------------------
 
@@ -284,7 +260,7 @@ class Worker:
                     prove=self._prove,
                     topic_epoch=lambda: self._reader.highest_epoch,
                     failed=self._on_failed,
-                    now_ms=now_ms,
+                    now_ms=monotonic_ms,
                     nonce=nonce,
                 ),
             )
@@ -322,7 +298,7 @@ class Worker:
             runner.received(message)
         if isinstance(message.body, CoordinatorClaim) and message.run == self._spec.run:
             log.info("%s claims epoch %d", message.sender, message.epoch)
-        self._events.put(ev.Received(now_ms=now_ms(), message=message))
+        self._events.put(ev.Received(now_ms=monotonic_ms(), message=message))
 
     # --- the driver -------------------------------------------------------------------------------
 
@@ -334,7 +310,7 @@ class Worker:
             runner.directed(directive.mode, directive.reason)
         if directive.mode is Mode.STOP and not self._leaving:
             self._leaving = True
-            self._events.put(ev.Leave(now_ms=now_ms(), reason=directive.reason))
+            self._events.put(ev.Leave(now_ms=monotonic_ms(), reason=directive.reason))
 
     def _report(self) -> WorkerReport:
         with self._runner_lock:
@@ -358,14 +334,10 @@ class Worker:
             seconds=dict(meters.seconds),
         )
 
-    @property
-    def stopped(self) -> bool:
-        return self._core.state is State.STOPPED
-
 
 def _report_of(snapshot: coordinator_events.Snapshot) -> CoordinatorReport:
     """Ages, not instants of a clock that only this process has: turned into wall time here."""
-    started = wall_ms() - (now_ms() - snapshot.started_at_ms) if snapshot.started_at_ms else 0
+    started = wall_ms() - (monotonic_ms() - snapshot.started_at_ms) if snapshot.started_at_ms else 0
     return CoordinatorReport(
         epoch=snapshot.epoch,
         state=snapshot.state,

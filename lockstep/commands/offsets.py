@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import getpass
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from control_topic.clocks import wall_ms
 from lockstep.commands.options import PATH, standard_options
 from lockstep.config import Config, load, resolve_kafka
 from lockstep.errors import EXIT_WELL, ConfigError, Failed
@@ -107,7 +107,7 @@ def _plan(
 def _refuse_while_alive(config: Config, source: SourceTopics) -> None:
     """A run that is alive would be refused its next commit, or refuse ours."""
     timeline = Timeline(config.table.path)
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = wall_ms()
     ours = [one for one in timeline.pending() if one.owner.get("pipeline") == config.pipeline.id]
     tail = read_tail(resolve_kafka(config), config.control.topic, pipeline=config.pipeline.id)
     known = fold(tail.heard)

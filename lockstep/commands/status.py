@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from control_topic.clocks import wall_ms
 from control_topic.errors import ControlTopicUnavailable
 from lockstep.commands.options import config_options, standard_options
 from lockstep.config import Config, resolve_kafka
@@ -49,7 +49,7 @@ def observe(config: Config) -> Status:
     return conclude(
         Observed(
             pipeline=config.pipeline.id,
-            now_ms=time.time_ns() // 1_000_000,
+            now_ms=wall_ms(),
             fold=_topic(config, kafka, problems),
             last_commit=last_commit,
             offsets=offsets,
@@ -83,7 +83,7 @@ def _last_commit(config: Config) -> tuple[Instant | None, LastCommit | None]:
         return None, None
     if instant is None or instant.state is None:
         return None, None
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = wall_ms()
     return instant, LastCommit(
         transaction=instant.state.transaction,
         instant=instant.requested,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from control_topic.clocks import wall_ms
 from control_topic.messages import SourcePartition
 from lockstep.demo.watch import Phase, Transaction, Watch
 from lockstep.output import Output, readable_count, readable_duration, readable_size, table
@@ -85,7 +85,7 @@ class LineView:
         self._told: set[str] = set()
 
     def say(self, sentence: str, *, style: str = "") -> None:
-        self._output.note(f"{clock(time.time_ns() // 1_000_000)}  {sentence}")
+        self._output.note(f"{clock(wall_ms())}  {sentence}")
 
     def show(self, scene: Scene) -> None:
         total = sum(scene.wanted.values())
@@ -130,7 +130,7 @@ class LiveView:
         self._live.start()
 
     def say(self, sentence: str, *, style: str = "") -> None:
-        line = Text(f"{clock(time.time_ns() // 1_000_000)}  ", style="dim")
+        line = Text(f"{clock(wall_ms())}  ", style="dim")
         line.append(sentence, style=style or "default not dim")
         self._notes.append(line)
 
@@ -163,7 +163,7 @@ class LiveView:
         )
 
     def _heading(self, scene: Scene) -> RenderableType:
-        elapsed = readable_duration(time.time_ns() // 1_000_000 - scene.began_ms)
+        elapsed = readable_duration(wall_ms() - scene.began_ms)
         grid = Table.grid(padding=(0, 2))
         grid.add_row(Text(scene.title, style="bold"), Text(elapsed, style="dim"))
         if not scene.doing:

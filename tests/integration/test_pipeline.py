@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from lockstep.broker import Broker
 from lockstep.errors import EXIT_INTERRUPTED
-from tests.integration.harness import Pipeline, await_that, event
+from tests.harness import Pipeline, await_that, event
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 

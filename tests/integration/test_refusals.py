@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from lockstep.broker import Broker
 from lockstep.errors import EXIT_FAILED, EXIT_USAGE
 from tests.broker_fixture import create_topic
-from tests.integration.harness import Pipeline
+from tests.harness import Pipeline
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(200)]
 

@@ -1,4 +1,4 @@
-"""A thread of a worker must not die alone: what ends it unexpectedly ends the worker, and says so."""
+"""A thread must not die alone: what ends it unexpectedly ends the worker it belongs to, and says so."""
 
 from __future__ import annotations
 
