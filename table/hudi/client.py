@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -131,7 +132,7 @@ class HudiTable:
             raise Refused(f"{doing}: it is committed already, as instant {done.instant}")
         if self._untended >= self._tend_after:
             self._tend()
-        with changing(doing), self._watchdog.armed():
+        with changing(doing):
             return self._start_instant(owner(self._pipeline, run, transaction))
 
     def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
@@ -141,7 +142,9 @@ class HudiTable:
             return
         check_files(self._spec.path, commit.instant, commit.files)
         self._untended += 1
-        pre_commit = PreCommit(lambda: check(self._session, self._history, commit, fence), self._watchdog)
+        pre_commit = PreCommit(
+            lambda: check(self._session, self._history, commit, fence), self._watchdog, self._session.holder
+        )
         try:
             with self._watchdog.armed():
                 self._commit(commit, pre_commit)
@@ -208,12 +211,9 @@ class HudiTable:
 
     def _start_instant(self, owned_by: dict[str, str]) -> str:
         session, client, model = self._session, self._session.client, self._session.hudi.common.model
-        instant = str(client.startCommit(COMMIT))
+        instant, requested = self._request_instant()
         try:
             timeline = session.reload()
-            requested = session.meta.createNewInstant(
-                session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, COMMIT, instant
-            )
             metadata = model.HoodieCommitMetadata()
             metadata.setOperationType(model.WriteOperationType.BULK_INSERT)
             for name, value in owned_by.items():
@@ -226,8 +226,27 @@ class HudiTable:
             raise
         return instant
 
+    def _request_instant(self) -> tuple[str, Any]:
+        """A new instant's time and its file on the timeline, as the client's `startCommit` makes them.
+
+        Under the lock as there, but under one whose holder is known: it waits for the clock inside it.
+        """
+        session, client = self._session, self._session.client
+        with rollback.table_lock(session, self._watchdog):
+            timeline = session.reload()
+            if not timeline.getRestoreTimeline().filterInflightsAndRequested().empty():
+                raise Unavailable(f"table {self._spec.path} is being restored to an earlier instant")
+            instant = str(client.createNewInstantTime(False))
+            requested = session.meta.createNewInstant(
+                session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, COMMIT, instant
+            )
+            timeline.createNewInstant(requested)
+            session.keep_alive(instant)  # before anybody can see it without a heartbeat
+        return instant, requested
+
     def _commit(self, commit: Commit, pre_commit: PreCommit) -> None:
         session, client = self._session, self._session.client
+        session.holder.free_if_dead()
         session.keep_alive(commit.instant)
         # Without an operation type the metadata table's update throws; a new client has none yet.
         client.setOperationType(session.hudi.common.model.WriteOperationType.BULK_INSERT)

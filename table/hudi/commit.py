@@ -12,6 +12,7 @@ from typing import Any
 from control_topic.messages import DataFile
 from table.errors import Refused, TableError, Unavailable
 from table.hudi.history import History, rollbacks
+from table.hudi.holder import LockHolder
 from table.hudi.session import Session
 from table.hudi.watchdog import Watchdog
 from table.port import Commit
@@ -38,14 +39,16 @@ class PreCommit:
     `objection`: what was raised, for whoever sees Java's exception. Takes no Python lock.
     """
 
-    def __init__(self, check: Callable[[], None], watchdog: Watchdog) -> None:
+    def __init__(self, check: Callable[[], None], watchdog: Watchdog, holder: LockHolder) -> None:
         self._check = check
         self._watchdog = watchdog
+        self._holder = holder
         self.objection: TableError | None = None
 
     def accept(self, _meta: Any, _commit_metadata: Any) -> None:
         started_at = time.monotonic()
         with self._watchdog.inside():
+            self._holder.note()
             try:
                 self._check()
                 if time.monotonic() - started_at > CHECK_S:

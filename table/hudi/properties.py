@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from table.errors import Refused
 
 LOCK_PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+LOCK_FOLDER = "hoodie.write.lock.filesystem.path"
 LOCK_EXPIRE_MINUTES = 1
-"""The least there is. A driver killed inside the lock blocks the table for so long; a holder that is paused
-for longer is stopped by the rollback of its instant, not by the lock."""
+"""The least there is. A driver killed inside the lock blocks the table for so long where its successor cannot
+prove it dead (see `table.hudi.holder`); a holder that is paused for longer is stopped by the rollback of its
+instant, not by the lock."""
 
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
@@ -92,7 +94,6 @@ OBEYED = (
     "hoodie.metrics.",
     "hoodie.partition.ttl.",
     "hoodie.populate.meta.fields",
-    "hoodie.prewrite.cleaner.",
     "hoodie.rollback.",
     "hoodie.table.services.",
     "hoodie.time.generator.",

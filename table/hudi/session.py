@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
-from table.hudi.properties import HIVE_STYLE, URL_ENCODE, merge
+from table.hudi.holder import LockHolder
+from table.hudi.properties import HIVE_STYLE, LOCK_FOLDER, URL_ENCODE, merge
 from table.port import TableSpec
 
 
 class Session:
-    """`path`: plain and absolute. `meta` and `client` are there once `load` and `start` have been called."""
+    """`path`: plain and absolute. `meta` is there after `load`, `client` and `holder` after `start`."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.spark = spark
@@ -25,6 +28,7 @@ class Session:
         self.hudi = jvm.org.apache.hudi
         self.meta: Any = None
         self.client: Any = None
+        self.holder: LockHolder
         ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
 
     def jvm_pid(self) -> int:
@@ -64,6 +68,8 @@ class Session:
 
     def start(self, properties: Mapping[str, str], fixed: Mapping[str, str]) -> None:
         """Start the write client."""
+        folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or os.path.join(self.path, ".hoodie")
+        self.holder = LockHolder(Path(folder), self.jvm_pid())
         self.client = self.hudi.DataSourceUtils.createHoodieClient(
             self.spark.sparkContext._jsc,
             fixed["hoodie.avro.schema"],

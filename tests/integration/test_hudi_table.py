@@ -560,6 +560,40 @@ def test_a_predecessor_that_resumes_after_its_lock_expired_cannot_complete_a_rol
     assert len(rows_in(spark, paused.path)) == 3
 
 
+HOLDS_THE_LOCK = """
+import sys, time
+from pathlib import Path
+from tests.integration.conftest import spark
+from tests.integration.test_hudi_table import Driver, table_lock
+
+table = Driver(next(spark.__wrapped__()), Path(sys.argv[1])).table
+with table_lock(table._session, table._watchdog):
+    print("held", flush=True)
+    time.sleep(300)
+"""
+
+
+def test_the_lock_of_a_killed_driver_is_taken_over_at_once(
+    driver: Callable[..., Driver], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = driver()
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDS_THE_LOCK, str(made.path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,  # its JVM dies with it
+    )
+    assert process.stdout is not None
+    assert "held\n" in iter(process.stdout.readline, "")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+    assert (made.path / ".hoodie" / "lock").exists()
+    made.run("t1", rows=1)
+    assert "which is dead: it is free again" in caplog.text
+
+
 def test_instants_of_foreign_writers_are_not_listed(driver: Callable[..., Driver]) -> None:
     made = driver()
     session = made.table._session

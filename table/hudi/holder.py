@@ -1,0 +1,131 @@
+"""Taking over a table lock whose holder is proved dead, instead of waiting until it expires.
+
+Hudi's file lock is a file that says nothing of who made it, and lives on for a minute after its holder was
+killed. So whoever holds it here leaves a note beside it: which lock file it holds (inode and change time),
+and which process it is. A later driver on the same machine that finds this very lock file, and that process
+gone, removes it. Everything else (another machine or container, a foreign writer's lock, a holder that is
+merely stopped) is left to the lock's expiry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+NOTE = ".lockstep_lock_holder"
+NOTE_BYTES_MAX = 4_096
+LOCK = "lock"
+
+log = logging.getLogger(__name__)
+
+
+class LockHolder:
+    """`folder`: where Hudi keeps its lock file. `jvm_pid`: the process that holds the lock for us."""
+
+    def __init__(self, folder: Path, jvm_pid: int) -> None:
+        self._lock = folder / LOCK
+        self._note = folder / NOTE
+        self._process = _process(jvm_pid)
+
+    def note(self) -> None:
+        """Say that this process holds the lock. To be called while it does.
+
+        A note that cannot be written costs the next driver the lock's expiry, never more.
+        """
+        lock = self._identity()
+        if lock is None or self._process is None:
+            return
+        with contextlib.suppress(OSError), self._opened() as file:
+            said = json.dumps({"lock": lock, "process": self._process}).encode()
+            os.pwrite(file, said, 0)
+            os.ftruncate(file, len(said))
+
+    def free_if_dead(self) -> bool:
+        """Remove the lock where its holder is proved dead; whether it was."""
+        if self._process is None or self._identity() is None:
+            return False
+        try:
+            with self._opened() as file:
+                held_by = self._said(file)
+                if held_by is None or not _is_dead(held_by, self._process):
+                    return False
+                os.unlink(self._lock)
+        except OSError:
+            return False  # somebody else was quicker, or it expires by itself
+        log.warning("the table lock was held by process %s, which is dead: it is free again", held_by["pid"])
+        return True
+
+    def _said(self, file: int) -> dict[str, str] | None:
+        """Who holds the lock file that is there now, as far as the note knows."""
+        try:
+            said = json.loads(os.pread(file, NOTE_BYTES_MAX, 0))
+            lock, process = said["lock"], said["process"]
+        except (ValueError, KeyError, TypeError):
+            return None
+        if lock != self._identity() or not isinstance(process, dict):
+            return None
+        return {str(name): str(value) for name, value in process.items()}
+
+    def _identity(self) -> list[int] | None:
+        """Which lock file is there: none, or its inode and the time of its making."""
+        try:
+            stat = os.stat(self._lock)
+        except OSError:
+            return None
+        return [stat.st_ino, stat.st_ctime_ns]
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        """The note, ours alone for a moment: of two drivers that find a dead holder one removes the lock."""
+        file = os.open(self._note, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+        finally:
+            os.close(file)
+
+
+def _process(pid: int) -> dict[str, str] | None:
+    """What tells a process from every other one, before and after it; None where the system cannot say."""
+    started = _started(pid)
+    if started is None:
+        return None
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return {
+            "pid": str(pid),
+            "started": started,
+            "boot": boot,
+            "namespace": os.readlink("/proc/self/ns/pid"),
+        }
+    except OSError:
+        return None
+
+
+def _is_dead(process: dict[str, str], here: dict[str, str]) -> bool:
+    """Whether a process is proved gone. One of another boot or container cannot be judged from here."""
+    if any(process.get(name) != here[name] for name in ("boot", "namespace")):
+        return False
+    pid = process.get("pid", "")
+    return pid.isdecimal() and _started(int(pid)) != process.get("started")
+
+
+def _started(pid: int) -> str | None:
+    """When a process was started, in ticks since boot; None where it is gone.
+
+    Source: proc(5). A process that was killed counts as long as one of its threads may still write.
+    """
+    folder = Path(f"/proc/{pid}")
+    try:
+        after_name = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+        state, ticks = after_name.split()[0], after_name.split()[19]
+        if state in "ZX" and len(os.listdir(folder / "task")) <= 1:
+            return None
+    except OSError:
+        return None
+    return ticks
