@@ -230,7 +230,11 @@ def _start_from_proto(start: pb.StartCommit) -> StartCommit:
 
 
 _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
-    RunAnnounce: lambda b: pb.Body(run_announce=pb.RunAnnounce(address=b.address)),
+    RunAnnounce: lambda b: pb.Body(
+        run_announce=pb.RunAnnounce(
+            address=b.address, table_epoch=b.table_epoch, started_at_ms=b.started_at_ms
+        )
+    ),
     CoordinatorClaim: lambda _: pb.Body(coordinator_claim=pb.CoordinatorClaim()),
     ParticipantJoin: lambda b: pb.Body(
         participant_join=pb.ParticipantJoin(partitions=partitions_to_proto(b.partitions))
@@ -259,7 +263,11 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
 }
 
 _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
-    "run_announce": lambda b: RunAnnounce(address=b.run_announce.address),
+    "run_announce": lambda b: RunAnnounce(
+        address=b.run_announce.address,
+        table_epoch=b.run_announce.table_epoch,
+        started_at_ms=b.run_announce.started_at_ms,
+    ),
     "coordinator_claim": lambda _: CoordinatorClaim(),
     "participant_join": lambda b: ParticipantJoin(
         partitions=partitions_from_proto(b.participant_join.partitions)

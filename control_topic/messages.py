@@ -80,9 +80,15 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAnnounce:
-    """A driver started. `address` is where its live status answers, host:port, or empty."""
+    """A run of a driver, said when it starts and again when another run asks who is newer.
+
+    `address`: where its live status answers, host:port, or empty. `table_epoch`: the newest epoch that the
+    table had when the run started; `started_at_ms`: its wall clock then.
+    """
 
     address: str = ""
+    table_epoch: int = 0
+    started_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

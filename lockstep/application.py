@@ -10,13 +10,14 @@ from contextlib import ExitStack, contextmanager
 from pyspark.sql import SparkSession
 
 from control_topic.clocks import monotonic_ms, wall_ms
-from control_topic.kafka import ControlTopic, ControlWriter
+from control_topic.kafka import ControlTopic
 from control_topic.messages import Offsets, RunAnnounce
 from lockstep.config import Config
 from lockstep.errors import ConfigError, Failed
 from lockstep.rundir import remove_run_file, write_run_file
 from lockstep.runs import RunWatch
 from lockstep.supervisor import Limits, Supervisor
+from lockstep.topic_keeper import TopicKeeper
 from participant.spec import WorkerSpec
 from table import ledger as table_ledger
 from table.hudi.client import HudiTable
@@ -66,7 +67,6 @@ class Application:
         self._log_level = log_level
         self.run_id = secrets.token_hex(8)
         self._token = secrets.token_urlsafe(32)
-        self._incarnation = secrets.token_hex(16)
         self._service: TableService | None = None
         self._stop_reason = ""
 
@@ -91,10 +91,18 @@ class Application:
             stack.callback(server.stop)
             write_run_file(config.pipeline.id, run=self.run_id, address=server.address, token=self._token)
             stack.callback(remove_run_file, config.pipeline.id, run=self.run_id)
-            watch = RunWatch(self._kafka, config.control.topic, pipeline=config.pipeline.id, run=self.run_id)
-            watch.start()
+            watch = RunWatch(
+                self._kafka,
+                config.control.topic,
+                pipeline=config.pipeline.id,
+                run=self.run_id,
+                announcement=self._announcement(service, server.address),
+            )
             stack.callback(watch.stop)
-            self._announce(server.address)
+            watch.start()
+            keeper = TopicKeeper(self._kafka, config.control.topic, restored=watch.announce_again)
+            stack.callback(keeper.stop)
+            keeper.start()
             supervisor = Supervisor(
                 self._spark.sparkContext,
                 self._worker_spec(layout, server.address, until),
@@ -147,24 +155,11 @@ class Application:
             )
         return host
 
-    def _announce(self, address: str) -> None:
-        writer = ControlWriter(
-            self._kafka,
-            self._config.control.topic,
-            pipeline=self._config.pipeline.id,
-            run=self.run_id,
-            sender="driver",
-            incarnation=self._incarnation,
-            clock_ms=wall_ms,
+    def _announcement(self, service: TableService, address: str) -> RunAnnounce:
+        newest = service.newest(timeout_s=OPEN_S)
+        return RunAnnounce(
+            address=address, table_epoch=newest.epoch if newest is not None else 0, started_at_ms=wall_ms()
         )
-        writer.send(RunAnnounce(address=address), epoch=0)
-        delivered = writer.flush(CONTROL_TOPIC_S)
-        writer.close()
-        if not delivered:
-            raise Failed(
-                f"the run could not announce itself on the control topic {self._config.control.topic} within "
-                f"{CONTROL_TOPIC_S} s: see that the broker is well and lets this user write to it."
-            )
 
     def _limits(self) -> Limits:
         config = self._config

@@ -123,7 +123,11 @@ def as_json(received: Received) -> dict[str, Any]:
 def _body_json(body: Body) -> dict[str, Any]:
     match body:
         case RunAnnounce():
-            return {"address": body.address}
+            return {
+                "address": body.address,
+                "table_epoch": body.table_epoch,
+                "started_at_ms": body.started_at_ms,
+            }
         case ParticipantJoin() | ParticipantLeave():
             return {"partitions": [_partition_json(p) for p in body.partitions]}
         case StartCommit():

@@ -22,6 +22,7 @@ from control_topic.messages import (
 )
 from lockstep.offsets import OffsetRow, advice
 from lockstep.tail import Heard
+from table.rivals import run_order
 
 ALIVE_MS = 30_000
 """Who was heard within this time may still be there."""
@@ -52,6 +53,7 @@ class Fold:
 
     run: str = ""
     run_ms: int = 0
+    run_order: tuple[int, int, str] = (-1, 0, "")
     epoch: int = 0
     coordinator: str = ""
     coordinator_ms: int = 0
@@ -71,6 +73,10 @@ class Fold:
         self.names[message.incarnation] = message.sender
         self.heard_ms = heard.time_ms
         if isinstance(body, RunAnnounce):
+            order = run_order(message.run, body)
+            if order <= self.run_order:  # said again, or an older run asks who is newer
+                return
+            self.run_order = order
             self.run, self.run_ms, self.driver_ms = message.run, heard.time_ms, heard.time_ms
             self.halted, self.open, self.waiting_ms = None, None, 0
             return

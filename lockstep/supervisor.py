@@ -149,8 +149,8 @@ class Supervisor:
     def _superseded(self) -> bool:
         """A worker was fenced: by a newer run, which then has the pipeline, or by its own successor.
 
-        A run announces itself before its workers start, so that the announcement is there or never comes.
-        Known before the slot is filled again: otherwise two runs would fence each other in turns.
+        The newer one says so when it is asked. Known before the slot is filled again: otherwise two runs
+        would fence each other in turns.
         """
         newer = self._watch.await_newer_run(ANNOUNCEMENT_S)
         if newer:

@@ -26,6 +26,7 @@ from table.ledger import Ledger, Outcome
 from table.port import TableLayout, TransactionalTable
 from table.progress import Progress
 from table.roster import EARNING_STATES, Roster
+from table.state import TableState
 from table.stubs import table_pb2 as pb
 from table.stubs import table_pb2_grpc as pb_grpc
 from table.thread import NotStarted, StillRunning, TableThread
@@ -234,6 +235,10 @@ class TableService(Servicer):
     def open(self, *, timeout_s: float) -> TableLayout:
         """Open the table on its thread. Raises `TableError`."""
         return self._in_process("open", self._table.open, timeout_s=timeout_s)
+
+    def newest(self, *, timeout_s: float) -> TableState | None:
+        """This pipeline's newest committed state, None before genesis. Raises `TableError`."""
+        return self._in_process("newest", self._table.newest, timeout_s=timeout_s)
 
     def sweep(self, *, grace_ms: int, timeout_s: float) -> int:
         """Remove files that no commit names, older than `grace_ms`; how many. Raises `TableError`.

@@ -143,10 +143,14 @@ class Lost(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., start: _Optional[int] = ..., next: _Optional[int] = ...) -> None: ...
 
 class RunAnnounce(_message.Message):
-    __slots__ = ("address",)
+    __slots__ = ("address", "table_epoch", "started_at_ms")
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    TABLE_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_MS_FIELD_NUMBER: _ClassVar[int]
     address: str
-    def __init__(self, address: _Optional[str] = ...) -> None: ...
+    table_epoch: int
+    started_at_ms: int
+    def __init__(self, address: _Optional[str] = ..., table_epoch: _Optional[int] = ..., started_at_ms: _Optional[int] = ...) -> None: ...
 
 class CoordinatorClaim(_message.Message):
     __slots__ = ()

@@ -25,6 +25,7 @@ from control_topic.messages import (
     StartCommit,
     WriteStatus,
 )
+from table.rivals import run_order
 
 DECISIONS = (StartCommit, EndCommit, AckCommit, AbortCommit)
 """What only the coordinator of the highest epoch may say."""
@@ -84,6 +85,7 @@ class Watch:
         self.epoch = 0
         self.halted = ""
         self._claim = (0, "")
+        self._run_order = (-1, 0, "")
         self._names: dict[str, str] = {}
         self.members: dict[str, Member] = {}
         self.transactions: list[Transaction] = []
@@ -149,6 +151,10 @@ class Watch:
     # --- who is there ---------------------------------------------------------------------------
 
     def _announced(self, message: Message, body: RunAnnounce) -> list[str]:
+        order = run_order(message.run, body)
+        if order <= self._run_order:  # said again, or an older run asks who is newer
+            return []
+        self._run_order = order
         self.run, self.address = message.run, body.address
         self.members.clear()
         return [f"run {message.run} is up"]

@@ -90,7 +90,9 @@ write_status = st.builds(
     lost=st.lists(lost(), max_size=4).map(tuple),
 )
 BODIES: dict[type, st.SearchStrategy] = {
-    RunAnnounce: st.builds(RunAnnounce, address=text),
+    RunAnnounce: st.builds(
+        RunAnnounce, address=text, table_epoch=count, started_at_ms=st.integers(0, 2**63 - 1)
+    ),
     CoordinatorClaim: st.builds(CoordinatorClaim),
     ParticipantJoin: st.builds(ParticipantJoin, partitions=source_partitions),
     ParticipantLeave: st.builds(ParticipantLeave, partitions=source_partitions, transaction=text),

@@ -52,9 +52,9 @@ WRITE_STATUS = WriteStatus(
 
 CASES: list[tuple[Body, str, dict[str, object]]] = [
     (
-        RunAnnounce(address="127.0.0.1:5000"),
+        RunAnnounce(address="127.0.0.1:5000", table_epoch=3, started_at_ms=12),
         "run run-1 · answers at 127.0.0.1:5000",
-        {"address": "127.0.0.1:5000"},
+        {"address": "127.0.0.1:5000", "table_epoch": 3, "started_at_ms": 12},
     ),
     (CoordinatorClaim(), "incarnation 0000abcd", {}),
     (
