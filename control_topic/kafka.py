@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 _client_log = logging.getLogger(f"{__name__}.client")
 
 PARTITION = 0
+RESOLVE_MIN_S = 1.0
+"""A broker that is busy for a moment is not worth a complaint."""
 RESOLVE_TIMEOUT_S = 5.0
 RETRY_S = 0.25
 COMPLAINT_INTERVAL_S = 10.0
@@ -183,14 +185,19 @@ class ControlReader:
         self._position, self._retry_at = None, 0.0
         self._start = "tail"
         self._consumer.unassign()
-        self._complaints.hear(error)
+        self._complaints.count += 1
+        self._complaints.last = f"{error.name()}: {error.str()}"
+        log.warning(
+            "The control topic %s is not what it was: deleted, made again or cut off. Reading goes on with"
+            " what it holds now; what matters is said again.",
+            self._topic,
+        )
 
     def _resolve(self, timeout_s: float) -> None:
         """Find out what the log holds and go to where reading begins; left for later where nobody answers."""
         if time.monotonic() < self._retry_at:
             return
-        # The client takes a timeout of zero for none.
-        patience_s = min(max(timeout_s, 0.05), RESOLVE_TIMEOUT_S)
+        patience_s = min(max(timeout_s, RESOLVE_MIN_S), RESOLVE_TIMEOUT_S)
         try:
             low, high = self._consumer.get_watermark_offsets(
                 TopicPartition(self._topic, PARTITION), timeout=patience_s, cached=False
@@ -206,8 +213,7 @@ class ControlReader:
         if self.partitions != 1:
             log.warning(
                 "The control topic %s has %d partitions now and must have exactly 1; only partition 0 is"
-                " used. End all runs that use it and delete it: the next run makes it again, and no record"
-                " is lost by that.",
+                " used. Delete it, also while runs go on: it is made again, and no record is lost by that.",
                 self._topic,
                 self.partitions,
             )

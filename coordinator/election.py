@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from control_topic.messages import (
     CoordinatorClaim,
 )
@@ -19,11 +21,12 @@ from coordinator.machine import Machine
 from coordinator.transitions import State
 
 
-class Election(Machine):
-    """NEW to IDLE. `_maybe_begin` is where transactions take over."""
+class Election(Machine, ABC):
+    """NEW to IDLE."""
 
+    @abstractmethod
     def _maybe_begin(self, event: Event) -> None:
-        raise NotImplementedError
+        """Where transactions take over."""
 
     # --- earning the epoch ----------------------------------------------------------------------
 

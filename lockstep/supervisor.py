@@ -64,6 +64,7 @@ class Supervisor:
         self._deaths: list[str] = []
         self._deaths_lock = threading.Lock()
         self._cancelled: set[str] = set()
+        self._halt_heard = False
         self._sweeper: threading.Thread | None = None
         self._slots = [
             Slot(context, spec, number, log_level=log_level, died=self._on_death)
@@ -76,7 +77,7 @@ class Supervisor:
         for slot in self._slots:
             slot.start()
         try:
-            while (outcome := self._service.finished()) is None:
+            while (outcome := self._service.finished(halt_heard=self._halt_heard)) is None:
                 self._look(self._service.progress())
                 time.sleep(PERIOD_S)
         finally:
@@ -132,6 +133,9 @@ class Supervisor:
         if death.fenced and self._superseded():
             return
         if not death.failed:
+            if self._service.halting():  # it has heard so, and no other one is to start
+                self._halt_heard = True
+                self._slots[death.slot].end()
             return
         reason = f"worker-{death.slot}: {death.reason}"
         incarnation = death.incarnation or self._last_incarnation(death.slot)

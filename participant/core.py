@@ -253,6 +253,8 @@ class Participant(Repeats):
         offset = committed.get(partition, 0)
         if not owned.resolved or owned.start != offset:
             self._rewind(partition, offset)
+        else:
+            self._committed(partition, offset)
 
     # --- it ends --------------------------------------------------------------------------------
 
@@ -390,6 +392,8 @@ class Participant(Repeats):
 
     def _commit_group(self, committed: Offsets, partitions: Iterable[SourcePartition]) -> None:
         offsets = {p: committed[p] for p in partitions if p in self.owned and p in committed}
+        for partition, offset in offsets.items():
+            self._committed(partition, offset)
         if offsets:
             self._out.append(CommitGroup(offsets=offsets))
 

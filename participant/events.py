@@ -74,10 +74,14 @@ class Buffered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked(Event):
-    """A record at `next` cannot be passed by configuration: nothing more comes from this source partition."""
+    """A record at `next` cannot be passed by configuration: nothing more comes from this source partition.
+
+    `reason`: a sentence for the operator, who may skip the record by it once all before it is committed.
+    """
 
     partition: SourcePartition
     generation: int
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +196,13 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Poison:
+    """Tell the driver that the run cannot go on. Whatever came before is in the table by now."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
     """This worker ends. `failed`: the driver may start another in its slot."""
 
@@ -200,7 +211,19 @@ class Stop:
 
 
 Action: TypeAlias = (
-    Send | FetchOffsets | Rewind | Drop | Open | Write | Flush | Discard | CommitGroup | Pause | Resume | Stop
+    Send
+    | FetchOffsets
+    | Rewind
+    | Drop
+    | Open
+    | Write
+    | Flush
+    | Discard
+    | CommitGroup
+    | Pause
+    | Resume
+    | Poison
+    | Stop
 )
 
 
@@ -235,6 +258,7 @@ class Owned:
 
     `start`: the first offset that no commit of ours covers, what START must name. `written`: up to where
     the open transaction's files hold it. `next`: up to where it is decoded. Always start <= written <= next.
+    `committed`: the table's offset, as far as we were told. `reason`: why it is blocked, until that is said.
     """
 
     generation: int = 0
@@ -246,7 +270,9 @@ class Owned:
     size_bytes: int = 0
     written_records: int = 0
     lost: list[Lost] = field(default_factory=list)
+    committed: int = 0
     blocked: bool = False
+    reason: str = ""
     progress_ms: int | None = None
 
 

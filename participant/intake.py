@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from control_topic.messages import Lost, Range, SourcePartition
@@ -12,6 +13,7 @@ from participant.events import (
     Event,
     Owned,
     Pause,
+    Poison,
     Resume,
     Rewind,
     Send,
@@ -22,7 +24,7 @@ from participant.events import (
 from participant.transitions import IllegalEvent, State
 
 
-class Intake:
+class Intake(ABC):
     """The participant's memory. `Participant` adds the protocol."""
 
     def __init__(self, settings: Settings) -> None:
@@ -63,8 +65,20 @@ class Intake:
     def on_blocked(self, event: Blocked) -> None:
         owned = self.owned.get(event.partition)
         if owned is not None and owned.generation == event.generation:
-            owned.blocked = True
+            owned.blocked, owned.reason = True, event.reason
+            self._committed(event.partition, owned.committed)
             self._maybe_ready(event)
+
+    def _committed(self, partition: SourcePartition, offset: int) -> None:
+        """What the table holds. Where that is all there is before a block, the block may be told.
+
+        Not earlier: an operator who skips the record would skip what the table lacks before it, too.
+        """
+        owned = self.owned[partition]
+        owned.committed = offset
+        if owned.blocked and owned.reason and owned.next == offset:
+            self._out.append(Poison(reason=owned.reason))
+            owned.reason = ""
 
     def _write(self, partition: SourcePartition) -> None:
         """What is decoded goes to the open transaction's files; from here on memory no longer holds it."""
@@ -112,7 +126,7 @@ class Intake:
 
     def _place(self, partition: SourcePartition, owned: Owned, offset: int) -> None:
         owned.resolved = True
-        owned.start = owned.written = owned.next = offset
+        owned.start = owned.written = owned.next = owned.committed = offset
         self._out.append(Rewind(partition=partition, offset=offset, generation=owned.generation))
 
     # --- limits ---------------------------------------------------------------------------------
@@ -145,9 +159,12 @@ class Intake:
         return owned.resolved and owned.next >= self.settings.until.get(partition, 0)
 
     def _holds_work(self, event: Event) -> bool:
-        """Records are worth a transaction at once; progress without any, at the end or when it is old."""
+        """Records are worth a transaction at once; progress without any, at the end or when it is old.
+
+        So is what was reported and never decided, since only a START can tell whether it must be taken again.
+        """
         for partition, owned in self.owned.items():
-            if owned.records:
+            if owned.records or owned.reason or owned.start > owned.committed:
                 return True
             if owned.next > owned.start and (
                 owned.blocked
@@ -160,8 +177,12 @@ class Intake:
                 return True
         return False
 
-    def _maybe_ready(self, event: Event) -> None:
-        raise NotImplementedError
+    # --- what follows from it ---------------------------------------------------------------------
 
+    @abstractmethod
+    def _maybe_ready(self, event: Event) -> None:
+        """Say READY where what is held is worth a transaction."""
+
+    @abstractmethod
     def _maybe_end(self, event: Event) -> None:
-        raise NotImplementedError
+        """Ask for the end of the open transaction where there is a reason to."""

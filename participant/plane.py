@@ -62,7 +62,7 @@ class Meters:
 
 
 class Plane:
-    """`post` takes the participant's events; `poison` takes a sentence that names the record."""
+    """`post` takes the participant's events."""
 
     def __init__(
         self,
@@ -75,7 +75,6 @@ class Plane:
         memory_bytes: int,
         dead_letters: DeadLetters | None,
         post: Callable[[ev.Event], None],
-        poison: Callable[[str], None],
         now_ms: Callable[[], int],
     ) -> None:
         self._layout = layout
@@ -86,7 +85,6 @@ class Plane:
         self._memory_bytes = memory_bytes
         self._dead_letters = dead_letters
         self._post = post
-        self._poison = poison
         self._now_ms = now_ms
         self._queue: ByteQueue[Order | None] = ByteQueue(max(1_000_000, memory_bytes // 4))
         self._lanes: dict[SourcePartition, Lane] = {}
@@ -194,9 +192,13 @@ class Plane:
         if poison:
             lane.blocked = True
             self._post(
-                ev.Blocked(now_ms=self._now_ms(), partition=fetched.partition, generation=fetched.generation)
+                ev.Blocked(
+                    now_ms=self._now_ms(),
+                    partition=fetched.partition,
+                    generation=fetched.generation,
+                    reason=poison,
+                )
             )
-            self._poison(poison)
 
     def _decode(self, fetched: Fetched) -> tuple[Chunk, str]:
         """The chunk, and why it stops early where a record may neither pass nor be set aside."""

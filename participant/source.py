@@ -57,6 +57,7 @@ class Source:
         self._callbacks = callbacks
         self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._positions: dict[SourcePartition, Position] = {}
+        self._dead: set[SourcePartition] = set()  # out of range, and fetched no more: no seek revives them
         self._backlog: list[Message] = []
         self._paused = False
         self._leaving = False
@@ -177,6 +178,7 @@ class Source:
             offset = None if committed is None else committed.get(partition, 0)
             offsets[partition] = offset
             self._positions[partition] = Position(assigned=offset)
+            self._dead.discard(partition)
             places.append(TopicPartition(place.topic, place.partition, offset or 0))
         self._consumer.incremental_assign(places)
         if places:
@@ -214,7 +216,9 @@ class Source:
         if position is None:
             return  # revoked meanwhile
         place = TopicPartition(partition.topic, partition.number, offset)
-        if position.assigned != offset:
+        if partition in self._dead:
+            self._take_again(partition, place)
+        elif position.assigned != offset:
             self._seek(place)
         self._positions[partition] = Position(generation=generation, next=offset)
         until = self._end_of(partition)
@@ -232,6 +236,14 @@ class Source:
     def _seek(self, place: TopicPartition) -> None:
         """A partition that was only just assigned refuses to be moved for an instant."""
         self._consumer.seek(place)
+
+    def _take_again(self, partition: SourcePartition, place: TopicPartition) -> None:
+        """Assign a dead source partition anew: its fetcher has stopped, and a seek is refused for good."""
+        self._dead.discard(partition)
+        self._consumer.incremental_unassign([place])
+        self._consumer.incremental_assign([place])
+        if self._paused:
+            self._consumer.pause([place])
 
     def _end_of(self, partition: SourcePartition) -> int | None:
         return None if self._until is None else self._until.get(partition, 0)
@@ -363,11 +375,14 @@ class Source:
             return
         partition = SourcePartition(message.topic() or "", message.partition() or 0)
         position = self._positions.get(partition)
+        out_of_range = error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+        if position is not None and out_of_range:
+            self._dead.add(partition)
         if position is None or not position.generation or position.at_end or position.stuck:
             return
         elif error.code() == KafkaError._PARTITION_EOF:
             self._take_end(partition, position, message.offset())
-        elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        elif out_of_range:
             self._take_out_of_range(partition, position)
         elif error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
@@ -396,7 +411,7 @@ class Source:
                 low,
             )
             lost = Lost(partition=partition, start=position.next, next=low)
-            self._seek(TopicPartition(partition.topic, partition.number, low))
+            self._take_again(partition, TopicPartition(partition.topic, partition.number, low))
             self._advance(partition, position, low, lost=(lost,))
         elif position.next < low:
             self._stick(
@@ -413,6 +428,9 @@ class Source:
                 f"offset {position.next} is beyond the log's end {high}: the topic was truncated or made "
                 "anew; see lockstep offsets --adopt",
             )
+        else:  # the log has grown up to it since the broker refused the offset
+            place.offset = position.next
+            self._take_again(partition, place)
 
     def _stick(self, partition: SourcePartition, position: Position, reason: str) -> None:
         position.stuck = True

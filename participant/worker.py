@@ -81,7 +81,6 @@ class Worker:
                 DeadLetters(spec.kafka, spec.dead_letter_topic) if spec.on_error == "dead_letter" else None
             ),
             post=self._events.put,
-            poison=self._set_poison,
             now_ms=monotonic_ms,
         )
         self._source = Source(
@@ -187,6 +186,8 @@ class Worker:
                 self._source.pause()
             case ev.Resume():
                 self._source.resume()
+            case ev.Poison():
+                self._poison = self._poison or action.reason
             case ev.Stop():
                 self._ended = action
 
@@ -225,11 +226,8 @@ class Worker:
         self._events.put(ev.Revoked(now_ms=monotonic_ms(), partitions=tuple(partitions)))
 
     def _on_stuck(self, partition: SourcePartition, generation: int, reason: str) -> None:
-        self._events.put(ev.Blocked(now_ms=monotonic_ms(), partition=partition, generation=generation))
-        self._set_poison(reason)
-
-    def _set_poison(self, reason: str) -> None:
-        self._poison = self._poison or reason
+        blocked = ev.Blocked(now_ms=monotonic_ms(), partition=partition, generation=generation, reason=reason)
+        self._events.put(blocked)
 
     def _on_fenced(self, reason: str) -> None:
         """Kafka gave our membership to another process: the driver decides what that means."""

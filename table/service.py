@@ -274,12 +274,21 @@ class TableService(Servicer):
         with self._guard:
             self._ledger.supersede(reason)
 
-    def finished(self) -> Outcome | None:
-        """How the run ended, None while workers are to go on. To be asked often: it also lets time pass."""
+    def finished(self, *, halt_heard: bool = False) -> Outcome | None:
+        """How the run ended, None while workers are to go on. To be asked often: it also lets time pass.
+
+        `halt_heard`: a worker ended because it heard the halt on the control topic, so it is announced.
+        """
         with self._guard:
             now_ms = self._clock_ms()
-            self._ledger.directive(now_ms, self._roster.coordinator_state(now_ms))
+            state = "halted" if halt_heard else self._roster.coordinator_state(now_ms)
+            self._ledger.directive(now_ms, state)
             return self._ledger.outcome()
+
+    def halting(self) -> bool:
+        """Whether the run halts and its workers are to end."""
+        with self._guard:
+            return bool(self._ledger.halted and self._ledger.closed)
 
     def progress(self) -> Progress:
         """How the run stands now."""

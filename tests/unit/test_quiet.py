@@ -26,5 +26,30 @@ def test_other_messages_and_other_loggers_are_never_kept_back() -> None:
     quiet = OncePerWindow(window_s=10, clock_s=lambda: 0.0)
     assert quiet.filter(record("control_topic.kafka.client", "a"))
     assert quiet.filter(record("control_topic.kafka.client", "b"))
-    assert [quiet.filter(record("table.hudi.client.x", "same")) for _ in range(3)] == [True] * 3
+    assert [quiet.filter(record("table.hudi.client", "same")) for _ in range(3)] == [True] * 3
     assert [quiet.filter(record("lockstep.source", "i", logging.INFO)) for _ in range(3)] == [True] * 3
+
+
+def test_that_a_broker_is_away_is_one_sentence_a_window_whichever_client_says_it() -> None:
+    now_s = [0.0]
+    quiet = OncePerWindow(away_window_s=30, clock_s=lambda: now_s[0])
+    first = record(
+        "lockstep.source",
+        "FAIL [rdkafka#consumer-3] [thrd:127.0.0.1:9092/1]: 127.0.0.1:9092/1: Connect to ipv4#127.0.0.1:9092"
+        " failed: Connection refused (after 0ms in state CONNECT)",
+    )
+    assert quiet.filter(first)
+    assert first.getMessage() == (
+        "Kafka does not answer (Connect to ipv4#127.0.0.1:9092 failed: Connection refused):"
+        " it is waited for, and nothing is lost"
+    )
+    others = [
+        record("control_topic.kafka", "Trouble reading the control topic c: 1/1 brokers are down"),
+        record("control_topic.kafka.client", "REQTMOUT: Timed out 1 in-flight, 0 retry-queued"),
+        record("lockstep.source", "FAIL: Disconnected: connection closed by peer", logging.INFO),
+    ]
+    assert [quiet.filter(one) for one in others] == [False] * 3
+    now_s[0] = 30.0
+    again = record("control_topic.kafka", "Trouble writing to the control topic c: 1/1 brokers are down")
+    assert quiet.filter(again)
+    assert again.getMessage().endswith("nothing is lost (and 3 more like it)")

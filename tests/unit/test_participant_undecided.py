@@ -1,0 +1,80 @@
+"""What was reported and never decided is asked for, and a block is told only when its time has come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from control_topic.messages import AckCommit, CoordinatorClaim, EndCommit, ParticipantReady
+from participant import events as p
+from participant.transitions import State
+from tests.unit.conversation import P0, ParticipantTalk, of, sent
+
+REASON = "events:0 at offset 5: not JSON"
+
+
+def block(talk: ParticipantTalk) -> list[Any]:
+    generation = talk.core.owned[P0].generation
+    return talk.feed(p.Blocked(now_ms=talk.now_ms, partition=P0, generation=generation, reason=REASON))
+
+
+def finish(talk: ParticipantTalk) -> list[Any]:
+    """The second coordinator's transaction ends well."""
+    talk.hear(EndCommit(transaction="t2"), epoch=2)
+    talk.flushed("t2")
+    return talk.hear(AckCommit(transaction="t2", instant="i2", committed={P0: 5}), epoch=2)
+
+
+def test_what_was_reported_to_a_coordinator_that_is_gone_is_worth_a_transaction() -> None:
+    talk = ParticipantTalk().prepared()
+    assert sent(talk.hear(CoordinatorClaim(), epoch=2), ParticipantReady)
+    assert of(talk.start("t2", P0, committed={P0: 0}, epoch=2), p.Rewind)[0].offset == 0
+
+
+def test_once_a_start_says_that_it_was_committed_nothing_is_left_to_ask() -> None:
+    talk = ParticipantTalk().prepared()
+    talk.hear(CoordinatorClaim(), epoch=2)
+    assert not of(talk.start("t2", P0, committed={P0: 5}, epoch=2), p.Rewind)
+    finish(talk)
+    assert talk.core.state is State.WAITING
+    assert not sent(talk.tick(10_000), ParticipantReady)
+
+
+def test_a_block_is_told_when_everything_before_it_is_in_the_table_and_not_earlier() -> None:
+    talk = ParticipantTalk().joining()
+    told = block(talk)
+    told += talk.start("t1", P0)
+    told += talk.end("t1")
+    told += talk.flushed("t1")
+    assert not of(told, p.Poison)
+    assert of(talk.ack("t1", {P0: 5}), p.Poison) == [p.Poison(reason=REASON)]
+    assert not of(talk.tick(10_000), p.Poison)
+
+
+def test_a_block_at_the_very_next_record_is_told_at_once() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0, at=5)
+    assert of(block(talk), p.Poison)
+
+
+def test_a_block_whose_ack_was_lost_is_told_when_the_next_start_says_that_it_was_committed() -> None:
+    talk = ParticipantTalk().joining()
+    block(talk)
+    talk.start("t1", P0)
+    talk.end("t1")
+    talk.flushed("t1")
+    talk.hear(CoordinatorClaim(), epoch=2)
+    assert of(talk.start("t2", P0, committed={P0: 5}, epoch=2), p.Poison)
+
+
+def test_a_block_is_met_again_where_what_came_before_it_was_not_committed() -> None:
+    talk = ParticipantTalk().joining()
+    block(talk)
+    talk.start("t1", P0)
+    talk.end("t1")
+    talk.flushed("t1")
+    talk.hear(CoordinatorClaim(), epoch=2)
+    told = talk.start("t2", P0, committed={P0: 0}, epoch=2)
+    told += talk.buffered(P0, 5)
+    told += block(talk)
+    assert not of(told, p.Poison)
+    assert of(finish(talk), p.Poison)
