@@ -83,6 +83,8 @@ def parse_ddl(ddl: str) -> pa.Schema:
         statement = sqlglot.parse_one(f"CREATE TABLE t (\n{ddl}\n)", dialect="spark")
     except SqlglotError as error:
         raise SchemaError(f"the schema is not Spark DDL{_near(error)}; {_hint()}") from error
+    except RecursionError as error:
+        raise SchemaError(f"the schema is not Spark DDL: it is nested too deeply; {_hint()}") from error
     if not isinstance(statement, exp.Create) or not isinstance(statement.this, exp.Schema):
         raise SchemaError(f"the schema is not a list of columns; {_hint()}")
     if any(value for name, value in statement.args.items() if name not in ("this", "kind")):

@@ -1,7 +1,7 @@
 """Durations and sizes as people write them: "500ms", "5s", "2m", "1h"; "120MB", "1GiB".
 
 A bare number is refused, since nobody can tell what was meant by it. Parsing and formatting are inverse:
-`parse(format(n)) == n` for every n.
+`parse(format(n)) == n` for every n below 10^15.
 """
 
 from __future__ import annotations

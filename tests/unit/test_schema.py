@@ -84,6 +84,7 @@ def test_words_of_sql_are_names_when_they_are_unmistakable() -> None:
         ("a: INT", "'a' is not a column with a type"),
         ("a FOO", "the schema is not Spark DDL near 'FOO'"),
         ("a INT) USING x", "the schema is not Spark DDL"),
+        ("(" * 300, "it is nested too deeply"),
         ("a INT); SELECT (1", "the schema is not a list of columns"),
         ("a INT, PRIMARY KEY (a)", "is not a column with a type"),
         ("a INT DEFAULT 1", "column a: DEFAULT 1 is not supported"),
