@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.installed
 # Tried in this order; the first that runs and is new enough makes the virtual environment. Another one:
 # make BASE_PYTHON=/opt/python/bin/python3 …
 BASE_PYTHON ?= python3.11 python3.12 python3 python3.13
-TESTS := $(wildcard tests/unit tests/golden tests/simulation tests/integration)
+TESTS := $(wildcard tests/unit tests/golden tests/fuzz tests/spec tests/simulation tests/integration tests/faults)
 
 include proto.mk
 
@@ -41,14 +41,46 @@ types: $(INSTALLED)  ## mypy: strict in the cores
 unit simulation integration: $(INSTALLED)  ## One kind of tests
 	@$(PYTHON) -m pytest tests/$@
 
+##@ The proof, at length: figures go to build/evidence, with RECORD=1 into docs/evidence
+
+CYCLES ?=
+SEED ?=
+RECORDS ?= 20000000
+PER_SECOND ?= 10000
+MINUTES ?= 60
+SCHEDULES ?= 500000
+INPUTS ?= 1000000
+
+.PHONY: faults
+faults: $(INSTALLED)  ## Real parts: every scenario once; with CYCLES=100 so many random kills instead
+	@$(PYTHON) -m tests.faults $(if $(CYCLES),--cycles $(CYCLES) --records $(RECORDS) --per-second $(PER_SECOND) $(if $(SEED),--seed $(SEED)),--all)
+
+.PHONY: soak soak-simulation soak-fuzz soak-faults
+soak: soak-simulation soak-fuzz soak-faults  ## Schedules, fuzzed inputs, and MINUTES=60 of load with faults
+soak-simulation: $(INSTALLED)
+	@$(PYTHON) -m tests.simulation.soak --schedules $(SCHEDULES)
+soak-fuzz: $(INSTALLED)
+	@$(PYTHON) -m tests.fuzz --inputs $(INPUTS)
+soak-faults: $(INSTALLED)
+	@$(PYTHON) -m tests.faults.soak --minutes $(MINUTES)
+
+.PHONY: mutants
+mutants: $(INSTALLED)  ## Put each seeded bug in, and say how many schedules it takes to find it
+	@$(PYTHON) -m tests.simulation.mutants
+
+.PHONY: spec
+spec: $(INSTALLED)  ## The model of the protocol, explored exhaustively by spin
+	@$(PYTHON) tools/spec.py
+
 ##@ Generated files
 
 proto: $(INSTALLED)  ## The protobuf stubs, from proto/*.proto
 
 .PHONY: docs
-docs: $(INSTALLED)  ## docs/configuration.md and the state tables in docs/protocol.md
+docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md
 	@$(PYTHON) -m lockstep.config.document
 	@$(PYTHON) tools/state_tables.py
+	@$(PYTHON) tools/reliability.py
 
 ##@ The house
 

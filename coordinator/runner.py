@@ -210,7 +210,11 @@ class Runner:
         """Every call is answered by one completion; the client turns every failure into a result."""
         completed = self._answer(call, incarnation)
         if completed.result not in (Result.OK, Result.COMMITTED):
-            log.warning(
+            said = (
+                completed.wait_ms > 0 or completed.result is Result.HALTED
+            )  # by the driver, which knows why
+            log.log(
+                logging.DEBUG if said else logging.WARNING,
                 "%s: %s%s",
                 type(call).__name__.lower(),
                 completed.result.name,

@@ -16,6 +16,7 @@ from lockstep.config import Config
 from lockstep.errors import ConfigError, Failed
 from lockstep.rundir import remove_run_file, write_run_file
 from lockstep.runs import RunWatch
+from lockstep.source_watch import SourceWatch
 from lockstep.supervisor import Limits, Supervisor
 from lockstep.topic_keeper import TopicKeeper
 from participant.spec import WorkerSpec
@@ -103,6 +104,9 @@ class Application:
             keeper = TopicKeeper(self._kafka, config.control.topic, restored=watch.announce_again)
             stack.callback(keeper.stop)
             keeper.start()
+            source_watch = SourceWatch(source, known=service.seen, halt=service.halt)
+            stack.callback(source_watch.stop)
+            source_watch.start()
             supervisor = Supervisor(
                 self._spark.sparkContext,
                 self._worker_spec(layout, server.address, until),

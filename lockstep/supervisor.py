@@ -140,7 +140,9 @@ class Supervisor:
         reason = f"worker-{death.slot}: {death.reason}"
         incarnation = death.incarnation or self._last_incarnation(death.slot)
         if incarnation:
-            self._service.worker_died(incarnation, reason)
+            self._service.worker_died(incarnation, reason, storage=death.storage)
+            if death.storage:
+                return  # that is waited out, and has an end of its own
         with self._deaths_lock:
             self._deaths.append(reason)
             deaths = list(self._deaths)

@@ -34,6 +34,8 @@ MULTI_WRITER = (
     "hoodie.write.lock.filesystem.expire",
     "hoodie.clean.failed.writes.policy",
     "hoodie.write.markers.type",
+    "hoodie.metadata.index.column.stats.enable",
+    "hoodie.metadata.streaming.write.enabled",
 )
 """What every writer of the table must agree on; shown as this job has it."""
 
@@ -141,7 +143,8 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
         name="other writers",
         verdict="warning",
         detail="a foreign writer of this table must use a lock provider, optimistic concurrency control and "
-        "LAZY cleaning as above: an EAGER one rolls back anybody's open instant without the lock",
+        "LAZY cleaning as above: an EAGER one rolls back anybody's open instant without the lock. It must "
+        "write the metadata table as above, too: its own commits fail otherwise",
     )
 
 

@@ -21,7 +21,8 @@ What is accepted beyond the obvious, and what is not:
 * INT, BIGINT: whole numbers only, `1.0`, `1e3` and `"1"` are rejects, and so is one beyond the range.
 * FLOAT, DOUBLE: the nearest one, as with every JSON parser; beyond the range is a reject. `NaN` and
   `Infinity` are accepted, as Spark does.
-* DECIMAL(p,s): a number or a string; digits beyond p or s are a reject, never rounded.
+* DECIMAL(p,s): a number or a string; digits beyond p or s are a reject, never rounded. Zeros at the end are
+  digits of p too.
 * STRING: a string only. `\\u0000` is accepted; half a surrogate pair is a reject.
 * DATE: `"2026-12-31"`. TIMESTAMP: `"2026-12-31T23:59:59.123456Z"`, with a blank for the T, with an offset
   for the Z, or without seconds or time; without a zone it is UTC. More than six fractional digits, other
@@ -43,8 +44,17 @@ import pyarrow as pa
 import pyarrow.json
 
 from control_topic.messages import SourcePartition
-from participant.json_columns import Unreadable, finish, holds_map, reading_field
-from participant.json_values import WHITESPACE, Mismatch, convert_members, explain, parse
+from participant.json_columns import (
+    Unreadable,
+    finish,
+    fit,
+    holds_decimal,
+    holds_map,
+    may_have_many_places,
+    nullable_type,
+    reading_field,
+)
+from participant.json_values import WHITESPACE, Mismatch, check, convert_members, explain, parse
 from table.schema import SchemaError, record_schema
 
 BUFFER_BYTES_MAX = 512 * 1024 * 1024
@@ -114,8 +124,9 @@ class JsonDecoder:
         self._arrow_fields = [f for f in self._schema if not holds_map(f.type)]
         if not self._arrow_fields:
             raise SchemaError("the schema has only MAP columns; it needs one of another type")
-        # at the top NOT NULL is checked on the columns: cheaper than a failed parse, and all rows at once
-        self._reading = pa.schema([reading_field(f, nullable=True) for f in self._arrow_fields])
+        self._has_decimals = any(holds_decimal(f.type) for f in self._arrow_fields)
+        # NOT NULL is checked on the columns: cheaper than a failed parse, and all rows at once
+        self._reading = pa.schema([reading_field(f) for f in self._arrow_fields])
         self._parse_options = pyarrow.json.ParseOptions(
             explicit_schema=self._reading, unexpected_field_behavior="ignore"
         )
@@ -163,6 +174,10 @@ class JsonDecoder:
         if b"\0" in buffer:
             raise Unreadable("a NUL byte")
         _check_utf8(buffer)
+        if self._has_decimals and may_have_many_places(buffer):
+            if len(values) > 1:
+                raise Unreadable("a number of many places")
+            check(values[0], self._schema)
         read = pyarrow.json.read_json(
             pa.BufferReader(buffer),
             pyarrow.json.ReadOptions(use_threads=False, block_size=len(buffer) + 1),
@@ -240,7 +255,7 @@ class JsonDecoder:
         schema = self._arrow_schema()
         required = [f.name for f in schema if not f.nullable and table.column(f.name).null_count]
         if not required:
-            return table.cast(schema) if table.schema != schema else table, kept
+            return pa.Table.from_arrays(table.columns, schema=schema), kept
         indices = kept if kept is not None else np.arange(table.num_rows, dtype=np.int64)
         good = np.ones(table.num_rows, dtype=np.bool_)
         for name in required:
@@ -248,7 +263,7 @@ class JsonDecoder:
             for index in indices[nulls & good]:
                 reasons[int(index)] = f"required field {name} is missing or null"
             good &= ~nulls
-        return table.filter(pa.array(good)).cast(schema), indices[good]
+        return pa.Table.from_arrays(table.filter(pa.array(good)).columns, schema=schema), indices[good]
 
     def _add_maps(
         self,
@@ -270,7 +285,10 @@ class JsonDecoder:
             except RecursionError:
                 good[row] = False
                 reasons[int(index)] = "nested too deeply"
-        columns = {f.name: pa.array([row[f.name] for row in rows], f.type) for f in self._python_fields}
+        columns = {
+            f.name: fit(pa.array([row[f.name] for row in rows], nullable_type(f.type)), f.type)
+            for f in self._python_fields
+        }
         if not good.all():
             table, indices = table.filter(pa.array(good)), indices[good]
         columns.update(zip(table.column_names, table.columns, strict=True))

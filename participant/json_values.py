@@ -12,20 +12,23 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from table.schema import UTC_MICROS, ddl_name
+from table.schema import DECIMAL_PRECISION_MAX, UTC_MICROS, ddl_name
 
 WHITESPACE = b" \t\r\n"
 INTEGER = re.compile(r"-?[0-9]+")
-DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?", re.ASCII)
+DECIMAL = re.compile(r"[+-]?(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,9}))?", re.ASCII)
+DECIMAL_PLACES_MAX = 76
+"""Digits behind the point, once an exponent is worked in. Arrow's reader scales by no larger power of ten."""
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 CLOCK = r"[0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?"
 ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 TIMESTAMP = re.compile(rf"{DATE.pattern}([ T]{CLOCK}{ZONE}?)?")
+_EXACT = Context(prec=2 * DECIMAL_PRECISION_MAX, traps=[Inexact])
 INT32 = 2**31
 INT64 = 2**63
 FLOAT_MAX = 3.4028235677973366e38
@@ -87,6 +90,14 @@ def explain(value: bytes, schema: pa.Schema) -> str:
     except RecursionError:
         return ""
     return ""
+
+
+def check(value: bytes, schema: pa.Schema) -> None:
+    """Raises `Mismatch` for a value that Python, alone, would not make a row of."""
+    try:
+        convert_members(parse(value), list(schema), "")
+    except RecursionError:
+        raise Mismatch("nested too deeply") from None
 
 
 def convert_members(document: Object, fields: Sequence[pa.Field], parent: str) -> dict[str, Any]:
@@ -192,15 +203,21 @@ def _to_float(value: Any, kind: pa.DataType, path: str) -> float:
 def _to_decimal(value: Any, kind: pa.DataType, path: str) -> Decimal:
     if not isinstance(value, str):
         _refuse(value, kind, path)
-    if not DECIMAL.fullmatch(value):
+    match = DECIMAL.fullmatch(value)
+    if match is None:
         _refuse(value, kind, path, f"{_kind(value)} that is not spelled as a decimal")
-    number = Decimal(value)
-    digits, exponent = number.as_tuple()[1:]
-    assert isinstance(exponent, int)
-    if number:
-        spare = len(digits) - len("".join(map(str, digits)).rstrip("0"))
-        if exponent + spare < -kind.scale or number.adjusted() >= kind.precision - kind.scale:
-            _refuse(value, kind, path, "a number with more digits")
+    whole, fraction = match[1].lstrip("0"), match[2]
+    places = len(fraction) - int(match[3] or 0)
+    # Arrow counts so: zeros at the end are digits too
+    if len(whole) + len(fraction) + max(0, -places) > kind.precision or places > DECIMAL_PLACES_MAX:
+        _refuse(value, kind, path, "a number with more digits")
+    try:
+        # of the column's own scale: PyArrow rescales any other, and crashed the process at 0E-999999999
+        number = Decimal(value).quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
+    except Inexact:
+        _refuse(value, kind, path, "a number with more digits")
+    if number and number.adjusted() >= kind.precision - kind.scale:
+        _refuse(value, kind, path, "a number with more digits")
     return number
 
 

@@ -23,7 +23,7 @@ from participant import events as ev
 from participant.dead_letter import DeadLetters, Rejected
 from participant.decode import JsonDecoder
 from participant.derive import Derived, Deriver
-from participant.errors import ParticipantError
+from participant.errors import ParticipantError, StorageError
 from participant.fetched import Fetched
 from participant.queues import ByteQueue
 from participant.writer import TransactionWriter
@@ -94,6 +94,8 @@ class Plane:
         self._transaction = ""
         self._rejected: list[Rejected] = []
         self.meters = Meters()
+        self.storage_failed = False
+        """Whether the thread ended because files of the table could not be written."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=guarded("plane", self._run, self._failed), name="plane", daemon=True
@@ -134,13 +136,14 @@ class Plane:
                 elif self._stopping.is_set():
                     return
         except (ParticipantError, OSError, pa.ArrowException) as error:
+            self.storage_failed = isinstance(error, StorageError | OSError)
             self._failed(str(error) or type(error).__name__)
         finally:
             if self._writer is not None:
                 self._writer.discard()
 
     def _failed(self, reason: str) -> None:
-        log.error("the data plane stops: %s", reason)
+        log.debug("the data plane stops: %s", reason)  # the driver says it when the worker has ended
         self._post(ev.EffectFailed(now_ms=self._now_ms(), reason=reason))
 
     def _obey(self, order: Order) -> None:

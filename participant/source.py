@@ -30,6 +30,8 @@ CONSUME_S = 0.1
 """The longest that an order waits behind a quiet source."""
 STALL_S = 1.0
 """A consumer that cannot hand over for so long pauses, and goes on polling so that it stays a member."""
+METADATA_MS = 30_000
+"""How soon source partitions that were added are known."""
 SEEK_DEADLINE_S = 15
 PROOF_S = 10
 LEAVE_S = 8
@@ -71,6 +73,7 @@ class Source:
                 "fetch.max.bytes": 50 * 1024 * 1024,
                 "max.partition.fetch.bytes": 8 * 1024 * 1024,
                 "fetch.wait.max.ms": 100,
+                "topic.metadata.refresh.interval.ms": METADATA_MS,
                 **kafka,
                 "group.id": group,
                 "group.instance.id": instance,

@@ -53,7 +53,7 @@ class Ended:
     """How a worker ended, as its task says it. `failed`: another may be started in its slot.
 
     `incarnation` is empty where the task died without saying so. `fenced`: Kafka gave its group
-    membership to another process.
+    membership to another process. `storage`: files of the table could not be written.
     """
 
     slot: int
@@ -61,3 +61,4 @@ class Ended:
     reason: str
     failed: bool
     fenced: bool = False
+    storage: bool = False

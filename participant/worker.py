@@ -160,6 +160,7 @@ class Worker:
             reason=self._ended.reason,
             failed=self._ended.failed,
             fenced=bool(self._fenced),
+            storage=self._plane.storage_failed,
         )
 
     def _feed(self, event: ev.Event) -> None:

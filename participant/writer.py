@@ -207,8 +207,11 @@ class TransactionWriter:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
+            # Arrow wraps the system's own words in its own.
+            number = getattr(error, "errno", None)
+            why = os.strerror(number) if number else str(error)
             raise StorageError(
-                f"{path} of instant {self._instant} could not be written: {error}. The transaction is "
+                f"{path} of instant {self._instant} could not be written: {why}. The transaction is "
                 "aborted and tried again; see to the storage"
             ) from error
 

@@ -8,6 +8,7 @@ never held while the table works.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -24,6 +25,9 @@ from table.state import StateError, TableState
 log = logging.getLogger(__name__)
 
 STOPPING_WAIT_MS = 1_000
+SAY_AGAIN_MS = 30_000
+"""An outage is worth a line so often, however often it is met."""
+_DIGITS = re.compile(r"\b[0-9a-f]*\d[0-9a-f]*\b")
 P = ParamSpec("P")
 S = TypeVar("S", bound="Answering")
 
@@ -61,7 +65,6 @@ def answers(
                 # A coordinator asks for recovery until it is done: only what is counted has an end.
                 return self.unavailable(str(error))
             except TableError as error:
-                log.warning("%s: %s", name, error)
                 reason = str(error)
             except Exception as error:
                 log.exception("%s failed unexpectedly", name)
@@ -82,17 +85,33 @@ class Answering:
         self._ledger = ledger
         self._guard = guard
         self._clock_ms = clock_ms
+        self._said = ("", 0)
 
     def unavailable(self, reason: str) -> Answer:
         """Nothing came of it, by the environment's fault; when that has lasted too long, the run halts."""
         with self._guard:
             wait_ms = self._ledger.unavailable(self._clock_ms(), reason)
             halted = self._ledger.halted and self._ledger.closed
-        log.warning("the environment did not serve, next attempt in %d ms: %s", wait_ms, reason)
+            outage_s, budget_s = self._ledger.outage_ms // 1_000, self._ledger.outage_budget_ms // 1_000
+        so_far = f" ({outage_s} s so far; after {budget_s} s the run halts)" if outage_s else ""
+        log.log(
+            logging.WARNING if self._is_news(reason) else logging.DEBUG,
+            "%s: tried again in %.1f s%s",
+            *(reason.rstrip(". :"), wait_ms / 1_000, so_far),
+        )
         if halted:
             log.error("the run halts: %s", halted)
             return Answer(result=Result.HALTED, reason=halted)
         return Answer(result=Result.UNAVAILABLE, reason=reason, wait_ms=wait_ms)
+
+    def _is_news(self, reason: str) -> bool:
+        """Whether this was not said a moment ago, ids and numbers apart."""
+        text, now_ms = _DIGITS.sub("", reason), self._clock_ms()
+        said, said_ms = self._said
+        if text == said and now_ms - said_ms < SAY_AGAIN_MS:
+            return False
+        self._said = (text, now_ms)
+        return True
 
     def halt(self, reason: str) -> Answer:
         """The run stops here, without effect on the table."""

@@ -82,6 +82,18 @@ def _covered(ranges: Iterable[Range]) -> set[tuple[SourcePartition, int, int]]:
     return {(item.partition, item.start, item.next) for item in ranges}
 
 
+def rival_open(instant: str, rival: str) -> str:
+    """Why `instant` cannot be completed while another instant of this pipeline is open.
+
+    Whoever began that one may have passed all checks and be paused inside a table lock that has expired
+    since; once its instant is rolled back it can complete nothing. So that comes first.
+    """
+    return (
+        f"instant {instant} cannot be completed: instant {rival} of this pipeline is open too, and is rolled "
+        "back first"
+    )
+
+
 def identity_problem(newest: TableState, cluster: str, topics: Mapping[str, str]) -> str:
     """Whether the table's offsets are of another cluster or of a topic that was recreated (S13)."""
     if newest.cluster and cluster and newest.cluster != cluster:

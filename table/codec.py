@@ -48,11 +48,21 @@ def answer_from_proto(reply: pb.Reply) -> Answer:
 
 
 def survey_to_proto(answer: Answer) -> pb.SurveyReply:
-    return pb.SurveyReply(result=answer.result.name, reason=sentence(answer.reason), epoch=answer.epoch)
+    return pb.SurveyReply(
+        result=answer.result.name,
+        reason=sentence(answer.reason),
+        epoch=answer.epoch,
+        wait_ms=answer.wait_ms,
+    )
 
 
 def survey_from_proto(reply: pb.SurveyReply) -> Answer:
-    return Answer(result=result_from_proto(reply.result), reason=reply.reason, epoch=reply.epoch)
+    return Answer(
+        result=result_from_proto(reply.result),
+        reason=reply.reason,
+        epoch=reply.epoch,
+        wait_ms=reply.wait_ms,
+    )
 
 
 def result_from_proto(number: int) -> Result:

@@ -218,6 +218,16 @@ class Ledger:
             )
         return self._back_off(now_ms, failures.environment)
 
+    @property
+    def outage_ms(self) -> int:
+        """How long nothing could be committed, by the environment's fault."""
+        return self._failures.outage_ms
+
+    @property
+    def outage_budget_ms(self) -> int:
+        """How long that may last before the run halts."""
+        return self._limits.outage_budget_ms
+
     def wait_ms(self, now_ms: int) -> int:
         """How long the next transaction must still wait."""
         return max(0, self._failures.begin_not_before_ms - now_ms)
@@ -248,21 +258,27 @@ class Ledger:
 
     # --- workers --------------------------------------------------------------------------------
 
-    def died(self, now_ms: int, *, incarnation: str, reason: str, recovering: bool = False) -> None:
+    def died(
+        self, now_ms: int, *, incarnation: str, reason: str, recovering: bool = False, storage: bool = False
+    ) -> None:
         """A worker's Spark task ended against its will.
 
         That counts as a failure where it took a transaction with it, once for that transaction however many
         workers die, or where its coordinator was still `recovering`: a crash loop must not go on for ever.
+        A worker whose `storage` refused its files is the environment's.
         """
         self._dead.pop(incarnation, None)
         self._dead[incarnation] = now_ms
         while len(self._dead) > self._limits.dead_kept:
             del self._dead[next(iter(self._dead))]
         self._fenced.pop(incarnation, None)
-        blame = self._open_transaction or (incarnation if recovering else "")
+        blame = self._open_transaction or (incarnation if recovering or storage else "")
         if blame and self._mode is Mode.RUN and blame not in self._blamed:
             self._blamed.append(blame)
-            self._count_pipeline(now_ms, reason)
+            if storage:
+                self.unavailable(now_ms, reason)
+            else:
+                self._count_pipeline(now_ms, reason)
 
     def dead(self, now_ms: int) -> tuple[str, ...]:
         """Incarnations known dead, oldest first; forgotten after `dead_kept_ms`."""

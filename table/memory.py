@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from control_topic.messages import DataFile
+from table.checks import rival_open
 from table.errors import OutcomeUnknown, Refused, Unavailable
 from table.port import Commit, TableLayout, Unfinished
 from table.state import TableState, decode, encode
@@ -263,12 +264,18 @@ class MemoryTable:
             raise Refused(f"instant {commit.instant} cannot be completed: its rollback is requested")
         if (instant.pipeline, instant.transaction) != (self.pipeline, commit.state.transaction):
             raise Refused(f"instant {commit.instant} belongs to transaction {instant.transaction!r}")
+        self._check_rivals(commit.instant)
         committed = dict(newest.offsets) if newest is not None else {}
         if committed != dict(commit.expected):
             raise Refused(
                 f"instant {commit.instant}: the table's committed offsets are no longer those that "
                 f"transaction {commit.state.transaction} started from"
             )
+
+    def _check_rivals(self, instant: str) -> None:
+        for rival in self.unfinished():
+            if rival.instant != instant:
+                raise Refused(rival_open(instant, rival.instant))
 
     def _is_orphan(self, file: StoredFile, grace_ms: int) -> bool:
         instant = self.timeline.instants.get(file.instant)

@@ -158,9 +158,11 @@ def _type(kind: exp.DataType, name: str) -> pa.DataType:
 
 
 def _decimal(parameters: list[exp.Expression], name: str) -> pa.DataType:
-    numbers = [int(p.name) for p in parameters] + [10, 0][len(parameters) :]
-    precision, scale = numbers[:2]
-    if len(numbers) != 2 or not 1 <= precision <= DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
+    spelled = [p.name for p in parameters] + ["10", "0"][len(parameters) :]
+    if len(spelled) != 2 or not all(re.fullmatch(r"[0-9]{1,9}", text) for text in spelled):
+        raise SchemaError(f"column {name}: DECIMAL takes two whole numbers, DECIMAL(18,2)")
+    precision, scale = map(int, spelled)
+    if not 1 <= precision <= DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
         raise SchemaError(
             f"column {name}: DECIMAL({precision},{scale}): the precision is 1 to {DECIMAL_PRECISION_MAX}, "
             "the scale 0 to the precision"

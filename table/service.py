@@ -240,16 +240,19 @@ class TableService(Servicer):
         """This pipeline's newest committed state, None before genesis. Raises `TableError`."""
         return self._in_process("newest", self._table.newest, timeout_s=timeout_s)
 
-    def sweep(self, *, grace_ms: int, timeout_s: float) -> int:
-        """Remove files that no commit names, older than `grace_ms`; how many. Raises `TableError`.
+    def seen(self) -> TableState | None:
+        """This pipeline's newest committed state as last seen, without asking the table."""
+        return self._transactions.view.newest
 
-        Instants that an earlier run left open go first: one that a superseded driver began too late would
-        otherwise stay until the next recovery, and hold back archiving.
-        """
+    def sweep(self, *, grace_ms: int, timeout_s: float) -> int:
+        """Remove files that no commit names, older than `grace_ms`; how many. Raises `TableError`."""
         return self._in_process("sweep", lambda: self._transactions.sweep(grace_ms), timeout_s=timeout_s)
 
-    def worker_died(self, incarnation: str, reason: str) -> None:
-        """A worker's Spark task ended against its will; every worker is told with its next report."""
+    def worker_died(self, incarnation: str, reason: str, *, storage: bool = False) -> None:
+        """A worker's Spark task ended against its will; every worker is told with its next report.
+
+        `storage`: because files of the table could not be written.
+        """
         with self._guard:
             last = self._roster.died(incarnation)
             held = last.coordinator if last is not None else None
@@ -258,6 +261,7 @@ class TableService(Servicer):
                 incarnation=incarnation,
                 reason=reason,
                 recovering=held is not None and held.state in EARNING_STATES,
+                storage=storage,
             )
 
     def request_stop(self, reason: str) -> None:

@@ -266,7 +266,6 @@ class Transactions(Answering):
             done = self._table.find(transaction)
             self._see(self._table.newest())
         except TableError as unread:
-            log.warning("after a failed commit the table could not be read: %s", unread)
             raise OutcomeUnknown(f"{error}; and then the table could not be read: {unread}") from error
         if done is not None:
             return self._committed(done, ranges, Result.OK)
@@ -321,16 +320,7 @@ class Transactions(Answering):
         return Answer(result=Result.OK, committed=self._offsets())
 
     def sweep(self, grace_ms: int) -> int:
-        """Roll back what other runs left open, remove files that no commit names; the number of files.
-
-        Only what is older than a commit of ours: what a successor has open is younger than our last one.
-        """
-        newest = self._table.newest()
-        if newest is not None and newest.run == self._run:
-            open_ones = self._table.unfinished()
-            for stray in [one for one in open_ones if one.run != self._run and one.instant < newest.instant]:
-                self._table.roll_back(stray.instant)
-                log.info("instant %s, left open by run %s, was rolled back", stray.instant, stray.run)
+        """Remove files that no commit names; their number."""
         return self._table.sweep(grace_ms=grace_ms)
 
     def _committed(self, done: TableState, ranges: Sequence[Range], result: Result) -> Answer:

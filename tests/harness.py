@@ -66,6 +66,11 @@ class Pipeline:
         return self.topic
 
     @property
+    def runs(self) -> list[Run]:
+        """All runs that were started, in order."""
+        return list(self._runs)
+
+    @property
     def table(self) -> Path:
         return self.folder / "table"
 

@@ -28,10 +28,11 @@
 #ifndef TRANSACTIONS
 #define TRANSACTIONS 2
 #endif
-#ifndef OFFSETS
-#define OFFSETS 2 /* records in each source partition: offsets 0 .. OFFSETS - 1 */
-#endif
 #define PARTITIONS 2
+
+#ifndef STEP
+#define STEP d_step
+#endif
 
 /* A coordinator's states, as in coordinator/transitions.py. LISTING and RECOVERING are both RECOVERING there. */
 mtype:coordinator = { NEW, REGISTERING, LISTING, RECOVERING, IDLE, BEGINNING, STARTED, ENDED, COMMITTING, RESOLVING,
@@ -89,8 +90,8 @@ byte recovered[RUNS];            /* watched: the newest epoch whose recovery has
 byte group[PARTITIONS];          /* what the consumer group has committed */
 #endif
 
-hidden byte x;
-hidden byte y;
+byte x;                          /* for loops; 0 between steps */
+byte y;
 
 #define BIT(n) (1 << (n))
 #define RUN_OF_COORDINATOR(c) (RUNS == 2 -> (c) : 0)
@@ -118,10 +119,35 @@ hidden byte y;
 #define ANY_INCARNATION(step) step(0) step(1)
 #endif
 
+#define EPOCH_OF(t) epoch[tx[t].by]
+#define RUN_OF(t) RUN_OF_COORDINATOR(tx[t].by)
+
+/* A call of coordinator c would be answered STALE. */
+#define STALE(c) (epoch[c] != registered[RUN_OF_COORDINATOR(c)])
+#define MAX(a, b) ((a) > (b) -> (a) : (b))
+#define KNOWN_TO_TABLE(r) MAX(registered[r], table_epoch)
+#if COORDINATORS == 3
+#define CLAIMED MAX(epoch[0], MAX(epoch[1], epoch[2]))
+#else
+#define CLAIMED MAX(epoch[0], epoch[1])
+#endif
+
+/* Transaction.missing, is_empty: */
+#define answered_by(t, i) ((tx[t].taken & BIT(i)) != 0)
+#if INCARNATIONS == 4
+#define has_answered(t, p) (answered_by(t, p) || answered_by(t, p + 2))
+#elif INCARNATIONS == 3
+#define has_answered(t, p) (answered_by(t, p) || (p == 0 && answered_by(t, 2)))
+#else
+#define has_answered(t, p) answered_by(t, p)
+#endif
+#define owes_nothing(t) ((!(tx[t].expected & BIT(0)) || has_answered(t, 0)) && \
+    (!(tx[t].expected & BIT(1)) || has_answered(t, 1)))
+
 #include "properties.pml"
-#include "coordinator.pml"
-#include "participant.pml"
 #include "table.pml"
+#include "participant.pml"
+#include "coordinator.pml"
 
 init {
     atomic {
@@ -144,6 +170,7 @@ init {
         do
         :: x < RUNS -> run TableService(x); x++
         :: else -> break
-        od
+        od;
+        x = 0
     }
 }

@@ -29,8 +29,8 @@ inline s6_not_after_its_successor(e, r) {
         "VIOLATED S6: completed after a commit of a newer epoch, or of another run with this one")
 }
 
-/* Range [base, next) of source partition p is completed, with files that hold [first, last). */
-inline s1_s2_s5(p, base, next, first, last) {
+/* Range [starts, ends) of source partition p is completed, with files that hold [first, last). */
+inline s1_s2_s5(p, starts, ends, first, last) {
     y = first;
     do
     :: y < last -> REQUIRE(!(rows[p] & BIT(y)), "VIOLATED S1: an offset is in two completed commits");
@@ -39,9 +39,9 @@ inline s1_s2_s5(p, base, next, first, last) {
     :: else -> break
     od;
     y = 0;
-    REQUIRE(base == offsets[p], "VIOLATED S2: a range does not begin where the one before it ends");
-    REQUIRE(next >= offsets[p], "VIOLATED S5: committed offsets go back");
-    REQUIRE(rows[p] == BIT(next) - 1, "VIOLATED S2: rows of a committed range are missing, or others are there")
+    REQUIRE(starts == offsets[p], "VIOLATED S2: a range does not begin where the one before it ends");
+    REQUIRE(ends >= offsets[p], "VIOLATED S5: committed offsets go back");
+    REQUIRE(rows[p] == BIT(ends) - 1, "VIOLATED S2: rows of a committed range are missing, or others are there")
 }
 
 /* An instant is rolled back. */

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from lockstep.config.checks import check_relations, check_schema
 from lockstep.config.model import CONTROL_TOPIC_PREFIX, SECTIONS, Config
-from lockstep.config.problems import InvalidConfiguration, Problem, nearest
+from lockstep.config.problems import InvalidConfiguration, Problem, nearest, shown
 from lockstep.config.sources import (
     Given,
     Settings,
@@ -55,7 +55,7 @@ def from_mapping(mapping: Mapping[str, Mapping[str, Any]], *, with_schema: bool 
     settings.overlay(
         Given(name, value, "", "mapping", as_text=False)
         for name, value in flatten(mapping)
-        if name not in SECTIONS
+        if name not in SECTIONS or value != {}
     )
     return _build(settings, with_schema=with_schema)
 
@@ -128,7 +128,8 @@ def _sentence(setting: str, detail: ErrorDetails) -> str:
         return str(context["error"])
     if kind == "literal_error":
         choices = [choice.strip("'") for choice in str(context["expected"]).replace(" or ", ", ").split(", ")]
-        return f"{value!r} is not one of {', '.join(choices)}{nearest(str(value), choices)}"
+        hint = nearest(value, choices) if isinstance(value, str) else ""
+        return f"{shown(value)} is not one of {', '.join(choices)}{hint}"
     wanted = {
         "int_type": "a whole number",
         "string_type": "text",
@@ -137,7 +138,7 @@ def _sentence(setting: str, detail: ErrorDetails) -> str:
         "greater_than_equal": f"{context.get('ge')} or more",
         "less_than_equal": f"{context.get('le')} or less",
     }.get(kind)
-    return f"{value!r} is not {wanted}" if wanted else str(detail["msg"])
+    return f"{shown(value)} is not {wanted}" if wanted else str(detail["msg"])
 
 
 def _toml(value: object) -> str:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lockstep.config import values
 from lockstep.config.properties import redact
+from lockstep.errors import ConfigError
 
 if TYPE_CHECKING:
     from table.port import TableSpec
@@ -278,7 +279,12 @@ class Config(Section):
         """The inverse of `to_json`. Raises `ConfigError`."""
         from lockstep.config.load import from_mapping
 
-        mapping: Mapping[str, Any] = json.loads(text)
+        try:
+            mapping = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"what should be a configuration is not JSON: {error}") from error
+        if not isinstance(mapping, Mapping):
+            raise ConfigError("what should be a configuration is not an object of sections")
         return from_mapping(mapping)
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lockstep.errors import ConfigError
 
 PROBLEMS_SHOWN_MAX = 50
+VALUE_CHARACTERS_MAX = 200
+
+_shortened = reprlib.Repr()
+_shortened.maxstring = _shortened.maxother = _shortened.maxlong = VALUE_CHARACTERS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,16 @@ class InvalidConfiguration(ConfigError):
         if len(problems) > PROBLEMS_SHOWN_MAX:
             lines.append(f"  and {len(problems) - PROBLEMS_SHOWN_MAX} more")
         super().__init__("\n".join([f"the configuration has {count}:", *lines]))
+
+
+def shown(value: object) -> str:
+    """A value as Python spells it, for a sentence: never much of it, whatever it is."""
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "a number of more than 64 bits"
+    try:
+        return _shortened.repr(value)
+    except ValueError:  # such a number, inside a list
+        return "a value that holds a number of more than 64 bits"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

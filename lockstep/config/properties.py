@@ -119,6 +119,8 @@ def _fetch(kind: str, target: str, environment: Mapping[str, str]) -> str:
             content = file.read(SECRET_FILE_BYTES_MAX + 1)
     except OSError as error:
         raise ConfigError(f"{target} cannot be read: {error.strerror}; make it readable here") from error
+    except ValueError as error:
+        raise ConfigError(f"{target!r} cannot be a file's name: {error}") from error
     if len(content) > SECRET_FILE_BYTES_MAX:
         raise ConfigError(
             f"{target} is larger than {SECRET_FILE_BYTES_MAX} bytes: it does not look like a secret"

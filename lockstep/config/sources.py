@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ FILE_BYTES_MAX = 1_048_576
 ENVIRONMENT_PREFIX = "LOCKSTEP_"
 CONF_PREFIX = "spark.lockstep."
 
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 logger = logging.getLogger(__name__)
 
 
@@ -168,6 +170,10 @@ def read_file(path: Path) -> Iterator[Given]:
         raise ConfigError(f"{path} is not UTF-8 text: save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from error
+    except ValueError as error:  # Python's own, of thousands of digits
+        raise ConfigError(f"{path} holds a number that is too large for any setting") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path} is nested too deeply for any setting") from error
     for section, table in document.items():
         if section in SECTIONS and not isinstance(table, Mapping):
             raise ConfigError(f"{path}: {section} is a section: write [{section}] and its settings below")
@@ -217,18 +223,22 @@ def read_sets(assignments: Sequence[str]) -> Iterator[Given]:
 
 def flatten(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Dotted name and value of every leaf: TOML reads `security.protocol = …` as a table in a table."""
-    for key, value in mapping.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value:
-            yield from flatten(value, f"{name}.")
+    open_tables = [(prefix, iter(mapping.items()))]  # a stack: as deep as somebody writes dots
+    while open_tables:
+        prefix, items = open_tables[-1]
+        for key, value in items:
+            if isinstance(value, Mapping) and value:
+                open_tables.append((f"{prefix}{key}.", iter(value.items())))
+                break
+            yield f"{prefix}{key}", value
         else:
-            yield name, value
+            open_tables.pop()
 
 
 def _from_text(text: str, kind: object) -> object:
     """A value out of a source that knows text only. What does not fit stays text and is refused later."""
     if kind is int:
-        return int(text) if text.strip().lstrip("-").isdecimal() else text
+        return int(text) if _WHOLE.fullmatch(text) else text
     if kind is bool:
         return {"true": True, "false": False}.get(text.strip().lower(), text)
     if kind is tuple and not text.lstrip().startswith("["):
@@ -239,6 +249,8 @@ def _from_text(text: str, kind: object) -> object:
         except json.JSONDecodeError as error:
             example = '["a", "b"] or a,b' if kind is tuple else '{"name": "value"}'
             raise ValueError(f"not JSON: write {example} ({error.msg} at character {error.pos})") from None
+        except (ValueError, RecursionError):  # of thousands of digits; of thousands of brackets
+            raise ValueError("larger or deeper than any setting is") from None
     return text
 
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
+from lockstep.config.problems import shown
+
 DURATION_UNITS_MS: Mapping[str, int] = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 SIZE_UNITS_BYTES: Mapping[str, int] = {
@@ -52,14 +54,15 @@ def _parse(value: object, units: Mapping[str, int], *, what: str, example: str, 
     known = ", ".join(units)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number or (isinstance(value, str) and re.fullmatch(r"\s*\d+(?:\.\d+)?\s*", value)):
-        raise ValueError(f'{value} has no unit: write {what} such as "{example}" (units: {known})')
+        given = value if isinstance(value, str) else shown(value)
+        raise ValueError(f'{given} has no unit: write {what} such as "{example}" (units: {known})')
     match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f'{value!r} is not {what}: write one such as "{example}" (units: {known})')
+        raise ValueError(f'{shown(value)} is not {what}: write one such as "{example}" (units: {known})')
     by_lower_case = {unit.lower(): factor for unit, factor in units.items()}
     factor = by_lower_case.get(match[2].lower())
     if factor is None:
-        raise ValueError(f"{match[2]!r} is not a unit of {what}: the units are {known}")
+        raise ValueError(f"{shown(match[2])} is not a unit of {what}: the units are {known}")
     quantity = Decimal(match[1]) * factor
     if quantity != quantity.to_integral_value():
         raise ValueError(f"{value!r} is not a whole number of units: {smallest} cannot be divided")

@@ -6,6 +6,7 @@ A sentence never repeats a value of `source.kafka`, since that may be a secret.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
@@ -55,7 +56,7 @@ def _items(value: object) -> object:
 
 
 def _names(value: tuple[str, ...]) -> tuple[str, ...]:
-    repeated = sorted({name for name in value if value.count(name) > 1})
+    repeated = sorted(name for name, times in Counter(value).items() if times > 1)
     if repeated:
         raise ValueError(f"{', '.join(repeated)} is listed more than once")
     if "" in value:
@@ -159,6 +160,8 @@ def _properties(value: object) -> object:
 def _property(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and value.bit_length() > 64:
+        raise ValueError(f"{name} is a number of more than 64 bits")
     if isinstance(value, int | float):
         return str(value)
     if not isinstance(value, str):

@@ -132,7 +132,7 @@ class HudiTable:
             raise Refused(f"{doing}: it is committed already, as instant {done.instant}")
         if self._untended >= self._tend_after:
             self._tend()
-        with changing(doing):
+        with changing(doing, self._session.lock_folder):
             return self._start_instant(owner(self._pipeline, run, transaction))
 
     def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
@@ -191,8 +191,9 @@ class HudiTable:
         self._untended = 0
         doing = f"table {self._spec.path}: its metadata table could not be compacted"
         try:
-            with changing(doing), self._watchdog.armed():
+            with changing(doing, self._session.lock_folder), self._watchdog.armed():
                 if self._session.has_metadata():
+                    self._session.holder.free_if_dead()
                     self._session.tend_metadata()
         except TableError as error:
             log.warning("%s: until it is, no instant is archived; it will be tried again", error)
@@ -205,6 +206,7 @@ class HudiTable:
         self._cleaned_s = time.monotonic()
         try:
             with changing(f"table {self._spec.path} could not be cleaned"), self._watchdog.armed():
+                self._session.holder.free_if_dead()
                 self._session.client.clean()
         except TableError as error:
             log.warning("%s; it will be tried again in %.0f s", error, self._clean_every_s)
@@ -272,7 +274,7 @@ class HudiTable:
         except TableError as unread:
             raise OutcomeUnknown(f"{doing}: {why}; and then the table could not be read: {unread}") from error
         if done is None:
-            raise without_effect(doing, error) from error
+            raise without_effect(doing, error, self._session.lock_folder) from error
         log.warning("instant %s is complete, what came after it failed: %s", commit.instant, why)
 
     def _is_repeat(self, commit: Commit) -> bool:

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from control_topic.messages import DataFile
+from table.checks import rival_open
 from table.errors import Refused, TableError, Unavailable
 from table.hudi.history import History, rollbacks
 from table.hudi.holder import LockHolder
@@ -66,7 +67,8 @@ def check(
 ) -> None:
     """Raise `Refused` unless the commit follows from what the table holds now. Under the table lock."""
     instant, transaction = commit.instant, commit.state.transaction
-    pending = {one.time: one for one in history.pending()}.get(instant)
+    found = {one.time: one for one in history.pending()}
+    pending = found.get(instant)
     if pending is None or not pending.instant.isInflight():
         raise Refused(f"instant {instant} cannot be completed: it is not inflight any more")
     if not history.ours(pending) or pending.owner.get(PREFIX + "transaction") != transaction:
@@ -74,6 +76,9 @@ def check(
         raise Refused(f"instant {instant} cannot be completed: it belongs to {owner}, not to {transaction}")
     if instant in rollbacks(session):
         raise Refused(f"instant {instant} cannot be completed: its rollback is requested")
+    rival = next((one.time for one in found.values() if one.time != instant and history.ours(one)), "")
+    if rival:
+        raise Refused(rival_open(instant, rival))
     newest = history.newest()
     objection = fence(newest)
     if objection:

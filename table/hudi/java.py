@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
+from table.hudi.storage import unwritable
 
 THROWN = (Py4JJavaError, CapturedException)
 """Java threw and is done. PySpark turns some exceptions (IllegalArgumentException) into its own kind."""
@@ -38,6 +39,13 @@ ENVIRONMENT = (
 )
 """Simple names of what passes when storage, lock or cluster serve again."""
 
+LOCK_EXCEPTION = "HoodieLockException"
+NO_LOCK = (
+    "the table lock could not be had: another writer holds it, or left it behind, and then it expires by"
+    " itself (hoodie.write.lock.filesystem.expire, in minutes)"
+)
+"""Hudi's own text ends in the middle, or names a thread."""
+
 HEARTBEAT_EXPIRED = "Heartbeat for instant"
 
 
@@ -59,7 +67,7 @@ def sentence(error: BaseException) -> str:
     chain = causes(error)
     for name, message in reversed(chain):
         if message:
-            return f"{name}: {message}"
+            return NO_LOCK if name == LOCK_EXCEPTION else f"{name}: {message}"
     return chain[-1][0] if chain else "an exception without a message"
 
 
@@ -70,11 +78,17 @@ def is_environment(error: Py4JJavaError | CapturedException) -> bool:
     )
 
 
-def without_effect(doing: str, error: BaseException) -> TableError:
-    """The error for a call of which the caller knows that it had no effect."""
+def without_effect(doing: str, error: BaseException, folder: str = "") -> TableError:
+    """The error for a call of which the caller knows that it had no effect.
+
+    `folder`: where the table lock is, to be looked at where the lock could not be had.
+    """
+    why = sentence(error)
+    if why == NO_LOCK and folder:
+        why = unwritable(folder) or why
     if isinstance(error, THROWN) and not is_environment(error):
-        return Refused(f"{doing}: {sentence(error)}")
-    return Unavailable(f"{doing}: {sentence(error)}")
+        return Refused(f"{doing}: {why}")
+    return Unavailable(f"{doing}: {why}")
 
 
 @contextmanager
@@ -87,11 +101,14 @@ def reading(doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def changing(doing: str) -> Iterator[None]:
-    """Translate what a call raises: without effect where Java threw, unknown where it fell silent."""
+def changing(doing: str, folder: str = "") -> Iterator[None]:
+    """Translate what a call raises: without effect where Java threw, unknown where it fell silent.
+
+    `folder`: as in `without_effect`.
+    """
     try:
         yield
     except THROWN as error:
-        raise without_effect(doing, error) from error
+        raise without_effect(doing, error, folder) from error
     except FAILED as error:
         raise OutcomeUnknown(f"{doing}: {sentence(error)}: read the table before anything else") from error

@@ -36,7 +36,7 @@ def table_lock(session: Session, watchdog: Watchdog) -> Iterator[None]:
 def roll_back(session: Session, history: History, watchdog: Watchdog, instant: str) -> bool:
     """Remove an instant of ours and its files; False where it proved to be complete. May be repeated."""
     doing = f"instant {instant} could not be rolled back"
-    with changing(doing):
+    with changing(doing, session.lock_folder):
         with table_lock(session, watchdog):
             rollback = _request(session, history, instant)
         if rollback is None:

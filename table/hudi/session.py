@@ -29,6 +29,7 @@ class Session:
         self.meta: Any = None
         self.client: Any = None
         self.holder: LockHolder
+        self.lock_folder = ""
         ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
 
     def jvm_pid(self) -> int:
@@ -69,6 +70,7 @@ class Session:
     def start(self, properties: Mapping[str, str], fixed: Mapping[str, str]) -> None:
         """Start the write client."""
         folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or os.path.join(self.path, ".hoodie")
+        self.lock_folder = folder
         self.holder = LockHolder(Path(folder), self.jvm_pid())
         self.client = self.hudi.DataSourceUtils.createHoodieClient(
             self.spark.sparkContext._jsc,

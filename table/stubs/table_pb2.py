@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from control_topic.stubs import control_pb2 as proto_dot_control__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11proto/table.proto\x12\x11lockstep.table.v1\x1a\x13proto/control.proto\"\xd4\x01\n\x05Reply\x12)\n\x06result\x18\x01 \x01(\x0e\x32\x19.lockstep.table.v1.Result\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07wait_ms\x18\x03 \x01(\x04\x12\x0f\n\x07instant\x18\x04 \x01(\t\x12\x34\n\tcommitted\x18\x05 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x38\n\npartitions\x18\x06 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\"\x0f\n\rSurveyRequest\"W\n\x0bSurveyReply\x12)\n\x06result\x18\x01 \x01(\x0e\x32\x19.lockstep.table.v1.Result\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\"5\n\x0fRegisterRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\"\x1f\n\x0eRecoverRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\"2\n\x0c\x42\x65ginRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\"\xad\x01\n\rCommitRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x33\n\x08\x65xpected\x18\x04 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x32\n\x08statuses\x18\x05 \x03(\x0b\x32 .lockstep.control.v1.WriteStatus\"T\n\x0b\x46indRequest\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x30\n\x06ranges\x18\x02 \x03(\x0b\x32 .lockstep.control.v1.TopicRanges\"|\n\x0c\x41\x62ortRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\'\n\x05\x66\x61ult\x18\x05 \x01(\x0e\x32\x18.lockstep.table.v1.Fault\"\x10\n\x0eOffsetsRequest\"\x97\x03\n\x0cWorkerReport\x12\x0c\n\x04slot\x18\x01 \x01(\r\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\x12\x0b\n\x03pid\x18\x03 \x01(\r\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\r\n\x05state\x18\x05 \x01(\t\x12\x38\n\npartitions\x18\x06 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\x12\x0f\n\x07records\x18\x07 \x01(\x04\x12\r\n\x05\x62ytes\x18\x08 \x01(\x04\x12\x16\n\x0e\x62uffered_bytes\x18\t \x01(\x04\x12\x39\n\x0b\x63oordinator\x18\n \x01(\x0b\x32$.lockstep.table.v1.CoordinatorReport\x12\x0e\n\x06poison\x18\x0b \x01(\t\x12\x0e\n\x06\x66\x65nced\x18\x0c \x01(\x08\x12=\n\x07seconds\x18\r \x03(\x0b\x32,.lockstep.table.v1.WorkerReport.SecondsEntry\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\xa2\x01\n\x11\x43oordinatorReport\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05state\x18\x02 \x01(\t\x12\x13\n\x0btransaction\x18\x03 \x01(\t\x12\x0f\n\x07instant\x18\x04 \x01(\t\x12\x15\n\rstarted_at_ms\x18\x05 \x01(\x03\x12\x10\n\x08\x61nswered\x18\x06 \x03(\t\x12\x0f\n\x07missing\x18\x07 \x03(\t\x12\x0f\n\x07ignored\x18\x08 \x01(\x04\"P\n\tDirective\x12%\n\x04mode\x18\x01 \x01(\x0e\x32\x17.lockstep.table.v1.Mode\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x65\x61\x64\x18\x03 \x03(\t\"\x0f\n\rStatusRequest\"\x1b\n\x0bStatusReply\x12\x0c\n\x04json\x18\x01 \x01(\x0c*\x85\x01\n\x06Result\x12\x16\n\x12RESULT_UNSPECIFIED\x10\x00\x12\x06\n\x02OK\x10\x01\x12\t\n\x05STALE\x10\x02\x12\x0b\n\x07REFUSED\x10\x03\x12\x0f\n\x0bUNAVAILABLE\x10\x04\x12\x0b\n\x07UNKNOWN\x10\x05\x12\n\n\x06HALTED\x10\x06\x12\r\n\tCOMMITTED\x10\x07\x12\n\n\x06\x41\x42SENT\x10\x08*B\n\x05\x46\x61ult\x12\x0e\n\nFAULT_NONE\x10\x00\x12\x12\n\x0e\x46\x41ULT_PIPELINE\x10\x01\x12\x15\n\x11\x46\x41ULT_ENVIRONMENT\x10\x02*D\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x07\n\x03RUN\x10\x01\x12\t\n\x05\x44RAIN\x10\x02\x12\x08\n\x04HALT\x10\x03\x12\x08\n\x04STOP\x10\x04\x32\xd9\x05\n\x0cTableService\x12J\n\x06Survey\x12 .lockstep.table.v1.SurveyRequest\x1a\x1e.lockstep.table.v1.SurveyReply\x12H\n\x08Register\x12\".lockstep.table.v1.RegisterRequest\x1a\x18.lockstep.table.v1.Reply\x12\x46\n\x07Recover\x12!.lockstep.table.v1.RecoverRequest\x1a\x18.lockstep.table.v1.Reply\x12\x42\n\x05\x42\x65gin\x12\x1f.lockstep.table.v1.BeginRequest\x1a\x18.lockstep.table.v1.Reply\x12\x44\n\x06\x43ommit\x12 .lockstep.table.v1.CommitRequest\x1a\x18.lockstep.table.v1.Reply\x12@\n\x04\x46ind\x12\x1e.lockstep.table.v1.FindRequest\x1a\x18.lockstep.table.v1.Reply\x12\x42\n\x05\x41\x62ort\x12\x1f.lockstep.table.v1.AbortRequest\x1a\x18.lockstep.table.v1.Reply\x12\x46\n\x07Offsets\x12!.lockstep.table.v1.OffsetsRequest\x1a\x18.lockstep.table.v1.Reply\x12G\n\x06Report\x12\x1f.lockstep.table.v1.WorkerReport\x1a\x1c.lockstep.table.v1.Directive\x12J\n\x06Status\x12 .lockstep.table.v1.StatusRequest\x1a\x1e.lockstep.table.v1.StatusReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11proto/table.proto\x12\x11lockstep.table.v1\x1a\x13proto/control.proto\"\xd4\x01\n\x05Reply\x12)\n\x06result\x18\x01 \x01(\x0e\x32\x19.lockstep.table.v1.Result\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07wait_ms\x18\x03 \x01(\x04\x12\x0f\n\x07instant\x18\x04 \x01(\t\x12\x34\n\tcommitted\x18\x05 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x38\n\npartitions\x18\x06 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\"\x0f\n\rSurveyRequest\"h\n\x0bSurveyReply\x12)\n\x06result\x18\x01 \x01(\x0e\x32\x19.lockstep.table.v1.Result\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x0f\n\x07wait_ms\x18\x04 \x01(\x04\"5\n\x0fRegisterRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\"\x1f\n\x0eRecoverRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\"2\n\x0c\x42\x65ginRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\"\xad\x01\n\rCommitRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x33\n\x08\x65xpected\x18\x04 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x32\n\x08statuses\x18\x05 \x03(\x0b\x32 .lockstep.control.v1.WriteStatus\"T\n\x0b\x46indRequest\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x30\n\x06ranges\x18\x02 \x03(\x0b\x32 .lockstep.control.v1.TopicRanges\"|\n\x0c\x41\x62ortRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\'\n\x05\x66\x61ult\x18\x05 \x01(\x0e\x32\x18.lockstep.table.v1.Fault\"\x10\n\x0eOffsetsRequest\"\x97\x03\n\x0cWorkerReport\x12\x0c\n\x04slot\x18\x01 \x01(\r\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\x12\x0b\n\x03pid\x18\x03 \x01(\r\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\r\n\x05state\x18\x05 \x01(\t\x12\x38\n\npartitions\x18\x06 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\x12\x0f\n\x07records\x18\x07 \x01(\x04\x12\r\n\x05\x62ytes\x18\x08 \x01(\x04\x12\x16\n\x0e\x62uffered_bytes\x18\t \x01(\x04\x12\x39\n\x0b\x63oordinator\x18\n \x01(\x0b\x32$.lockstep.table.v1.CoordinatorReport\x12\x0e\n\x06poison\x18\x0b \x01(\t\x12\x0e\n\x06\x66\x65nced\x18\x0c \x01(\x08\x12=\n\x07seconds\x18\r \x03(\x0b\x32,.lockstep.table.v1.WorkerReport.SecondsEntry\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\xa2\x01\n\x11\x43oordinatorReport\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05state\x18\x02 \x01(\t\x12\x13\n\x0btransaction\x18\x03 \x01(\t\x12\x0f\n\x07instant\x18\x04 \x01(\t\x12\x15\n\rstarted_at_ms\x18\x05 \x01(\x03\x12\x10\n\x08\x61nswered\x18\x06 \x03(\t\x12\x0f\n\x07missing\x18\x07 \x03(\t\x12\x0f\n\x07ignored\x18\x08 \x01(\x04\"P\n\tDirective\x12%\n\x04mode\x18\x01 \x01(\x0e\x32\x17.lockstep.table.v1.Mode\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x65\x61\x64\x18\x03 \x03(\t\"\x0f\n\rStatusRequest\"\x1b\n\x0bStatusReply\x12\x0c\n\x04json\x18\x01 \x01(\x0c*\x85\x01\n\x06Result\x12\x16\n\x12RESULT_UNSPECIFIED\x10\x00\x12\x06\n\x02OK\x10\x01\x12\t\n\x05STALE\x10\x02\x12\x0b\n\x07REFUSED\x10\x03\x12\x0f\n\x0bUNAVAILABLE\x10\x04\x12\x0b\n\x07UNKNOWN\x10\x05\x12\n\n\x06HALTED\x10\x06\x12\r\n\tCOMMITTED\x10\x07\x12\n\n\x06\x41\x42SENT\x10\x08*B\n\x05\x46\x61ult\x12\x0e\n\nFAULT_NONE\x10\x00\x12\x12\n\x0e\x46\x41ULT_PIPELINE\x10\x01\x12\x15\n\x11\x46\x41ULT_ENVIRONMENT\x10\x02*D\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x07\n\x03RUN\x10\x01\x12\t\n\x05\x44RAIN\x10\x02\x12\x08\n\x04HALT\x10\x03\x12\x08\n\x04STOP\x10\x04\x32\xd9\x05\n\x0cTableService\x12J\n\x06Survey\x12 .lockstep.table.v1.SurveyRequest\x1a\x1e.lockstep.table.v1.SurveyReply\x12H\n\x08Register\x12\".lockstep.table.v1.RegisterRequest\x1a\x18.lockstep.table.v1.Reply\x12\x46\n\x07Recover\x12!.lockstep.table.v1.RecoverRequest\x1a\x18.lockstep.table.v1.Reply\x12\x42\n\x05\x42\x65gin\x12\x1f.lockstep.table.v1.BeginRequest\x1a\x18.lockstep.table.v1.Reply\x12\x44\n\x06\x43ommit\x12 .lockstep.table.v1.CommitRequest\x1a\x18.lockstep.table.v1.Reply\x12@\n\x04\x46ind\x12\x1e.lockstep.table.v1.FindRequest\x1a\x18.lockstep.table.v1.Reply\x12\x42\n\x05\x41\x62ort\x12\x1f.lockstep.table.v1.AbortRequest\x1a\x18.lockstep.table.v1.Reply\x12\x46\n\x07Offsets\x12!.lockstep.table.v1.OffsetsRequest\x1a\x18.lockstep.table.v1.Reply\x12G\n\x06Report\x12\x1f.lockstep.table.v1.WorkerReport\x1a\x1c.lockstep.table.v1.Directive\x12J\n\x06Status\x12 .lockstep.table.v1.StatusRequest\x1a\x1e.lockstep.table.v1.StatusReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,44 +34,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_WORKERREPORT_SECONDSENTRY']._loaded_options = None
   _globals['_WORKERREPORT_SECONDSENTRY']._serialized_options = b'8\001'
-  _globals['_RESULT']._serialized_start=1632
-  _globals['_RESULT']._serialized_end=1765
-  _globals['_FAULT']._serialized_start=1767
-  _globals['_FAULT']._serialized_end=1833
-  _globals['_MODE']._serialized_start=1835
-  _globals['_MODE']._serialized_end=1903
+  _globals['_RESULT']._serialized_start=1649
+  _globals['_RESULT']._serialized_end=1782
+  _globals['_FAULT']._serialized_start=1784
+  _globals['_FAULT']._serialized_end=1850
+  _globals['_MODE']._serialized_start=1852
+  _globals['_MODE']._serialized_end=1920
   _globals['_REPLY']._serialized_start=62
   _globals['_REPLY']._serialized_end=274
   _globals['_SURVEYREQUEST']._serialized_start=276
   _globals['_SURVEYREQUEST']._serialized_end=291
   _globals['_SURVEYREPLY']._serialized_start=293
-  _globals['_SURVEYREPLY']._serialized_end=380
-  _globals['_REGISTERREQUEST']._serialized_start=382
-  _globals['_REGISTERREQUEST']._serialized_end=435
-  _globals['_RECOVERREQUEST']._serialized_start=437
-  _globals['_RECOVERREQUEST']._serialized_end=468
-  _globals['_BEGINREQUEST']._serialized_start=470
-  _globals['_BEGINREQUEST']._serialized_end=520
-  _globals['_COMMITREQUEST']._serialized_start=523
-  _globals['_COMMITREQUEST']._serialized_end=696
-  _globals['_FINDREQUEST']._serialized_start=698
-  _globals['_FINDREQUEST']._serialized_end=782
-  _globals['_ABORTREQUEST']._serialized_start=784
-  _globals['_ABORTREQUEST']._serialized_end=908
-  _globals['_OFFSETSREQUEST']._serialized_start=910
-  _globals['_OFFSETSREQUEST']._serialized_end=926
-  _globals['_WORKERREPORT']._serialized_start=929
-  _globals['_WORKERREPORT']._serialized_end=1336
-  _globals['_WORKERREPORT_SECONDSENTRY']._serialized_start=1290
-  _globals['_WORKERREPORT_SECONDSENTRY']._serialized_end=1336
-  _globals['_COORDINATORREPORT']._serialized_start=1339
-  _globals['_COORDINATORREPORT']._serialized_end=1501
-  _globals['_DIRECTIVE']._serialized_start=1503
-  _globals['_DIRECTIVE']._serialized_end=1583
-  _globals['_STATUSREQUEST']._serialized_start=1585
-  _globals['_STATUSREQUEST']._serialized_end=1600
-  _globals['_STATUSREPLY']._serialized_start=1602
-  _globals['_STATUSREPLY']._serialized_end=1629
-  _globals['_TABLESERVICE']._serialized_start=1906
-  _globals['_TABLESERVICE']._serialized_end=2635
+  _globals['_SURVEYREPLY']._serialized_end=397
+  _globals['_REGISTERREQUEST']._serialized_start=399
+  _globals['_REGISTERREQUEST']._serialized_end=452
+  _globals['_RECOVERREQUEST']._serialized_start=454
+  _globals['_RECOVERREQUEST']._serialized_end=485
+  _globals['_BEGINREQUEST']._serialized_start=487
+  _globals['_BEGINREQUEST']._serialized_end=537
+  _globals['_COMMITREQUEST']._serialized_start=540
+  _globals['_COMMITREQUEST']._serialized_end=713
+  _globals['_FINDREQUEST']._serialized_start=715
+  _globals['_FINDREQUEST']._serialized_end=799
+  _globals['_ABORTREQUEST']._serialized_start=801
+  _globals['_ABORTREQUEST']._serialized_end=925
+  _globals['_OFFSETSREQUEST']._serialized_start=927
+  _globals['_OFFSETSREQUEST']._serialized_end=943
+  _globals['_WORKERREPORT']._serialized_start=946
+  _globals['_WORKERREPORT']._serialized_end=1353
+  _globals['_WORKERREPORT_SECONDSENTRY']._serialized_start=1307
+  _globals['_WORKERREPORT_SECONDSENTRY']._serialized_end=1353
+  _globals['_COORDINATORREPORT']._serialized_start=1356
+  _globals['_COORDINATORREPORT']._serialized_end=1518
+  _globals['_DIRECTIVE']._serialized_start=1520
+  _globals['_DIRECTIVE']._serialized_end=1600
+  _globals['_STATUSREQUEST']._serialized_start=1602
+  _globals['_STATUSREQUEST']._serialized_end=1617
+  _globals['_STATUSREPLY']._serialized_start=1619
+  _globals['_STATUSREPLY']._serialized_end=1646
+  _globals['_TABLESERVICE']._serialized_start=1923
+  _globals['_TABLESERVICE']._serialized_end=2652
 # @@protoc_insertion_point(module_scope)

@@ -72,14 +72,16 @@ class SurveyRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class SurveyReply(_message.Message):
-    __slots__ = ("result", "reason", "epoch")
+    __slots__ = ("result", "reason", "epoch", "wait_ms")
     RESULT_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
     result: Result
     reason: str
     epoch: int
-    def __init__(self, result: _Optional[_Union[Result, str]] = ..., reason: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+    wait_ms: int
+    def __init__(self, result: _Optional[_Union[Result, str]] = ..., reason: _Optional[str] = ..., epoch: _Optional[int] = ..., wait_ms: _Optional[int] = ...) -> None: ...
 
 class RegisterRequest(_message.Message):
     __slots__ = ("epoch", "incarnation")

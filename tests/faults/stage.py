@@ -1,17 +1,219 @@
-"""Where a scenario plays: a pipeline, its broker, and what is needed to hit it at a certain moment."""
+"""Where a scenario plays: a pipeline, its broker, a continuous load, and what judges the outcome."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from lockstep.broker import Broker
-from tests.harness import Pipeline, Run
+from lockstep.config import load
+from lockstep.submit import Submission, compose, environment, find_bundle, find_spark_home
+from tests.faults import commits, processes
+from tests.faults.commits import Landed, Leftovers, wall_ms
+from tests.faults.load import Load
+from tests.faults.processes import Processes
+from tests.harness import DEADLINE_S, Pipeline, Run, await_that
+
+PER_SECOND = 4_000
+START_S = 240.0
+"""A run's start and the table's first commits take long on a busy machine; no scenario is about them."""
+SETTLE_S = 180.0
+SWEEP_S = 120.0
+SWEEP_JOB = Path(__file__).with_name("sweep_job.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """Seconds from a moment to the next commit of a transaction that began after it, and to the first commit
+    by which every source partition has moved on."""
+
+    commit_s: float
+    all_partitions_s: float
 
 
 @dataclass(slots=True)
 class Stage:
-    """One scenario's own topic, table and broker. `close` ends whatever was started here."""
+    """One scenario's own topic, table and broker. `close` ends whatever was started here.
+
+    `weights`: how the load is spread over the source partitions; evenly where it is empty.
+    """
 
     broker: Broker
     pipeline: Pipeline
     run: Run | None = None
+    load: Load | None = None
+    weights: Sequence[int] = field(default_factory=tuple)
+
+    # --- beginning --------------------------------------------------------------------------------
+
+    def start(self, *, per_second: int = PER_SECOND, arguments: Sequence[str] = ()) -> Run:
+        """The load and a run, with every worker there and the first commits landed."""
+        began_ms = wall_ms()
+        self.start_load(per_second=per_second)
+        run = self.restart(*arguments)
+        self.await_commit_after(began_ms, deadline_s=START_S)
+        self.processes()
+        self.await_commit_after(wall_ms())
+        return run
+
+    def start_load(self, *, per_second: int = PER_SECOND) -> Load:
+        assert self.load is None, "there is a load already"
+        self.load = Load(
+            folder=self.pipeline.folder,
+            bootstrap_servers=self.broker.bootstrap_servers,
+            topic=self.pipeline.topic,
+            weights=self.weights or [1] * self.pipeline.partitions,
+            per_second=per_second,
+            first=self.pipeline.produced,
+        )
+        return self.load
+
+    def stop_load(self) -> int:
+        """Everything produced is on the broker; how many events that is."""
+        if self.load is not None:
+            self.pipeline.produced = self.load.stop()
+            self.load = None
+        return self.pipeline.produced
+
+    def restart(self, *arguments: str) -> Run:
+        """Another run of the same pipeline, as an orchestrator starts it when one has ended."""
+        self.run = self.pipeline.start(*arguments)
+        return self.run
+
+    # --- while it runs ----------------------------------------------------------------------------
+
+    @property
+    def current(self) -> Run:
+        assert self.run is not None, "nothing runs"
+        return self.run
+
+    def processes(self) -> Processes:
+        """The run's processes, once all are there."""
+        return processes.await_processes(self.current)
+
+    def commits_after(self, moment_ms: int) -> list[Landed]:
+        """Commits with records that landed since, oldest first."""
+        return commits.landed_since(self.pipeline.table, self.pipeline.id, moment_ms)
+
+    def await_commit_after(self, moment_ms: int, *, deadline_s: float = DEADLINE_S) -> Landed:
+        """The first commit with records whose transaction began after the moment (Unix epoch, ms).
+
+        One that was open already when a worker is killed may still land: that is no recovery.
+        """
+
+        def probe() -> Landed | None:
+            self._assert_goes_on()
+            return next((one for one in self.commits_after(moment_ms) if one.requested_ms > moment_ms), None)
+
+        return await_that("commit of a later transaction", probe, deadline_s=deadline_s)
+
+    def recovery(self, moment_ms: int, *, deadline_s: float = DEADLINE_S) -> Recovery:
+        """How long after the moment commits went on, for anybody and for everybody."""
+        first = self.await_commit_after(moment_ms, deadline_s=deadline_s)
+        everybody = commits.log_ends(
+            self.broker.bootstrap_servers, self.pipeline.topic, self.pipeline.partitions
+        )
+        loaded = {one for one, weight in zip(sorted(everybody), self._weights(), strict=True) if weight}
+
+        def probe() -> Landed | None:
+            self._assert_goes_on()
+            moved: set[object] = set()
+            for one in self.commits_after(moment_ms):
+                moved |= one.moved if one.requested_ms > moment_ms else set()
+                if loaded <= moved:
+                    return one
+            return None
+
+        last = await_that("commit by which every source partition moved on", probe, deadline_s=deadline_s)
+        return Recovery(
+            commit_s=(first.landed_ms - moment_ms) / 1_000,
+            all_partitions_s=(last.landed_ms - moment_ms) / 1_000,
+        )
+
+    def recovery_s(self, moment_ms: int, *, deadline_s: float = DEADLINE_S) -> float:
+        """Seconds from the moment to the next commit of a transaction that began after it."""
+        return self.recovery(moment_ms, deadline_s=deadline_s).commit_s
+
+    def _weights(self) -> Sequence[int]:
+        return self.weights or [1] * self.pipeline.partitions
+
+    def _assert_goes_on(self) -> None:
+        if self.run is not None and self.run.process.poll() is not None:
+            raise AssertionError(
+                f"the run ended with {self.run.process.returncode}:\n{self.run.text()[-4_000:]}"
+            )
+        assert self.load is None or self.load.running, "the load has ended"
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def drain(self, *, deadline_s: float = SETTLE_S) -> None:
+        """Stop the load and wait until the table holds all of it; by a run of its own where none goes on."""
+        self.stop_load()
+        if self.run is None or self.run.process.poll() is not None:
+            self.run = self.pipeline.run_to_end(deadline_s=deadline_s)
+            assert self.run.process.returncode == 0, self.run.text()[-4_000:]
+        ends = commits.log_ends(self.broker.bootstrap_servers, self.pipeline.topic, self.pipeline.partitions)
+
+        def probe() -> bool:
+            if self.current.process.poll() not in (None, 0):
+                self._assert_goes_on()
+            return commits.committed(self.pipeline.table, self.pipeline.id) == ends
+
+        await_that("table that holds all of the topic", probe, deadline_s=deadline_s)
+
+    def settle_and_verify(self, *, deadline_s: float = SETTLE_S) -> dict[str, int]:
+        """Drain, stop, verify, and see that nothing is left behind; figures for `Outcome.notes`.
+
+        Files that a killed worker left are the sweep's: where there are some, Lockstep's own sweep is made to
+        run now instead of after its grace time.
+        """
+        self.drain(deadline_s=deadline_s)
+        if self.current.process.poll() is None:
+            status = self.current.stop()
+            assert status == 0, f"the run ended with {status}:\n{self.current.text()[-4_000:]}"
+        self.pipeline.assert_exact(self.pipeline.produced)
+        before = self.leftovers()
+        assert not before.pending, f"instants left pending after a clean stop: {before.pending}"
+        if not before.none:
+            self.sweep()
+            after = self.leftovers()
+            assert after.none, f"left behind after the sweep: {after}"
+        return {"records": self.pipeline.produced, "files_swept": len(before.files)}
+
+    def leftovers(self) -> Leftovers:
+        return commits.leftovers(self.pipeline.table, self.pipeline.id)
+
+    def sweep(self) -> None:
+        """Lockstep's own sweep, without its grace time: nothing of this pipeline runs any more."""
+        spark_home = find_spark_home()
+        sets = [f"{name}={value}" for name, value in self.pipeline.settings.items()]
+        submission = Submission(
+            config_path=self.pipeline.config, sets=sets, bundle=find_bundle({}), job=SWEEP_JOB
+        )
+        done = subprocess.run(
+            compose(load(self.pipeline.config, sets=sets), submission, spark_home=spark_home),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SWEEP_S,
+            check=False,
+            env=environment(os.environ, spark_home=spark_home),
+        )
+        assert done.returncode == 0, done.stdout[-4_000:]
+
+    def events(self) -> str:
+        """The control topic, as `lockstep events` shows it."""
+        return self.pipeline.command("events", "--from-beginning").stdout
+
+    def status_json(self) -> str:
+        return json.dumps(self.current.status(), indent=1)
+
+    def close(self) -> None:
+        if self.load is not None:
+            self.load.kill()
+            self.load = None
+        self.pipeline.close()

@@ -1,31 +1,48 @@
-"""What is fuzzed: a target makes inputs from a seed, and says what is wrong with the answers."""
+"""What is fuzzed: a target makes cases from chance, and says what is wrong with how one is answered.
+
+A case is made of plain literals (numbers, text, bytes, lists, tuples, dicts, None), so that a failing one can
+be written down, made smaller and tried again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 
 class Wrong(AssertionError):
-    """An input was answered wrongly. The sentence holds the input."""
+    """An input was answered wrongly. The sentence says how; `given` is the input."""
+
+    def __init__(self, sentence: str, given: object) -> None:
+        super().__init__(f"{sentence}\n  given: {given!r}")
+        self.sentence = sentence
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """`round` tries one seed's inputs and answers how many they were; it raises for a wrong answer.
+    """`make(random, size)` makes a case of about `size` inputs; `check` answers how many inputs it tried.
 
-    `promise` is the sentence that holds for every input.
+    `check` raises for a wrong answer, with whatever exception the code under test ended in. `promise` is the
+    sentence that holds for every input; `size` is what a soak asks for, `seeds` how many cases one process tries.
     """
 
     name: str
     promise: str
-    round: Callable[[Random], int]
+    make: Callable[[Random, int], Any]
+    check: Callable[[Any], int]
+    size: int
+    seeds: int
+
+    def try_seed(self, seed: int) -> int:
+        """All inputs of one seed."""
+        return self.check(self.make(Random(seed), self.size))
 
 
 def require(holds: bool, sentence: str, given: object) -> None:
     if not holds:
-        raise Wrong(f"{sentence}\n  given: {given!r}")
+        raise Wrong(sentence, given)
 
 
 def damaged(random: Random, raw: bytes) -> bytes:
@@ -45,7 +62,12 @@ def damaged(random: Random, raw: bytes) -> bytes:
             case 3:
                 out[at:at] = out[at : at + random.randint(1, 40)]
             case 4:
-                out[at:at] = random.randbytes(random.randint(1, 9))
+                out[at:at] = noise(random, 9)
             case 5:
                 del out[at:]
     return bytes(out)
+
+
+def noise(random: Random, length_max: int) -> bytes:
+    """Up to so many bytes of anything."""
+    return bytes(random.randrange(256) for _ in range(random.randint(0, length_max)))

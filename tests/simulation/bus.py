@@ -2,43 +2,65 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from control_topic.messages import Body, Message, RunAnnounce
-from tests.simulation.chance import Chance
-from tests.simulation.faults import Faults
-from tests.simulation.scheduler import Channel, Process, Scheduler
+from control_topic.codec import Decoder, Unreadable, encode
+from control_topic.messages import (
+    AckCommit,
+    Body,
+    CoordinatorClaim,
+    Message,
+    RunAnnounce,
+    StartCommit,
+    WriteStatus,
+)
+from tests.simulation.clocked import Clocked
+from tests.simulation.scheduler import Channel, Process
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
 
 PIPELINE = "p"
 TAIL = 40
-"""How many messages a new reader, or one whose position was lost, reads again."""
+"""How many records a new reader, or one whose position was lost, reads again."""
+
+IN_PARTS = (StartCommit, WriteStatus, AckCommit)
+"""Bodies that grow with the pipeline: where the world has a tiny limit, these travel in parts."""
+
+Record = Message | bytes
+"""What the log holds: a whole message as it is, or one part of one as the codec wrote it."""
 
 
-class Hearer(Protocol):
-    def __call__(self, message: Message, *, again: bool) -> None: ...
+READ_MS = 5
+"""What is appended is read this much later, where the reader is not slow."""
 
 
 class Reader:
-    """One process's view of the log: everything, in order, some time. `again`: it was delivered before."""
+    """One process's view of the log: everything, in order, some time, and perhaps again.
 
-    def __init__(self, process: Process, hear: Hearer) -> None:
+    `waiting`: what was appended and not read yet: when it is due, the record, its offset and the log's life.
+    """
+
+    def __init__(self, process: Process, hear: Callable[[Message], None], decoder: Decoder) -> None:
         self.process = process
         self.hear = hear
-        self.channel = Channel()
-        self.seen: set[tuple[str, int]] = set()
+        self.decoder = decoder
+        self.waiting: deque[tuple[int, Record, int, int]] = deque()
         self.highest_epoch = 0
 
 
 class Sender:
     """One sender's producer: in order, with its own sequence numbers."""
 
-    def __init__(self, bus: Bus, process: Process, *, run: str, name: str, incarnation: str) -> None:
+    def __init__(self, bus: Bus, process: Clocked, *, run: str, name: str, incarnation: str) -> None:
         self._bus = bus
-        self._process = process
+        self.process = process
         self._run, self._name, self._incarnation = run, name, incarnation
         self._sequence = 0
-        self._channel = Channel()
+        self.channel = Channel()
+        self.dies_with_process: bool | None = None
 
     def send(self, body: Body, epoch: int) -> Message:
         message = Message(
@@ -48,83 +70,153 @@ class Sender:
             sender=self._name,
             incarnation=self._incarnation,
             sequence=self._sequence,
-            sent_at_ms=self._process.clock_ms(),
+            sent_at_ms=self.process.wall_ms(),
             body=body,
         )
         self._sequence += 1
-        self._bus.produce(message, self._channel)
+        self._bus.produce(message, self)
         return message
 
 
 class Bus:
-    """The log and its faults."""
+    """The log and its faults. `part_bytes_max`: the largest body that travels whole, 0 for any."""
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        chance: Chance,
-        faults: Callable[[], Faults],
-        note: Callable[[str, str, object], None],
-    ) -> None:
-        self._scheduler = scheduler
-        self._chance = chance
-        self._faults = faults
-        self._note = note
-        self._log: list[Message] = []
+    def __init__(self, world: World, *, part_bytes_max: int) -> None:
+        self._world = world
+        self._scheduler = world.scheduler
+        self._chance = world.chance
+        self._part_bytes_max = part_bytes_max
+        self._log: list[Record] = []
+        self._low = 0
         self._life = 0
+        self.parts = 0
         self.readers: list[Reader] = []
+        self.senders: list[Sender] = []
 
-    def produce(self, message: Message, channel: Channel) -> None:
-        chance, faults = self._chance, self._faults()
+    # --- what processes do --------------------------------------------------------------------------
+
+    def sender(self, process: Clocked, *, run: str, name: str, incarnation: str) -> Sender:
+        sender = Sender(self, process, run=run, name=name, incarnation=incarnation)
+        self.senders = [s for s in self.senders if s.process.alive]
+        self.senders.append(sender)
+        return sender
+
+    def produce(self, message: Message, sender: Sender) -> None:
+        if self._part_bytes_max and isinstance(message.body, IN_PARTS):
+            records = encode(message, body_bytes_max=self._part_bytes_max)
+            self.parts += len(records)
+            for record in records:
+                self._produce(record, message, sender)
+        else:
+            self._produce(message, message, sender)
+
+    def _produce(self, record: Record, message: Message, sender: Sender) -> None:
+        chance, faults = self._chance, self._world.faults
         if chance.of(faults.message_lost) and not isinstance(message.body, RunAnnounce):
-            self._note("bus", "lost", message)
+            self._world.note("bus", "lost", message)
             return
         delay_ms = chance.upto(2_000) if chance.of(faults.message_delayed) else chance.upto(15)
-        self._scheduler.through(channel, delay_ms, None, self._append, message)
+        self._scheduler.through(sender.channel, delay_ms, None, self._append, record, message, sender)
         if chance.of(faults.message_repeated):
-            self._scheduler.at(delay_ms + chance.upto(6_000), None, self._append, message)
+            self._scheduler.at(delay_ms + chance.upto(6_000), None, self._append, record, message, sender)
 
-    def attach(self, process: Process, hear: Hearer) -> Reader:
+    def attach(self, process: Process, hear: Callable[[Message], None]) -> Reader:
         """A new reader begins with the tail of what is there."""
-        reader = Reader(process, hear)
+        reader = Reader(process, hear, Decoder(self._world.cores.assembler()))
         self.readers = [r for r in self.readers if r.process.alive]
         self.readers.append(reader)
         self._replay(reader)
         return reader
 
+    # --- what befalls the topic ---------------------------------------------------------------------
+
     def replay(self, reader: Reader) -> None:
         """The reader lost its position: it reads the tail again."""
-        self._note(reader.process.name, "replays", None)
+        self._world.note(reader.process.name, "replays", None)
         self._replay(reader)
 
     def recreate(self) -> None:
         """The topic is deleted and made again: whatever was not read yet is gone."""
-        self._note("bus", "recreated", None)
+        self._world.note("bus", "recreated", None)
         self._log.clear()
+        self._low = 0
         self._life += 1
 
+    def truncate(self) -> None:
+        """The log's head is removed, perhaps all of it: whoever lags goes on with what is left."""
+        self._world.note("bus", "truncated", None)
+        removed = len(self._log) - self._chance.upto(5)
+        if removed > 0:
+            del self._log[:removed]
+            self._low += removed
+
+    def stall_sender(self) -> None:
+        """One sender's messages are held up, in order, while everybody else's pass them."""
+        living = [s for s in self.senders if s.process.alive]
+        if living:
+            sender = self._chance.random.choice(living)
+            for_ms = self._chance.upto(5_000)
+            self._world.note(sender.process.name, "stalled", f"its messages wait for {for_ms} ms")
+            sender.channel.last_ms = max(sender.channel.last_ms, self._scheduler.now_ms + for_ms)
+
+    # --- the log ------------------------------------------------------------------------------------
+
     def _replay(self, reader: Reader) -> None:
-        for message in self._log[-TAIL:]:
-            self._deliver_later(reader, message)
+        tail = self._log[-TAIL:]
+        first = self._low + len(self._log) - len(tail)
+        for offset, record in enumerate(tail, first):
+            self._deliver_later(reader, record, offset)
 
-    def _append(self, message: Message) -> None:
-        self._note("bus", "log", message)
-        self._log.append(message)
-        for reader in self.readers:
-            self._deliver_later(reader, message)
-
-    def _deliver_later(self, reader: Reader, message: Message) -> None:
-        slow = self._chance.of(self._faults().reader_slow)
-        delay_ms = self._chance.upto(1_500) if slow else 1
-        self._scheduler.through(
-            reader.channel, delay_ms, reader.process, self._deliver, reader, message, self._life
-        )
-
-    def _deliver(self, reader: Reader, message: Message, life: int) -> None:
-        if life != self._life and not isinstance(message.body, RunAnnounce):
+    def _append(self, record: Record, message: Message, sender: Sender) -> None:
+        if not sender.process.alive and self._died_with(sender) and not isinstance(message.body, RunAnnounce):
+            self._world.note("bus", "unsent", message)
             return
-        key = (message.incarnation, message.sequence)
-        again = key in reader.seen
-        reader.seen.add(key)
-        reader.highest_epoch = max(reader.highest_epoch, message.epoch)
-        reader.hear(message, again=again)
+        self._world.note("bus", "log", message if record is message else f"a part of {message.type_name}")
+        offset = self._low + len(self._log)
+        self._log.append(record)
+        for reader in self.readers:
+            self._deliver_later(reader, record, offset)
+        faults = self._world.faults
+        if isinstance(message.body, CoordinatorClaim) and self._chance.of(faults.topic_lost_at_claim):
+            (self.recreate if self._chance.of(0.5) else self.truncate)()
+
+    def _died_with(self, sender: Sender) -> bool:
+        """Whether what a dead process had not sent yet died with it."""
+        if sender.dies_with_process is None:
+            sender.dies_with_process = self._chance.of(0.5)
+        return sender.dies_with_process
+
+    def _deliver_later(self, reader: Reader, record: Record, offset: int) -> None:
+        slow = self._chance.of(self._world.faults.reader_slow)
+        due_ms = self._scheduler.now_ms + (self._chance.upto(1_500) if slow else READ_MS)
+        waiting = reader.waiting
+        if waiting:
+            due_ms = max(due_ms, waiting[-1][0])
+        else:
+            self._scheduler.at(due_ms - self._scheduler.now_ms, reader.process, self._read, reader)
+        waiting.append((due_ms, record, offset, self._life))
+
+    def _read(self, reader: Reader) -> None:
+        waiting, now_ms = reader.waiting, self._scheduler.now_ms
+        while waiting and waiting[0][0] <= now_ms:
+            _due_ms, record, offset, life = waiting.popleft()
+            self._deliver(reader, record, offset, life)
+        if waiting:
+            self._scheduler.at(waiting[0][0] - now_ms, reader.process, self._read, reader)
+
+    def _deliver(self, reader: Reader, record: Record, offset: int, life: int) -> None:
+        gone = life != self._life or offset < self._low
+        if isinstance(record, bytes):
+            if gone:
+                return
+            content = reader.decoder.feed(record)
+            if isinstance(content, Unreadable):
+                self._world.note(reader.process.name, "unreadable", content.reason)
+            if not isinstance(content, Message):
+                return
+            record = content
+        elif gone:
+            return
+        if record.epoch > reader.highest_epoch:
+            reader.highest_epoch = record.epoch
+        reader.hear(record)

@@ -11,7 +11,8 @@ from control_topic.messages import Message
 from coordinator import events as ev
 from coordinator.core import Coordinator
 from table.calls import Answer, CoordinatorReport, Directive
-from tests.simulation.scheduler import ProcessDied
+from tests.simulation.bus import PIPELINE
+from tests.simulation.hazards import Performer
 
 if TYPE_CHECKING:
     from tests.simulation.worker import Worker
@@ -31,6 +32,7 @@ class Claims:
         self._fenced = 0
         self._ended = False
         self._directive = (ev.Mode.RUN, "")
+        self._performer = Performer(worker, "coordinator", self._perform)
         self.core: Coordinator
         self.incarnation = ""
         self._claim()
@@ -44,7 +46,7 @@ class Claims:
         self.incarnation = world.chance.hex()
         self.core = world.cores.coordinator(
             ev.Settings(
-                pipeline="p",
+                pipeline=PIPELINE,
                 run=worker.driver.run,
                 incarnation=self.incarnation,
                 interval_ms=world.interval_ms,
@@ -97,7 +99,9 @@ class Claims:
     def _tick(self) -> None:
         if self._stopped:
             return
-        self._offer(lambda: ev.Tick(now_ms=self._now(), nonce=self._nonce()))
+        if not self._ended:
+            self._inbox.append(lambda: ev.Tick(now_ms=self._now(), nonce=self._nonce()))
+            self._drain()
         tick_ms = self._world.tick_ms
         self._world.scheduler.at(self._world.chance.between(tick_ms // 2, tick_ms), self._worker, self._tick)
 
@@ -113,43 +117,43 @@ class Claims:
 
     def _drain(self) -> None:
         self._waking = False
-        while self._inbox and not self._stopped and not self._ended:
-            self._feed(self._inbox.popleft()())
+        done = not self._performer.waiting or self._performer.run([])
+        while done and self._inbox and not self._stopped and not self._ended:
+            done = self._feed(self._inbox.popleft()())
+        if not done and not self._waking:
+            self._waking = True
+            self._world.scheduler.at(0, self._worker, self._drain)
 
-    def _feed(self, event: ev.Event) -> None:
+    def _feed(self, event: ev.Event) -> bool:
+        """Whether everything that the event caused is done."""
         core, world = self.core, self._world
         before = core.state
         actions = core.handle(event)
-        name = f"c@{self._worker.slot}-{self.incarnation[:4]}"
         told = bool(actions) or core.state is not before
         if world.transcript.recording and told and not isinstance(event, ev.Tick):
-            world.note(name, "hears", event.message if isinstance(event, ev.Received) else event)
+            world.note(self._name, "hears", event.message if isinstance(event, ev.Received) else event)
         if core.state is not before:
-            world.note(name, "becomes", core.state)
-        world.checks.coordinator_handled(self, event, before, actions)
-        for action in actions:
-            self._maybe_crash(action)
-            self._perform(action, name)
-        if actions:
-            self._maybe_crash(None)
+            world.note(self._name, "becomes", core.state)
+        if told or world.tail_began_ms is not None or type(event) is not ev.Tick:
+            world.checks.coordinator_handled(self, event, before, actions)
+        return not actions or self._performer.run(actions)
 
-    def _maybe_crash(self, action: object) -> None:
-        if self._world.chance.of(self._world.faults.crash_at_action):
-            self._worker.kill(f"coordinator's crash at {type(action).__name__}")
-            raise ProcessDied
+    @property
+    def _name(self) -> str:
+        return f"c@{self._worker.slot}-{self.incarnation[:4]}"
 
-    def _perform(self, action: ev.Action, name: str) -> None:
+    def _perform(self, action: ev.Action) -> None:
         world = self._world
         if isinstance(action, ev.Send):
             world.checks.coordinator_sent(self, action)
             self._sender.send(action.body, action.epoch)
         elif isinstance(action, ev.Stop):
-            world.note(name, "stops", action)
+            world.note(self._name, "stops", action)
             self._ended = True
             if action.fenced and self._directive[0] is not ev.Mode.STOP:
                 self._reclaim_later()
         else:
-            world.note(name, "calls", action)
+            world.note(self._name, "calls", action)
             incarnation = self.incarnation
             call = action
             self._worker.driver.call(

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 from control_topic.messages import Message, Offsets, RunAnnounce
 from coordinator import events as ev
 from table.calls import Answer, Directive, Fault, Mode, Result, WorkerReport
-from table.ledger import Ledger, Limits, Outcome, OutcomeKind
+from table.errors import TableError
+from table.ledger import Limits, Outcome, OutcomeKind
+from table.rivals import Rivals
 from table.roster import Roster
-from table.transactions import Transactions
 from tests.simulation.bus import PIPELINE
-from tests.simulation.lake import FaultyTable
+from tests.simulation.clocked import Clocked
+from tests.simulation.lake import Interruptions
 from tests.simulation.scheduler import Channel, Process
 
 if TYPE_CHECKING:
     from tests.simulation.worker import Worker
     from tests.simulation.world import World
 
-DEADLINE_MS = 4_000
+DEADLINE_MS = 1_500
 LIMITS = Limits(
     max_consecutive_failures=25,
     backoff_first_ms=100,
@@ -34,23 +36,26 @@ LIMITS = Limits(
     drain_ms=20_000,
     halt_ms=2_000,
 )
-SUPERVISE_MS = 250
+SUPERVISE_MS = 400
 SILENCE_MS = 8_000
+SWEEP_MS = 5_000
+ANNOUNCEMENT_MS = 1_500
+IN_CALL = 1 << 60
 EFFECTS = (ev.Begin, ev.Commit, ev.Abort)
 
 Reply = Callable[[Answer], None]
 
 
-class Driver(Process):
+class Driver(Clocked):
     """One run."""
 
     def __init__(self, world: World, run: str, until: Offsets | None) -> None:
-        super().__init__(world.scheduler, f"driver-{run}")
+        super().__init__(world.scheduler, f"driver-{run}", skew_ms=world.chance.upto(1_000_000))
         self.world = world
         self.run = run
         self.until = until
-        self.ledger = Ledger(run=run, now_ms=self.clock_ms(), limits=LIMITS, until=until)
-        table = FaultyTable(
+        self.ledger = world.cores.ledger(run=run, now_ms=self.clock_ms(), limits=LIMITS, until=until)
+        interruptions = Interruptions(
             world.storage,
             self,
             world.scheduler,
@@ -59,31 +64,37 @@ class Driver(Process):
             lambda what, content: world.note(self.name, what, content),
             lambda: sum(d.alive for d in world.drivers) == 1,
         )
-        self.transactions = Transactions(
-            table=table,
+        self.transactions = world.cores.transactions(
+            table=world.cores.table(world.storage.timeline, PIPELINE, at=interruptions.reached),
             ledger=self.ledger,
             guard=Lock(),
             source=world.log,
             pipeline=PIPELINE,
             run=run,
-            starting_offsets="earliest",
-            on_data_loss="fail",
+            starting_offsets=world.starting_offsets,
+            on_data_loss=world.on_data_loss,
             clock_ms=self.clock_ms,
             new_id=world.chance.hex,
         )
         self.roster = Roster(slots_max=16)
+        self.began_ms = world.scheduler.now_ms
         self.outcome: Outcome | None = None
-        self.newer_run = ""
         self.workers: dict[int, Worker] = {}
         self._requests = Channel()
         self._busy_until_ms = 0
-        self._announced = False
         self._deaths: dict[int, int] = {}
+        newest = next(world.storage.timeline.states(PIPELINE), None)
+        self._announcement = RunAnnounce(
+            table_epoch=newest.epoch if newest is not None else 0, started_at_ms=self.wall_ms()
+        )
+        self._rivals = Rivals(run, self._announcement)
         self._reader = world.bus.attach(self, self.hear)
-        world.bus_sender(self, run=run, name="driver", incarnation=run).send(RunAnnounce(), 0)
+        self._sender = world.bus_sender(self, run=run, name="driver", incarnation=run)
+        self._announce()
         for slot in range(world.slots):
             self._start_worker(slot)
         world.scheduler.at(SUPERVISE_MS, self, self.supervise)
+        world.scheduler.at(SWEEP_MS, self, self._sweep)
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -125,16 +136,20 @@ class Driver(Process):
             return
         if started_by_ms is not None and world.scheduler.now_ms > started_by_ms:
             return
-        self._busy_until_ms = 1 << 60
+        self._busy_until_ms = IN_CALL
         try:
             given = self._perform(*work)
         finally:
             self._busy_until_ms = world.scheduler.now_ms + world.chance.upto(60)
         world.served(self, work[1], given)
-        if not world.chance.of(world.faults.reply_lost):
-            world.scheduler.at(world.chance.upto(30), worker, answer, given)
-        else:
+        chance, faults = world.chance, world.faults
+        lost = chance.of(faults.reply_lost) or (
+            isinstance(work[1], ev.Commit) and chance.of(faults.commit_reply_lost)
+        )
+        if lost:
             world.note(self.name, "reply lost", None)
+        else:
+            world.scheduler.at(chance.upto(30), worker, answer, given)
 
     def _perform(self, incarnation: str, call: ev.Call) -> Answer:
         t = self.transactions
@@ -154,6 +169,29 @@ class Driver(Process):
             case ev.Abort():
                 fault = Fault(call.fault.value)
                 return t.abort(call.epoch, call.transaction, call.instant, call.reason, fault)
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is in the middle of a call."""
+        return self._busy_until_ms == IN_CALL
+
+    def _sweep(self) -> None:
+        """As the supervisor has it done from time to time; where the table does not serve, the next time."""
+        world = self.world
+        world.scheduler.at(SWEEP_MS, self, self._sweep)
+        if world.scheduler.now_ms < self._busy_until_ms:
+            return
+        grace_ms = 2 * (world.write_timeout_ms + world.interval_ms)
+        self._busy_until_ms = IN_CALL
+        try:
+            removed = self.transactions.sweep(grace_ms)
+        except TableError as error:
+            world.note(self.name, "no sweep", str(error))
+        else:
+            if removed:
+                world.note(self.name, "sweeps", f"{removed} files")
+        finally:
+            self._busy_until_ms = world.scheduler.now_ms
 
     def reachable(self) -> bool:
         return self.alive and not self.paused
@@ -184,17 +222,15 @@ class Driver(Process):
 
     # --- the supervisor ---------------------------------------------------------------------------
 
-    def hear(self, message: Message, *, again: bool) -> None:
-        if isinstance(message.body, RunAnnounce):
-            if message.run == self.run:
-                self._announced, self.newer_run = True, ""
-            elif self._announced:
-                self.newer_run = message.run
+    def hear(self, message: Message) -> None:
+        if self._rivals.hear(message):
+            self._announce()
+
+    def _announce(self) -> None:
+        self._sender.send(self._announcement, 0)
 
     def supervise(self) -> None:
         now_ms = self.clock_ms()
-        if self.newer_run and self.ledger.standing(now_ms).fenced:
-            self.ledger.supersede(f"run {self.newer_run} has taken over")
         self.ledger.directive(now_ms, self.roster.coordinator_state(now_ms))
         self.outcome = self.ledger.outcome()
         if self.outcome is not None:
@@ -209,6 +245,7 @@ class Driver(Process):
 
     def _end(self) -> None:
         assert self.outcome is not None
+        self.world.checks.ended(self)
         self.world.note(self.name, "ends", f"{self.outcome.kind.value}: {self.outcome.reason}")
         for worker in self.workers.values():
             self.world.scheduler.at(3_000, worker, worker.kill, "the run has ended")
@@ -221,10 +258,18 @@ class Driver(Process):
             self.workers[slot] = self.world.start_worker(self, slot)
 
     def worker_ended(self, worker: Worker, reason: str, *, failed: bool) -> None:
-        """The Spark job of a slot ended: tell everybody, then start the next one in its slot."""
-        self.world.scheduler.at(self.world.chance.upto(800), self, self._mourn, worker, reason, failed)
+        """The Spark job of a slot ended. Where Kafka fenced its worker, ask first who is newer."""
+        delay_ms = self.world.chance.upto(800)
+        if worker.fenced and not self._rivals.newer:
+            self.world.scheduler.at(delay_ms, self, self._announce)
+            delay_ms += ANNOUNCEMENT_MS
+        self.world.scheduler.at(delay_ms, self, self._mourn, worker, reason, failed)
 
     def _mourn(self, worker: Worker, reason: str, failed: bool) -> None:
+        """Tell everybody, then start the next one in its slot, unless a newer run has the pipeline."""
+        if worker.fenced and self._rivals.newer:
+            self.ledger.supersede(f"run {self._rivals.newer} has taken over")
+            return
         if failed:
             now_ms = self.clock_ms()
             self.roster.died(worker.incarnation)

@@ -36,6 +36,23 @@ class Faults:
     partition_added: float = 0.0
     claim_from_nowhere_gap_ms: int = 0
     zombie_lingers: float = 0.0
+    crash_at_spot: float = 0.0
+    pause_at_action: float = 0.0
+    pause_at_spot: float = 0.0
+    parts: float = 0.0
+    topic_lost_at_claim: float = 0.0
+    bad_records: float = 0.0
+    poison_record: float = 0.0
+    dead_letters_fail: float = 0.0
+    source_replaced: float = 0.0
+    commit_reply_lost: float = 0.0
+    topic_truncated_gap_ms: int = 0
+    sender_stalled_gap_ms: int = 0
+    heartbeats_lost_gap_ms: int = 0
+    partition_unowned_gap_ms: int = 0
+    retention_gap_ms: int = 0
+    source_away_gap_ms: int = 0
+    wall_clock_jump_gap_ms: int = 0
 
     def quiet(self) -> Faults:
         """The fault-free tail."""
@@ -63,6 +80,8 @@ CHANCES: dict[str, tuple[float, float]] = {
     "partition_added": (1.0, 1.0),
     "zombie_lingers": (0.2, 1.0),
 }
+"""Name -> the least and the most that is drawn, where it is drawn at all."""
+
 GAPS_MS: dict[str, tuple[int, int]] = {
     "reader_replays_gap_ms": (1_000, 10_000),
     "topic_recreated_gap_ms": (2_000, 20_000),
@@ -77,6 +96,30 @@ GAPS_MS: dict[str, tuple[int, int]] = {
     "clock_jump_gap_ms": (2_000, 20_000),
     "claim_from_nowhere_gap_ms": (3_000, 20_000),
 }
+MORE_CHANCES: dict[str, tuple[float, float]] = {
+    "pause_at_action": (0.001, 0.02),
+    "parts": (1.0, 1.0),
+    "topic_lost_at_claim": (0.05, 0.7),
+    "bad_records": (0.01, 0.3),
+    "dead_letters_fail": (0.02, 0.3),
+}
+MORE_GAPS_MS: dict[str, tuple[int, int]] = {
+    "topic_truncated_gap_ms": (1_000, 15_000),
+    "sender_stalled_gap_ms": (1_000, 10_000),
+    "heartbeats_lost_gap_ms": (2_000, 15_000),
+    "partition_unowned_gap_ms": (2_000, 15_000),
+    "source_away_gap_ms": (3_000, 20_000),
+    "wall_clock_jump_gap_ms": (1_000, 10_000),
+}
+SHARES: dict[str, tuple[float, tuple[float, float]]] = {
+    "crash_at_spot": (0.35, (0.2, 1.0)),
+    "pause_at_spot": (0.35, (0.2, 1.0)),
+    "commit_reply_lost": (0.15, (0.1, 1.0)),
+    "poison_record": (0.06, (1.0, 1.0)),
+    "source_replaced": (0.06, (1.0, 1.0)),
+    "retention_gap_ms": (0.12, (500, 8_000)),
+}
+"""Drawn as often as said here, whatever the share of the others: narrow ones, and those that end progress."""
 
 
 def draw(random: Random) -> Faults:
@@ -84,11 +127,12 @@ def draw(random: Random) -> Faults:
     faults = Faults()
     if random.random() < 0.08:
         return faults
-    share = random.choice((0.1, 0.2, 0.35, 0.6))
-    for name, (low, high) in CHANCES.items():
-        if random.random() < share:
-            setattr(faults, name, low * (high / low) ** random.random())
-    for name, (low_ms, high_ms) in GAPS_MS.items():
-        if random.random() < share:
-            setattr(faults, name, int(low_ms * (high_ms / low_ms) ** random.random()))
+    share = random.choice((0.05, 0.1, 0.2, 0.35))
+    drawn = [(kinds, share) for kinds in (CHANCES, GAPS_MS, MORE_CHANCES, MORE_GAPS_MS)]
+    drawn += [({name: limits}, own) for name, (own, limits) in SHARES.items()]
+    for kinds, probability in drawn:
+        for name, (low, high) in kinds.items():
+            if random.random() < probability:
+                value = low * (high / low) ** random.random()
+                setattr(faults, name, int(value) if name.endswith("_ms") else value)
     return faults

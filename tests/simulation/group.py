@@ -29,6 +29,7 @@ class Group:
         self._target: dict[SourcePartition, int] = {}
         self._revoking: set[SourcePartition] = set()
         self._heard_ms: dict[int, int] = {}
+        self._withheld: set[SourcePartition] = set()
         world.scheduler.at(HEARTBEAT_MS, None, self._watch)
 
     # --- membership -------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ class Group:
 
     def commit(self, worker: Worker, partition: SourcePartition, offset: int) -> bool:
         """The group's offset; only its real member succeeds."""
-        if not self.is_owner(worker, partition):
+        if not self.is_owner(worker, partition) or self._unreachable_ms(worker):
             return False
         self.offsets[partition] = offset
         self._world.group_committed(partition, offset)
@@ -73,6 +74,28 @@ class Group:
             self.held[partition] = None
         self._revoking.discard(partition)
         self._advance()
+
+    # --- what befalls it ----------------------------------------------------------------------------
+
+    def cut_off(self, worker: Worker, for_ms: int) -> None:
+        """A member's heartbeats do not arrive; it goes on working until it hears that it is none."""
+        worker.cut_off_until_ms = self._world.scheduler.now_ms + for_ms
+
+    def withhold(self, partition: SourcePartition, for_ms: int) -> None:
+        """Nobody is given this source partition for a while."""
+        self._withheld.add(partition)
+        self._world.scheduler.at(for_ms, None, self._give_back, partition)
+        self._advance()
+
+    def _give_back(self, partition: SourcePartition) -> None:
+        self._withheld.discard(partition)
+        self._advance()
+
+    def forget_everything(self) -> None:
+        """Another cluster answers: no members, no offsets. Who was a member joins anew."""
+        self.offsets.clear()
+        for slot, worker in list(self.members.items()):
+            self._expire(slot, worker)
 
     # --- who gets what ----------------------------------------------------------------------------
 
@@ -111,6 +134,8 @@ class Group:
         for partition, holder in sorted(self.held.items()):
             slot = self._target.get(partition)
             wanted = self.members.get(slot) if slot is not None else None
+            if partition in self._withheld:
+                wanted = None
             if holder is wanted:
                 continue
             if holder is None:
@@ -119,9 +144,8 @@ class Group:
                 given.setdefault(slot, []).append(partition)
             elif partition not in self._revoking:
                 self._revoking.add(partition)
-                world.scheduler.through(
-                    holder.group_channel, world.chance.upto(300), holder, holder.on_revoke, partition
-                )
+                delay_ms = max(world.chance.upto(300), self._unreachable_ms(holder))
+                world.scheduler.through(holder.group_channel, delay_ms, holder, holder.on_revoke, partition)
         for slot, partitions in given.items():
             worker = self.members[slot]
             world.scheduler.through(
@@ -133,7 +157,7 @@ class Group:
     def _watch(self) -> None:
         now_ms = self._world.scheduler.now_ms
         for slot, worker in list(self.members.items()):
-            if worker.alive and not worker.paused:
+            if worker.alive and not worker.paused and not self._unreachable_ms(worker):
                 self._heard_ms[slot] = now_ms
             elif now_ms - self._heard_ms[slot] > SESSION_MS:
                 self._expire(slot, worker)
@@ -147,8 +171,13 @@ class Group:
         del self.members[slot]
         lost = self._forget(worker)
         if worker.alive:
-            self._world.scheduler.through(worker.group_channel, 0, worker, worker.on_expired, lost)
+            delay_ms = self._unreachable_ms(worker)
+            self._world.scheduler.through(worker.group_channel, delay_ms, worker, worker.on_expired, lost)
         self.rebalance()
+
+    def _unreachable_ms(self, worker: Worker) -> int:
+        """For how long the group and this member will not hear of each other."""
+        return max(0, worker.cut_off_until_ms - self._world.scheduler.now_ms)
 
     def _forget(self, worker: Worker) -> tuple[SourcePartition, ...]:
         lost = tuple(p for p, holder in self.held.items() if holder is worker)

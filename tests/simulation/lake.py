@@ -1,4 +1,4 @@
-"""A driver's table: `table.memory` with the world's faults at every step, and what its files hold."""
+"""The lake: what its files hold, and what may interrupt a driver's call at every step."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from control_topic.messages import DataFile, SourcePartition
 from table.errors import OutcomeUnknown
-from table.memory import MemoryTable, MemoryTimeline, Step
-from tests.simulation.bus import PIPELINE
+from table.memory import MemoryTimeline, Step
 from tests.simulation.chance import Chance
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Process, ProcessDied, Scheduler
@@ -15,15 +14,20 @@ from tests.simulation.scheduler import Process, ProcessDied, Scheduler
 LOCK_LEASE_MS = 2_500
 PAUSE_DEPTH_MAX = 2
 
-Row = tuple[SourcePartition, int]
+Row = tuple[SourcePartition, int, int]
+"""Where a row's record came from: source partition, offset, and in which life of its topic."""
 
 
 class Storage:
-    """The lake: the timeline, and what each data file holds, as (source partition, offset) of its rows."""
+    """The lake: the timeline, and what each data file holds.
 
-    def __init__(self) -> None:
-        self.timeline = MemoryTimeline()
+    `pauses`: drivers that stand still in the middle of a call now.
+    """
+
+    def __init__(self, timeline: MemoryTimeline) -> None:
+        self.timeline = timeline
         self.rows: dict[str, tuple[Row, ...]] = {}
+        self.pauses = 0
 
     def write(self, path: str, instant: str, rows: tuple[Row, ...]) -> DataFile:
         """A participant closes a data file; nobody asks whether its instant is still open."""
@@ -32,10 +36,8 @@ class Storage:
         return DataFile(path=path, file_id=path, table_partition="", rows=len(rows), size_bytes=len(rows))
 
 
-class FaultyTable(MemoryTable):
-    """One driver's client. At every step it may be paused, lose its connection, or die with its process."""
-
-    depth = 0
+class Interruptions:
+    """What may happen at every step of one driver's call: a pause, a lost connection, its death."""
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class FaultyTable(MemoryTable):
         note: Callable[[str, object], None],
         alone: Callable[[], bool],
     ) -> None:
-        super().__init__(storage.timeline, PIPELINE, at=self._reached)
+        self._storage = storage
         self._process = process
         self._scheduler = scheduler
         self._chance = chance
@@ -55,7 +57,8 @@ class FaultyTable(MemoryTable):
         self._note = note
         self._alone = alone
 
-    def _reached(self, step: Step) -> None:
+    def reached(self, step: Step) -> None:
+        """`MemoryTable.at`."""
         faults, chance = self._faults(), self._chance
         if chance.of(faults.driver_dies_in_call):
             self._note("dies at", step)
@@ -65,7 +68,7 @@ class FaultyTable(MemoryTable):
         if chance.of(faults.connection_breaks_in_call):
             self._note("breaks at", step)
             raise OutcomeUnknown(f"the connection to storage broke at {step.value}")
-        if chance.of(faults.pause_in_call) and FaultyTable.depth < PAUSE_DEPTH_MAX:
+        if chance.of(faults.pause_in_call) and self._storage.pauses < PAUSE_DEPTH_MAX:
             self._pause(step)
 
     def _pause(self, step: Step) -> None:
@@ -79,22 +82,22 @@ class FaultyTable(MemoryTable):
         self._process.pause(for_ms)
         if self._alone():
             self._lose_lock_later()
-        FaultyTable.depth += 1
+        self._storage.pauses += 1
         try:
             self._scheduler.run_until(self._process.paused_until_ms)
         finally:
-            FaultyTable.depth -= 1
+            self._storage.pauses -= 1
         if not self._process.alive:
             self._lose_lock_later()
             raise ProcessDied
         self._note("resumes at", step)
 
     def _lose_lock_later(self) -> None:
-        holder = self.timeline.lock_holder
+        holder = self._storage.timeline.lock_holder
         if holder is not None:
             self._scheduler.at(LOCK_LEASE_MS, None, self._expire, holder)
 
     def _expire(self, holder: object) -> None:
-        if self.timeline.lock_holder is holder:
+        if self._storage.timeline.lock_holder is holder:
             self._note("lock expires", None)
-            self.timeline.expire_lock()
+            self._storage.timeline.expire_lock()

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from control_topic.messages import SourcePartition
-from tests.simulation.source_log import TOPIC
-
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
 PRODUCE_GAP_MS = 400
 PARTITIONS_MAX = 7
+WALL_JUMP_MAX_MS = 2 * 24 * 3_600_000
 
 
 class Misfortune:
@@ -38,6 +36,13 @@ class Misfortune:
             (faults.foreign_commit_gap_ms, self._foreign_commit),
             (faults.clock_jump_gap_ms, self._jump),
             (faults.claim_from_nowhere_gap_ms, world.claim_from_nowhere),
+            (faults.topic_truncated_gap_ms, world.bus.truncate),
+            (faults.sender_stalled_gap_ms, world.bus.stall_sender),
+            (faults.heartbeats_lost_gap_ms, self._lose_heartbeats),
+            (faults.partition_unowned_gap_ms, self._withhold),
+            (faults.retention_gap_ms, self._retain),
+            (faults.source_away_gap_ms, self._source_away),
+            (faults.wall_clock_jump_gap_ms, self._jump_wall_clock),
         ):
             if gap_ms:
                 self._every(gap_ms, do)
@@ -45,14 +50,21 @@ class Misfortune:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._second_driver)
         if faults.partition_added:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._add_partition)
+        if faults.poison_record:
+            world.scheduler.at(world.chance.upto(world.fault_phase_ms // 2), None, self._poison)
+        if faults.source_replaced:
+            world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._replace_source)
 
     def end(self) -> None:
         """Whatever was taken away is given back; a pause under way still runs its course."""
         world = self._world
         self._over = True
-        world.storage.timeline.available = True
-        for partition in world.log.records:
-            world.log.produce(partition, world.chance.upto(20))
+        world.storage.timeline.available = world.log.available = True
+        self._source_made_again()
+        silent = world.chance.of(0.25) and not world.log.replaced  # nothing new makes anybody ask again
+        for partition in () if silent else world.log.records:
+            if world.log.replaced or world.chance.of(0.5):  # whoever reads on meets a new log
+                world.log.produce(partition, world.chance.between(1, 20))
 
     def _every(self, gap_ms: int, do: Callable[[], None]) -> None:
         def again() -> None:
@@ -107,11 +119,11 @@ class Misfortune:
             self._world.start_driver()
 
     def _add_partition(self) -> None:
-        log = self._world.log
+        world, log = self._world, self._world.log
         if not self._over and len(log.records) < PARTITIONS_MAX:
-            log.add_partition(len(log.records))
-            log.produce(SourcePartition(TOPIC, len(log.records) - 1), 10)
-            self._world.note("source", "partition", f"{len(log.records) - 1} is added")
+            partition = log.add_partition(world.chance.random.choice(list(log.lives)))
+            log.produce(partition, 10)
+            world.note("source", "partition", f"{partition} is added")
 
     def _rebalance(self) -> None:
         self._world.note("group", "rebalances", None)
@@ -138,3 +150,83 @@ class Misfortune:
         living = [w for w in self._world.workers if w.alive]
         if living:
             self._world.chance.random.choice(living).skew_ms += self._world.chance.upto(30_000)
+
+    def _jump_wall_clock(self) -> None:
+        """Forth or back, by up to two days."""
+        world = self._world
+        living = [p for p in (*world.workers, *world.drivers) if p.alive]
+        if living:
+            by_ms = world.chance.between(-WALL_JUMP_MAX_MS, WALL_JUMP_MAX_MS)
+            world.chance.random.choice(living).wall_skew_ms += by_ms
+
+    def _lose_heartbeats(self) -> None:
+        world = self._world
+        members = list(world.group.members.values())
+        if members:
+            worker, for_ms = world.chance.random.choice(members), world.chance.upto(10_000)
+            world.note(worker.name, "cut off", f"from the group, {for_ms} ms")
+            world.group.cut_off(worker, for_ms)
+
+    def _withhold(self) -> None:
+        world = self._world
+        partition = world.chance.random.choice(list(world.log.records))
+        for_ms = world.chance.upto(5_000)
+        world.note("group", "withholds", f"{partition}, {for_ms} ms")
+        world.group.withhold(partition, for_ms)
+
+    # --- what happens to the source -----------------------------------------------------------------
+
+    def _retain(self) -> None:
+        """Retention takes records, perhaps some that the table does not have yet."""
+        world, log = self._world, self._world.log
+        partition = world.chance.random.choice(list(log.records))
+        low = world.chance.between(log.lows[partition], log.ends[partition])
+        if world.chance.of(0.7):  # mostly only what is committed, as it should be
+            low = min(low, world.committed.get(partition, 0))
+        if low > log.lows[partition]:
+            world.note("source", "retention", f"{partition} begins at {low} now")
+            log.retain_from(partition, low)
+
+    def _source_away(self) -> None:
+        log = self._world.log
+        log.available = False
+        self._world.note("source", "away", None)
+        self._world.scheduler.at(self._world.chance.upto(3_000), None, self._source_back)
+
+    def _source_back(self) -> None:
+        self._world.log.available = True
+
+    def _poison(self) -> None:
+        log, chance = self._world.log, self._world.chance
+        partition = chance.random.choice(list(log.records))
+        if not self._over and not log.replaced:
+            log.produce(partition, chance.between(1, 10), bad=True)
+            self._world.note("source", "poison", f"{partition} at {log.ends[partition] - 1}")
+
+    def _replace_source(self) -> None:
+        """Another cluster, or a topic that is made anew; before the genesis there is nothing to refuse."""
+        world, log, chance = self._world, self._world.log, self._world.chance
+        if self._over:
+            return
+        if not world.has_genesis:
+            world.scheduler.at(500, None, self._replace_source)
+            return
+        world.replaced_during_calls_of = {driver.run for driver in world.drivers if driver.busy}
+        if chance.of(0.4):
+            log.move()
+            world.note("source", "replaced", "another Kafka cluster")
+            world.bus.recreate()
+            world.group.forget_everything()
+        else:
+            topic = chance.random.choice(list(log.lives))
+            count = sum(p.topic == topic for p in log.records)
+            log.recreate(topic, max(1, count + chance.between(-1, 1)))
+            world.note("source", "replaced", f"topic {topic} is made anew")
+            if chance.of(0.3):
+                log.missing = topic
+                world.scheduler.at(chance.upto(2_000), None, self._source_made_again)
+        for partition in log.records:
+            log.produce(partition, chance.upto(60))
+
+    def _source_made_again(self) -> None:
+        self._world.log.missing = ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from control_topic.messages import DataFile, SourcePartition
+from control_topic.messages import DataFile, Lost, Reject, SourcePartition
 from participant import events as ev
 from tests.simulation.lake import Row
 from tests.simulation.scheduler import Channel
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 RECORD_BYTES = 10
 POLL_MS = 150
+BAD = "is not JSON"
 
 
 @dataclass(slots=True)
@@ -24,14 +25,28 @@ class Position:
 
     generation: int = 0
     next: int = 0
+    stuck: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Chunk:
+    """Offsets `[start, next)`: those that became rows, those that were rejected, those that are gone."""
+
+    start: int
+    next: int
+    life: int
+    rows: list[int]
+    rejected: list[int]
+    lost: tuple[Lost, ...] = ()
 
 
 @dataclass(slots=True)
 class Lane:
-    """What is buffered of one source partition: (next offset, rows) of each chunk, in offset order."""
+    """What is buffered of one source partition, in offset order."""
 
     generation: int
-    chunks: deque[tuple[int, list[int]]] = field(default_factory=deque)
+    chunks: deque[Chunk] = field(default_factory=deque)
+    blocked: bool = False
 
 
 class Plane:
@@ -48,6 +63,7 @@ class Plane:
         self._transaction = ""
         self._instant = ""
         self._rows: list[Row] = []
+        self._rejects: list[Reject] = []
         self._files = 0
         self._delay_ms = self._world.chance.random.choice((0, 0, 50, 400))
         self._world.scheduler.at(POLL_MS, worker, self._poll)
@@ -65,24 +81,84 @@ class Plane:
         if self._stopped:
             return
         world, worker = self._world, self._worker
-        if not self._paused:
+        if not self._paused and world.log.available:
             for partition, position in self.positions.items():
-                if position.generation:
+                if position.generation and not position.stuck:
                     self._fetch(partition, position)
         world.scheduler.at(world.chance.between(POLL_MS // 2, POLL_MS), worker, self._poll)
 
     def _fetch(self, partition: SourcePartition, position: Position) -> None:
         world = self._world
+        log, start = world.log, position.next
+        end = log.ends.get(partition)
         until = worker_until(self._worker, partition)
-        end = world.log.ends[partition] if until is None else min(until, world.log.ends[partition])
-        if position.next >= end:
+        if until is not None and start >= until:
             return
-        next_offset, offsets = world.log.fetch(partition, position.next, world.chance.between(1, 60))
-        if next_offset > end:
-            next_offset = end
-            offsets = [offset for offset in offsets if offset < end]
-        start, position.next = position.next, next_offset
-        self._through(self._take, partition, position.generation, start, next_offset, offsets)
+        if end is None:
+            self._stick(partition, position, "the topic or partition no longer exists at the broker")
+        elif start > end or start < log.lows[partition]:
+            position.stuck = True  # the broker's answer is on its way, and the log may change meanwhile
+            delay_ms = world.chance.upto(300)
+            world.scheduler.at(delay_ms, self._worker, self._out_of_range, partition, position)
+        elif start < end:
+            if until is not None and until < end:
+                end = until
+            next_offset, offsets = log.fetch(partition, start, world.chance.between(1, 60))
+            if next_offset > end:
+                next_offset = end
+                offsets = [offset for offset in offsets if offset < end]
+            self._deliver(partition, position, next_offset, offsets)
+
+    def _out_of_range(self, partition: SourcePartition, position: Position) -> None:
+        """As `participant.source` decides it."""
+        log, start = self._world.log, position.next
+        if self.positions.get(partition) is not position or self._stopped:
+            return
+        if partition not in log.ends:
+            self._stick(partition, position, "the topic or partition no longer exists at the broker")
+            return
+        low, end = log.lows[partition], log.ends[partition]
+        if low <= start <= end:
+            position.stuck = False
+        elif start > end:
+            self._stick(partition, position, f"offset {start} is beyond the log's end {end}")
+        elif self._world.on_data_loss == "earliest":
+            position.stuck = False
+            lost = Lost(partition=partition, start=start, next=low)
+            self._world.note(self._worker.name, "lost", lost)
+            self._deliver(partition, position, low, [], (lost,))
+        else:
+            self._stick(partition, position, f"retention removed the offsets from {start} to {low - 1}")
+
+    def _stick(self, partition: SourcePartition, position: Position, reason: str) -> None:
+        position.stuck = True
+        self._block(partition, position.generation, f"{partition} at offset {position.next}: {reason}")
+
+    def _block(self, partition: SourcePartition, generation: int, reason: str) -> None:
+        worker = self._worker
+        self._world.note(worker.name, "stuck", reason)
+        now_ms = worker.clock_ms()
+        worker.post(ev.Blocked(now_ms=now_ms, partition=partition, generation=generation, reason=reason))
+
+    def _deliver(
+        self,
+        partition: SourcePartition,
+        position: Position,
+        next_offset: int,
+        offsets: list[int],
+        lost: tuple[Lost, ...] = (),
+    ) -> None:
+        log = self._world.log
+        chunk = Chunk(
+            start=position.next,
+            next=next_offset,
+            life=log.lives[partition.topic],
+            rows=offsets,
+            rejected=[],
+            lost=lost,
+        )
+        position.next = next_offset
+        self._through(self._take, partition, position.generation, chunk)
 
     # --- orders -----------------------------------------------------------------------------------
 
@@ -107,30 +183,49 @@ class Plane:
             case ev.Discard():
                 self._through(self._discard, order)
 
-    def _through(self, do, *args) -> None:  # type: ignore[no-untyped-def]
+    def _through(self, do: Any, *args: Any) -> None:
         delay_ms = self._world.chance.upto(self._delay_ms) if self._delay_ms else 0
         self._world.scheduler.through(self._queue, delay_ms, self._worker, do, *args)
 
     # --- the plane's thread -----------------------------------------------------------------------
 
-    def _take(
-        self, partition: SourcePartition, generation: int, start: int, next_offset: int, offsets: list[int]
-    ) -> None:
+    def _take(self, partition: SourcePartition, generation: int, chunk: Chunk) -> None:
         lane = self._lanes.get(partition)
-        if lane is None or lane.generation != generation:
+        if lane is None or lane.generation != generation or lane.blocked:
             return
-        lane.chunks.append((next_offset, offsets))
-        self._worker.post(
-            ev.Buffered(
-                now_ms=self._worker.clock_ms(),
-                partition=partition,
-                generation=generation,
-                start=start,
-                next=next_offset,
-                records=len(offsets),
-                size_bytes=len(offsets) * RECORD_BYTES,
+        poison = self._decode(partition, chunk) if self._world.log.bad.get(partition) else ""
+        if chunk.next > chunk.start:
+            lane.chunks.append(chunk)
+            records = len(chunk.rows) + len(chunk.rejected)
+            self._worker.post(
+                ev.Buffered(
+                    now_ms=self._worker.clock_ms(),
+                    partition=partition,
+                    generation=generation,
+                    start=chunk.start,
+                    next=chunk.next,
+                    records=records,
+                    size_bytes=records * RECORD_BYTES,
+                    lost=chunk.lost,
+                )
             )
-        )
+        if poison:
+            lane.blocked = True
+            self._block(partition, generation, poison)
+
+    def _decode(self, partition: SourcePartition, chunk: Chunk) -> str:
+        """Set the bad records aside, or cut the chunk before the first and say why."""
+        log = self._world.log
+        bad = [] if chunk.life else [offset for offset in chunk.rows if log.is_bad(partition, offset)]
+        if not bad:
+            return ""
+        if self._world.on_error == "dead_letter":
+            chunk.rejected = bad
+            chunk.rows = [offset for offset in chunk.rows if offset not in bad]
+            return ""
+        chunk.next = bad[0]
+        chunk.rows = [offset for offset in chunk.rows if offset < bad[0]]
+        return f"{partition} at offset {bad[0]}: {BAD}. Everything before it is committed"
 
     def _rewind_lane(self, order: ev.Rewind) -> None:
         self._lanes[order.partition] = Lane(order.generation)
@@ -140,15 +235,18 @@ class Plane:
 
     def _open(self, order: ev.Open) -> None:
         self._transaction, self._instant = order.transaction, order.instant
-        self._rows = []
+        self._rows, self._rejects = [], []
 
     def _write(self, order: ev.Write) -> None:
-        lane = self._lanes.get(order.partition)
+        partition = order.partition
+        lane = self._lanes.get(partition)
         if lane is None or lane.generation != order.generation or order.transaction != self._transaction:
             return
-        while lane.chunks and lane.chunks[0][0] <= order.upto:
-            _next, offsets = lane.chunks.popleft()
-            self._rows.extend((order.partition, offset) for offset in offsets)
+        while lane.chunks and lane.chunks[0].next <= order.upto:
+            chunk = lane.chunks.popleft()
+            life = chunk.life
+            self._rows.extend([(partition, offset, life) for offset in chunk.rows])
+            self._rejects.extend(Reject(partition=partition, offset=o, reason=BAD) for o in chunk.rejected)
 
     def _flush(self, order: ev.Flush) -> None:
         """Files are closed one by one, which takes a while; the worker may die in between."""
@@ -168,13 +266,31 @@ class Plane:
                 self._files += 1
                 path = f"{self._instant}/{self._worker.incarnation}-{self._files}"
                 files.append(self._world.storage.write(path, self._instant, tuple(part)))
-        self._worker.post(
-            ev.Flushed(now_ms=self._worker.clock_ms(), transaction=transaction, files=tuple(files))
+        worker = self._worker
+        if self._rejects and not self._send_dead_letters():
+            worker.post(ev.EffectFailed(now_ms=worker.clock_ms(), reason="no dead-letter topic"))
+            self._stopped = True
+            return
+        worker.post(
+            ev.Flushed(
+                now_ms=worker.clock_ms(),
+                transaction=transaction,
+                files=tuple(files),
+                rejects=tuple(self._rejects),
+            )
         )
+
+    def _send_dead_letters(self) -> bool:
+        """All of them, or some and then no more: then their offsets do not move."""
+        world = self._world
+        fails = world.chance.of(world.faults.dead_letters_fail)
+        sent = self._rejects[: world.chance.upto(len(self._rejects) - 1)] if fails else self._rejects
+        world.dead_letters.update((reject.partition, reject.offset) for reject in sent)
+        return not fails
 
     def _discard(self, order: ev.Discard) -> None:
         if order.transaction == self._transaction:
-            self._rows, self._transaction = [], ""
+            self._rows, self._rejects, self._transaction = [], [], ""
 
 
 def worker_until(worker: Worker, partition: SourcePartition) -> int | None:

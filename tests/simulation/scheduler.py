@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
+from heapq import heappop, heappush, heapreplace
 from typing import Any
 
 EVENTS_MAX = 200_000
@@ -63,12 +63,13 @@ class Scheduler:
         self.events = 0
         self._count = 0
         self._heap: list[Entry] = []
-        self.limit_ms: int | None = None
+        self._attend_at = EVENTS_MAX
+        self._interruption: Callable[[], None] | None = None
 
     def at(self, delay_ms: int, process: Process | None, do: Callable[..., None], *args: Any) -> None:
         """Run `do(*args)` after a delay, later where the process is paused then, never where it is dead."""
-        self._count += 1
-        heapq.heappush(self._heap, (self.now_ms + delay_ms, self._count, process, do, args))
+        self._count = count = self._count + 1
+        heappush(self._heap, (self.now_ms + delay_ms, count, process, do, args))
 
     def through(
         self,
@@ -79,27 +80,48 @@ class Scheduler:
         *args: Any,
     ) -> None:
         """As `at`, but never before what went through the same channel earlier."""
-        channel.last_ms = max(channel.last_ms, self.now_ms + delay_ms)
-        self.at(channel.last_ms - self.now_ms, process, do, *args)
+        due_ms = self.now_ms + delay_ms
+        if due_ms < channel.last_ms:
+            due_ms = channel.last_ms
+        else:
+            channel.last_ms = due_ms
+        self._count = count = self._count + 1
+        heappush(self._heap, (due_ms, count, process, do, args))
+
+    def interrupt(self, at_event: int, do: Callable[[], None]) -> None:
+        """Run `do()` once, when so many events have run and before the next one."""
+        self._attend_at, self._interruption = min(at_event, EVENTS_MAX), do
 
     def run_until(self, until_ms: int) -> None:
         """Run everything that is due before `until_ms`. May be called from inside an event (a pause)."""
         heap = self._heap
         while heap and heap[0][0] <= until_ms:
-            time_ms, number, process, do, args = heapq.heappop(heap)
+            if self.events >= self._attend_at:
+                self._attend()
+                continue
+            time_ms, number, process, do, args = heap[0]
             if process is not None:
                 if not process.alive:
+                    heappop(heap)
                     continue
                 if process.paused_until_ms > time_ms:
-                    heapq.heappush(heap, (process.paused_until_ms, number, process, do, args))
+                    heapreplace(heap, (process.paused_until_ms, number, process, do, args))
                     continue
-            self.now_ms = max(self.now_ms, time_ms)
+            heappop(heap)
+            if time_ms > self.now_ms:
+                self.now_ms = time_ms
             self.events += 1
-            if self.events > EVENTS_MAX:
-                raise HotLoop(f"more than {EVENTS_MAX} events by {self.now_ms} ms")
             try:
                 do(*args)
             except ProcessDied:
                 if process is not None and process.alive:
                     raise
-        self.now_ms = max(self.now_ms, until_ms)
+        if until_ms > self.now_ms:
+            self.now_ms = until_ms
+
+    def _attend(self) -> None:
+        do, self._interruption, self._attend_at = self._interruption, None, EVENTS_MAX
+        if do is not None:
+            do()
+        elif self.events >= EVENTS_MAX:
+            raise HotLoop(f"more than {EVENTS_MAX} events by {self.now_ms} ms")

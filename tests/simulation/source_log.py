@@ -1,38 +1,100 @@
-"""The source topic: logs with gaps, aborted tails and an end that a read-committed consumer can reach."""
+"""The source topics: logs with gaps, aborted tails, bad records, retention, and topics that are made anew."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
-from control_topic.messages import Offsets, SourcePartition
-from table.source import SourceFacts
+from control_topic.messages import Lost, Offsets, SourcePartition
+from table.source import MissingTopic, SourceFacts, SourceUnavailable
 
-TOPIC = "events"
+TOPICS = ("events", "audit")
+"""As configured: source partition 0 of the first one decides who coordinates, whatever the names' order."""
 
 
 class SourceLog:
-    """Per source partition the offsets that hold a record, ascending, and the log's stable end."""
+    """Per source partition the offsets that hold a record, ascending, and the log's bounds.
 
-    def __init__(self, random: Random, partitions: int) -> None:
+    `lives`: how often a topic was made anew; the records of a later life are other ones, whatever their
+    offsets. `original`: the records of the first life, which alone the table may hold, retention or not.
+    """
+
+    def __init__(self, random: Random, partitions: Mapping[str, int]) -> None:
         self._random = random
         self._gaps = random.choice((0.0, 0.1, 0.5))
+        self.bad_share = 0.0
         self.records: dict[SourcePartition, list[int]] = {}
+        self.original: dict[SourcePartition, list[int]] = {}
+        self.bad: dict[SourcePartition, list[int]] = {}
+        self.lows: dict[SourcePartition, int] = {}
         self.ends: dict[SourcePartition, int] = {}
-        for number in range(partitions):
-            self.add_partition(number)
+        self.cluster = "cluster"
+        self.lives: dict[str, int] = dict.fromkeys(partitions, 0)
+        self.available = True
+        self.missing = ""
+        for topic, count in partitions.items():
+            for _ in range(count):
+                self.add_partition(topic)
 
-    def add_partition(self, number: int) -> None:
-        partition = SourcePartition(TOPIC, number)
-        self.records[partition], self.ends[partition] = [], 0
+    @property
+    def first(self) -> SourcePartition:
+        """The source partition whose owner coordinates."""
+        return SourcePartition(next(iter(self.lives)), 0)
 
-    def produce(self, partition: SourcePartition, count: int) -> None:
-        """Append `count` offsets; some are markers or aborted records that no consumer sees."""
-        for _ in range(count):
-            if self._random.random() >= self._gaps:
-                self.records[partition].append(self.ends[partition])
-            self.ends[partition] += 1
+    @property
+    def replaced(self) -> bool:
+        """Whether the table's offsets are those of a log that is no more."""
+        return any(self.lives.values())
+
+    def add_partition(self, topic: str) -> SourcePartition:
+        partition = SourcePartition(topic, sum(p.topic == topic for p in self.records))
+        self.records[partition], self.lows[partition], self.ends[partition] = [], 0, 0
+        if not self.lives[topic]:
+            self.original[partition], self.bad[partition] = self.records[partition], []
+        return partition
+
+    # --- what producers, retention and operators do -------------------------------------------------
+
+    def produce(self, partition: SourcePartition, count: int, *, bad: bool = False) -> None:
+        """Append `count` offsets; some are markers or aborted records that no consumer sees.
+
+        `bad`: the last one is a record that does not decode.
+        """
+        random, end = self._random.random, self.ends[partition]
+        records = self.records[partition]
+        bads = [] if self.lives[partition.topic] else self.bad[partition]
+        for offset in range(end, end + count):
+            if random() >= self._gaps:
+                records.append(offset)
+                if self.bad_share and random() < self.bad_share:
+                    bads.append(offset)
+        if bad:
+            if not records or records[-1] != end + count - 1:
+                records.append(end + count - 1)
+            if not bads or bads[-1] != records[-1]:
+                bads.append(records[-1])
+        self.ends[partition] = end + count
+
+    def retain_from(self, partition: SourcePartition, low: int) -> None:
+        """Retention removes everything below `low`."""
+        self.lows[partition] = max(self.lows[partition], low)
+
+    def recreate(self, topic: str, partitions: int) -> None:
+        """The topic is deleted and made again: empty, with another id."""
+        self.lives[topic] += 1
+        for partition in [p for p in self.records if p.topic == topic]:
+            del self.records[partition], self.lows[partition], self.ends[partition]
+        for _ in range(partitions):
+            self.add_partition(topic)
+
+    def move(self) -> None:
+        """Another Kafka cluster answers at the same address, with topics of the same names."""
+        self.cluster = "another-cluster"
+        for topic in self.lives:
+            self.recreate(topic, sum(p.topic == topic for p in self.records))
+
+    # --- what a consumer sees -----------------------------------------------------------------------
 
     def fetch(self, partition: SourcePartition, start: int, offsets_max: int) -> tuple[int, list[int]]:
         """Where the next fetch goes on, and the offsets of the records in between.
@@ -44,18 +106,42 @@ class SourceLog:
         found = records[index : index + offsets_max]
         return (found[-1] + 1 if found else self.ends[partition]), found
 
-    def between(self, partition: SourcePartition, start: int, next_offset: int) -> list[int]:
-        """The offsets in `[start, next)` that hold a record."""
-        records = self.records[partition]
-        return records[bisect_left(records, start) : bisect_left(records, next_offset)]
+    # --- what the table must hold -------------------------------------------------------------------
+
+    def between(
+        self, partition: SourcePartition, start: int, next_offset: int, lost: Sequence[Lost] = ()
+    ) -> list[int]:
+        """The offsets in `[start, next)` that held a record, without those that are declared lost."""
+        records = self.original[partition]
+        found = records[bisect_left(records, start) : bisect_left(records, next_offset)]
+        for one in lost:
+            if one.partition == partition:
+                found = [offset for offset in found if not one.start <= offset < one.next]
+        return found
+
+    def is_bad(self, partition: SourcePartition, offset: int) -> bool:
+        bad = self.bad.get(partition, ())
+        index = bisect_left(bad, offset)
+        return index < len(bad) and bad[index] == offset
 
     # --- what the table service asks of the broker (`table.transactions.Source`) --------------------
 
     def facts(self) -> SourceFacts:
-        return SourceFacts(cluster="cluster", topics={TOPIC: "id"}, partitions=tuple(self.records))
+        self._answer()
+        if self.missing:
+            raise MissingTopic(f"Source topic {self.missing} does not exist on the Kafka broker")
+        ids = {topic: f"{self.cluster}-{topic}-{life}" for topic, life in self.lives.items()}
+        partitions = tuple(p for topic in self.lives for p in self.records if p.topic == topic)
+        return SourceFacts(cluster=self.cluster, topics=ids, partitions=partitions)
 
     def earliest(self, partitions: Sequence[SourcePartition]) -> Offsets:
-        return dict.fromkeys(partitions, 0)
+        self._answer()
+        return {partition: self.lows[partition] for partition in partitions}
 
     def end(self, partitions: Sequence[SourcePartition]) -> Offsets:
+        self._answer()
         return {partition: self.ends[partition] for partition in partitions}
+
+    def _answer(self) -> None:
+        if not self.available:
+            raise SourceUnavailable("the Kafka broker did not answer")

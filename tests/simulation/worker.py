@@ -8,39 +8,41 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from control_topic.messages import Message, Offsets, SourcePartition
 from participant import events as ev
 from participant.transitions import State
 from table.calls import Directive, Mode, WorkerReport
-from tests.simulation.bus import Reader
+from tests.simulation.bus import PIPELINE, Reader
 from tests.simulation.claims import Claims
+from tests.simulation.clocked import Clocked
+from tests.simulation.hazards import Performer
 from tests.simulation.plane import Plane
-from tests.simulation.scheduler import Channel, Process, ProcessDied
+from tests.simulation.scheduler import Channel
 
 if TYPE_CHECKING:
     from tests.simulation.driver import Driver
     from tests.simulation.world import World
 
-REPORT_MS = 400
+REPORT_MS = 500
 UNREACHED_MAX_MS = 6_000
 GROUP_LATENCY_MS = 100
 
 
-class Worker(Process):
+class Worker(Clocked):
     """One incarnation in one slot of one run."""
 
     def __init__(self, world: World, driver: Driver, slot: int, incarnation: str) -> None:
-        super().__init__(world.scheduler, f"worker-{slot}-{incarnation[:4]}")
+        skew_ms = world.chance.upto(1_000_000)
+        super().__init__(world.scheduler, f"worker-{slot}-{incarnation[:4]}", skew_ms=skew_ms)
         self.world = world
         self.driver = driver
         self.slot = slot
         self.incarnation = incarnation
-        self.skew_ms = world.chance.upto(1_000_000)
         self.core = world.cores.participant(
             ev.Settings(
-                pipeline="p",
+                pipeline=PIPELINE,
                 run=driver.run,
                 incarnation=incarnation,
                 interval_ms=world.interval_ms,
@@ -54,11 +56,14 @@ class Worker(Process):
         self.plane = Plane(self)
         self.group_channel = Channel()
         self.claims: Claims | None = None
-        self.first = min(world.log.records)
+        self.first = world.log.first
+        self.cut_off_until_ms = 0
+        self._poison = ""
+        self._performer = Performer(self, "participant", self._perform)
         self._inbox: deque[ev.Event] = deque()
         self._waking = False
         self._leaving = False
-        self._fenced = False
+        self.fenced = False
         self._reached_ms = self.clock_ms()
         self._sender = world.bus_sender(self, run=driver.run, name=f"worker-{slot}", incarnation=incarnation)
         self.reader: Reader = world.bus.attach(self, self.on_control)
@@ -78,10 +83,15 @@ class Worker(Process):
     def _drain(self) -> None:
         self._waking = False
         inbox = self._inbox
-        while inbox and self.alive:
-            self._feed(inbox.popleft())
+        done = not self._performer.waiting or self._performer.run([])
+        while done and inbox and self.alive:
+            done = self._feed(inbox.popleft())
+        if not done and not self._waking:
+            self._waking = True
+            self.world.scheduler.at(0, self, self._drain)
 
-    def _feed(self, event: ev.Event, *, again: bool = False) -> None:
+    def _feed(self, event: ev.Event) -> bool:
+        """Whether everything that the event caused is done."""
         before = self.core.state
         epoch = self.core.epoch
         actions = self.core.handle(event)
@@ -91,17 +101,9 @@ class Worker(Process):
             world.note(self.name, "hears", content)
         if self.core.state is not before:
             world.note(self.name, "becomes", self.core.state)
-        world.checks.participant_handled(self, event, before, epoch, actions)
-        for action in actions:
-            self._maybe_crash(action)
-            self._perform(action)
-        if actions:
-            self._maybe_crash(None)
-
-    def _maybe_crash(self, action: Any) -> None:
-        if self.world.chance.of(self.world.faults.crash_at_action):
-            self.kill(f"crash before {type(action).__name__}" if action is not None else "crash")
-            raise ProcessDied
+        if type(event) is ev.Received:
+            world.checks.participant_heard(self, event, before, epoch, actions)
+        return not actions or self._performer.run(actions)
 
     def _perform(self, action: ev.Action) -> None:
         match action:
@@ -113,6 +115,9 @@ class Worker(Process):
                 self.world.scheduler.at(
                     self.world.chance.upto(GROUP_LATENCY_MS), self, self._commit_group, action.offsets
                 )
+            case ev.Poison():
+                self.world.note(self.name, "does", action)
+                self._poison = self._poison or action.reason
             case ev.Stop():
                 self._stop(action)
             case _:
@@ -120,7 +125,8 @@ class Worker(Process):
                 self.plane.order(action)
 
     def _tick(self) -> None:
-        self.post(ev.Tick(now_ms=self.clock_ms()))
+        self._inbox.append(ev.Tick(now_ms=self.clock_ms()))
+        self._drain()
         tick_ms = self.world.tick_ms
         self.world.scheduler.at(self.world.chance.between(tick_ms // 2, tick_ms), self, self._tick)
 
@@ -208,7 +214,7 @@ class Worker(Process):
 
     def on_fenced(self) -> None:
         """Kafka gave our membership to another process."""
-        self._fenced = True
+        self.fenced = True
         self.world.note(self.name, "fenced", "by the group")
         self.post(ev.EffectFailed(now_ms=self.clock_ms(), reason="Kafka fenced this worker"))
 
@@ -219,7 +225,7 @@ class Worker(Process):
 
     # --- from the control topic and the driver ----------------------------------------------------
 
-    def on_control(self, message: Message, *, again: bool) -> None:
+    def on_control(self, message: Message) -> None:
         if self.claims is not None:
             self.claims.hear(message)
         self.post(ev.Received(now_ms=self.clock_ms(), message=message))
@@ -244,7 +250,8 @@ class Worker(Process):
                 incarnation=self.incarnation,
                 state=self.core.state.value,
                 coordinator=self.claims.report() if self.claims is not None else None,
-                fenced=self._fenced,
+                poison=self._poison,
+                fenced=self.fenced,
             )
         )
 

@@ -1,39 +1,46 @@
 """A whole pipeline in one process and one seed: drivers, workers, Kafka and the lake, with faults and a tail.
 
 The cores, the ledger, the table service's transactions and the in-memory table are production code,
-unchanged. A schedule has a fault phase and then a fault-free tail, in which the lag must return to zero.
+unchanged. A schedule has a fault phase and then a fault-free tail, in which the lag must return to zero, or
+runs must halt and say why it cannot. Some schedules then start anew with nothing but the table.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from control_topic.messages import CoordinatorClaim, DataFile, SourcePartition
 from coordinator import events as coordinator_events
-from coordinator.core import Coordinator
-from participant.core import Participant
 from table.calls import Answer
-from table.memory import MemoryInstant, MemoryTable, MemoryTimeline, Phase
+from table.memory import MemoryInstant, MemoryTimeline, Phase
 from table.state import TableState, decode
 from tests.simulation import faults as fault_kinds
 from tests.simulation.bus import PIPELINE, Bus, Sender
 from tests.simulation.chance import Chance
 from tests.simulation.checkers import Checks, all_checkers
 from tests.simulation.checkers.base import Violation
+from tests.simulation.clocked import Clocked
+from tests.simulation.cores import Cores
 from tests.simulation.driver import Driver
+from tests.simulation.ending import Ending
 from tests.simulation.group import Group
-from tests.simulation.lake import FaultyTable, Storage
+from tests.simulation.hazards import SPOTS, Spot
+from tests.simulation.lake import Storage
 from tests.simulation.misfortune import Misfortune
-from tests.simulation.scheduler import Process, Scheduler
-from tests.simulation.source_log import SourceLog
+from tests.simulation.overrides import NO_OVERRIDES, Overrides
+from tests.simulation.scheduler import Scheduler
+from tests.simulation.source_log import TOPICS, SourceLog
 from tests.simulation.transcript import Transcript
 from tests.simulation.worker import Worker
+
+__all__ = ["Cores", "ScheduleFailed", "World", "replay"]
 
 TAIL_STEP_MS = 1_000
 TAIL_MAX_MS = 120_000
 SETTLED_STEPS = 3
+MEMORY_SMALL_BYTES = 200
 
 logging.getLogger("table").setLevel(logging.CRITICAL + 1)  # faults are what is expected here
 
@@ -42,50 +49,75 @@ class ScheduleFailed(AssertionError):
     """What went wrong, as a sentence. The seed alone replays it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cores:
-    """The cores under test: production's, or ones with a bug put in on purpose."""
-
-    coordinator: Callable[[coordinator_events.Settings], Coordinator] = Coordinator
-    participant: Callable[..., Participant] = Participant
-
-
 class Timeline(MemoryTimeline):
     """The timeline, observed."""
 
-    def __init__(self, observe: Callable[[MemoryInstant, TableState | None], None]) -> None:
+    def __init__(
+        self, scheduler: Scheduler, observe: Callable[[MemoryInstant, TableState | None], None]
+    ) -> None:
+        self._scheduler = scheduler
         super().__init__()
         self._observe = observe
+        self._states: list[TableState] = []
+
+    @property
+    def now_ms(self) -> int:  # type: ignore[override]
+        return self._scheduler.now_ms
+
+    @now_ms.setter
+    def now_ms(self, _value: int) -> None:
+        """The world's time is the scheduler's."""
 
     def complete(
         self, instant: MemoryInstant, metadata: Mapping[str, str], files: Sequence[DataFile]
     ) -> None:
         super().complete(instant, metadata, files)
-        self._observe(instant, decode(metadata, instant=instant.time))
+        state = decode(metadata, instant=instant.time)
+        if state is not None:
+            self._states.append(state)
+        self._observe(instant, state)
+
+    def states(self, pipeline: str) -> Iterator[TableState]:
+        """Decoded once: the same metadata is the same state."""
+        return (state for state in reversed(self._states) if state.pipeline == pipeline)
 
 
 class World:
     """One schedule. `run()` raises `ScheduleFailed` where an invariant does not hold or anything breaks."""
 
-    def __init__(self, seed: int, *, cores: Cores | None = None, record: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        cores: Cores | None = None,
+        record: bool = False,
+        overrides: Overrides = NO_OVERRIDES,
+    ) -> None:
         self.seed = seed
         self.chance = Chance(seed)
         self.cores = cores or Cores()
         self.transcript = Transcript(record=record)
         self.scheduler = Scheduler()
-        FaultyTable.depth = 0
         self.faults = fault_kinds.draw(self.chance.random)
         self._draw_shape()
+        overrides.apply(self)
         self.checks = Checks(self, all_checkers())
         self.committed: dict[SourcePartition, int] = {}
-        self.storage = Storage()
-        self.storage.timeline = Timeline(self._completed)
-        self.log = SourceLog(self.chance.random, self.partitions)
-        self.bus = Bus(self.scheduler, self.chance, lambda: self.faults, lambda *line: self.note(*line))
+        self.storage = Storage(Timeline(self.scheduler, self._completed))
+        self.log = SourceLog(self.chance.random, self._topics())
+        self.log.bad_share = self.faults.bad_records if self.on_error == "dead_letter" else 0.0
+        self.bus = Bus(self, part_bytes_max=self.part_bytes_max if self.faults.parts else 0)
         self.group = Group(self)
         self.drivers: list[Driver] = []
         self.workers: list[Worker] = []
         self.tail_began_ms: int | None = None
+        self.ending = Ending(self)
+        self.has_genesis = False
+        self.restarted = False
+        self.replaced_during_calls_of: set[str] = set()
+        self.dead_letters: Counter[tuple[SourcePartition, int]] = Counter()
+        self.crashed: set[Spot] = set()
+        self.paused: set[Spot] = set()
         self._starting = False
         self.note("world", "seed", f"{seed}; faults: {self.faults.describe()}")
 
@@ -97,11 +129,44 @@ class World:
         self.write_timeout_ms = pick((1_500, 4_000))
         self.repeat_ms = pick((400, 1_000))
         self.tick_ms = pick((150, 300))
-        self.memory_bytes = pick((200, 100_000, 100_000))
+        self.memory_bytes = pick((MEMORY_SMALL_BYTES, 100_000, 100_000))
         self.records_max = pick((0, 0, 40))
         self.flush_ms = pick((20, 300, 1_200))
         self.fault_phase_ms = pick((5_000, 10_000, 20_000))
         self.until_first = self.chance.of(0.15)
+        self.topics = pick((1, 1, 1, 2))
+        self.starting_offsets = pick(("earliest", "earliest", "latest"))
+        self.on_data_loss = pick(("earliest", "fail"))
+        self.part_bytes_max = pick((24, 64, 200))
+        self.spot = SPOTS[self.seed % len(SPOTS)]
+        if self.faults.crash_at_spot or self.faults.pause_at_spot:
+            self._lead_to_spot()
+        self.on_error = "fail" if self.faults.poison_record else "dead_letter"
+        self.restarts_at_end = self.chance.of(0.15)
+        self.moves_at_end = self.chance.of(0.4)
+
+    def _lead_to_spot(self) -> None:
+        """Some actions follow from faults only."""
+        leads = {
+            "Find": ("commit_reply_lost", 0.8),
+            "Poison": ("poison_record", 1.0),
+            "Discard": ("rebalance_gap_ms", 2_000),
+            "Abort": ("worker_killed_gap_ms", 1_000),
+            "Stop": ("stop_asked_gap_ms", 3_000),
+        }
+        if self.spot[1] in ("Pause", "Resume"):
+            self.memory_bytes = MEMORY_SMALL_BYTES
+        fault, value = leads.get(self.spot[1], ("", 0))
+        if fault and not getattr(self.faults, fault):
+            setattr(self.faults, fault, value)
+
+    def _topics(self) -> dict[str, int]:
+        """Source partitions per topic, in the order that the configuration names the topics."""
+        first = self.partitions if self.topics == 1 else max(1, self.partitions // 2)
+        counts = {TOPICS[0]: first}
+        if self.topics > 1:
+            counts[TOPICS[1]] = max(1, self.partitions - first)
+        return counts
 
     # --- the schedule -----------------------------------------------------------------------------
 
@@ -124,17 +189,48 @@ class World:
         pauses = [process.paused_until_ms for process in (*self.drivers, *self.workers)]
         self.tail_began_ms = max([self.scheduler.now_ms, *pauses])
         self.note("world", "tail", "no more faults")
-        settled = 0
-        while settled < SETTLED_STEPS:
-            self.scheduler.run_until(self.scheduler.now_ms + TAIL_STEP_MS)
-            settled = settled + 1 if self._is_settled() else 0
-            if self.scheduler.now_ms - self.tail_began_ms > TAIL_MAX_MS:
-                break
+        if self.moves_at_end:  # in peace, and perhaps when nothing more is to come
+            self.scheduler.at(self.chance.upto(4_000), None, self._produce_last)
+            self.scheduler.at(self.chance.upto(8_000), None, self._move)
+        self._settle()
+        if self.restarts_at_end and not self.ending.obstacles():
+            self._restart_from_table()
+            self._settle()
         self._sweep()
         self.checks.at_end()
 
+    def _produce_last(self) -> None:
+        self.log.produce(self.chance.random.choice(list(self.log.records)), self.chance.between(1, 20))
+
+    def _move(self) -> None:
+        self.note("group", "rebalances", "in peace")
+        self.group.rebalance(shuffle=True)
+
+    def _settle(self) -> None:
+        settled, began_ms = 0, self.scheduler.now_ms
+        while settled < SETTLED_STEPS:
+            self.scheduler.run_until(self.scheduler.now_ms + TAIL_STEP_MS)
+            settled = settled + 1 if self._is_settled() else 0
+            if self.scheduler.now_ms - began_ms > TAIL_MAX_MS:
+                break
+
     def _is_settled(self) -> bool:
+        if self.ending.obstacles():
+            return bool(self.ending.refusals())
         return not self.lag() and not self.open_instants()
+
+    def _restart_from_table(self) -> None:
+        """Everything ends and is forgotten but the source and the table; then the pipeline starts anew."""
+        self.note("world", "restarts", "the control topic is empty, the group knows nothing")
+        self.restarted = True
+        for driver in self.drivers:
+            driver.die()
+        for worker in self.workers:
+            worker.kill("everything ends")
+        self.bus.recreate()
+        self.group.forget_everything()
+        for partition in self.log.records:
+            self.log.produce(partition, self.chance.upto(20))
 
     def open_instants(self) -> list[str]:
         """Instants that a living run holds open."""
@@ -143,7 +239,7 @@ class World:
         return [i.time for i in instants if i.phase is Phase.INFLIGHT and i.run in living]
 
     def _sweep(self) -> None:
-        MemoryTable(self.storage.timeline, PIPELINE).sweep(grace_ms=0)
+        self.cores.table(self.storage.timeline, PIPELINE).sweep(grace_ms=0)
 
     def lag(self) -> dict[SourcePartition, int]:
         """What the table still lacks of every log."""
@@ -183,14 +279,14 @@ class World:
         self.workers.append(worker)
         return worker
 
-    def bus_sender(self, process: Process, *, run: str, name: str, incarnation: str) -> Sender:
-        return Sender(self.bus, process, run=run, name=name, incarnation=incarnation)
+    def bus_sender(self, process: Clocked, *, run: str, name: str, incarnation: str) -> Sender:
+        return self.bus.sender(process, run=run, name=name, incarnation=incarnation)
 
     def claim_from_nowhere(self) -> None:
         """Somebody who once owned source partition 0 claims an epoch and is never heard of again."""
         driver = self.chance.random.choice(self.drivers)
         known = max((w.reader.highest_epoch for w in self.workers), default=0)
-        process = Process(self.scheduler, "nowhere")
+        process = Clocked(self.scheduler, "nowhere")
         epoch = known + self.chance.between(0, 2)
         self.bus_sender(
             process, run=driver.run, name="coordinator@nowhere", incarnation=self.chance.hex()
@@ -205,6 +301,7 @@ class World:
         self.note("table", "completed", state if state is not None else "a foreign commit")
         if state is not None:
             self.committed = dict(state.offsets)
+            self.has_genesis = True
             self.checks.committed(instant, state)
 
     def served(self, driver: Driver, call: coordinator_events.Call, answer: Answer) -> None:

@@ -200,6 +200,18 @@ def test_deaths_that_take_a_transaction_with_them_count_once_for_it() -> None:
     assert "w0 was killed; w2 was killed" in book.halted
 
 
+def test_workers_whose_files_find_no_room_are_the_environments_fault_and_waited_out() -> None:
+    book = ledger(max_consecutive_failures=2, outage_budget_ms=100_000)
+    for number in range(20):
+        book.began(f"t{number}")
+        for who in (f"a{number}", f"b{number}"):
+            book.died(number * 6_000, incarnation=who, reason="no space left", storage=True)
+        book.aborted(number * 6_000, transaction=f"t{number}", reason="left", fault=Fault.NONE)
+        assert bool(book.halted) == (number * 6_000 > 100_000)
+    assert "an outage is waited out for 100 s; last: no space left" in book.halted
+    assert book.standing(0).pipeline_failures == 0
+
+
 def test_a_death_while_nothing_is_open_is_nobodys_failure() -> None:
     book = ledger(max_consecutive_failures=1)
     die(book, "w0")

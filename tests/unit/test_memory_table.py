@@ -158,6 +158,30 @@ def test_a_paused_driver_that_lost_the_lock_cannot_complete_what_its_successor_r
     assert successor.find("t1") is None
 
 
+def test_a_paused_driver_whose_instant_is_younger_than_its_successors_recovery_cannot_commit_after_it(
+    timeline: MemoryTimeline,
+) -> None:
+    """It began when its successor had rolled back already; the lock expired after its check."""
+    successor = MemoryTable(timeline, "p")
+    objections: list[str] = []
+
+    def the_lock_expires() -> None:
+        timeline.expire_lock()
+        later = successor.begin(run="run-2", transaction="t2")
+        with pytest.raises(Refused) as refused:
+            successor.commit(commit_of(later, "t2", 0, 7, expected={}), fence=passes)
+        objections.append(str(refused.value))
+        assert successor.roll_back(earlier)  # what a refused commit leads to
+        successor.commit(commit_of(later, "t2", 0, 7, expected={}), fence=passes)
+
+    paused = MemoryTable(timeline, "p", at=at(Step.COMMIT_CHECKED, the_lock_expires))
+    earlier = paused.begin(run="run-1", transaction="t1")
+    with pytest.raises(Refused):
+        paused.commit(commit_of(earlier, "t1", 0, 5, expected={}), fence=passes)
+    assert earlier in objections[0] and "rolled back first" in objections[0]
+    assert [state.transaction for state in timeline.states("p")] == ["t2"]
+
+
 def test_a_commit_that_meets_a_requested_rollback_is_refused(timeline: MemoryTimeline) -> None:
     table, late = MemoryTable(timeline, "p"), MemoryTable(timeline, "p")
     instant = table.begin(run="run-1", transaction="t1")

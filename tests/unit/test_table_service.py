@@ -14,6 +14,7 @@ import pytest
 from control_topic.codec import offsets_to_proto
 from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
 from control_topic.stubs import control_pb2
+from table import codec
 from table.calls import Answer, CoordinatorReport, Directive, Fault, Mode, Result, Unreached, WorkerReport
 from table.channel import TOKEN_KEY
 from table.client import Deadlines, TableClient
@@ -822,6 +823,11 @@ def test_the_offsets_of_an_earlier_run_are_known_before_anybody_recovers(make: M
     assert answer.committed == {P0: 3, P1: 0}
 
 
+def test_the_wait_that_a_survey_is_told_reaches_the_coordinator() -> None:
+    told = Answer(result=Result.UNAVAILABLE, reason="the lock is held", wait_ms=5_000)
+    assert codec.survey_from_proto(codec.survey_to_proto(told)) == told
+
+
 def test_the_sweep_takes_its_turn_on_the_tables_thread(driver: Driver, timeline: MemoryTimeline) -> None:
     begun = begun_driver(driver)
     driver.client.abort(1, "t1", begun.instant, "x", Fault.NONE)
@@ -831,23 +837,21 @@ def test_the_sweep_takes_its_turn_on_the_tables_thread(driver: Driver, timeline:
     assert not timeline.files
 
 
-def test_the_sweep_rolls_back_what_a_superseded_run_began_too_late_and_only_the_newer_run_does(
+def test_what_a_superseded_run_began_too_late_is_rolled_back_before_the_newer_one_commits(
     make: Make,
 ) -> None:
-    """Its open instant would hold back archiving until the next recovery."""
+    """Otherwise the older run, paused inside a lock that has expired, might complete it afterwards."""
     older, newer = make(run="run-1"), make(run="run-2")
     older.lead(1, "c1")
     newer.lead(2, "c2")
     late = older.table.begin(run="run-1", transaction="t1")
     begun = newer.client.begin(2, "t2")
-    older.service.sweep(grace_ms=0, timeout_s=WAIT_S)  # the table's newest commit, genesis, is the older's
-    assert {one.instant for one in newer.table.unfinished()} == {late, begun.instant}
-    assert newer.commit("t2", begun.committed, {P0: 5}, epoch=2, instant=begun.instant).result is Result.OK
-    open_now = newer.client.begin(2, "t3")
-    older.service.sweep(grace_ms=0, timeout_s=WAIT_S)
-    assert {one.instant for one in newer.table.unfinished()} == {late, open_now.instant}
-    newer.service.sweep(grace_ms=0, timeout_s=WAIT_S)
-    assert {one.instant for one in newer.table.unfinished()} == {open_now.instant}
+    refused = newer.commit("t2", begun.committed, {P0: 5}, epoch=2, instant=begun.instant)
+    assert refused.result is Result.REFUSED and late in refused.reason
+    assert newer.client.recover(2).result is Result.OK
+    assert not newer.table.unfinished()
+    again = newer.client.begin(2, "t3")
+    assert newer.commit("t3", again.committed, {P0: 5}, epoch=2, instant=again.instant).result is Result.OK
 
 
 def test_opening_goes_through_the_thread_and_raises_the_tables_own_errors(

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.checkers.aborted import AbortedIsNeverCommitted
 from tests.simulation.checkers.base import HOOKS, Checker
 from tests.simulation.checkers.covers import CommitsCoverTheExpectedSet
+from tests.simulation.checkers.dead_letters import RejectsAreKept
+from tests.simulation.checkers.fence import StaleCallsAreRefused
+from tests.simulation.checkers.heard import WhatIsHeardWasSaid
 from tests.simulation.checkers.idle import IdleHoldsNoInstant
 from tests.simulation.checkers.l1_bounded import TransactionsEnd
 from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
 from tests.simulation.checkers.l3_lag import LagReturnsToZero
+from tests.simulation.checkers.poison import HaltsAfterEverythingBefore
 from tests.simulation.checkers.prompt import AbortsArePrompt
 from tests.simulation.checkers.s1_once import EveryOffsetOnce
 from tests.simulation.checkers.s2_chain import RangesChain
@@ -21,8 +26,11 @@ from tests.simulation.checkers.s6_epochs import StaleEpochsHaveNoEffect
 from tests.simulation.checkers.s7_ack import AckAfterCommit
 from tests.simulation.checkers.s8_group import GroupBehindTable
 from tests.simulation.checkers.s9_repeats import RepeatsAreNoOps
+from tests.simulation.checkers.s10_table_alone import ARestartNeedsTheTableAlone
 from tests.simulation.checkers.s11_instants import CompletedOrRolledBack
 from tests.simulation.checkers.s12_files import NoStrayFiles
+from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
+from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -37,14 +45,22 @@ CHECKERS: tuple[type[Checker], ...] = (
     AckAfterCommit,
     GroupBehindTable,
     RepeatsAreNoOps,
+    ARestartNeedsTheTableAlone,
     CompletedOrRolledBack,
     NoStrayFiles,
+    ReplacedSourcesAreRefused,
     TransactionsEnd,
     NobodyIsWaitedForInVain,
     LagReturnsToZero,
     IdleHoldsNoInstant,
     CommitsCoverTheExpectedSet,
     AbortsArePrompt,
+    RejectsAreKept,
+    HaltsAfterEverythingBefore,
+    AbortedIsNeverCommitted,
+    StaleCallsAreRefused,
+    OtherRunsHaveNoEffect,
+    WhatIsHeardWasSaid,
 )
 
 
@@ -58,9 +74,10 @@ class Checks:
     committed: Callable[..., None]
     served: Callable[..., None]
     group_committed: Callable[..., None]
-    participant_handled: Callable[..., None]
+    participant_heard: Callable[..., None]
     coordinator_handled: Callable[..., None]
     coordinator_sent: Callable[..., None]
+    ended: Callable[..., None]
     at_end: Callable[..., None]
 
     def __init__(self, world: World, checkers: list[Checker]) -> None:

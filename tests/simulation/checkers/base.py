@@ -23,9 +23,10 @@ HOOKS = (
     "committed",
     "served",
     "group_committed",
-    "participant_handled",
+    "participant_heard",
     "coordinator_handled",
     "coordinator_sent",
+    "ended",
     "at_end",
 )
 
@@ -56,15 +57,15 @@ class Checker:
     def group_committed(self, partition: SourcePartition, offset: int) -> None:
         """The consumer group's offset was set."""
 
-    def participant_handled(
+    def participant_heard(
         self,
         worker: Worker,
-        event: participant_events.Event,
+        event: participant_events.Received,
         before: ParticipantState,
         epoch_before: int,
         actions: list[participant_events.Action],
     ) -> None:
-        """A participant's core took an event; its actions were not performed yet."""
+        """A participant's core took a message; its actions were not performed yet."""
 
     def coordinator_handled(
         self,
@@ -73,10 +74,16 @@ class Checker:
         before: CoordinatorState,
         actions: list[coordinator_events.Action],
     ) -> None:
-        """A coordinator's core took an event; its actions were not performed yet."""
+        """A coordinator's core took an event; its actions were not performed yet.
+
+        Ticks that caused nothing are told in the tail only.
+        """
 
     def coordinator_sent(self, claims: Claims, action: coordinator_events.Send) -> None:
         """A coordinator says something."""
+
+    def ended(self, driver: Driver) -> None:
+        """A run has its outcome; its workers are about to be ended."""
 
     def at_end(self) -> None:
         """The schedule is over, tail and sweep included."""

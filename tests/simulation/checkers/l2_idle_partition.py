@@ -18,6 +18,8 @@ class NobodyIsWaitedForInVain(Checker):
         world = self.world
         if world.tail_began_ms is None or world.scheduler.now_ms - world.tail_began_ms < SETTLING_MS:
             return
+        if world.ending.obstacles():
+            return
         for action in actions:
             if isinstance(action, ev.Abort):
                 self.require(

@@ -1,4 +1,8 @@
-"""L3: after the last fault, lag returns to zero without a human."""
+"""L3: after the last fault, lag returns to zero without a human.
+
+Where a human is needed by design (retention took what the table lacks, a record is poison, the source is
+another one) a run halts and says so.
+"""
 
 from tests.simulation.checkers.base import Checker
 
@@ -7,5 +11,13 @@ class LagReturnsToZero(Checker):
     name = "L3"
 
     def at_end(self) -> None:
-        lag = {str(p): records for p, records in self.world.lag().items()}
-        self.require(not lag, f"the lag is still {lag}")
+        world = self.world
+        obstacles = world.ending.obstacles()
+        if not obstacles:
+            lag = {str(p): records for p, records in world.lag().items()}
+            self.require(not lag, f"the lag is still {lag}")
+            return
+        ends = [str(d.outcome.reason) for d in world.drivers if d.outcome is not None][-3:]
+        self.require(
+            bool(world.ending.refusals()), f"no run halts over {obstacles[:3]}; they ended with {ends}"
+        )

@@ -14,6 +14,8 @@ class RangesChain(Checker):
 
     def committed(self, instant: MemoryInstant, state: TableState) -> None:
         ends = self._ends
+        if state.kind == "genesis":
+            ends.update(state.offsets)
         for r in state.ranges:
             self.require(
                 r.start == ends.get(r.partition, 0),

@@ -1,7 +1,14 @@
-"""S3: the table holds exactly the records of the committed ranges."""
+"""S3: the table holds exactly the records of the committed ranges.
+
+A record that was rejected is no row; one that is declared lost had been taken by retention, and is none
+either.
+"""
 
 from collections import Counter
 
+from control_topic.messages import Lost, Offsets
+from table.memory import MemoryInstant
+from table.state import TableState
 from tests.simulation.checkers.base import Checker
 from tests.simulation.lake import Row
 
@@ -9,17 +16,45 @@ from tests.simulation.lake import Row
 class RowsAreTheRecords(Checker):
     name = "S3"
 
+    def __init__(self) -> None:
+        self._starting: Offsets = {}
+        self._lost: list[Lost] = []
+        self._rejected: set[Row] = set()
+
+    def committed(self, instant: MemoryInstant, state: TableState) -> None:
+        log = self.world.log
+        for lost in state.lost:
+            self.require(
+                lost.next <= log.lows.get(lost.partition, 0) or log.replaced,
+                f"instant {instant.time} gives up [{lost.start}, {lost.next}) of {lost.partition}, "
+                f"and its log begins at {log.lows.get(lost.partition)}",
+            )
+            self.require(
+                self.world.on_data_loss == "earliest", f"instant {instant.time} gives up {lost}, not allowed"
+            )
+        if state.kind == "genesis":
+            self._starting = state.offsets
+        self._lost.extend(state.lost)
+        self._rejected.update((reject.partition, reject.offset, 0) for reject in state.rejects)
+
+    def _wanted(self) -> set[Row]:
+        log = self.world.log
+        records = {
+            (partition, offset, 0)
+            for partition, committed in self.world.committed.items()
+            for offset in log.between(partition, self._starting.get(partition, 0), committed, self._lost)
+        }
+        return records - self._rejected
+
     def at_end(self) -> None:
         world = self.world
         rows: Counter[Row] = Counter()
         for instant in world.storage.timeline.completed:
             for file in instant.files:
                 rows.update(world.storage.rows[file.path])
-        wanted = {
-            (partition, offset)
-            for partition, committed in world.committed.items()
-            for offset in world.log.between(partition, 0, committed)
-        }
+        wanted = self._wanted()
+        if len(wanted) == len(rows) == rows.total() and wanted == rows.keys():
+            return
         doubled = sorted(row for row, count in rows.items() if count > 1)
         missing, unexpected = sorted(wanted - rows.keys()), sorted(rows.keys() - wanted)
         self.require(not doubled, f"rows that are there twice: {doubled[:5]}")

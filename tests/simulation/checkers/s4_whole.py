@@ -22,10 +22,12 @@ class CommitsAreWhole(Checker):
                 file.path in world.storage.timeline.files, f"{file.path} is committed and does not exist"
             )
         rows = sorted(row for file in instant.files for row in world.storage.rows[file.path])
+        rejected = {(reject.partition, reject.offset) for reject in state.rejects}
         records = sorted(
-            (r.partition, offset)
+            (r.partition, offset, 0)
             for r in state.ranges
-            for offset in world.log.between(r.partition, r.start, r.next)
+            for offset in world.log.between(r.partition, r.start, r.next, state.lost)
+            if not rejected or (r.partition, offset) not in rejected
         )
         self.require(
             rows == records,

@@ -27,10 +27,10 @@ class StaleEpochsHaveNoEffect(Checker):
         )
         self._last = (state.epoch, state.run)
 
-    def participant_handled(
-        self, worker: Worker, event: ev.Event, before: State, epoch_before: int, actions: list[ev.Action]
+    def participant_heard(
+        self, worker: Worker, event: ev.Received, before: State, epoch_before: int, actions: list[ev.Action]
     ) -> None:
-        if not isinstance(event, ev.Received) or not isinstance(event.message.body, DECISIONS):
+        if not isinstance(event.message.body, DECISIONS):
             return
         message: Message = event.message
         if message.epoch < epoch_before:

@@ -16,10 +16,10 @@ class RepeatsAreNoOps(Checker):
     def __init__(self) -> None:
         self._heard: dict[str, set[tuple[str, int]]] = {}
 
-    def participant_handled(
-        self, worker: Worker, event: ev.Event, before: State, epoch_before: int, actions: list[ev.Action]
+    def participant_heard(
+        self, worker: Worker, event: ev.Received, before: State, epoch_before: int, actions: list[ev.Action]
     ) -> None:
-        if not isinstance(event, ev.Received) or not isinstance(event.message.body, DECISIONS):
+        if not isinstance(event.message.body, DECISIONS):
             return
         key = (event.message.incarnation, event.message.sequence)
         heard = self._heard.setdefault(worker.incarnation, set())

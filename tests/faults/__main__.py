@@ -1,0 +1,73 @@
+"""`python -m tests.faults`: the catalogue, single scenarios, or cycles of random kills and pauses."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+
+# Spark's JVM is forked from processes that use gRPC; gRPC's fork handlers break that.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
+import click
+
+from tests import evidence
+from tests.faults.cycles import Plan, run_cycles
+from tests.faults.play import load_catalogue, play_all, quiet, say
+
+
+@click.command()
+@click.option("--list", "listing", is_flag=True, help="Show the scenarios and play none.")
+@click.option("--only", "names", multiple=True, metavar="NAME", help="Play this scenario; may be repeated.")
+@click.option("--all", "everything", is_flag=True, help="Play every scenario once; leaves scenarios.json.")
+@click.option("--cycles", type=click.IntRange(min=1), help="So many random faults; leaves faults.json.")
+@click.option("--seed", type=int, help="The seed of the cycles. Default: a random one, which is printed.")
+@click.option("--records", type=int, default=0, help="Go on loading until there are so many records.")
+@click.option("--per-second", type=int, default=10_000, show_default=True, help="Records a second.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
+def main(
+    listing: bool,
+    names: tuple[str, ...],
+    everything: bool,
+    cycles: int | None,
+    seed: int | None,
+    records: int,
+    per_second: int,
+    folder: Path | None,
+) -> None:
+    """Faults on the real parts: real broker, real spark-submit, real Hudi."""
+    quiet()
+    catalogue = load_catalogue()
+    folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
+    if cycles is not None:
+        plan = Plan(
+            seed=secrets.randbelow(2**32) if seed is None else seed,
+            cycles=cycles,
+            records=records,
+            per_second=per_second,
+        )
+        sys.exit(0 if run_cycles(folder, plan) else 1)
+    if listing or not (names or everything):
+        for one in catalogue.values():
+            say(f"{one.group:14} {one.name:60} {one.fault} -> {one.expected}")
+        return
+    unknown = sorted(set(names) - catalogue.keys())
+    if unknown:
+        raise click.UsageError(f"there is no scenario {', '.join(unknown)}: --list shows them")
+    done = play_all(folder, [one for one in catalogue.values() if everything or one.name in names])
+    passed = not any(one.error or one.slow for one in done)
+    if everything:
+        figures = {
+            "scenarios": len(done),
+            "as_expected": sum(not one.error for one in done),
+            "within_limit": sum(not one.error and not one.slow for one in done),
+            "each": [one.figures() for one in done],
+        }
+        evidence.write("scenarios", command="make faults", passed=passed, figures=figures)
+    sys.exit(0 if passed else 1)
+
+
+if __name__ == "__main__":
+    main()

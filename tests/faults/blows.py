@@ -1,0 +1,149 @@
+"""One blow at one victim at one step: killed or paused, and how long it takes until commits go on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from tests.faults import processes
+from tests.faults.aim import Hit, hit
+from tests.faults.commits import wall_ms
+from tests.faults.processes import Processes
+from tests.faults.stage import Recovery, Stage
+from tests.faults.steps import Step
+
+ATTEMPTS_MAX = 6
+ANSWER_S = 120.0
+GUARDIAN_S = 3.0
+
+
+class Victim(Enum):
+    WORKER = "worker"
+    COORDINATOR = "coordinator's worker"
+    DRIVER = "driver"
+    BROKER = "broker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blow:
+    """`recovery`: from the kill, the driver's or broker's restart, or the end of the pause."""
+
+    victim: Victim
+    kind: str
+    hit: Hit
+    recovery: Recovery
+
+    def line(self) -> str:
+        step = self.hit.step.value if self.hit.step is not None else "between transactions"
+        missed = "" if self.hit.is_on_target else f" (aimed at: {self.hit.aimed.value})"
+        return (
+            f"{self.kind:5} {self.victim.value:20} {step}{missed}: {self.recovery.commit_s:.1f} s, "
+            f"all source partitions {self.recovery.all_partitions_s:.1f} s [{self.hit.last_words}]"
+        )
+
+
+def kill(
+    stage: Stage,
+    victim: Victim,
+    step: Step,
+    *,
+    after_start_ms: int = 500,
+    not_before: Callable[[], None] = lambda: None,
+) -> Blow:
+    """SIGKILL at this step, or at whatever was hit instead; driver and broker are started again at once.
+
+    `not_before`: awaited between the step's first sign and the signal.
+    """
+    who = stage.processes()
+
+    def strike() -> int:
+        not_before()
+        return _send(stage, who, victim, signal.SIGKILL)
+
+    found = hit(
+        stage,
+        step,
+        strike,
+        writer=_writer(who, victim),
+        after_start_ms=after_start_ms,
+    )
+    moment_ms = found.at_ms
+    if victim is Victim.DRIVER:
+        stage.current.process.wait(10)
+        moment_ms = wall_ms()
+        stage.restart()
+    elif victim is Victim.BROKER:
+        assert stage.broker.wait(20), "the broker outlived SIGKILL"
+        stage.broker.kill()  # takes note of it
+        stage.broker.start()
+        moment_ms = wall_ms()
+    recovery = stage.recovery(moment_ms, deadline_s=ANSWER_S)
+    return Blow(victim=victim, kind="kill", hit=found, recovery=recovery)
+
+
+def pause(stage: Stage, victim: Victim, step: Step, *, seconds: float, after_start_ms: int = 500) -> Blow:
+    """SIGSTOP at this step, SIGCONT after so many seconds to what is still there."""
+    who = stage.processes()
+    found = hit(
+        stage,
+        step,
+        lambda: _send(stage, who, victim, signal.SIGSTOP),
+        writer=_writer(who, victim),
+        after_start_ms=after_start_ms,
+    )
+    time.sleep(max(0.0, seconds - (wall_ms() - found.at_ms) / 1_000))
+    moment_ms = _send(stage, who, victim, signal.SIGCONT)
+    if victim is Victim.DRIVER and _ends(stage):
+        moment_ms = wall_ms()
+        stage.restart()
+    recovery = stage.recovery(moment_ms, deadline_s=ANSWER_S)
+    return Blow(victim=victim, kind="pause", hit=found, recovery=recovery)
+
+
+def _ends(stage: Stage) -> bool:
+    """Whether the driver is gone: frozen inside the table lock it is ended by its guardian."""
+    try:
+        stage.current.process.wait(GUARDIAN_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def on_target(stage: Stage, step: Step, strike: Callable[[], Blow]) -> tuple[Blow, int]:
+    """Strike until the step is hit; that blow, and how many missed. A miss is a fault to recover from too."""
+    misses = 0
+    while True:
+        blow = strike()
+        if blow.hit.is_on_target:
+            return blow, misses
+        misses += 1
+        assert misses < ATTEMPTS_MAX, f"{step.value!r} was not hit in {misses} attempts; last {blow.line()}"
+
+
+def _writer(who: Processes, victim: Victim) -> str:
+    pid = {Victim.WORKER: who.worker, Victim.COORDINATOR: who.coordinator}.get(victim)
+    return who.incarnations[pid] if pid else ""
+
+
+def _send(stage: Stage, who: Processes, victim: Victim, number: signal.Signals) -> int:
+    """The moment after the signal, Unix epoch, milliseconds."""
+    match victim:
+        case Victim.WORKER:
+            return processes.send([who.worker], number)
+        case Victim.COORDINATOR:
+            return processes.send([who.coordinator], number)
+        case Victim.BROKER:
+            return processes.send([stage.broker.pid], number)
+        case Victim.DRIVER:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(who.jvm, number)  # the JVM leads the group, Python is in it
+            moment_ms = wall_ms()
+            if number == signal.SIGKILL:
+                processes.send([who.wrapper], number)
+            return moment_ms

@@ -1,0 +1,146 @@
+"""The table seen from outside, without a JVM: when commits landed, and what was left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+
+from control_topic.messages import SourcePartition
+from table.errors import TableError
+from table.hudi.base_file import is_ours
+from table.hudi.timeline import Instant, Timeline
+
+COMPLETED = re.compile(r"(\d{17})_(\d{17})\.commit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """A completed commit of ours with records. Times: Unix epoch, milliseconds.
+
+    `requested_ms`: when its instant was opened; `landed_ms`: when its completed file was written.
+    """
+
+    instant: str
+    requested_ms: int
+    landed_ms: int
+    records: int
+    moved: frozenset[SourcePartition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftovers:
+    """Paths below the table, and instants, that should not be there once everything is over."""
+
+    files: tuple[str, ...]
+    pending: tuple[str, ...]
+    markers: tuple[str, ...]
+
+    @property
+    def none(self) -> bool:
+        return not (self.files or self.pending or self.markers)
+
+
+def landed_since(table: Path, pipeline: str, moment_ms: int) -> list[Landed]:
+    """Commits of ours with records that landed after the moment, oldest first; none without a table."""
+    try:
+        timeline = Timeline(table)
+        found = [
+            _landed(table, timeline, one) for one in _after(timeline, moment_ms) if _is_data(one, pipeline)
+        ]
+    except TableError:
+        return []  # not made yet
+    return sorted((one for one in found if one.landed_ms > moment_ms), key=lambda one: one.landed_ms)
+
+
+def _after(timeline: Timeline, moment_ms: int) -> Iterator[Instant]:
+    """Hudi takes an instant's completion time before it writes the file: a second of margin."""
+    for instant in timeline.completed():
+        if timeline.time_ms(instant.completed) < moment_ms - 1_000:
+            return
+        yield instant
+
+
+def _is_data(instant: Instant, pipeline: str) -> bool:
+    state = instant.state
+    return state is not None and state.pipeline == pipeline and any(r.records for r in state.ranges)
+
+
+def _landed(table: Path, timeline: Timeline, instant: Instant) -> Landed:
+    assert instant.state is not None
+    file = table / ".hoodie" / "timeline" / f"{instant.requested}_{instant.completed}.{instant.action}"
+    try:
+        landed_ms = appeared_ms(file)
+    except FileNotFoundError:  # archived meanwhile
+        landed_ms = timeline.time_ms(instant.completed)
+    return Landed(
+        instant=instant.requested,
+        requested_ms=timeline.time_ms(instant.requested),
+        landed_ms=landed_ms,
+        records=sum(r.records for r in instant.state.ranges),
+        moved=frozenset(r.partition for r in instant.state.ranges if r.records),
+    )
+
+
+def appeared_ms(path: Path) -> int:
+    """When a file got its name: Hudi writes a completed instant under another one first. Unix epoch, ms."""
+    return path.stat().st_ctime_ns // 1_000_000
+
+
+def committed(table: Path, pipeline: str) -> dict[SourcePartition, int]:
+    """The table's offsets; empty before there is a table."""
+    try:
+        state = Timeline(table).newest(pipeline)
+    except TableError:
+        return {}
+    return dict(state.offsets) if state is not None else {}
+
+
+def log_ends(bootstrap_servers: str, topic: str, partitions: int) -> dict[SourcePartition, int]:
+    """Where the source partitions' logs end."""
+    kafka = {"bootstrap.servers": bootstrap_servers, "group.id": "faults-log-ends", "log_level": 0}
+    consumer = Consumer(kafka)
+    try:
+        return {
+            SourcePartition(topic, number): consumer.get_watermark_offsets(
+                TopicPartition(topic, number), timeout=20, cached=False
+            )[1]
+            for number in range(partitions)
+        }
+    finally:
+        consumer.close()
+
+
+def leftovers(table: Path, pipeline: str) -> Leftovers:
+    """What no completed commit accounts for. Files first: what is written meanwhile is then accounted for."""
+    there = [path for path in _data_files(table)]
+    timeline = Timeline(table)
+    pending = tuple(
+        one.requested for one in timeline.pending() if one.owner.get("pipeline", pipeline) == pipeline
+    )
+    named = {file.path for instant in timeline.completed() for file in instant.files}
+    temp = table / ".hoodie" / ".temp"
+    markers = sorted(os.listdir(temp)) if temp.exists() else []
+    return Leftovers(
+        files=tuple(sorted(path for path in there if path not in named)),
+        pending=pending,
+        markers=tuple(markers),
+    )
+
+
+def _data_files(table: Path) -> Iterator[str]:
+    for folder, folders, names in os.walk(table):
+        if ".hoodie" in folders:
+            folders.remove(".hoodie")
+        for name in names:
+            if is_ours(name):
+                yield os.path.relpath(os.path.join(folder, name), table)
+
+
+def wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,133 @@
+"""SIGKILL of each kind of process at each step of a transaction: 4 × 8 scenarios."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from pathlib import Path
+
+from table.hudi.holder import LOCK, NOTE
+from tests.faults.blows import Victim, kill, on_target
+from tests.faults.scenario import Outcome, scenario
+from tests.faults.stage import Stage
+from tests.faults.steps import AIMED, Step
+
+GROUP = "SIGKILL"
+
+INTERVAL_S = 1.0
+"""`transaction.interval` of the pipelines here."""
+WORKER_LIMIT_S = INTERVAL_S + 8
+DRIVER_LIMIT_S = 15.0
+LOCK_EXPIRY_S = 60.0
+"""On top for a driver killed inside the table lock, where its successor cannot prove that it is dead."""
+BROKER_LIMIT_S = 15.0
+
+SKEWED = (12, 1, 1, 1)
+"""The coordinator's worker, which owns source partition 0, has far more to write: its WRITE_STATUS comes
+last, so that there is a time at which some are in and some are not."""
+SKEWED_PER_SECOND = 15_000
+
+LIMITS_S = {
+    Victim.WORKER: WORKER_LIMIT_S,
+    Victim.COORDINATOR: WORKER_LIMIT_S,
+    Victim.DRIVER: DRIVER_LIMIT_S,
+    Victim.BROKER: BROKER_LIMIT_S,
+}
+
+IN_THE_LOCK = (Victim.DRIVER, Step.COMMIT_BEGUN)
+
+_OPEN = (Step.START_SENT, Step.MID_WRITE, Step.END_SENT, Step.SOME_STATUS)
+_GIVEN_UP = "the transaction is given up at once, its records are in the next one"
+_EXPECTED = {
+    Victim.WORKER: {
+        **dict.fromkeys(_OPEN[:3], _GIVEN_UP),
+        Step.SOME_STATUS: "where its files are reported they belong to the transaction, else it is given up",
+        **dict.fromkeys(
+            AIMED[4:], "the transaction is committed all the same, the next worker goes on after it"
+        ),
+    },
+    Victim.COORDINATOR: {
+        **dict.fromkeys(_OPEN, "the next coordinator claims above it and rolls the open instant back"),
+        Step.COMMIT_BEGUN: "the driver ends the commit by itself, the next coordinator reads how it went",
+        Step.COMMIT_LANDED: "the next coordinator finds the commit on the timeline; nothing is written twice",
+        Step.ACK_SENT: "the next coordinator goes on after the commit",
+        Step.GROUP_COMMITTED: "the next coordinator goes on after the commit",
+    },
+    Victim.DRIVER: {
+        **dict.fromkeys(_OPEN, "the next run rolls the open instant back and reads the table"),
+        Step.COMMIT_BEGUN: "the dead driver's table lock is taken over or expires; the commit is whole or absent",
+        Step.COMMIT_LANDED: "the next run finds the commit on the timeline, and nothing is written twice",
+        Step.ACK_SENT: "the next run goes on after the commit",
+        Step.GROUP_COMMITTED: "the next run goes on after the commit",
+    },
+    Victim.BROKER: dict.fromkeys(AIMED, "everybody waits for it, and what was said is said again"),
+}
+
+
+def _generate(victim: Victim, step: Step) -> None:
+    def play(stage: Stage) -> Outcome:
+        if step is Step.SOME_STATUS:
+            stage.weights = SKEWED
+        stage.start(per_second=SKEWED_PER_SECOND if step is Step.SOME_STATUS else 4_000)
+        blow, misses = on_target(stage, step, lambda: kill(stage, victim, step))
+        figures = stage.settle_and_verify()
+        return Outcome(
+            recovery_s=blow.recovery.commit_s,
+            notes={
+                "hit": blow.hit.last_words,
+                "misses": misses,
+                "all_source_partitions_s": blow.recovery.all_partitions_s,
+                **figures,
+            },
+        )
+
+    after = " and restarted" if victim in (Victim.DRIVER, Victim.BROKER) else ""
+    play.__name__ = f"{_words(victim.value)}_killed_at_{_words(step.value)}"
+    scenario(
+        GROUP,
+        fault=f"SIGKILL of the {victim.value}{after}: {step.value}",
+        expected=_EXPECTED[victim][step],
+        limit_s=LIMITS_S[victim] + (LOCK_EXPIRY_S if (victim, step) == IN_THE_LOCK else 0),
+        in_tests=(victim, step) == (Victim.COORDINATOR, Step.COMMIT_LANDED),
+    )(play)
+
+
+@scenario(
+    GROUP,
+    fault="SIGKILL of the driver and restarted: well inside the table lock, which it has said that it holds",
+    expected="the next run proves the holder dead and takes the lock over at once",
+    limit_s=DRIVER_LIMIT_S,
+    in_tests=True,
+)
+def driver_killed_inside_the_table_lock(stage: Stage) -> Outcome:
+    stage.start()
+    hoodie = stage.pipeline.table / ".hoodie"
+    blow, misses = on_target(
+        stage,
+        Step.COMMIT_BEGUN,
+        lambda: kill(stage, *IN_THE_LOCK, not_before=lambda: _await_note(hoodie)),
+    )
+    figures = stage.settle_and_verify()
+    return Outcome(recovery_s=blow.recovery.commit_s, notes={"misses": misses, **figures})
+
+
+def _await_note(hoodie: Path) -> None:
+    """Until the note beside the lock speaks of this very lock; half a second at most, then it is a miss."""
+    until = time.monotonic() + 0.5
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            lock = (hoodie / LOCK).stat()
+            if json.loads((hoodie / NOTE).read_text())["lock"] == [lock.st_ino, lock.st_ctime_ns]:
+                return
+        time.sleep(0.001)
+
+
+def _words(text: str) -> str:
+    kept = "".join(letter if letter.isalnum() else " " for letter in text.replace("'s", "s"))
+    return "_".join(kept.lower().split())
+
+
+for _victim in Victim:
+    for _step in AIMED:
+        _generate(_victim, _step)

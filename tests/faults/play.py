@@ -1,0 +1,123 @@
+"""Playing scenarios one after the other, each on a topic and a table of its own; one broker for all."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import shutil
+import sys
+import time
+import traceback
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockstep.broker import Broker
+from tests.broker_fixture import create_topic
+from tests.faults.scenario import CATALOGUE, Outcome, Scenario
+from tests.faults.stage import Stage
+from tests.harness import Pipeline
+
+PARTITIONS = 4
+MODULES = ("kills", "pauses", "rivals", "environment_*", "tables_*")
+
+
+def load_catalogue() -> dict[str, Scenario]:
+    """All scenarios, in the order in which the documentation lists them."""
+    here = Path(__file__).parent
+    for pattern in MODULES:
+        for path in sorted(here.glob(f"{pattern}.py")):
+            importlib.import_module(f"tests.faults.{path.stem}")
+    return CATALOGUE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """`error`: empty where the expected outcome came about. `slow`: it did, later than the limit."""
+
+    scenario: Scenario
+    outcome: Outcome
+    error: str
+    took_s: float
+
+    @property
+    def slow(self) -> bool:
+        limit_s, recovery_s = self.scenario.limit_s, self.outcome.recovery_s
+        return limit_s is not None and recovery_s is not None and recovery_s > limit_s
+
+    def figures(self) -> dict[str, object]:
+        return {
+            "name": self.scenario.name,
+            "group": self.scenario.group,
+            "fault": self.scenario.fault,
+            "expected": self.scenario.expected,
+            "outcome": "failed" if self.error else "slow" if self.slow else "as expected",
+            "recovery_s": self.outcome.recovery_s and round(self.outcome.recovery_s, 2),
+            "limit_s": self.scenario.limit_s,
+            "notes": self.outcome.notes,
+        }
+
+
+def make_stage(broker: Broker, folder: Path, name: str) -> Stage:
+    """A topic and a pipeline of that name in this folder."""
+    topic = f"{name[:60].replace('_', '-')}-{uuid.uuid4().hex[:6]}"
+    folder.mkdir(parents=True)
+    create_topic(broker.bootstrap_servers, topic, partitions=PARTITIONS)
+    pipeline = Pipeline(folder=folder, broker=broker, topic=topic, partitions=PARTITIONS)
+    return Stage(broker=broker, pipeline=pipeline)
+
+
+def play(broker: Broker, folder: Path, scenario: Scenario) -> Played:
+    """One scenario to its end. What it leaves is kept where it failed or was slow."""
+    began = time.monotonic()
+    stage = make_stage(broker, folder, scenario.name)
+    outcome, error = Outcome(), ""
+    try:
+        outcome = scenario.play(stage)
+    except Exception:  # noqa: BLE001 - reported with the others
+        error = traceback.format_exc()
+    finally:
+        stage.close()
+        if not broker.running:
+            broker.kill()
+            broker.start()
+    played = Played(scenario=scenario, outcome=outcome, error=error, took_s=time.monotonic() - began)
+    if error or played.slow:
+        (folder / "events.txt").write_text(stage.events())
+        (folder / "error.txt").write_text(error)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    return played
+
+
+def play_all(folder: Path, scenarios: Iterable[Scenario]) -> list[Played]:
+    """Each once, a line for each on stdout."""
+    done: list[Played] = []
+    with Broker(folder / "broker", heap_mb=512) as broker:
+        for scenario in scenarios:
+            done.append(play(broker, folder / scenario.name, scenario))
+            say(_line(done[-1]))
+            if done[-1].error:
+                say(done[-1].error)
+            if done[-1].error or done[-1].slow:
+                say(f"  the control topic and the logs are in {folder / scenario.name}")
+    return done
+
+
+def _line(played: Played) -> str:
+    figures = played.figures()
+    recovery_s, limit_s = figures["recovery_s"], figures["limit_s"]
+    times = "" if recovery_s is None else f"{recovery_s} s" + (f" of {limit_s:.0f} s" if limit_s else "")
+    name, notes = played.scenario.name, figures["notes"]
+    return f"{figures['outcome']:12} {name:60} {times:18} {played.took_s:4.0f} s {notes}"
+
+
+def quiet() -> None:
+    """A broker that is killed is no news here: the watchers' own clients need not report it."""
+    logging.getLogger("control_topic.kafka").setLevel(logging.CRITICAL)
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,115 @@
+"""Others write to the same table at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from table.hudi.timeline import Timeline
+from tests.faults.acts import CALM_PER_SECOND, plain, proved
+from tests.faults.commits import wall_ms
+from tests.faults.scenario import Outcome, scenario
+from tests.faults.sql_writer import SqlWriter
+from tests.faults.stage import Stage
+from tests.harness import await_that
+
+GROUP = "Other writers"
+ROUNDS = 6
+ROUNDS_S = 600.0
+
+
+@contextmanager
+def foreign_writer(stage: Stage, kind: str, *, rounds: int = 0, updates: bool = True) -> Iterator[SqlWriter]:
+    writer = SqlWriter(
+        stage.pipeline.table, kind=kind, folder=stage.pipeline.folder, rounds=rounds, updates=updates
+    )
+    try:
+        yield writer
+    finally:
+        writer.kill()
+
+
+@scenario(
+    GROUP,
+    fault="a Spark SQL writer with the same lock, optimistic concurrency control and LAZY cleaning inserts, "
+    "updates rows of Lockstep's, clusters and cleans, all the time",
+    expected="both go on; none of Lockstep's rows is missing or doubled, and verify says which it cannot "
+    "check any more because the other one changed them",
+)
+def sql_writer_beside_the_pipeline(stage: Stage) -> Outcome:
+    run = stage.start(per_second=CALM_PER_SECOND)
+    with foreign_writer(stage, "well_behaved") as writer:
+        began_ms = wall_ms()
+        await_that("rounds of the SQL writer", lambda: writer.rounds() >= ROUNDS, deadline_s=ROUNDS_S)
+        commits = len(stage.commits_after(began_ms))
+        theirs = writer.stop()
+    stage.drain()
+    assert run.stop() == 0, run.text()[-4_000:]
+    plain(run)
+    verdict = stage.pipeline.verify()
+    rewritten = sum(part["rewritten"] for part in verdict["partitions"])
+    assert verdict["exact"] is not False, verdict
+    assert (verdict["missing"], verdict["duplicated"], verdict["unexpected"]) == (0, 0, 0), verdict
+    assert verdict["rows"] + rewritten == stage.pipeline.produced, verdict
+    assert verdict["foreign_rows"] - rewritten == theirs["rows"], (verdict, theirs)
+    for kind in ("insert", "update", "cluster", "clean"):
+        assert theirs.get(kind), f"the SQL writer never succeeded to {kind}: {writer.text()[-4_000:]}"
+    assert commits >= ROUNDS, f"{commits} commits beside {ROUNDS} rounds"
+    return Outcome(
+        notes={
+            "records": stage.pipeline.produced,
+            "rows_rewritten_by_the_other": rewritten,
+            "commits_meanwhile": commits,
+            **{f"their_{kind}": count for kind, count in theirs.items() if kind != "round"},
+        }
+    )
+
+
+@scenario(
+    GROUP,
+    fault="so many foreign commits follow Lockstep's last one that it is archived, while no run is alive",
+    expected="the offsets are found in the archived timeline, and the next run goes on from them",
+)
+def offsets_in_the_archived_timeline(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    pipeline.produce(4_000)
+    assert pipeline.run_to_end().process.returncode == 0
+    with foreign_writer(stage, "archiving", rounds=30, updates=False) as writer:
+        theirs = writer.wait(ROUNDS_S)
+    assert theirs["insert"] == 30, writer.text()[-4_000:]
+    timeline = pipeline.table / ".hoodie" / "timeline"
+    ours = [one.requested for one in Timeline(pipeline.table).completed() if one.state is not None]
+    assert ours, "none of Lockstep's commits is found"
+    active = [instant for instant in ours if list(timeline.glob(f"{instant}_*.commit"))]
+    assert not active, f"commits of Lockstep's are still in the active timeline: {active}"
+    pipeline.produce(4_000)
+    began_ms = wall_ms()
+    run = stage.restart()
+    recovery_s = stage.recovery_s(began_ms)
+    return proved(stage, run, recovery_s=recovery_s, foreign_commits=theirs["insert"])
+
+
+@scenario(
+    GROUP,
+    fault="a Spark SQL writer with Hudi's own defaults (EAGER, no lock) inserts all the time, which "
+    "docs/operations.md forbids and validate warns of",
+    expected="it rolls open instants back: transactions are aborted, which the operator is told, and what is "
+    "committed is exact",
+)
+def eager_writer_beside_the_pipeline(stage: Stage) -> Outcome:
+    run = stage.start(per_second=CALM_PER_SECOND)
+    warned = stage.pipeline.command("validate").stdout
+    assert "EAGER" in warned, warned
+    with foreign_writer(stage, "eager", rounds=ROUNDS, updates=False) as writer:
+        theirs = writer.wait(ROUNDS_S)
+    ended_ms = wall_ms()
+    recovery_s = stage.recovery_s(ended_ms)
+    aborts = run.text().count("was rolled back:")
+    return proved(
+        stage,
+        run,
+        recovery_s=recovery_s,
+        transactions_aborted=aborts,
+        their_inserts=theirs.get("insert", 0),
+        their_refusals=theirs.get("insert_refused", 0),
+    )

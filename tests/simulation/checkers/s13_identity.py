@@ -1,0 +1,39 @@
+"""S13: offsets of another Kafka cluster, or of a topic made anew, are refused.
+
+After such a replacement nothing is committed, but for a call that was under way and whose records are of the
+log that the table knows; no record of the new log is ever in the table; and the runs end, saying why.
+"""
+
+from table.memory import MemoryInstant
+from table.state import TableState
+from tests.simulation.checkers.base import Checker
+
+
+class ReplacedSourcesAreRefused(Checker):
+    name = "S13"
+
+    def __init__(self) -> None:
+        self._identity: tuple[str, dict[str, str]] | None = None
+
+    def committed(self, instant: MemoryInstant, state: TableState) -> None:
+        identity = (state.cluster, dict(state.topics))
+        self._identity = self._identity or identity
+        self.require(
+            identity == self._identity,
+            f"instant {instant.time} is of {identity}, the table's offsets are of {self._identity}",
+        )
+        world = self.world
+        if not world.log.replaced:
+            return
+        self.require(
+            state.run in world.replaced_during_calls_of,
+            f"run {state.run} committed instant {instant.time} after the source was replaced",
+        )
+        world.replaced_during_calls_of.discard(state.run)
+        rows = [row for file in instant.files for row in world.storage.rows[file.path] if row[2]]
+        self.require(not rows, f"instant {instant.time} holds records of the new log: {rows[:5]}")
+
+    def at_end(self) -> None:
+        if self.world.log.replaced:
+            ends = [str(d.outcome.reason) for d in self.world.drivers if d.outcome is not None][-3:]
+            self.require(bool(self.world.ending.refusals()), f"no run has refused the new source: {ends}")

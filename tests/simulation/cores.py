@@ -1,0 +1,29 @@
+"""What a simulated world is made of: production's parts, or ones with a bug put in on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from control_topic.parts import Joiner
+from coordinator.core import Coordinator
+from coordinator.events import Settings
+from participant.core import Participant
+from table.ledger import Ledger
+from table.memory import MemoryTable
+from table.transactions import Transactions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cores:
+    """Each is called as production calls the class that is its default.
+
+    `table` is made as `MemoryTable(timeline, pipeline, at=...)`; `assembler` joins a reader's parts.
+    """
+
+    coordinator: Callable[[Settings], Coordinator] = Coordinator
+    participant: Callable[..., Participant] = Participant
+    ledger: Callable[..., Ledger] = Ledger
+    transactions: Callable[..., Transactions] = Transactions
+    table: Callable[..., MemoryTable] = MemoryTable
+    assembler: Callable[[], Joiner] = Joiner

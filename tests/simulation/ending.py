@@ -1,0 +1,75 @@
+"""How a schedule must end: with no lag, or, where nothing may go on, with runs that halt and say why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from table.ledger import OutcomeKind
+
+if TYPE_CHECKING:
+    from tests.simulation.driver import Driver
+    from tests.simulation.world import World
+
+REPLACED = (
+    "are of Kafka cluster",
+    "was recreated",
+    "is beyond the end of the log",
+    "is beyond the log's end",
+    "does not exist",
+    "no longer exists",
+)
+"""What a run may say when its source is not the one that the table's offsets are of."""
+
+
+class Ending:
+    """Judges from outside: what the logs hold and what the table says, never what a core believes."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def obstacles(self) -> tuple[str, ...]:
+        """Phrases, of which a halt must say one: why the pipeline may not go on. Empty where it must."""
+        world = self._world
+        if not world.has_genesis:
+            return ()
+        phrases = REPLACED if world.log.replaced else ()
+        return phrases + self._losses() + self._poison()
+
+    def _losses(self) -> tuple[str, ...]:
+        """Retention took what the table lacks, and that is not allowed."""
+        world = self._world
+        if world.on_data_loss != "fail":
+            return ()
+        lost = [p for p, low in world.log.lows.items() if world.committed.get(p, 0) < low]
+        return tuple(
+            phrase
+            for p in lost
+            for phrase in (f"Source partition {p}: offsets [", f"{p} at offset {world.committed.get(p, 0)}: ")
+        )
+
+    def _poison(self) -> tuple[str, ...]:
+        """A bad record is next but for what lies before it, and none may be set aside."""
+        world = self._world
+        if world.on_error != "fail":
+            return ()
+        committed = world.committed
+        return tuple(
+            f"{p} at offset {offset}: "
+            for p, offsets in world.log.bad.items()
+            for offset in offsets
+            if offset >= committed.get(p, 0)
+        )
+
+    def refusals(self) -> list[Driver]:
+        """Runs that began after the last fault and halted, saying what stands in the way."""
+        began_ms = self._world.tail_began_ms
+        phrases = self.obstacles()
+        return [
+            driver
+            for driver in self._world.drivers
+            if driver.outcome is not None
+            and driver.outcome.kind is OutcomeKind.HALTED
+            and began_ms is not None
+            and driver.began_ms >= began_ms
+            and any(phrase in driver.outcome.reason for phrase in phrases)
+        ]

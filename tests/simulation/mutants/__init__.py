@@ -1,0 +1,138 @@
+"""Bugs put into the pipeline on purpose, one each: the simulator must find them, or it proves nothing.
+
+Each is a small patch of production code, and names the one checker that is about it. That checker, alone,
+must find the bug within `SCHEDULES_MAX` schedules, and pass the same schedule without it.
+
+Some protections are doubled (the table service checks again what the coordinator checked), so that a bug may
+be harmless to the table and still be one: then a checker of the conversation has to see it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.simulation.checkers.aborted import AbortedIsNeverCommitted
+from tests.simulation.checkers.covers import CommitsCoverTheExpectedSet
+from tests.simulation.checkers.dead_letters import RejectsAreKept
+from tests.simulation.checkers.fence import StaleCallsAreRefused
+from tests.simulation.checkers.heard import WhatIsHeardWasSaid
+from tests.simulation.checkers.idle import IdleHoldsNoInstant
+from tests.simulation.checkers.l1_bounded import TransactionsEnd
+from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
+from tests.simulation.checkers.l3_lag import LagReturnsToZero
+from tests.simulation.checkers.poison import HaltsAfterEverythingBefore
+from tests.simulation.checkers.prompt import AbortsArePrompt
+from tests.simulation.checkers.s1_once import EveryOffsetOnce
+from tests.simulation.checkers.s2_chain import RangesChain
+from tests.simulation.checkers.s3_rows import RowsAreTheRecords
+from tests.simulation.checkers.s4_whole import CommitsAreWhole
+from tests.simulation.checkers.s5_forward import OffsetsGoForward
+from tests.simulation.checkers.s6_epochs import StaleEpochsHaveNoEffect
+from tests.simulation.checkers.s7_ack import AckAfterCommit
+from tests.simulation.checkers.s8_group import GroupBehindTable
+from tests.simulation.checkers.s9_repeats import RepeatsAreNoOps
+from tests.simulation.checkers.s10_table_alone import ARestartNeedsTheTableAlone
+from tests.simulation.checkers.s11_instants import CompletedOrRolledBack
+from tests.simulation.checkers.s12_files import NoStrayFiles
+from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
+from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
+from tests.simulation.mutants import coordinators as c
+from tests.simulation.mutants import participants as p
+from tests.simulation.mutants import readers as r
+from tests.simulation.mutants import services as s
+from tests.simulation.mutants.base import Mutant
+
+TWO_DRIVERS = ("second_driver",)
+PARTS = ("parts",)
+POISON = ("poison_record",)
+LATE_CALLS = ("call_late",)
+LOST_MESSAGES = ("message_lost",)
+OLD_MESSAGES = ("message_repeated", "message_delayed")
+KILLED = ("worker_killed_gap_ms", "crash_at_spot", "crash_at_action")
+
+_ALL = (
+    Mutant(AckAfterCommit, {"coordinator": c.AckBeforeCommit}),
+    Mutant(AckAfterCommit, {"coordinator": c.UnknownTakenAsCommitted}),
+    Mutant(AbortedIsNeverCommitted, {"coordinator": c.UnknownTakenAsFailed}),
+    Mutant(CommitsCoverTheExpectedSet, {"coordinator": c.CountInsteadOfSet}),
+    Mutant(CommitsCoverTheExpectedSet, {"coordinator": c.LateWriteStatusAccepted}, OLD_MESSAGES),
+    Mutant(CommitsCoverTheExpectedSet, {"coordinator": c.UnlistedIncarnationTaken}, OLD_MESSAGES),
+    Mutant(CommitsCoverTheExpectedSet, {"coordinator": c.AbortsAfterTheCommitCall}, KILLED),
+    Mutant(AbortsArePrompt, {"coordinator": c.LeaveIgnored}),
+    Mutant(AbortsArePrompt, {"coordinator": c.NewIncarnationIgnored}),
+    Mutant(NobodyIsWaitedForInVain, {"coordinator": c.IdlePartitionWaitedFor}),
+    Mutant(TransactionsEnd, {"coordinator": c.IntervalForgotten}),
+    Mutant(LagReturnsToZero, {"coordinator": c.ForgetsWhatItDecided}, LOST_MESSAGES),
+    Mutant(IdleHoldsNoInstant, {"coordinator": c.NewTransactionAfterUnknownBegin}),
+    Mutant(RepeatsAreNoOps, {"coordinator": c.CoordinatorObeysReplays}),
+    Mutant(OtherRunsHaveNoEffect, {"coordinator": c.CoordinatorHearsAnotherRun}),
+    Mutant(StaleEpochsHaveNoEffect, {"participant": p.OldClaimObeyed}),
+    Mutant(RepeatsAreNoOps, {"participant": p.ParticipantObeysReplays}),
+    Mutant(OtherRunsHaveNoEffect, {"participant": p.OldHaltObeyed}),
+    Mutant(CommitsAreWhole, {"participant": p.RangeOffByOne}),
+    Mutant(RowsAreTheRecords, {"participant": p.GapTakenAsLoss}),
+    Mutant(CommitsAreWhole, {"participant": p.LossUnreported}),
+    Mutant(RejectsAreKept, {"participant": p.RejectsUnreported}),
+    Mutant(RowsAreTheRecords, {"participant": p.BufferedButNotWritten}),
+    Mutant(RowsAreTheRecords, {"participant": p.FilesOfAnEarlierTransaction}),
+    Mutant(CommitsAreWhole, {"participant": p.AbortWithoutRewind}),
+    Mutant(GroupBehindTable, {"participant": p.GroupBeforeAck}),
+    Mutant(NobodyIsWaitedForInVain, {"participant": p.ZeroRowRangesLeftOut}),
+    Mutant(LagReturnsToZero, {"participant": p.PauseNeverEnds}),
+    Mutant(HaltsAfterEverythingBefore, {"participant": p.PoisonToldAtOnce}, POISON),
+    Mutant(LagReturnsToZero, {"participant": p.SilentWhileItWaits}, LOST_MESSAGES),
+    Mutant(LagReturnsToZero, {"participant": p.ReportTakenForCommitted}),
+    Mutant(StaleCallsAreRefused, {"ledger": s.NoFence}),
+    Mutant(
+        StaleEpochsHaveNoEffect,
+        {"ledger": s.FenceOutsideTheLockOnly, "table": s.NothingCompared},
+        TWO_DRIVERS,
+    ),
+    Mutant(EveryOffsetOnce, {"coordinator": c.CommittedTwice, "table": s.NothingCompared}, LATE_CALLS),
+    Mutant(OffsetsGoForward, {"transactions": s.OffsetsNotCarriedOver}),
+    Mutant(RangesChain, {"transactions": s.ZeroRowRangesUnrecorded}),
+    Mutant(
+        ARestartNeedsTheTableAlone,
+        {"transactions": s.OffsetsFromTheGroup, "participant": s.GroupsOffsetsSeen},
+    ),
+    Mutant(RangesChain, {"transactions": s.LatestResolvedTwice, "table": s.NothingCompared}),
+    Mutant(
+        CompletedOrRolledBack,
+        {
+            "table": s.RollbackWithoutProof,
+            "transactions": s.RollsBackWhatItIsTold,
+            "coordinator": c.UnknownIsRolledBack,
+        },
+    ),
+    Mutant(NoStrayFiles, {"participant": p.FilesWithoutTheirInstant}),
+    Mutant(NoStrayFiles, {"table": s.SweepTakesOpenFiles}),
+    Mutant(ReplacedSourcesAreRefused, {"transactions": s.IdentityBelieved}),
+    Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoTransactionsMixed}, PARTS),
+    Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoIncarnationsJoined}, PARTS),
+)
+
+MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}
+
+NAMED: Final = {
+    "no fence": "NoFence",
+    "count instead of set": "CountInsteadOfSet",
+    "ACK before commit": "AckBeforeCommit",
+    "unknown taken as failed": "UnknownTakenAsFailed",
+    "unknown taken as committed": "UnknownTakenAsCommitted",
+    "late WRITE_STATUS accepted": "LateWriteStatusAccepted",
+    "offsets from the group": "OffsetsFromTheGroup",
+    "range off by one": "RangeOffByOne",
+    "gap taken as loss": "GapTakenAsLoss",
+    "LEAVE ignored": "LeaveIgnored",
+    "abort without rewind": "AbortWithoutRewind",
+    "old claim obeyed": "OldClaimObeyed",
+    "parts of a WRITE_STATUS mixed between transactions": "PartsOfTwoTransactionsMixed",
+    "idle partition waited for": "IdlePartitionWaitedFor",
+    "offsets map not carried over": "OffsetsNotCarriedOver",
+    "files of an unlisted incarnation taken": "UnlistedIncarnationTaken",
+    "parts of two incarnations joined": "PartsOfTwoIncarnationsJoined",
+    "latest resolved twice": "LatestResolvedTwice",
+    "rollback without proof": "RollbackWithoutProof",
+    "HALT of an old run obeyed": "OldHaltObeyed",
+}
+"""The bugs that sinks of this kind are known for, and the mutant that has each."""

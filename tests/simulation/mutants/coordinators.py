@@ -1,0 +1,177 @@
+"""Bugs of the coordinator's core."""
+
+from __future__ import annotations
+
+from control_topic.messages import AbortCommit, AckCommit, CoordinatorClaim, Message, WriteStatus
+from coordinator.core import Coordinator
+from coordinator.events import Completed, Event, Fault, Received, Result, WorkerDied
+from coordinator.transitions import State
+
+
+class AckBeforeCommit(Coordinator):
+    """ACK goes out as soon as every range is in, before the table was asked."""
+
+    def _maybe_commit(self, event: Event) -> None:
+        transaction = self._open()
+        if not transaction.missing():
+            committed = {**self.committed, **{r.partition: r.next for r in transaction.ranges()}}
+            self._send(
+                AckCommit(transaction=transaction.id, instant=transaction.instant, committed=committed)
+            )
+        super()._maybe_commit(event)
+
+
+class UnknownTakenAsCommitted(Coordinator):
+    """A commit call without an answer is taken for done."""
+
+    def on_commit_completed(self, event: Completed) -> None:
+        if event.result is Result.UNKNOWN:
+            self._committed(event)
+        else:
+            super().on_commit_completed(event)
+
+
+class UnknownTakenAsFailed(Coordinator):
+    """A commit call without an answer is taken for failed: ABORT is said, without a look at the timeline."""
+
+    def on_commit_completed(self, event: Completed) -> None:
+        if event.result is Result.UNKNOWN:
+            transaction = self._open()
+            self._settled()
+            self._decide(transaction, AbortCommit(transaction=transaction.id, reason=event.reason or "?"))
+            self._next(event)
+        else:
+            super().on_commit_completed(event)
+
+
+class CommittedTwice(UnknownTakenAsFailed):
+    """A commit call without an answer is taken for failed, and its records are committed again.
+
+    With it goes the table's comparison of offsets, which would refuse the second commit.
+    """
+
+
+class UnknownIsRolledBack(Coordinator):
+    """A commit call without an answer is followed by an abort, without a look at the timeline."""
+
+    def on_commit_completed(self, event: Completed) -> None:
+        if event.result is Result.UNKNOWN:
+            self._abort(event, "no answer", Fault.ENVIRONMENT)
+        else:
+            super().on_commit_completed(event)
+
+
+class CountInsteadOfSet(Coordinator):
+    """So many WRITE_STATUS as there are writers complete a transaction, whoever sent them."""
+
+    def on_write_status(self, event: Received) -> None:
+        body, transaction = event.message.body, self._open()
+        assert isinstance(body, WriteStatus)
+        key = f"{event.message.incarnation}{len(transaction.statuses)}"
+        transaction.statuses[key if event.message.incarnation in transaction.statuses else key[:-1]] = body
+        if len(transaction.statuses) >= len(transaction.incarnations()):
+            transaction.expected = {r.partition for r in transaction.ranges()} & transaction.expected
+            self._maybe_commit(event)
+
+
+class LateWriteStatusAccepted(Coordinator):
+    """A WRITE_STATUS of an earlier transaction counts for the one that is open."""
+
+    def on_write_status(self, event: Received) -> None:
+        body, who, transaction = event.message.body, event.message.incarnation, self._open()
+        assert isinstance(body, WriteStatus)
+        if transaction.owed_by(who) and who not in transaction.statuses:
+            transaction.statuses[who] = body
+            self._maybe_commit(event)
+
+
+class UnlistedIncarnationTaken(Coordinator):
+    """A WRITE_STATUS of an incarnation that START does not list joins the commit, files and all."""
+
+    def on_write_status(self, event: Received) -> None:
+        body, who, transaction = event.message.body, event.message.incarnation, self._open()
+        assert isinstance(body, WriteStatus)
+        if who not in transaction.incarnations() and body.ranges:
+            covered = {r.partition for r in body.ranges}
+            transaction.statuses[who] = body
+            transaction.expected -= covered
+            self._maybe_commit(event)
+        else:
+            super().on_write_status(event)
+
+
+class LeaveIgnored(Coordinator):
+    """A participant that leaves with open data is waited for until the write timeout."""
+
+    def on_leave_open(self, event: Received) -> None:
+        self.on_leave(event)
+
+
+class NewIncarnationIgnored(Coordinator):
+    """A JOIN that takes an expected source partition over is noted and no more."""
+
+    def on_join_open(self, event: Received) -> None:
+        self.on_join(event)
+
+
+class IdlePartitionWaitedFor(Coordinator):
+    """Every source partition must bring records, or the transaction waits for it."""
+
+    def on_write_status(self, event: Received) -> None:
+        body = event.message.body
+        assert isinstance(body, WriteStatus)
+        if all(r.next > r.start for r in body.ranges):
+            super().on_write_status(event)
+
+
+class IntervalForgotten(Coordinator):
+    """A transaction ends where somebody asks for its end, and never because its interval is over."""
+
+    def on_started_tick(self, event: Event) -> None:
+        self.on_retry(event)
+
+
+class ForgetsWhatItDecided(Coordinator):
+    """An ACK or ABORT that got lost is never said again."""
+
+    def on_join(self, event: Received) -> None:
+        self.decided.clear()
+        super().on_join(event)
+
+
+class NewTransactionAfterUnknownBegin(Coordinator):
+    """A begin without an answer is given up for another one, and its instant stays open."""
+
+    def on_begun(self, event: Completed) -> None:
+        if event.result in (Result.UNKNOWN, Result.UNAVAILABLE):
+            self._settled()
+            self.transaction = None
+            self.hold_until_ms = event.now_ms + 500
+            self.state = State.IDLE
+        else:
+            super().on_begun(event)
+
+
+class CoordinatorObeysReplays(Coordinator):
+    """What a participant said is heard again where the topic is read again."""
+
+    def _is_news(self, message: Message) -> bool:
+        return True
+
+
+class CoordinatorHearsAnotherRun(Coordinator):
+    """Workers of another run are taken for its own."""
+
+    def _concerns_us(self, event: Received, message: Message) -> bool:
+        if isinstance(message.body, CoordinatorClaim) or message.epoch > self.epoch:
+            return super()._concerns_us(event, message)
+        return message.pipeline == self.settings.pipeline and self._is_news(message)
+
+
+class AbortsAfterTheCommitCall(Coordinator):
+    """A worker that dies while the commit is out: nothing is to be done, and the transaction is aborted."""
+
+    def on_worker_died(self, event: WorkerDied) -> None:
+        super().on_worker_died(event)
+        if self.state is State.COMMITTING and event.incarnation in self._open().statuses:
+            self._abort(event, "a worker died", Fault.PIPELINE)

@@ -1,0 +1,179 @@
+"""Bugs of what the driver knows and does: the ledger, the transactions, the table.
+
+Some protections are doubled: the table compares offsets under its lock, whatever epoch asks. Where a mutant
+takes two of them away, its docstring says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from control_topic.messages import Offsets, SourcePartition
+from participant.core import Participant
+from table.answering import answers
+from table.calls import Answer, Fault, Result
+from table.checks import Plan
+from table.ledger import Ledger
+from table.memory import MemoryTable, Phase, Step, StoredFile
+from table.port import Commit
+from table.source import SourceFacts
+from table.state import TableState
+from table.transactions import Source, Transactions
+
+
+class NoFence(Ledger):
+    """Epochs are registered and then never asked for: neither before a call nor under the table lock."""
+
+    def is_current(self, epoch: int) -> bool:
+        return True
+
+    def fence(self, epoch: int) -> Callable[[TableState | None], str]:
+        return lambda newest: ""
+
+
+class FenceOutsideTheLockOnly(Ledger):
+    """Epochs are compared before a call begins, and not again under the table lock.
+
+    With it goes the table's comparison of offsets, which would refuse what a newer epoch has overtaken.
+    """
+
+    def fence(self, epoch: int) -> Callable[[TableState | None], str]:
+        return lambda newest: ""
+
+
+class NothingCompared(MemoryTable):
+    """A commit is made whatever the table's offsets are by then, and whoever has another instant open."""
+
+    def _check(self, commit: Commit, fence: Callable[[TableState | None], str]) -> None:
+        newest = self.newest()
+        expected = newest.offsets if newest is not None else {}
+        super()._check(replace(commit, expected=expected), fence)
+
+    def _check_rivals(self, instant: str) -> None:
+        """Not looked at."""
+
+
+class OffsetsNotCarriedOver(Transactions):
+    """A commit stores the offsets of its own ranges, and not those of all the other source partitions."""
+
+    def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
+        own = {r.partition: r.next for r in plan.ranges}
+        return replace(super()._state(epoch, transaction, plan, facts), offsets=own)
+
+
+class ZeroRowRangesUnrecorded(Transactions):
+    """A commit's state leaves out the ranges without records, though its offsets pass them."""
+
+    def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
+        state = super()._state(epoch, transaction, plan, facts)
+        return replace(state, ranges=tuple(r for r in state.ranges if r.records))
+
+
+class GroupsOffsetsSeen(Participant):
+    """Says what it commits to the consumer group."""
+
+    shared: ClassVar[dict[SourcePartition, int]]
+
+    def _commit_group(self, committed: Offsets, partitions: Iterable[SourcePartition]) -> None:
+        partitions = tuple(partitions)
+        super()._commit_group(committed, partitions)
+        self.shared.update({p: committed[p] for p in partitions if p in committed})
+
+
+class OffsetsFromTheGroup(Transactions):
+    """A transaction starts where the consumer group stands, not where the table does."""
+
+    shared: ClassVar[dict[SourcePartition, int]]
+
+    def begin(self, epoch: int, transaction: str) -> Answer:
+        answer = super().begin(epoch, transaction)
+        if answer.result is not Result.OK:
+            return answer
+        return replace(answer, committed={p: self.shared.get(p, 0) for p in answer.committed})
+
+
+class LatestResolvedTwice(Transactions):
+    """`latest` is resolved for the genesis, and again when the first transaction begins.
+
+    What came between is skipped. With it goes the table's comparison of offsets, which would refuse that.
+    """
+
+    def begin(self, epoch: int, transaction: str) -> Answer:
+        answer = super().begin(epoch, transaction)
+        newest = self.view.newest
+        if answer.result is not Result.OK or self._starting_offsets != "latest":
+            return answer
+        if newest is None or newest.kind != "genesis":
+            return answer
+        return replace(answer, committed=self._source.end(tuple(answer.committed)))
+
+
+class RollbackWithoutProof(MemoryTable):
+    """An instant is rolled back without a look whether it completed.
+
+    Neither the coordinator looks before it asks for that, nor the service, nor the table under its lock.
+    """
+
+    def roll_back(self, instant: str) -> bool:
+        self._reach()
+        target = self.timeline.instants[instant]
+        with self._lock(instant):
+            target.rollback_requested = True
+        self.at(Step.ROLLBACK_REQUESTED)
+        self._remove([file.path for file in self.timeline.files.values() if file.instant == instant])
+        target.phase = Phase.ROLLED_BACK
+        self.at(Step.ROLLBACK_DONE)
+        return True
+
+
+class RollsBackWhatItIsTold(Transactions):
+    """An abort rolls back the instant that it names, and asks nobody whether it completed."""
+
+    @answers(effect=True)
+    def abort(self, epoch: int, transaction: str, instant: str, reason: str, fault: Fault) -> Answer:
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        self._table.roll_back(instant)
+        self._remember(transaction).ended = True
+        with self._guard:
+            now_ms = self._clock_ms()
+            wait_ms = self._ledger.aborted(now_ms, transaction=transaction, reason=reason, fault=fault)
+        return Answer(result=Result.OK, wait_ms=wait_ms, committed=self._offsets())
+
+
+class SweepTakesOpenFiles(MemoryTable):
+    """The sweep removes every file that no commit names, those of an open transaction among them."""
+
+    def _is_orphan(self, file: StoredFile, grace_ms: int) -> bool:
+        instant = self.timeline.instants.get(file.instant)
+        if instant is not None and instant.phase is Phase.INFLIGHT and instant.pipeline == self.pipeline:
+            return True
+        return super()._is_orphan(file, grace_ms)
+
+
+class _SameSource:
+    """A broker whose identity is never asked again."""
+
+    def __init__(self, source: Source, known: dict[str, Any]) -> None:
+        self._source = source
+        self._known = known
+
+    def facts(self) -> SourceFacts:
+        facts = self._source.facts()
+        cluster = self._known.setdefault("cluster", facts.cluster)
+        topics: Mapping[str, str] = self._known.setdefault("topics", facts.topics)
+        return replace(facts, cluster=cluster, topics=topics)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+class IdentityBelieved(Transactions):
+    """Cluster and topic ids are read once, by the first run, and believed from then on."""
+
+    shared: ClassVar[dict[str, Any]]
+
+    def __init__(self, *, source: Source, **rest: Any) -> None:
+        super().__init__(source=_SameSource(source, self.shared), **rest)

@@ -1,0 +1,81 @@
+"""A soak says what it walked, also where it is ended early, and leaves no process behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests import evidence
+from tests.simulation import soak
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST = 3_000_000
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the evidence of these small runs goes: not where that of real ones is."""
+    monkeypatch.setattr(evidence, "folder", lambda: tmp_path)
+    monkeypatch.setattr(soak, "CHUNK", 10)
+    return tmp_path / "simulation.json"
+
+
+def read(kept: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    return found
+
+
+def test_a_soak_keeps_its_figures_and_how_to_get_them_again(kept: Path) -> None:
+    options = ["--schedules", "30", "--first-seed", str(FIRST), "--jobs", "2", "--no-small-world"]
+    assert soak.main(options) == 0
+    found = read(kept)
+    assert found["command"] == f"python -m tests.simulation.soak --schedules 30 --first-seed {FIRST}"
+    figures = found["figures"]
+    assert figures["schedules"] == 30
+    assert figures["violations"] == 0
+    assert 50 < figures["state_event_pairs"] <= figures["state_event_pairs_legal"]
+    assert not found["passed"], "without the small world it is no full run"
+    assert no_process_is_left()
+
+
+def test_a_soak_that_is_interrupted_keeps_the_figures_so_far(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say = soak._say
+
+    def interrupted_at_the_first_progress(text: str) -> None:
+        say(text)
+        if "a second" in text and "written to" not in text:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(soak, "PROGRESS_EVERY_S", 0.0)
+    monkeypatch.setattr(soak, "_say", interrupted_at_the_first_progress)
+    assert soak.main(["--schedules", "1000000", "--jobs", "1", "--no-small-world"]) == 1
+    assert "interrupted: the figures so far" in capsys.readouterr().out
+    found = read(kept)
+    assert found["passed"] is False
+    assert found["figures"]["schedules"] == 10
+    assert found["figures"]["schedules_asked"] == 1_000_000
+    assert no_process_is_left()
+
+
+def no_process_is_left() -> bool:
+    children = psutil.Process().children(recursive=True)
+    return not any("tests.simulation.crew" in child.cmdline() for child in children)
+
+
+def test_one_seed_is_replayed_from_the_command_line() -> None:
+    command = [sys.executable, "-m", "tests.simulation", "--seed", "3", "--only-faults", "none"]
+    brief = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    full = subprocess.run(
+        [*command, "--full"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert brief.stdout.endswith("all is well\n")
+    assert "faults: none" in brief.stdout
+    assert len(full.stdout.splitlines()) > len(brief.stdout.splitlines()) > 20

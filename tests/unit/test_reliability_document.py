@@ -1,0 +1,38 @@
+"""docs/reliability.md shows what the recorded runs found and what the fault tests play."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reliability", ROOT / "tools" / "reliability.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_documents_tables_and_figures_are_the_recorded_ones(generator: ModuleType) -> None:
+    document = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert generator.updated(document) == document, "run `make docs`"
+
+
+def test_every_numbered_invariant_has_a_checker(generator: ModuleType) -> None:
+    shown = generator.checkers()
+    for number in range(1, 14):
+        assert f"| S{number} | [s{number}_" in shown
+    for number in range(1, 4):
+        assert f"| L{number} | [l{number}_" in shown
+
+
+def test_a_document_without_a_place_for_a_part_is_refused(generator: ModuleType) -> None:
+    with pytest.raises(ValueError, match="no place"):
+        generator.updated("# nothing")

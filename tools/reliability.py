@@ -1,0 +1,174 @@
+"""Write what full runs found into docs/reliability.md. Run by `make docs`, tested for staleness.
+
+The figures are those of docs/evidence/*.json, which the runs themselves write; the scenarios are the fault
+tests' own catalogue; the checkers are the simulator's. The prose around them is written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests import evidence  # noqa: E402
+from tests.faults.play import load_catalogue  # noqa: E402
+from tests.faults.scenario import Scenario  # noqa: E402
+from tests.simulation.checkers import CHECKERS  # noqa: E402
+
+DOCUMENT = ROOT / "docs" / "reliability.md"
+
+RUNS: Mapping[str, str] = {
+    "simulation": "Random and exhaustive schedules",
+    "mutants": "Seeded bugs",
+    "coverage": "Coverage of the cores",
+    "spec": "Model",
+    "faults": "Kills and pauses over one long load",
+    "scenarios": "Every scenario once",
+    "soak": "Soak",
+    "fuzz": "Fuzzing",
+}
+"""The evidence that full runs leave, in the order of the document."""
+
+
+def updated(document: str) -> str:
+    """The document with every generated part in its place. Raises `ValueError` where one has no place."""
+    for name, part in PARTS.items():
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        around = re.split(f"{re.escape(begin)}.*?{re.escape(end)}", document, flags=re.DOTALL)
+        if len(around) != 2:
+            raise ValueError(f"{DOCUMENT.name} has no place for its {name}: {begin} … {end}")
+        document = f"{around[0]}{begin}\n{part()}\n{end}{around[1]}"
+    return document
+
+
+# --- the parts --------------------------------------------------------------------------------------
+
+
+def checkers() -> str:
+    """Each invariant, the checker that watches it in the simulator, the seeded bugs that it alone finds."""
+    found = _found_by()
+    lines = ["| | the simulator's checker | seeded bugs that it was the first to find |", "|---|---|---|"]
+    for checker in sorted(CHECKERS, key=lambda one: _in_order(one.name)):
+        path = f"{checker.__module__.replace('.', '/')}.py"
+        bugs = ", ".join(found.get(checker.name, ())) or "–"
+        lines.append(f"| {checker.name} | [{Path(path).name}](../{path}) | {bugs} |")
+    return "\n".join(lines)
+
+
+def scenarios() -> str:
+    """The catalogue of the fault tests, with what was measured when each was played last."""
+    measured = {one["name"]: one for one in _rows("scenarios", "each")}
+    groups: dict[str, list[Scenario]] = {}
+    for scenario in load_catalogue().values():
+        groups.setdefault(scenario.group, []).append(scenario)
+    lines = []
+    for group, members in groups.items():
+        lines += [f"### {group[:1].upper()}{group[1:]}", ""]
+        lines += ["| what is done | what is expected | recovers within | measured |", "|---|---|---|---|"]
+        for one in members:
+            limit = f"{one.limit_s:g} s" if one.limit_s is not None else "–"
+            seen = _seen(measured.get(one.name))
+            lines.append(f"| {one.fault} | {one.expected} | {limit} | {seen} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def figures() -> str:
+    """The figures of the last full runs."""
+    lines: list[str] = []
+    for name, title in RUNS.items():
+        found = evidence.read(name)
+        lines += [f"### {title}", ""]
+        if found is None:
+            lines += ["No full run is recorded.", ""]
+            continue
+        verdict = "passed" if found["passed"] else "**failed**"
+        lines += [
+            f"`{found['command']}`: {verdict} on {found['at']}, commit `{found['commit']}`, "
+            f"{found['cpus']} processors.",
+            "",
+            *_table(found["figures"]),
+            "",
+        ]
+    return "\n".join(lines).rstrip()
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "checkers": checkers,
+    "scenarios": scenarios,
+    "figures": figures,
+}
+
+
+# --- pieces -------------------------------------------------------------------------------------------
+
+
+def _found_by() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in _rows("mutants", "mutants"):
+        found.setdefault(one["found_by"], []).append(f"{one['bug']} ({one['found_after_schedules']:,})")
+    return found
+
+
+def _rows(name: str, key: str) -> list[dict[str, Any]]:
+    found = evidence.read(name)
+    return list(found["figures"].get(key, ())) if found is not None else []
+
+
+def _seen(measured: Mapping[str, Any] | None) -> str:
+    if measured is None:
+        return "not played yet"
+    recovery_s = measured.get("recovery_s")
+    return measured["outcome"] + (f", {recovery_s:.1f} s" if recovery_s is not None else "")
+
+
+def _table(found: Mapping[str, Any]) -> Iterator[str]:
+    """Plain figures as two columns; what is a list of rows is shown elsewhere or as a table of its own."""
+    plain = {name: value for name, value in found.items() if not isinstance(value, (list, dict))}
+    if plain:
+        yield from ("| | |", "|---|---|")
+        yield from (f"| {name.replace('_', ' ')} | {_show(value)} |" for name, value in plain.items())
+    for name, value in found.items():
+        rows = [{"": key, **row} for key, row in value.items()] if isinstance(value, dict) else value
+        if name in ELSEWHERE or not isinstance(rows, list) or not rows or not isinstance(rows[0], dict):
+            continue
+        columns = list(rows[0])
+        yield from ("", f"{name.replace('_', ' ')}:", "")
+        yield "| " + " | ".join(column.replace("_", " ") for column in columns) + " |"
+        yield "|---" * len(columns) + "|"
+        for row in rows:
+            yield "| " + " | ".join(_show(row.get(column, "")) for column in columns) + " |"
+
+
+ELSEWHERE = {"each", "mutants"}
+"""Rows that other parts of the document show."""
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.2f}".rstrip("0").rstrip(".")
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _in_order(name: str) -> tuple[int, int, str]:
+    """S1 … S13, L1 … L3, then whatever has a name and no number."""
+    matched = re.fullmatch(r"([SL])(\d+)", name)
+    if matched is None:
+        return 2, 0, name
+    return "SL".index(matched[1]), int(matched[2]), name
+
+
+def main() -> None:
+    document = DOCUMENT.read_text(encoding="utf-8")
+    DOCUMENT.write_text(updated(document), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
