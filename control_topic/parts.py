@@ -17,6 +17,8 @@ PARTS_MAX = 4_096
 ASSEMBLIES_MAX = 64
 PENDING_BYTES_MAX = 64 * 1024 * 1024
 DIGEST_BYTES = 32
+NAMES_CHARACTERS_MAX = 2_048
+"""Of pipeline, run and incarnation together: they are kept beside the parts, and no id is that long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,8 @@ class Part:
     def __post_init__(self) -> None:
         if len(self.digest) != DIGEST_BYTES:
             raise Malformed(f"a digest of {len(self.digest)} bytes, SHA-256 has {DIGEST_BYTES}")
+        if len(self.pipeline) + len(self.run) + len(self.incarnation) > NAMES_CHARACTERS_MAX:
+            raise Malformed(f"names of more than {NAMES_CHARACTERS_MAX} characters")
         if not 1 <= self.parts <= PARTS_MAX:
             raise Malformed(f"a body in {self.parts} parts, 1 to {PARTS_MAX} are allowed")
         if not 0 <= self.part < self.parts:

@@ -17,7 +17,7 @@ CAUSE_MAX = 160
 _NUMBERS = re.compile(r"\d+")
 _AWAY = re.compile(
     r"Connect to (?:ipv[46]#)?\S+ failed: [^(]+|\d+/\d+ brokers are down|ApiVersionRequest failed: [^:]+"
-    r"|Disconnected: [^(]+|Timed out \d+ in-flight|session timed out"
+    r"|Disconnected: [^(]+|Timed out \d+ in-flight|session timed out|Send failed: [^(]+"
 )
 """What a Kafka client says while its broker does not answer. Many clients of one process say it at once."""
 

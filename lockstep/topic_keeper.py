@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
-from control_topic.errors import ControlTopicError
+from control_topic.errors import ControlTopicError, ControlTopicUnavailable
 from control_topic.kafka import ControlTopic
 
 log = logging.getLogger("lockstep.run")
@@ -46,7 +46,12 @@ class TopicKeeper:
                 self._trouble = str(error)
 
     def _look(self) -> None:
-        if self._topic.describe(timeout_s=ASK_S).exists:
+        try:
+            exists = self._topic.describe(timeout_s=ASK_S).exists
+        except ControlTopicUnavailable as error:
+            log.debug("the control topic was not looked at: %s", error)  # the Kafka clients say that, too
+            return
+        if exists:
             return
         log.warning(
             "the control topic %s is gone and is made again; what was said on it is said again, and no"

@@ -97,31 +97,48 @@ def decode(metadata: Mapping[str, str], *, instant: str = "") -> TableState | No
         return TableState(
             pipeline=metadata[PREFIX + "pipeline"],
             run=metadata[PREFIX + "run"],
-            epoch=int(metadata[PREFIX + "epoch"]),
+            epoch=_count(int(metadata[PREFIX + "epoch"])),
             transaction=metadata[PREFIX + "transaction"],
             offsets=flatten(json.loads(metadata[PREFIX + "offsets"])),
             ranges=tuple(
-                Range(partition=SourcePartition(t, p), start=s, next=n, records=c)
+                Range(partition=_partition(t, p), start=_count(s), next=_count(n), records=_count(c))
                 for t, p, s, n, c in json.loads(metadata[PREFIX + "ranges"])
             ),
             lost=tuple(
-                Lost(partition=SourcePartition(t, p), start=s, next=n)
+                Lost(partition=_partition(t, p), start=_count(s), next=_count(n))
                 for t, p, s, n in json.loads(metadata[PREFIX + "lost"])
             ),
             rejects=tuple(
-                Reject(partition=SourcePartition(t, p), offset=o, reason=r)
+                Reject(partition=_partition(t, p), offset=_count(o), reason=_text(r))
                 for t, p, o, r in json.loads(metadata[PREFIX + "rejects"])
             ),
-            reject_count=int(metadata[PREFIX + "reject_count"]),
+            reject_count=_count(int(metadata[PREFIX + "reject_count"])),
             cluster=metadata[PREFIX + "cluster"],
-            topics=json.loads(metadata[PREFIX + "topics"]),
+            topics={_text(topic): _text(i) for topic, i in json.loads(metadata[PREFIX + "topics"]).items()},
             kind=metadata[PREFIX + "kind"],
             operator=metadata[PREFIX + "operator"],
             reason=metadata[PREFIX + "reason"],
             instant=instant,
         )
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StateError(f"instant {instant}: its lockstep.* metadata cannot be read: {error!r}") from error
+
+
+def _count(value: object) -> int:
+    """An offset, a count or a number of that kind. Raises `ValueError` for what JSON may hold instead."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a whole number from 0 on")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not text")
+    return value
+
+
+def _partition(topic: object, number: object) -> SourcePartition:
+    return SourcePartition(_text(topic), _count(number))
 
 
 def nest(offsets: Offsets) -> dict[str, dict[str, int]]:
@@ -133,9 +150,9 @@ def nest(offsets: Offsets) -> dict[str, dict[str, int]]:
 
 
 def flatten(nested: Mapping[str, Mapping[str, int]]) -> dict[SourcePartition, int]:
-    """The inverse of `nest`."""
+    """The inverse of `nest`. Raises `ValueError`, `TypeError` or `AttributeError` for what is none."""
     return {
-        SourcePartition(topic, int(number)): int(next_offset)
+        _partition(topic, int(number)): _count(next_offset)
         for topic, numbers in nested.items()
         for number, next_offset in numbers.items()
     }

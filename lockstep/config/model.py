@@ -178,6 +178,7 @@ class Transaction(Section):
     max_records: int = Field(
         default=0,
         ge=0,
+        le=10**18,
         description="A transaction ends early at about this many records, all workers together. 0: no limit.",
     )
     max_bytes: values.LimitBytes = Field(

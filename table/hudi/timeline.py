@@ -17,6 +17,8 @@ import io
 import json
 import os
 import re
+import struct
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,10 +28,11 @@ from typing import Any, BinaryIO
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fastavro.schema import SchemaParseException
 
 from table.errors import Refused, Unavailable
 from table.hudi.definition import local_path
-from table.state import PREFIX, TableState, decode
+from table.state import PREFIX, StateError, TableState, decode
 
 VERSIONS = ("8", "9")
 LAYOUT = "2"
@@ -43,7 +46,11 @@ ARCHIVE_ROWS_PER_BATCH = 64
 
 _COMPLETED = re.compile(r"(\d{14,17})_(\d{14,17})\.([a-z]+)")
 _PENDING = re.compile(r"(\d{14,17})(?:\.([a-z]+))?\.(requested|inflight)")
-_UNREADABLE = (OSError, ValueError, EOFError, KeyError, TypeError, IndexError, pa.ArrowException)
+_UNREADABLE = (
+    *(OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, EOFError, RecursionError),
+    *(pa.ArrowException, struct.error, zlib.error, SchemaParseException),
+)
+"""What Avro, parquet and JSON readers raise for bytes that are damaged."""
 
 
 class MissingTable(Refused):
@@ -169,8 +176,11 @@ class Timeline:
     def time_ms(self, instant_time: str) -> int:
         """An instant's time, milliseconds of the Unix epoch. `LOCAL` is taken to be this machine's zone."""
         text = instant_time.ljust(17, "0")[:17]
-        moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=self._zone)
-        return int(moment.timestamp()) * 1_000 + int(text[14:])
+        try:
+            moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=self._zone)
+            return int(moment.timestamp()) * 1_000 + int(text[14:])
+        except (ValueError, OverflowError) as error:
+            raise Refused(f"Table {self._base}: instant {instant_time} does not name a time.") from error
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -179,63 +189,44 @@ class Timeline:
             return os.listdir(self._folder)
         except FileNotFoundError:
             return []  # made by the first instant
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise _unavailable(self._folder, error) from error
 
     def _instant(self, requested: str, completed: str, action: str, raw: bytes) -> Instant:
-        if not raw:
+        if action not in METADATA_ACTIONS:
             return Instant(requested=requested, completed=completed, action=action)
         try:
-            metadata = _avro(io.BytesIO(raw))
+            return _committed(requested, completed, action, _avro(io.BytesIO(raw)))
+        except StateError:
+            raise
         except _UNREADABLE as error:
             raise Refused(
                 f"Table {self._base}: the metadata of instant {requested} ({action}) cannot be read:"
                 f" {error!r}. Was it written by a newer Hudi, or damaged?"
             ) from error
-        groups: Mapping[str, Sequence[Mapping[str, Any]]] = metadata.get("partitionToWriteStats") or {}
-        stats = [stat for group in groups.values() for stat in group]
-        operation = metadata.get("operationType") or ""
-        return Instant(
-            requested=requested,
-            completed=completed,
-            action=action,
-            operation=operation,
-            state=decode(metadata.get("extraMetadata") or {}, instant=requested),
-            files=tuple(
-                CommittedFile(
-                    path=stat.get("path") or "",
-                    rows=stat.get("numWrites") or 0,
-                    size_bytes=stat.get("fileSizeInBytes") or 0,
-                )
-                for stat in stats
-            ),
-            updated=sum(stat.get("numUpdateWrites") or 0 for stat in stats),
-            deleted=sum(stat.get("numDeletes") or 0 for stat in stats),
-            replaces=action == "replacecommit" and operation.upper() != "CLUSTER",
-        )
 
     def _owner(self, name: str) -> Mapping[str, str]:
         """Whose an inflight instant is; empty where it does not say, or is no longer there."""
         try:
             raw = _read(self._folder / name)
             extra = _avro(io.BytesIO(raw)).get("extraMetadata") or {} if raw else {}
+            return {key.removeprefix(PREFIX): value for key, value in extra.items() if key.startswith(PREFIX)}
         except FileNotFoundError:
             return {}
         except _UNREADABLE as error:
             raise _unavailable(self._folder / name, error) from error
-        return {key.removeprefix(PREFIX): value for key, value in extra.items() if key.startswith(PREFIX)}
 
     def _rolls_back(self, requested: str) -> str:
         name = f"{requested}.rollback.requested"
         try:
             raw = _read(self._folder / name)
             plan = _avro(io.BytesIO(raw)) if raw else {}
+            target = plan.get("instantToRollback") or {}
+            return str(target.get("commitTime") or "")
         except FileNotFoundError:
             return ""
         except _UNREADABLE as error:
             raise _unavailable(self._folder / name, error) from error
-        target = plan.get("instantToRollback") or {}
-        return str(target.get("commitTime") or "")
 
     # --- the archived timeline --------------------------------------------------------------------
 
@@ -267,17 +258,17 @@ class Timeline:
             version = (self._history / "_version_").read_text(encoding="ascii").strip()
         except FileNotFoundError:
             return []  # nothing has been archived yet
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise _unavailable(self._history, error) from error
         manifest = self._history / f"manifest_{version}"
         try:
             listed = json.loads(_read(manifest))["files"]
             names = [str(entry["fileName"]) for entry in listed]
+            return sorted(names, key=lambda name: name.split("_")[1], reverse=True)
         except FileNotFoundError:
             raise
         except _UNREADABLE as error:
             raise _unavailable(manifest, error) from error
-        return sorted(names, key=lambda name: name.split("_")[1], reverse=True)
 
     def _archive_entries(self, name: str) -> list[tuple[str, str, str, bytes]]:
         path = self._history / name
@@ -289,11 +280,35 @@ class Timeline:
                     for row in batch.to_pylist():
                         raw = row["metadata"] if row["action"] in METADATA_ACTIONS else b""
                         entries.append((row["instantTime"], row["completionTime"], row["action"], raw or b""))
+            return sorted(entries, key=lambda entry: (entry[1], entry[0]), reverse=True)
         except FileNotFoundError:
             raise
         except _UNREADABLE as error:
             raise _unavailable(path, error) from error
-        return sorted(entries, key=lambda entry: (entry[1], entry[0]), reverse=True)
+
+
+def _committed(requested: str, completed: str, action: str, metadata: Mapping[str, Any]) -> Instant:
+    groups: Mapping[str, Sequence[Mapping[str, Any]]] = metadata.get("partitionToWriteStats") or {}
+    stats = [stat for group in groups.values() for stat in group]
+    operation = metadata.get("operationType") or ""
+    return Instant(
+        requested=requested,
+        completed=completed,
+        action=action,
+        operation=operation,
+        state=decode(metadata.get("extraMetadata") or {}, instant=requested),
+        files=tuple(
+            CommittedFile(
+                path=stat.get("path") or "",
+                rows=stat.get("numWrites") or 0,
+                size_bytes=stat.get("fileSizeInBytes") or 0,
+            )
+            for stat in stats
+        ),
+        updated=sum(stat.get("numUpdateWrites") or 0 for stat in stats),
+        deleted=sum(stat.get("numDeletes") or 0 for stat in stats),
+        replaces=action == "replacecommit" and operation.upper() != "CLUSTER",
+    )
 
 
 def table_properties(base_path: str | os.PathLike[str]) -> dict[str, str]:

@@ -56,7 +56,7 @@ _EXPECTED = {
     },
     Victim.DRIVER: {
         **dict.fromkeys(_OPEN, "the next run rolls the open instant back and reads the table"),
-        Step.COMMIT_BEGUN: "the dead driver's table lock is taken over or expires; the commit is whole or absent",
+        Step.COMMIT_BEGUN: "its table lock is taken over or expires; the commit is whole or absent",
         Step.COMMIT_LANDED: "the next run finds the commit on the timeline, and nothing is written twice",
         Step.ACK_SENT: "the next run goes on after the commit",
         Step.GROUP_COMMITTED: "the next run goes on after the commit",

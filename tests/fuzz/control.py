@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from random import Random
+from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -13,10 +15,10 @@ from control_topic.errors import Malformed
 from control_topic.parts import Joiner
 from control_topic.stubs import control_pb2 as control_pb
 from table import codec
+from table.calls import Answer, CoordinatorReport, Directive, Mode, Result, WorkerReport
 from table.stubs import table_pb2 as table_pb
-from tests.fuzz.target import Target, damaged, require
+from tests.fuzz.target import Target, Wrong, damaged, noise, require
 
-RECORDS = 100
 ASSEMBLIES_MAX = 8
 PENDING_BYTES_MAX = 2_000
 
@@ -34,10 +36,14 @@ def _offset(random: Random) -> int:
 
 
 def _ranges(random: Random) -> tuple[m.Range, ...]:
-    starts = sorted((_offset(random), _offset(random)))
-    records = random.randint(0, min(5, starts[1] - starts[0]))
-    one = m.Range(partition=_partition(random), start=starts[0], next=starts[1], records=records)
-    return (one,) * random.randint(0, 1)
+    partitions = {_partition(random) for _ in range(random.randint(0, 3))}
+    return tuple(_range(random, partition) for partition in sorted(partitions))
+
+
+def _range(random: Random, partition: m.SourcePartition) -> m.Range:
+    start, following = sorted((_offset(random), _offset(random)))
+    records = random.randint(0, min(5, following - start))
+    return m.Range(partition=partition, start=start, next=following, records=records)
 
 
 def _body(random: Random) -> m.Body:
@@ -62,6 +68,9 @@ def _body(random: Random) -> m.Body:
                 ranges=_ranges(random),
                 files=(file,) * random.randint(0, 2),
                 rejects=(reject,) * random.randint(0, 1),
+                lost=tuple(
+                    m.Lost(partition=r.partition, start=r.start, next=r.next) for r in _ranges(random)
+                ),
             ),
             m.AckCommit(transaction=text, instant=text, committed=offsets),
             m.AbortCommit(transaction=text, reason=text),
@@ -87,76 +96,181 @@ def _records(random: Random) -> list[bytes]:
     """One message's records: whole or in parts, sound, damaged, or damaged inside a digest that fits."""
     sent = _message(random)
     records = encode(sent, body_bytes_max=random.choice((3, 17, 100_000)))
-    match random.randrange(5):
+    envelope = control_pb.Envelope.FromString(records[0])
+    match random.randrange(8):
         case 0:
             return [damaged(random, raw) for raw in records]
         case 1:
-            envelope = control_pb.Envelope.FromString(encode(sent)[0])
-            envelope.body = damaged(random, envelope.body)
+            envelope.body = damaged(random, control_pb.Envelope.FromString(encode(sent)[0]).body)
             envelope.digest = hashlib.sha256(envelope.body).digest()
-            return [envelope.SerializeToString()]
+            envelope.part, envelope.parts = 0, 1
         case 2:
-            envelope = control_pb.Envelope.FromString(random.choice(records))
-            envelope.part, envelope.parts = random.randrange(2**32), random.randrange(2**32)
-            return [envelope.SerializeToString()]
+            envelope.part, envelope.parts = _number(random), _number(random)
         case 3:
-            return [random.randbytes(random.randint(0, 60))]
+            envelope.version = _number(random)
+        case 4:
+            return [noise(random, 60)]
+        case 5:
+            # one field of every kind and number, nested groups, and lengths that lie
+            field = bytes([random.randrange(256)]) + random.choice(
+                (b"", b"\x7f", b"\xff" * 9 + b"\x01", b"\x0b" * 200)
+            )
+            return [random.choice(records) + field + noise(random, 20)]
+        case 6:
+            envelope.body, envelope.pipeline = b"", "p" * random.choice((0, 3_000, 100_000))
+            envelope.part, envelope.parts = 0, 2
         case _:
             random.shuffle(records)
             return records if len(records) == 1 else records[random.randint(0, 1) :]
+    return [envelope.SerializeToString()]
 
 
-def control_topic(random: Random) -> int:
-    """A reader's life: records of all kinds in any order, and then a sound message, which is read."""
-    decoder = Decoder(Joiner(assemblies_max=ASSEMBLIES_MAX, pending_bytes_max=PENDING_BYTES_MAX))
+def _number(random: Random) -> int:
+    return random.choice((0, 1, 2, 4_096, 4_097, 2**31, 2**32 - 1, random.randrange(2**32)))
+
+
+def make_topic(random: Random, size: int) -> dict[str, list[bytes]]:
+    """Records of all kinds in any order, and then the parts of one sound message."""
+    records: list[bytes] = []
     waiting: list[bytes] = []
-    fed = 0
-    while fed < RECORDS:
+    while len(records) < size:
         waiting += _records(random)
         random.shuffle(waiting)
-        raw = waiting.pop()
+        records.append(waiting.pop())
+    return {"records": records, "sound": encode(_message(random), body_bytes_max=50)}
+
+
+def check_topic(case: dict[str, list[bytes]]) -> int:
+    """A reader's life: whatever comes is answered, and in the end a sound message is read."""
+    decoder = Decoder(Joiner(assemblies_max=ASSEMBLIES_MAX, pending_bytes_max=PENDING_BYTES_MAX))
+    joiner = decoder.joiner
+    for raw in case["records"]:
         answer = decoder.feed(raw)
-        fed += 1
         require(isinstance(answer, m.Message | Unreadable | Incomplete), "no answer", raw)
-        joiner = decoder.joiner
         require(joiner.pending <= ASSEMBLIES_MAX, "too many unfinished bodies are kept", raw)
         require(joiner.pending_bytes <= PENDING_BYTES_MAX, "too many bytes are kept", raw)
+        if isinstance(answer, Unreadable):
+            require(bool(answer.reason), "unreadable without a reason", raw)
         if isinstance(answer, m.Message):
+            require(answer.version == m.PROTOCOL_VERSION, "another version's message is read", raw)
             again = Decoder().feed(encode(answer)[0])
             require(again == answer, f"an accepted message reads {again} when it is written again", raw)
-    sound = _message(random)
-    answers = [decoder.feed(raw) for raw in encode(sound, body_bytes_max=50)]
-    require(answers[-1] == sound, "a sound message is not read after all that", sound)
-    return fed + 1
+    answers = [decoder.feed(raw) for raw in case["sound"]]
+    final = answers[-1]
+    if not isinstance(final, m.Message):
+        raise Wrong("a sound message is not read after all that", case["sound"])
+    require(encode(final, body_bytes_max=50) == case["sound"], f"it is read as {final}", case["sound"])
+    return len(case["records"]) + 1
 
 
-_CALLS = (
-    (table_pb.WorkerReport, codec.report_from_proto),
-    (table_pb.Directive, codec.directive_from_proto),
-    (table_pb.Reply, codec.answer_from_proto),
-    (table_pb.SurveyReply, codec.survey_from_proto),
-)
+# --- the table service --------------------------------------------------------------------------------
 
 
-def table_service(random: Random) -> int:
-    """What a worker or a driver of another version, or anybody, may send in a call."""
-    sample = table_pb.WorkerReport(slot=1, incarnation="i", pid=3, host="h", state="WRITING", records=4)
-    for _ in range(RECORDS):
-        kind, read = random.choice(_CALLS)
-        raw = damaged(random, sample.SerializeToString() * random.randint(1, 2))
-        raw = random.choice((raw, random.randbytes(random.randint(0, 30))))
+def _report(random: Random) -> WorkerReport:
+    text = _text(random)
+    coordinator = CoordinatorReport(
+        epoch=_offset(random),
+        state=text,
+        transaction=text,
+        instant=text,
+        started_at_ms=_offset(random),
+        answered=(text,) * random.randint(0, 2),
+        missing=(text,) * random.randint(0, 2),
+        ignored=random.randrange(2**31),
+    )
+    return WorkerReport(
+        slot=random.randrange(2**16),
+        incarnation=text,
+        pid=random.randrange(2**31),
+        host=_text(random),
+        state=text,
+        partitions=tuple(sorted({_partition(random) for _ in range(random.randint(0, 3))})),
+        records=_offset(random),
+        size_bytes=_offset(random),
+        buffered_bytes=_offset(random),
+        coordinator=random.choice((coordinator, None)),
+        poison=text,
+        fenced=random.random() < 0.5,
+        seconds={"decode": random.random() * 10, text: 0.5},
+    )
+
+
+def _answer(random: Random) -> Answer:
+    offsets = {_partition(random): _offset(random) for _ in range(random.randint(0, 3))}
+    return Answer(
+        result=random.choice(list(Result)),
+        reason=_text(random),
+        wait_ms=random.randrange(2**31),
+        instant=_text(random),
+        committed=offsets,
+        partitions=tuple(sorted(offsets)),
+    )
+
+
+def _directive(random: Random) -> Directive:
+    dead = (_text(random),) * random.randint(0, 2)
+    return Directive(mode=random.choice(list(Mode)), reason=_text(random), dead=dead)
+
+
+_CALLS: dict[str, tuple[Any, Any, Any, Any]] = {
+    "report": (table_pb.WorkerReport, codec.report_to_proto, codec.report_from_proto, _report),
+    "answer": (table_pb.Reply, codec.answer_to_proto, codec.answer_from_proto, _answer),
+    "survey": (table_pb.SurveyReply, codec.survey_to_proto, codec.survey_from_proto, _answer),
+    "directive": (table_pb.Directive, codec.directive_to_proto, codec.directive_from_proto, _directive),
+}
+
+
+def make_calls(random: Random, size: int) -> list[tuple[str, bytes, bool]]:
+    """(what, bytes, whether they are sound): what a worker or driver of any version, or anybody, may send."""
+    return [_call(random) for _ in range(size)]
+
+
+def _call(random: Random) -> tuple[str, bytes, bool]:
+    name = random.choice(sorted(_CALLS))
+    _, to_proto, _, make = _CALLS[name]
+    raw = to_proto(make(random)).SerializeToString()
+    match random.randrange(4):
+        case 0:
+            return name, noise(random, 40), False
+        case 1:
+            return name, damaged(random, raw * random.randint(1, 2)), False
+        case 2:
+            return random.choice(sorted(_CALLS)), raw, False
+        case _:
+            return name, raw, True
+
+
+def check_calls(case: list[tuple[str, bytes, bool]]) -> int:
+    """Every call is understood, and says the same when it is written again, or is refused as malformed."""
+    for name, raw, sound in case:
+        kind, to_proto, from_proto, _ = _CALLS[name]
         try:
-            read(kind.FromString(raw))  # type: ignore[operator]
-        except (DecodeError, Malformed):
+            value = from_proto(kind.FromString(raw))
+        except (DecodeError, Malformed) as error:
+            require(not sound, f"a sound {name} is refused: {error!r}", raw)
             continue
-    return RECORDS
+        again = from_proto(kind.FromString(to_proto(value).SerializeToString()))
+        if hasattr(value, "partitions"):  # a set, written in order
+            value = replace(value, partitions=tuple(sorted(value.partitions)))
+        require(again == value or value != value, f"{value} reads {again} when it is written again", raw)
+    return len(case)
 
 
 TARGETS = (
     Target(
-        "control topic",
-        "any bytes are a message, or are counted and passed over; memory stays within its limits",
-        control_topic,
+        name="control topic",
+        promise="any bytes are a message, or are counted and passed over; memory stays within its limits",
+        make=make_topic,
+        check=check_topic,
+        size=200,
+        seeds=50,
     ),
-    Target("table service", "any call is understood or refused as malformed", table_service),
+    Target(
+        name="table service",
+        promise="any call is understood or refused as malformed",
+        make=make_calls,
+        check=check_calls,
+        size=200,
+        seeds=50,
+    ),
 )

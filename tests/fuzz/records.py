@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from control_topic.messages import SourcePartition
 from participant.decode import Decoded, JsonDecoder, RawBatch
-from participant.derive import Deriver
+from participant.derive import Derived, Deriver
 from participant.encoding import writer_options
 from table.hudi.keys import COMPLEX, COORDINATES, PLAIN, check_key_field
 from table.port import TableLayout
@@ -177,11 +177,23 @@ def check_layout(case: dict[str, Any]) -> int:
         require(key == _key(layout, row, offset), f"the key {key!r} of another row", values[index])
         require(folder == _folder(layout, row), f"the table partition {folder!r}", values[index])
     _check_parquet(derived.table, ddl)
+    _check_head(Deriver(layout, schema), decoder, batch, derived, min(rejected, default=0))
     for reject in derived.rejects:
         row = decoded_rows[reject.index]
         due = _key(layout, row, reject.offset) is None or _folder(layout, row) is None
         require(due, f"a reject ({reject.reason}) where a row is due", values[reject.index])
     return len(values)
+
+
+def _check_head(
+    deriver: Deriver, decoder: JsonDecoder, batch: RawBatch, derived: Derived, first: int
+) -> None:
+    """What comes before the first reject is the same rows by itself: a pipeline that stops there needs it."""
+    head = batch.head(first)
+    again = deriver.derive(head, decoder.decode(head))
+    require(not again.rejects, "what is before the first reject is rejected", head.values)
+    whole = derived.table.slice(0, first).to_pylist()
+    require(reference.same(again.table.to_pylist(), whole), "it is other rows", head.values)
 
 
 def _check_parquet(table: pa.Table, ddl: str) -> None:

@@ -25,7 +25,8 @@ class Target:
     """`make(random, size)` makes a case of about `size` inputs; `check` answers how many inputs it tried.
 
     `check` raises for a wrong answer, with whatever exception the code under test ended in. `promise` is the
-    sentence that holds for every input; `size` is what a soak asks for, `seeds` how many cases one process tries.
+    sentence that holds for every input. `size` is what a soak asks for, `seeds` how many cases one process
+    tries.
     """
 
     name: str

@@ -397,16 +397,35 @@ def test_a_commit_that_the_fence_refuses_has_no_effect_and_may_be_rolled_back(
 def test_a_commit_that_starts_elsewhere_than_the_table_is_refused(driver: Callable[..., Driver]) -> None:
     made = driver()
     made.run("t1", rows=2)
+    driver().run("t3", rows=4)
     instant = made.begin("t2")
-    late = made.planned("t2", instant, 3, made.write(instant, 3, first=2))
-    other = driver()
-    other.run("t3", rows=4)
+    right = made.planned("t2", instant, 3, made.write(instant, 3, first=6))
+    late = Commit(instant=instant, expected={SOURCE: 2}, state=right.state, files=right.files)
     with pytest.raises(Refused, match="events:0 offset 2, the table is at 6"):
         made.table.commit(late, fence=accept)
-    never = Commit(instant=instant, expected={}, state=late.state, files=late.files)
+    never = Commit(instant=instant, expected={}, state=right.state, files=right.files)
     with pytest.raises(Refused, match="events:0 offset none, the table is at 6"):
         made.table.commit(never, fence=accept)
     assert made.table.find("t2") is None
+
+
+def test_nothing_is_committed_while_another_instant_of_the_pipeline_is_open(
+    driver: Callable[..., Driver],
+) -> None:
+    """Whoever opened it may be paused past its own check; rolled back, it can complete nothing."""
+    paused, successor = driver(), driver()
+    earlier = paused.begin("t1")
+    commit = paused.planned("t1", earlier, 3, paused.write(earlier, 3))
+    instant = successor.begin("t2")
+    later = successor.planned("t2", instant, 2, successor.write(instant, 2))
+    with pytest.raises(Refused, match=f"{earlier} of this pipeline is open too, and is rolled back first"):
+        successor.table.commit(later, fence=accept)
+    assert successor.table.roll_back(earlier)
+    successor.table.commit(later, fence=accept)
+    with pytest.raises(Refused):
+        paused.table.commit(commit, fence=accept)
+    newest = successor.table.newest()
+    assert newest is not None and newest.transaction == "t2"
 
 
 def test_a_commit_whose_rollback_is_requested_is_refused_and_the_rollback_is_finished(
