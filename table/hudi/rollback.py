@@ -39,8 +39,11 @@ def roll_back(session: Session, history: History, watchdog: Watchdog, instant: s
     with changing(doing, session.lock_folder):
         with table_lock(session, watchdog):
             rollback = _request(session, history, instant)
-        if rollback is None:
-            return not _is_complete(session, instant) and history.archived(instant) is None
+        complete = _is_complete(session, instant) or history.archived(instant) is not None
+        if complete and rollback is not None:
+            _withdraw(session, instant)
+        if complete or rollback is None:
+            return not complete
         service = session.client.getTableServiceClient()
         done = service.rollback(instant, session.some(rollback), False, False)
         if not done and instant in _open_rollbacks(session):
@@ -70,6 +73,15 @@ def _request(session: Session, history: History, instant: str) -> Any | None:
         raise Unavailable(f"instant {instant}: Hudi planned no rollback; ask again")
     session.reload()
     return rollbacks(session)[instant]
+
+
+def _withdraw(session: Session, instant: str) -> None:
+    """Take back what was requested for an instant that has completed since: Hudi would carry it out one day.
+
+    Its writer had checked before the request and was paused for longer than its lock lives.
+    """
+    session.meta.getActiveTimeline().deletePending(_open_rollbacks(session)[instant].getRollbackInstant())
+    session.reload()
 
 
 def _open_rollbacks(session: Session) -> dict[str, Any]:

@@ -579,6 +579,30 @@ def test_a_predecessor_that_resumes_after_its_lock_expired_cannot_complete_a_rol
     assert len(rows_in(spark, paused.path)) == 3
 
 
+def test_an_instant_that_completes_after_its_rollback_was_requested_keeps_its_rows(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    paused, successor = driver(), driver()
+    instant = paused.begin("t1")
+    commit = paused.planned("t1", instant, 3, paused.write(instant, 3))
+
+    def pause(_newest: TableState | None) -> str:
+        """After the check; the lock expires, the successor requests the rollback and is slow, too."""
+        (paused.path / ".hoodie" / "lock").unlink()
+        other = Driver(spark, paused.path)  # here: Hudi calls back on another thread
+        _request_rollback_and_die(other, instant)
+        other.table.close()
+        return ""
+
+    paused.table.commit(commit, fence=pause)
+    assert successor.table.roll_back(instant) is False
+    assert not [name for name in paused.timeline() if ".rollback" in name], paused.timeline()
+    assert list(successor.table.unfinished()) == []
+    assert len(rows_in(spark, paused.path)) == 3
+    successor.run("t2", rows=2)
+    assert len(rows_in(spark, paused.path)) == 5
+
+
 HOLDS_THE_LOCK = """
 import sys, time
 from pathlib import Path
