@@ -101,6 +101,7 @@ class Application:
             )
             stack.callback(watch.stop)
             watch.start()
+            service.clear()  # takes as long as the workers' start, which goes on beside it
             keeper = TopicKeeper(self._kafka, config.control.topic, restored=watch.announce_again)
             stack.callback(keeper.stop)
             keeper.start()

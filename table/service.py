@@ -240,6 +240,13 @@ class TableService(Servicer):
         """This pipeline's newest committed state, None before genesis. Raises `TableError`."""
         return self._in_process("newest", self._table.newest, timeout_s=timeout_s)
 
+    def clear(self) -> None:
+        """Roll back what earlier runs left open, some time soon and by nobody's waiting."""
+        try:
+            self._thread.post("clear", self._transactions.clear)
+        except NotStarted as error:
+            log.debug("nothing is rolled back yet: %s", error)  # a coordinator's recovery does it
+
     def seen(self) -> TableState | None:
         """This pipeline's newest committed state as last seen, without asking the table."""
         return self._transactions.view.newest

@@ -19,7 +19,7 @@ from table.calls import Answer, Fault, Result
 from table.checks import Plan, assemble, identity_problem, position_problem, same_ranges
 from table.errors import OutcomeUnknown, Refused, TableError
 from table.ledger import Ledger
-from table.port import Commit, TransactionalTable
+from table.port import Commit, TransactionalTable, Unfinished
 from table.source import SourceFacts
 from table.state import TableState
 
@@ -101,6 +101,17 @@ class Transactions(Answering):
         return Answer(result=Result.OK)
 
     @answers(effect=False)
+    def clear(self) -> Answer:
+        """Roll back what earlier runs left open, before a coordinator asks: `recover` finds it done then."""
+        refusal = self._closed()
+        if refusal is not None:
+            return refusal
+        for open_one in self._table.unfinished():
+            if open_one.run != self._run:
+                self._remove(open_one)
+        return Answer(result=Result.OK)
+
+    @answers(effect=False)
     def recover(self, epoch: int) -> Answer:
         """Roll back what is open, then read, or write, the offsets to go on from.
 
@@ -112,12 +123,7 @@ class Transactions(Answering):
         for open_one in self._table.unfinished():
             if (refusal := self._stale(epoch)) is not None:
                 return refusal
-            removed = self._table.roll_back(open_one.instant)
-            log.info(
-                "instant %s (transaction %s, run %s) was %s",
-                *(open_one.instant, open_one.transaction, open_one.run),
-                "rolled back" if removed else "complete already",
-            )
+            self._remove(open_one)
         facts = self._source.facts()
         newest = self._table.newest() or self._genesis(epoch, facts)
         self._see(newest)
@@ -131,6 +137,14 @@ class Transactions(Answering):
         with self._guard:
             self._ledger.saw_offsets(newest.offsets)
         return Answer(result=Result.OK, committed=newest.offsets, partitions=tuple(facts.partitions))
+
+    def _remove(self, open_one: Unfinished) -> None:
+        removed = self._table.roll_back(open_one.instant)
+        log.info(
+            "instant %s (transaction %s, run %s) was %s",
+            *(open_one.instant, open_one.transaction, open_one.run),
+            "rolled back" if removed else "complete already",
+        )
 
     def _genesis(self, epoch: int, facts: SourceFacts) -> TableState:
         """Resolve all starting offsets once and commit them; whoever is first wins."""

@@ -93,6 +93,7 @@ class Driver(Clocked):
         self._announce()
         for slot in range(world.slots):
             self._start_worker(slot)
+        world.scheduler.at(0, self, self._clear)
         world.scheduler.at(SUPERVISE_MS, self, self.supervise)
         world.scheduler.at(SWEEP_MS, self, self._sweep)
 
@@ -174,6 +175,18 @@ class Driver(Clocked):
     def busy(self) -> bool:
         """Whether it is in the middle of a call."""
         return self._busy_until_ms == IN_CALL
+
+    def _clear(self) -> None:
+        """As the application has it done when it has announced itself."""
+        world = self.world
+        if world.scheduler.now_ms < self._busy_until_ms:
+            world.scheduler.at(40, self, self._clear)
+            return
+        self._busy_until_ms = IN_CALL
+        try:
+            self.transactions.clear()
+        finally:
+            self._busy_until_ms = world.scheduler.now_ms + world.chance.upto(60)
 
     def _sweep(self) -> None:
         """As the supervisor has it done from time to time; where the table does not serve, the next time."""

@@ -273,6 +273,23 @@ def test_recovery_rolls_back_what_a_predecessor_left_open(make: Make, timeline: 
     assert second.client.begin(2, "t2").result is Result.OK
 
 
+def test_what_earlier_runs_left_open_is_rolled_back_before_a_coordinator_asks(
+    make: Make, timeline: MemoryTimeline
+) -> None:
+    first = make()
+    first.lead()
+    left = first.client.begin(1, "t1").instant
+    second = make(run="run-2")
+    second.service.clear()
+    second.service.newest(timeout_s=5)  # done after it, on the same thread
+    assert timeline.instants[left].phase is Phase.ROLLED_BACK
+    assert second.lead(epoch=2).result is Result.OK
+    own = second.client.begin(2, "t2").instant
+    second.service.clear()
+    second.service.newest(timeout_s=5)
+    assert timeline.instants[own].phase is Phase.INFLIGHT
+
+
 def test_a_second_coordinator_makes_the_first_one_stale(driver: Driver) -> None:
     driver.lead()
     begun = driver.client.begin(1, "t1")
