@@ -54,6 +54,7 @@ class Session:
 
     def load(self) -> Definition:
         """Read the table's properties and schema anew."""
+        self._intern_schemas()
         self.meta = (
             self.hudi.common.table.HoodieTableMetaClient.builder()
             .setConf(self._storage_conf())
@@ -79,6 +80,15 @@ class Session:
             fixed["hoodie.table.name"],
             self.java_map(merge(properties, fixed)),
         )
+
+    def _intern_schemas(self) -> None:
+        """Initialise the class of the metadata table's records before anything reads such a record.
+
+        Hudi 1.2.0 tells a record's generation by the identity of its schema, and interns those schemas in
+        order of first use. A metadata table that is compacted first has its own copy interned, and from then
+        on every commit of this Java process fails with an index out of bounds.
+        """
+        _ = self.hudi.metadata.HoodieMetadataPayload.SECONDARY_INDEX_RECORD_KEY_SEPARATOR
 
     def reload(self) -> Any:
         """The active timeline as it is now."""

@@ -801,6 +801,41 @@ def test_a_table_with_a_metadata_table_is_archived_and_keeps_every_row(
         assert (read.count(), read.select("event_id").distinct().count()) == (27, 26)
 
 
+COMPACTS_FIRST = """
+import sys
+from pathlib import Path
+from tests.integration.conftest import spark
+from tests.integration.test_hudi_table import OFTEN_COMPACTED, Driver
+
+made = Driver(next(spark.__wrapped__()), Path(sys.argv[1]), OFTEN_COMPACTED)
+made.run("later", rows=1)
+made.table.close()
+print("committed", flush=True)
+"""
+OFTEN_COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "2"}
+
+
+def test_a_driver_whose_first_act_is_a_compaction_of_the_metadata_table_commits(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    """In a Java process of its own: Hudi's schemas were compared by identity, in the order of first use."""
+    made = driver(OFTEN_COMPACTED)
+    for number in range(3):
+        made.run(f"t{number}", rows=1)
+    compacted = len(compactions(made.path))
+    done = subprocess.run(
+        [sys.executable, "-c", COMPACTS_FIRST, str(made.path)], capture_output=True, text=True, cwd=ROOT
+    )
+    assert "committed\n" in done.stdout, done.stderr[-4_000:]
+    assert len(compactions(made.path)) > compacted
+    assert len(rows_in(spark, made.path)) == 4
+
+
+def compactions(path: Path) -> list[str]:
+    timeline = path / ".hoodie" / "metadata" / ".hoodie" / "timeline"
+    return [entry.name for entry in timeline.glob("*.commit")]
+
+
 def test_a_metadata_table_that_cannot_be_tended_holds_up_nothing(
     driver: Callable[..., Driver], caplog: pytest.LogCaptureFixture
 ) -> None:
