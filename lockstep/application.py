@@ -139,6 +139,7 @@ class Application:
             starting_offsets=config.source.starting_offsets,
             on_data_loss=config.source.on_data_loss,
             clock_ms=monotonic_ms,
+            workers=config.pipeline.workers,
         )
         self._service = service
         if self._stop_reason:

@@ -1,4 +1,4 @@
-"""The worker's line to the driver: a report out, a directive back, twice a second."""
+"""The worker's line to the driver: a report out, a directive back, twice a second once it is at work."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from table.client import TableClient
 log = logging.getLogger("lockstep.report")
 
 PERIOD_S = 0.5
+JOIN_PERIOD_S = 0.05
+"""Between reports as long as the driver has not said that the group may be joined."""
 UNREACHED_MAX_S = 30
 """A worker whose driver has been silent for so long ends: nobody is left to commit what it writes."""
 
@@ -47,12 +49,15 @@ class Reporter:
 
     def _run(self) -> None:
         reached_s = time.monotonic()
+        period_s = JOIN_PERIOD_S
         while True:
-            stopping = self._stopping.wait(PERIOD_S)
+            stopping = self._stopping.wait(period_s)
             answer = self._table.report(self._report())
             if not isinstance(answer, Unreached):
                 reached_s = time.monotonic()
                 self._directive(answer)
+                if answer.join:
+                    period_s = PERIOD_S
             elif time.monotonic() - reached_s > UNREACHED_MAX_S:
                 self._failed(f"no answer for {UNREACHED_MAX_S} s: {answer.reason}")
                 return

@@ -64,6 +64,8 @@ class Source:
         self._paused = False
         self._leaving = False
         self._leave_asked = threading.Event()
+        self._started = False
+        self._start_lock = threading.Lock()
         self._consumer = Consumer(
             {
                 "session.timeout.ms": session_timeout_ms,
@@ -94,7 +96,11 @@ class Source:
     # --- orders -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._thread.start()
+        """Join the group: once, and not after `leave`."""
+        with self._start_lock:
+            if not self._started and not self._leave_asked.is_set():
+                self._started = True
+                self._thread.start()
 
     def rewind(self, partition: SourcePartition, offset: int, generation: int) -> None:
         """Consume from `offset` on; everything delivered from now on carries `generation`."""
@@ -121,7 +127,11 @@ class Source:
 
     def leave(self, timeout_s: float) -> bool:
         """Leave the group: unsubscribe, await the revocation, close. True when it was done in time."""
-        self._leave_asked.set()
+        with self._start_lock:
+            self._leave_asked.set()
+            if not self._started:
+                self._close()
+                return True
         self._orders.put(self._leave)
         self._thread.join(timeout_s)
         return not self._thread.is_alive()

@@ -138,7 +138,6 @@ class Worker:
         self._reporter.start()
         self._plane.start()
         control.start()
-        self._source.start()
         next_tick = time.monotonic()
         try:
             while self._ended is None:
@@ -302,6 +301,8 @@ class Worker:
     # --- the driver -------------------------------------------------------------------------------
 
     def _on_directive(self, directive: Directive) -> None:
+        if directive.join:
+            self._source.start()
         with self._runner_lock:
             runner = self._runner
         if runner is not None:

@@ -46,11 +46,15 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
-    """What a worker is told. `dead`: incarnations whose Spark task has ended."""
+    """What a worker is told. `dead`: incarnations whose Spark task has ended.
+
+    `join`: every worker of the run is there, so that the consumer group can form at once.
+    """
 
     mode: Mode
     reason: str = ""
     dead: tuple[str, ...] = ()
+    join: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,14 +84,21 @@ def fault_from_proto(number: int) -> Fault:
 
 
 def directive_to_proto(directive: Directive) -> pb.Directive:
-    return pb.Directive(mode=directive.mode.name, reason=sentence(directive.reason), dead=directive.dead)
+    return pb.Directive(
+        mode=directive.mode.name,
+        reason=sentence(directive.reason),
+        dead=directive.dead,
+        join=directive.join,
+    )
 
 
 def directive_from_proto(directive: pb.Directive) -> Directive:
     name = pb.Mode.Name(directive.mode) if directive.mode in pb.Mode.values() else ""
     if name not in Mode.__members__:
         raise Malformed(f"mode {directive.mode} is not one that this Lockstep knows")
-    return Directive(mode=Mode[name], reason=directive.reason, dead=tuple(directive.dead))
+    return Directive(
+        mode=Mode[name], reason=directive.reason, dead=tuple(directive.dead), join=directive.join
+    )
 
 
 def report_to_proto(report: WorkerReport) -> pb.WorkerReport:

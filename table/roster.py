@@ -10,6 +10,9 @@ from table.modes import SILENT_STATES
 FRESH_MS = 5_000
 """A coordinator that has not been reported for longer does not answer."""
 
+GATHER_MS = 3_000
+"""How long the first worker of a run waits for the others before it joins the consumer group without them."""
+
 EARNING_STATES = frozenset({"new", "surveying", "claiming", "registering", "recovering"})
 """A coordinator's states before its first transaction; a worker that dies in them could do so for ever."""
 
@@ -29,13 +32,26 @@ class Roster:
     def __init__(self, *, slots_max: int) -> None:
         self._slots_max = slots_max
         self._entries: dict[int, Entry] = {}
+        self._first_at_ms: int | None = None
 
     def take(self, now_ms: int, report: WorkerReport) -> bool:
         """Remember a report. False where there is no such slot."""
         if not 0 <= report.slot < self._slots_max:
             return False
+        if self._first_at_ms is None:
+            self._first_at_ms = now_ms
         self._entries[report.slot] = Entry(report=report, at_ms=now_ms)
         return True
+
+    def gathered(self, now_ms: int, workers: int) -> bool:
+        """Whether so many workers have reported, or waiting for them has taken long enough.
+
+        A worker that joined the group alone would be given all source partitions, and would hand most of
+        them over a moment later: the coordinator's too, in the middle of its first transaction.
+        """
+        if self._first_at_ms is None:
+            return False
+        return len(self._entries) >= workers or now_ms - self._first_at_ms >= GATHER_MS
 
     def died(self, incarnation: str) -> WorkerReport | None:
         """Mark a worker as dead; its last report, None where none is alive under this name."""

@@ -11,6 +11,7 @@ import json
 import logging
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -96,7 +97,7 @@ class TableService(Servicer):
     """One run's table service. Thread-safe; `close` ends its table thread.
 
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `clock_ms`: never goes back,
-    the same clock that the ledger was made with.
+    the same clock that the ledger was made with. `workers`: how many the run has.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class TableService(Servicer):
         starting_offsets: str,
         on_data_loss: str,
         clock_ms: Callable[[], int],
+        workers: int,
         new_id: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self._table = table
@@ -118,6 +120,7 @@ class TableService(Servicer):
         self._run = run
         self._clock_ms = clock_ms
         self._guard = Lock()
+        self._workers = workers
         self._roster = Roster(slots_max=SLOTS_MAX)
         self._thread = TableThread(queue_max=QUEUE_MAX)
         self._refresh_after_ms = 0
@@ -223,7 +226,8 @@ class TableService(Servicer):
                     self._ledger.fenced(report.incarnation)
                 if report.poison:
                     self._ledger.poison(report.poison)
-                directive = self._ledger.directive(now_ms, self._roster.coordinator_state(now_ms))
+                told = self._ledger.directive(now_ms, self._roster.coordinator_state(now_ms))
+                directive = replace(told, join=self._roster.gathered(now_ms, self._workers))
         return codec.directive_to_proto(directive)
 
     @_sheltered(_status_reply, effect=False)

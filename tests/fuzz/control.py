@@ -209,7 +209,8 @@ def _answer(random: Random) -> Answer:
 
 def _directive(random: Random) -> Directive:
     dead = (_text(random),) * random.randint(0, 2)
-    return Directive(mode=random.choice(list(Mode)), reason=_text(random), dead=dead)
+    join = random.random() < 0.5
+    return Directive(mode=random.choice(list(Mode)), reason=_text(random), dead=dead, join=join)
 
 
 _CALLS: dict[str, tuple[Any, Any, Any, Any]] = {

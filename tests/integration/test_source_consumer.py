@@ -30,6 +30,7 @@ class Consumer:
     topic: str
     on_data_loss: str = "fail"
     until: int | None = None
+    joins: bool = True
     delivered: list[Fetched] = field(default_factory=list)
     assigned: list[Offsets] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
@@ -57,8 +58,9 @@ class Consumer:
                 failed=self.failed.append,
             ),
         )
-        self.source.start()
-        await_that("assignment", lambda: self.assigned)
+        if self.joins:
+            self.source.start()
+            await_that("assignment", lambda: self.assigned)
 
     def rewind(self, offset: int, generation: int) -> None:
         self.source.rewind(self.partition, offset, generation)
@@ -224,3 +226,11 @@ def test_who_leaves_is_no_member_any_more(make: Callable[..., Consumer]) -> None
     assert [one.instance for one in topics.group_members(consumer.group)] == ["slot-0"]
     assert consumer.source.leave(DEADLINE_S)
     assert topics.group_members(consumer.group) == []
+
+
+def test_who_leaves_before_the_group_may_be_joined_never_joins(make: Callable[..., Consumer]) -> None:
+    consumer = make(joins=False)
+    assert consumer.source.leave(DEADLINE_S)
+    consumer.source.start()
+    assert consumer.source.leave(DEADLINE_S)
+    assert not consumer.assigned

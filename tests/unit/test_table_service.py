@@ -94,6 +94,7 @@ class Driver:
             starting_offsets=starting_offsets,
             on_data_loss=on_data_loss,
             clock_ms=self.clock,
+            workers=2,
         )
         self.server: RunningServer = serve(self.service, token=TOKEN)
         self.client = TableClient(self.server.address, TOKEN, deadlines=deadlines)
@@ -687,6 +688,21 @@ def test_a_report_is_answered_with_the_mode_and_remembered_for_status(driver: Dr
     assert document["coordinator"]["state"] == "started"
     assert document["coordinator"]["answered"] == ["w0"]
     assert (document["mode"], document["halted"], document["commits"]) == ("RUN", None, 0)
+
+
+def test_workers_join_the_group_together_or_after_three_seconds(driver: Driver) -> None:
+    assert not report(driver).join
+    driver.clock.ms += 2_999
+    assert not report(driver).join
+    assert report(driver, slot=1, who="w1").join
+    assert report(driver).join
+    assert report(driver, who="its successor").join
+
+
+def test_a_worker_whose_fellows_do_not_come_joins_without_them(driver: Driver) -> None:
+    assert not report(driver).join
+    driver.clock.ms += 3_000
+    assert report(driver).join
 
 
 def test_poison_drains_halts_and_stops_every_worker_with_its_reason(driver: Driver) -> None:
