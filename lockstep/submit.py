@@ -25,6 +25,13 @@ DRIVER_MEMORY = "2g"
 QUIET_JOL = "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
 """Hudi measures objects with JOL, which otherwise warns on stdout that it may not attach to its own JVM."""
 
+LATE_C2 = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""Ten times HotSpot's own: its optimizing compiler takes half of two cores from a start that should be short,
+and the driver's Java code runs once per transaction. Long loops, a compaction's say, still reach it."""
+
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 JOB = Path(__file__).with_name("job.py")
 
@@ -148,7 +155,7 @@ def _spark_conf(submission: Submission, master: str) -> dict[str, str]:
     for name in ("spark.driver.extraClassPath", "spark.executor.extraClassPath"):
         if name in conf and name in given:
             given[name] = f"{conf[name]}:{given[name]}"
-    options = given.pop("spark.driver.extraJavaOptions", "")
+    options = f"{LATE_C2} {given.pop('spark.driver.extraJavaOptions', '')}".strip()
     if "log4j2.configurationFile" not in options and "log4j.configurationFile" not in options:
         options = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} {QUIET_JOL} {options}".strip()
     return {**conf, "spark.driver.extraJavaOptions": options, **given}

@@ -97,7 +97,7 @@ class HudiTable:
             fixed = fixed_properties(definition, definition.schema or schema)
             self._session.start(spec.properties, fixed)
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
-        self._untended = self._tend_after  # a run may be too short for sweeps
+        self._untended = self._tend_after - 1  # soon, for a run may be short, but not before its first commit
         log.info("table %s is %s", spec.path, "created" if created else "open")
         return layout(definition, spec, created=created)
 

@@ -808,6 +808,7 @@ from tests.integration.conftest import spark
 from tests.integration.test_hudi_table import OFTEN_COMPACTED, Driver
 
 made = Driver(next(spark.__wrapped__()), Path(sys.argv[1]), OFTEN_COMPACTED)
+made.table.sweep(grace_ms=3_600_000)
 made.run("later", rows=1)
 made.table.close()
 print("committed", flush=True)
