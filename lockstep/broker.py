@@ -337,7 +337,8 @@ def _server_properties(port: int, controller_port: int, data_dir: Path) -> str:
         "transaction.state.log.num.partitions": "4",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
-        "group.initial.rebalance.delay.ms": "0",
+        # Long enough that workers which join within milliseconds share the empty group's first generation.
+        "group.initial.rebalance.delay.ms": "250",
         "group.min.session.timeout.ms": "1000",
         # After a kill the controller, the same process, waits this long before it takes the broker back.
         "broker.session.timeout.ms": "3000",
