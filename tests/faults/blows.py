@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from table.hudi.holder import LOCK
 from tests.faults import processes
 from tests.faults.aim import Hit, hit
 from tests.faults.commits import wall_ms
@@ -32,12 +33,16 @@ class Victim(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blow:
-    """`recovery`: from the kill, the driver's or broker's restart, or the end of the pause."""
+    """`recovery`: from the kill, the driver's or broker's restart, or the end of the pause.
+
+    `locked`: a driver was killed while the table was locked, and left it so.
+    """
 
     victim: Victim
     kind: str
     hit: Hit
     recovery: Recovery
+    locked: bool = False
 
     def line(self) -> str:
         step = self.hit.step.value if self.hit.step is not None else "between transactions"
@@ -74,8 +79,10 @@ def kill(
         after_start_ms=after_start_ms,
     )
     moment_ms = found.at_ms
+    locked = False
     if victim is Victim.DRIVER:
         stage.current.process.wait(10)
+        locked = (stage.pipeline.table / ".hoodie" / LOCK).exists()
         moment_ms = wall_ms()
         stage.restart()
     elif victim is Victim.BROKER:
@@ -84,7 +91,7 @@ def kill(
         stage.broker.start()
         moment_ms = wall_ms()
     recovery = stage.recovery(moment_ms, deadline_s=ANSWER_S)
-    return Blow(victim=victim, kind="kill", hit=found, recovery=recovery)
+    return Blow(victim=victim, kind="kill", hit=found, recovery=recovery, locked=locked)
 
 
 def pause(stage: Stage, victim: Victim, step: Step, *, seconds: float, after_start_ms: int = 500) -> Blow:

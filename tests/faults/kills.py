@@ -20,7 +20,7 @@ INTERVAL_S = 1.0
 WORKER_LIMIT_S = INTERVAL_S + 8
 DRIVER_LIMIT_S = 15.0
 LOCK_EXPIRY_S = 60.0
-"""On top for a driver killed inside the table lock, where its successor cannot prove that it is dead."""
+"""On top where a driver was killed inside the table lock and its successor cannot prove that it is dead."""
 BROKER_LIMIT_S = 15.0
 
 SKEWED = (12, 1, 1, 1)
@@ -34,8 +34,6 @@ LIMITS_S = {
     Victim.DRIVER: DRIVER_LIMIT_S,
     Victim.BROKER: BROKER_LIMIT_S,
 }
-
-IN_THE_LOCK = (Victim.DRIVER, Step.COMMIT_BEGUN)
 
 _OPEN = (Step.START_SENT, Step.MID_WRITE, Step.END_SENT, Step.SOME_STATUS)
 _GIVEN_UP = "the transaction is given up at once, its records are in the next one"
@@ -56,7 +54,8 @@ _EXPECTED = {
     },
     Victim.DRIVER: {
         **dict.fromkeys(_OPEN, "the next run rolls the open instant back and reads the table"),
-        Step.COMMIT_BEGUN: "its table lock is taken over or expires; the commit is whole or absent",
+        Step.COMMIT_BEGUN: "its table lock is taken over or expires (then 60 s more); the commit is whole or "
+        "absent",
         Step.COMMIT_LANDED: "the next run finds the commit on the timeline, and nothing is written twice",
         Step.ACK_SENT: "the next run goes on after the commit",
         Step.GROUP_COMMITTED: "the next run goes on after the commit",
@@ -74,9 +73,11 @@ def _generate(victim: Victim, step: Step) -> None:
         figures = stage.settle_and_verify()
         return Outcome(
             recovery_s=blow.recovery.commit_s,
+            expiry_s=LOCK_EXPIRY_S if blow.locked else 0.0,
             notes={
                 "hit": blow.hit.last_words,
                 "misses": misses,
+                **({"left_the_table_locked": "yes"} if blow.locked else {}),
                 "all_source_partitions_s": blow.recovery.all_partitions_s,
                 **figures,
             },
@@ -88,7 +89,7 @@ def _generate(victim: Victim, step: Step) -> None:
         GROUP,
         fault=f"SIGKILL of the {victim.value}{after}: {step.value}",
         expected=_EXPECTED[victim][step],
-        limit_s=LIMITS_S[victim] + (LOCK_EXPIRY_S if (victim, step) == IN_THE_LOCK else 0),
+        limit_s=LIMITS_S[victim],
         in_tests=(victim, step) == (Victim.COORDINATOR, Step.COMMIT_LANDED),
     )(play)
 
@@ -106,7 +107,7 @@ def driver_killed_inside_the_table_lock(stage: Stage) -> Outcome:
     blow, misses = on_target(
         stage,
         Step.COMMIT_BEGUN,
-        lambda: kill(stage, *IN_THE_LOCK, not_before=lambda: _await_note(hoodie)),
+        lambda: kill(stage, Victim.DRIVER, Step.COMMIT_BEGUN, not_before=lambda: _await_note(hoodie)),
     )
     figures = stage.settle_and_verify()
     return Outcome(recovery_s=blow.recovery.commit_s, notes={"misses": misses, **figures})

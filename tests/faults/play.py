@@ -42,8 +42,12 @@ class Played:
     took_s: float
 
     @property
+    def limit_s(self) -> float | None:
+        return self.scenario.limit_s and self.scenario.limit_s + self.outcome.expiry_s
+
+    @property
     def slow(self) -> bool:
-        limit_s, recovery_s = self.scenario.limit_s, self.outcome.recovery_s
+        limit_s, recovery_s = self.limit_s, self.outcome.recovery_s
         return limit_s is not None and recovery_s is not None and recovery_s > limit_s
 
     def figures(self) -> dict[str, object]:
@@ -54,7 +58,7 @@ class Played:
             "expected": self.scenario.expected,
             "outcome": "failed" if self.error else "slow" if self.slow else "as expected",
             "recovery_s": self.outcome.recovery_s and round(self.outcome.recovery_s, 2),
-            "limit_s": self.scenario.limit_s,
+            "limit_s": self.limit_s,
             "notes": self.outcome.notes,
         }
 

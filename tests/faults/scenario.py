@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one scenario showed. `recovery_s`: from the fault's end (or the kill) to the next commit."""
+    """What one scenario showed. `recovery_s`: from the fault's end (or the kill) to the next commit.
+
+    `expiry_s`: on top of the scenario's limit, because the fault left the table locked.
+    """
 
     recovery_s: float | None = None
+    expiry_s: float = 0.0
     notes: dict[str, float | int | str] = field(default_factory=dict)
 
 
