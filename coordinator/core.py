@@ -14,6 +14,7 @@ from control_topic.messages import (
     EndRequest,
     ParticipantJoin,
     ParticipantLeave,
+    SourcePartition,
     StartCommit,
     WriteStatus,
 )
@@ -48,9 +49,8 @@ class Coordinator(Election):
     def on_join(self, event: Received) -> None:
         body, who = event.message.body, event.message.incarnation
         assert isinstance(body, ParticipantJoin)
-        for partition in [p for p, owner in self.owners.items() if owner == who]:
-            del self.owners[partition]
-        self.owners.update(dict.fromkeys(body.partitions, who))
+        others = {p: owner for p, owner in self.owners.items() if owner != who}
+        self._own(event, {**others, **dict.fromkeys(body.partitions, who)})
         if self.transaction is None and who in self.decided:
             self._send(self.decided[who])
         if self.state is State.IDLE:
@@ -59,9 +59,8 @@ class Coordinator(Election):
     def on_leave(self, event: Received) -> None:
         body, who = event.message.body, event.message.incarnation
         assert isinstance(body, ParticipantLeave)
-        for partition in body.partitions:
-            if self.owners.get(partition) == who:
-                del self.owners[partition]
+        left = {p for p in body.partitions if self.owners.get(p) == who}
+        self._own(event, {p: owner for p, owner in self.owners.items() if p not in left})
         if who not in self.owners.values():
             self.ready.discard(who)
 
@@ -78,7 +77,12 @@ class Coordinator(Election):
             del self.dead[next(iter(self.dead))]
         self.dead[event.incarnation] = None
         self.ready.discard(event.incarnation)
-        self.owners = {p: who for p, who in self.owners.items() if who != event.incarnation}
+        self._own(event, {p: who for p, who in self.owners.items() if who != event.incarnation})
+
+    def _own(self, event: Event, owners: dict[SourcePartition, str]) -> None:
+        if not self.owners.keys() <= owners.keys():
+            self.vacated_ms = event.now_ms
+        self.owners = owners
 
     def on_directed(self, event: Directed) -> None:
         if event.mode is self.mode:
@@ -111,12 +115,15 @@ class Coordinator(Election):
         if not self.ready or event.now_ms < self.hold_until_ms:
             return
         complete = bool(self.partitions) and self.partitions <= self.owners.keys()
-        if not complete and event.now_ms - self.ready_ms < self.settings.settle_ms:
+        if not complete and not self._settled_for(event, self.ready_ms, self.vacated_ms):
             return
         if not self.owners:
             return
         self.transaction = Transaction(id=event.nonce)
         self._call(State.BEGINNING, Begin(call=self._next_call(), epoch=self.epoch, transaction=event.nonce))
+
+    def _settled_for(self, event: Event, *since_ms: int | None) -> bool:
+        return any(at is not None and event.now_ms - at >= self.settings.settle_ms for at in since_ms)
 
     def on_begun(self, event: Completed) -> None:
         transaction = self._open()

@@ -184,7 +184,8 @@ Prove: TypeAlias = Callable[[bool, str], None]
 class Settings:
     """Times in milliseconds.
 
-    `settle_ms`: how long the first READY may wait for owners of every source partition.
+    `settle_ms`: how long the first READY may wait for owners of every source partition, and how long one
+    that was given up is expected to be taken again.
     `repeat_ms`: END and the claim are repeated this often until answered. `retry_ms`: wait before a
     call that failed is tried again where the service named no wait itself.
     """

@@ -51,6 +51,7 @@ class Machine:
         self.committed: dict[SourcePartition, int] = {}
         self.partitions: frozenset[SourcePartition] = frozenset()
         self.owners: dict[SourcePartition, str] = {}
+        self.vacated_ms: int | None = None
         self.dead: dict[str, None] = {}
         self.heard: dict[str, int] = {}
         self.ready: set[str] = set()

@@ -11,6 +11,7 @@ from control_topic.messages import (
     EndCommit,
     EndRequest,
     ParticipantJoin,
+    ParticipantLeave,
     ParticipantReady,
     StartCommit,
 )
@@ -123,6 +124,21 @@ def test_a_ready_waits_for_owners_of_all_partitions_but_not_for_long() -> None:
     assert talk.hear(ParticipantReady(), "a") == []
     assert talk.tick(999) == []
     assert of(talk.tick(1), c.Begin)
+
+
+def test_a_partition_given_up_long_enough_ago_is_not_waited_for_again() -> None:
+    talk = CoordinatorTalk(settle_ms=1_000).idle(P0, P1)
+    talk.hear(ParticipantJoin(partitions=(P0,)), "a")
+    talk.hear(ParticipantJoin(partitions=(P1,)), "b")
+    talk.hear(ParticipantLeave(partitions=(P1,)), "b")
+    talk.tick(999)
+    assert talk.hear(ParticipantReady(), "a") == []
+    assert of(talk.tick(1), c.Begin)
+    talk = CoordinatorTalk(settle_ms=1_000).idle(P0, P1)
+    talk.hear(ParticipantJoin(partitions=(P0, P1)), "a")
+    talk.hear(ParticipantJoin(partitions=(P0,)), "a")
+    talk.tick(1_000)
+    assert of(talk.hear(ParticipantReady(), "a"), c.Begin)
 
 
 def test_a_partition_that_nobody_owns_is_not_expected() -> None:
