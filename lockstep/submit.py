@@ -20,8 +20,8 @@ from lockstep.errors import ConfigError
 
 HUDI_PACKAGE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 DRIVER_MEMORY = "1g"
-"""The driver's heap: Hudi's timeline and metadata, 60 MB after 650 commits. The rest is what the collector may
-let lie, and with more of it resident memory grows for an hour. Workers are Python processes beside it."""
+"""The driver's heap: Hudi's timeline and metadata, 60 MB after 650 commits. The rest is what the collector
+may let lie, and with more of it resident memory grows for an hour. Workers are Python processes beside it."""
 
 QUIET_JOL = "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
 """Hudi measures objects with JOL, which otherwise warns on stdout that it may not attach to its own JVM."""
