@@ -224,7 +224,7 @@ class HudiTable:
             client.preWrite(instant, model.WriteOperationType.BULK_INSERT, session.meta)
             timeline.transitionRequestedToInflight(requested, session.some(metadata))
         except THROWN:
-            session.let_die(instant)  # nobody's instant: a LAZY cleaner takes it away once its heartbeat ends
+            self._take_back(instant)
             raise
         return instant
 
@@ -242,9 +242,28 @@ class HudiTable:
             requested = session.meta.createNewInstant(
                 session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, COMMIT, instant
             )
-            timeline.createNewInstant(requested)
-            session.keep_alive(instant)  # before anybody can see it without a heartbeat
+            try:
+                timeline.createNewInstant(requested)
+                session.keep_alive(instant)  # before anybody can see it without a heartbeat
+            except THROWN:
+                self._take_back(instant)
+                raise
         return instant, requested
+
+    def _take_back(self, instant: str) -> None:
+        """Remove an instant that could not be opened: nothing was written for it, and nobody knows of it.
+
+        What cannot be removed either is left to a LAZY cleaner, once its heartbeat ends.
+        """
+        session = self._session
+        states = session.hudi.common.table.timeline.HoodieInstant.State
+        try:
+            session.let_die(instant)
+            for state in (states.INFLIGHT, states.REQUESTED):
+                opened = session.meta.createNewInstant(state, COMMIT, instant)
+                session.meta.getActiveTimeline().deleteInstantFileIfExists(opened)
+        except THROWN as error:
+            log.warning("instant %s could not be opened, nor removed: %s", instant, sentence(error))
 
     def _commit(self, commit: Commit, pre_commit: PreCommit) -> None:
         session, client = self._session, self._session.client

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -799,6 +800,21 @@ def test_a_table_with_a_metadata_table_is_archived_and_keeps_every_row(
     for table in ("true", "false"):
         read = spark.read.format("hudi").option("hoodie.metadata.enable", table).load(str(made.path))
         assert (read.count(), read.select("event_id").distinct().count()) == (27, 26)
+
+
+def test_an_instant_that_could_not_be_opened_leaves_nothing_pending(driver: Callable[..., Driver]) -> None:
+    """As on a full disk, where the timeline's empty file still fits and the heartbeat's first write does not."""
+    made = driver()
+    hoodie = made.path / ".hoodie"
+    beats = hoodie / ".heartbeat"
+    shutil.rmtree(beats, ignore_errors=True)
+    beats.touch()
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="no instant could be opened"):
+            made.begin("t1")
+        assert not [*hoodie.glob("timeline/*.requested"), *hoodie.glob("timeline/*.inflight")]
+    beats.unlink()
+    made.run("t1", rows=1)
 
 
 COMPACTS_FIRST = """
