@@ -803,7 +803,7 @@ def test_a_table_with_a_metadata_table_is_archived_and_keeps_every_row(
 
 
 def test_an_instant_that_could_not_be_opened_leaves_nothing_pending(driver: Callable[..., Driver]) -> None:
-    """As on a full disk, where the timeline's empty file still fits and the heartbeat's first write does not."""
+    """As on a full disk, where the timeline's empty file still fits and the heartbeat's write does not."""
     made = driver()
     hoodie = made.path / ".hoodie"
     beats = hoodie / ".heartbeat"
