@@ -92,7 +92,7 @@ class LockHolder:
 
 def _process(pid: int) -> dict[str, str] | None:
     """What tells a process from every other one, before and after it; None where the system cannot say."""
-    started = started(pid)
+    started = started_at(pid)
     if started is None:
         return None
     try:
@@ -112,10 +112,10 @@ def _is_dead(process: dict[str, str], here: dict[str, str]) -> bool:
     if any(process.get(name) != here[name] for name in ("boot", "namespace")):
         return False
     pid = process.get("pid", "")
-    return pid.isdecimal() and started(int(pid)) != process.get("started")
+    return pid.isdecimal() and started_at(int(pid)) != process.get("started")
 
 
-def started(pid: int) -> str | None:
+def started_at(pid: int) -> str | None:
     """When a process was started, in ticks since boot; None where it is gone.
 
     Source: proc(5). A process that was killed counts as long as one of its threads may still write.

@@ -25,7 +25,7 @@ from table.errors import Contradiction, Refused, Unavailable
 from table.hudi.base_file import create_marker, create_partition, file_name, new_file_id
 from table.hudi.client import CLEAN_EVERY_S, HudiTable
 from table.hudi.definition import Definition, check_schema, check_table, local_path
-from table.hudi.holder import NOTE, started
+from table.hudi.holder import NOTE, started_at
 from table.hudi.properties import check as check_properties
 from table.hudi.properties import merge
 from table.hudi.rollback import _request, table_lock
@@ -636,7 +636,7 @@ def test_the_lock_of_a_killed_driver_is_taken_over_at_once(
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(30)
     held_by = json.loads((made.path / ".hoodie" / NOTE).read_text())["process"]["pid"]
-    await_that("end of the Java process", lambda: started(int(held_by)) is None)
+    await_that("end of the Java process", lambda: started_at(int(held_by)) is None)
     assert (made.path / ".hoodie" / "lock").exists()
     made.run("t1", rows=1)
     assert "which is dead: it is free again" in caplog.text
