@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tempfile
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,50 +17,9 @@ from table.errors import TableError
 from table.hudi.timeline import Timeline
 from table.state import StateError, TableState, decode, encode, owner
 from tests.fuzz.target import Target, damaged, noise, require
+from tests.hudi_avro import COMMIT, PLAN, avro
 
 P0 = SourcePartition("events", 0)
-MAP = {"type": "map", "values": "string"}
-COMMIT = {
-    "type": "record",
-    "name": "HoodieCommitMetadata",
-    "fields": [
-        {
-            "name": "partitionToWriteStats",
-            "type": [
-                "null",
-                {
-                    "type": "map",
-                    "values": {
-                        "type": "array",
-                        "items": {
-                            "type": "record",
-                            "name": "Stat",
-                            "fields": [
-                                {"name": "path", "type": ["null", "string"]},
-                                {"name": "numWrites", "type": ["null", "long"]},
-                            ],
-                        },
-                    },
-                },
-            ],
-        },
-        {"name": "extraMetadata", "type": ["null", MAP]},
-        {"name": "operationType", "type": ["null", "string"]},
-    ],
-}
-PLAN = {
-    "type": "record",
-    "name": "HoodieRollbackPlan",
-    "fields": [
-        {
-            "name": "instantToRollback",
-            "type": [
-                "null",
-                {"type": "record", "name": "Info", "fields": [{"name": "commitTime", "type": "string"}]},
-            ],
-        }
-    ],
-}
 STATE = TableState(
     pipeline="p",
     run="r",
@@ -77,12 +33,6 @@ STATE = TableState(
     cluster="c",
     topics={"events": "id"},
 )
-
-
-def _avro(schema: Any, record: Any, codec: str) -> bytes:
-    file = io.BytesIO()
-    fastavro.writer(file, schema, [record], codec=codec)
-    return file.getvalue()
 
 
 def _time(number: int) -> str:
@@ -101,7 +51,7 @@ def sound() -> dict[str, bytes]:
             "instantTime": [_time(1), _time(2)],
             "completionTime": [_time(2), _time(3)],
             "action": ["commit", "clean"],
-            "metadata": pa.array([_avro(COMMIT, commit, "null"), b"x"], pa.binary()),
+            "metadata": pa.array([avro(COMMIT, commit, "null"), b"x"], pa.binary()),
         }
     )
     file = pa.BufferOutputStream()
@@ -109,12 +59,12 @@ def sound() -> dict[str, bytes]:
     name = f"{_time(1)}_{_time(2)}_0.parquet"
     return {
         "hoodie.properties": b"#x\nhoodie.table.version=9\nhoodie.timeline.layout.version=2\na\\:b=\\u00e9\n",
-        f"timeline/{_time(5)}_{_time(6)}.commit": _avro(COMMIT, commit, "deflate"),
-        f"timeline/{_time(7)}_{_time(8)}.replacecommit": _avro(COMMIT, foreign, "null"),
-        f"timeline/{_time(9)}.inflight": _avro(COMMIT, begun, "null"),
+        f"timeline/{_time(5)}_{_time(6)}.commit": avro(COMMIT, commit, "deflate"),
+        f"timeline/{_time(7)}_{_time(8)}.replacecommit": avro(COMMIT, foreign, "null"),
+        f"timeline/{_time(9)}.inflight": avro(COMMIT, begun, "null"),
         f"timeline/{_time(9)}.commit.requested": b"",
-        f"timeline/{_time(11)}.rollback.requested": _avro(
-            PLAN, {"instantToRollback": {"commitTime": _time(9)}}, "deflate"
+        f"timeline/{_time(11)}.rollback.requested": avro(
+            PLAN, {"instantToRollback": {"commitTime": _time(9), "action": "commit"}}, "deflate"
         ),
         f"timeline/history/{name}": file.getvalue().to_pybytes(),
         "timeline/history/manifest_1": json.dumps({"files": [{"fileName": name, "fileLen": 1}]}).encode(),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,58 +16,9 @@ from control_topic.messages import SourcePartition
 from table.errors import Refused
 from table.hudi.timeline import MissingTable, Timeline, parse_properties, table_properties
 from table.state import StateError, TableState, encode, owner
+from tests.hudi_avro import COMMIT, PLAN, avro
 
 P0 = SourcePartition("events", 0)
-STAT = {
-    "type": "record",
-    "name": "Stat",
-    "fields": [
-        {"name": "path", "type": ["null", "string"], "default": None},
-        *(
-            {"name": name, "type": ["null", "long"], "default": None}
-            for name in ("numWrites", "numUpdateWrites", "numDeletes", "fileSizeInBytes")
-        ),
-    ],
-}
-COMMIT = {
-    "type": "record",
-    "name": "HoodieCommitMetadata",
-    "fields": [
-        {
-            "name": "partitionToWriteStats",
-            "type": ["null", {"type": "map", "values": {"type": "array", "items": STAT}}],
-            "default": None,
-        },
-        {"name": "extraMetadata", "type": ["null", {"type": "map", "values": "string"}], "default": None},
-        {"name": "operationType", "type": ["null", "string"], "default": None},
-    ],
-}
-PLAN = {
-    "type": "record",
-    "name": "HoodieRollbackPlan",
-    "fields": [
-        {
-            "name": "instantToRollback",
-            "type": [
-                "null",
-                {
-                    "type": "record",
-                    "name": "Info",
-                    "fields": [
-                        {"name": "commitTime", "type": "string"},
-                        {"name": "action", "type": "string"},
-                    ],
-                },
-            ],
-        }
-    ],
-}
-
-
-def avro(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
-    file = io.BytesIO()
-    fastavro.writer(file, schema, [record])
-    return file.getvalue()
 
 
 def committed(
