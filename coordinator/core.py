@@ -115,15 +115,13 @@ class Coordinator(Election):
         if not self.ready or event.now_ms < self.hold_until_ms:
             return
         complete = bool(self.partitions) and self.partitions <= self.owners.keys()
-        if not complete and not self._settled_for(event, self.ready_ms, self.vacated_ms):
+        since_ms = min(at for at in (self.ready_ms, self.vacated_ms) if at is not None)
+        if not complete and event.now_ms - since_ms < self.settings.settle_ms:
             return
         if not self.owners:
             return
         self.transaction = Transaction(id=event.nonce)
         self._call(State.BEGINNING, Begin(call=self._next_call(), epoch=self.epoch, transaction=event.nonce))
-
-    def _settled_for(self, event: Event, *since_ms: int | None) -> bool:
-        return any(at is not None and event.now_ms - at >= self.settings.settle_ms for at in since_ms)
 
     def on_begun(self, event: Completed) -> None:
         transaction = self._open()
