@@ -64,7 +64,6 @@ class Source:
         self._paused = False
         self._leaving = False
         self._leave_asked = threading.Event()
-        self._started = False
         self._start_lock = threading.Lock()
         self._consumer = Consumer(
             {
@@ -98,8 +97,7 @@ class Source:
     def start(self) -> None:
         """Join the group: once, and not after `leave`."""
         with self._start_lock:
-            if not self._started and not self._leave_asked.is_set():
-                self._started = True
+            if not self._has_started() and not self._leave_asked.is_set():
                 self._thread.start()
 
     def rewind(self, partition: SourcePartition, offset: int, generation: int) -> None:
@@ -129,12 +127,15 @@ class Source:
         """Leave the group: unsubscribe, await the revocation, close. True when it was done in time."""
         with self._start_lock:
             self._leave_asked.set()
-            if not self._started:
+            if not self._has_started():
                 self._close()
                 return True
         self._orders.put(self._leave)
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    def _has_started(self) -> bool:
+        return self._thread.ident is not None
 
     # --- the thread -------------------------------------------------------------------------------
 
