@@ -15,7 +15,7 @@ import click
 
 from tests import evidence
 from tests.faults.cycles import Plan, run_cycles
-from tests.faults.play import load_catalogue, play_all, quiet, say
+from tests.faults.play import load_catalogue, play_all, prepare, say
 
 
 @click.command()
@@ -38,7 +38,7 @@ def main(
     folder: Path | None,
 ) -> None:
     """Faults on the real parts: real broker, real spark-submit, real Hudi."""
-    quiet()
+    prepare()
     catalogue = load_catalogue()
     folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
     if cycles is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -117,8 +118,12 @@ def _line(played: Played) -> str:
     return f"{figures['outcome']:12} {name:60} {times:18} {played.took_s:4.0f} s {notes}"
 
 
-def quiet() -> None:
-    """A broker that is killed is no news here: the watchers' own clients need not report it."""
+def prepare() -> None:
+    """SIGTERM ends a run as Ctrl-C does, with all that it started, instead of leaving broker and job behind.
+
+    And a broker that is killed is no news here: the watchers' own clients need not report it.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.getLogger("control_topic.kafka").setLevel(logging.CRITICAL)
 
 

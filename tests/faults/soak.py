@@ -29,7 +29,7 @@ from tests import evidence
 from tests.faults import processes
 from tests.faults.blows import Victim, kill, pause
 from tests.faults.cycles import DRAIN_S, WEIGHTS, Tally, conclude, said, verify
-from tests.faults.play import make_stage, quiet, say
+from tests.faults.play import make_stage, prepare, say
 from tests.faults.processes import Processes
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED
@@ -194,7 +194,7 @@ def _soak(stage: Stage, watcher: Watcher, tally: Tally, *, minutes: float, every
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
 def main(minutes: float, every_s: float, per_second: int, seed: int | None, folder: Path | None) -> None:
     """A long run with few faults; leaves soak.json."""
-    quiet()
+    prepare()
     seed = secrets.randbelow(2**32) if seed is None else seed
     folder = folder or Path(tempfile.mkdtemp(prefix="soak-"))
     command = f"python -m tests.faults.soak --minutes {minutes:g} --per-second {per_second} --seed {seed}"
