@@ -195,6 +195,7 @@ class Application:
             records_max=config.transaction.max_records,
             bytes_max=config.transaction.max_bytes,
             on_data_loss=config.source.on_data_loss,
+            reader=config.source.reader,
             on_error=config.record.on_error,
             dead_letter_topic=config.record.dead_letter_topic,
             until=until,

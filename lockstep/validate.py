@@ -21,6 +21,7 @@ from lockstep.application import check_slots
 from lockstep.config import Config
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, LockstepError
 from lockstep.jars import JarsError, find_java
+from participant.native import missing
 from table.errors import TableError
 from table.hudi import properties
 from table.hudi.client import HudiTable
@@ -134,6 +135,7 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
         lambda: f"{check_slots(spark, workers)} slots for {workers} workers and Hudi's own jobs",
     )
     yield _guarded("executor writes", lambda: _executor_writes(spark, config))
+    yield _reader(spark, config)
     yield _guarded("table", lambda: _table(spark, config))
     merged = properties.merge(config.table.hudi, {})
     yield ok(
@@ -167,6 +169,20 @@ def _table(spark: SparkSession, config: Config) -> str:
         else "; no commit of this pipeline"
     )
     return f"{config.table.path} fits: key {keys}{where}{last}"
+
+
+def _reader(spark: SparkSession, config: Config) -> Check:
+    """Which reader of the source an executor would use."""
+    settings = {name: value for name, value in config.source.kafka.items() if name.startswith("sasl.mech")}
+    wanted = config.source.reader
+    why_not = spark.sparkContext.parallelize([settings], 1).map(missing).collect()[0]
+    if wanted == "plain" or (wanted == "auto" and why_not):
+        reason = f": {why_not}" if why_not else ""
+        return ok("source reader", f"plain, a Python object per record{reason}")
+    if why_not:
+        detail = f'source.reader = "native", but {why_not}; install with a C compiler, or write "auto"'
+        return Check(name="source reader", verdict="failed", detail=detail)
+    return ok("source reader", "native, without a Python object per record")
 
 
 def _executor_writes(spark: SparkSession, config: Config) -> str:

@@ -33,9 +33,7 @@ What is accepted beyond the obvious, and what is not:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -43,7 +41,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json
 
-from control_topic.messages import SourcePartition
 from participant.json_columns import (
     Unreadable,
     finish,
@@ -55,33 +52,13 @@ from participant.json_columns import (
     reading_field,
 )
 from participant.json_values import WHITESPACE, Mismatch, check, convert_members, explain, parse
+from participant.raw import RawBatch, Values
 from table.schema import SchemaError, record_schema
 
 BUFFER_BYTES_MAX = 512 * 1024 * 1024
 """Parsed at once; more is halved. Arrow's reader takes a block of at most 2 GiB, and a parse needs memory."""
 GROUP_RECORDS = 64
 """A failed group of this size or less is looked at record by record."""
-
-_first, _last = itemgetter(0), itemgetter(-1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawBatch:
-    """Consumed records of one source partition, in offset order; offsets may have gaps."""
-
-    partition: SourcePartition
-    offsets: Sequence[int] | npt.NDArray[np.int64]
-    timestamps_ms: Sequence[int] | npt.NDArray[np.int64]
-    values: Sequence[bytes | None]
-
-    def head(self, count: int) -> RawBatch:
-        """The first `count` records."""
-        return RawBatch(
-            partition=self.partition,
-            offsets=self.offsets[:count],
-            timestamps_ms=self.timestamps_ms[:count],
-            values=self.values[:count],
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,23 +138,21 @@ class JsonDecoder:
 
     # --- all at once ------------------------------------------------------------------------------
 
-    def _parse(self, values: Sequence[Any]) -> pa.Table:
+    def _parse(self, values: Values) -> pa.Table:
         """A row per value, columns of the Arrow fields; raises `ValueError` where that is not proved."""
-        try:
-            if set(map(_first, values)) != {0x7B} or set(map(_last, values)) != {0x7D}:
-                raise Unreadable("a value is not an object")
-        except (TypeError, IndexError):
-            raise Unreadable("a value is null or empty") from None
-        buffer = b"\n".join(values)
+        buffer = values.data
         if len(buffer) > BUFFER_BYTES_MAX and len(values) > 1:
             raise Unreadable("too much at once")
+        ends = np.frombuffer(buffer, dtype=np.uint8)
+        if (ends[values.starts[:-1]] != 0x7B).any() or (ends[values.starts[1:] - 2] != 0x7D).any():
+            raise Unreadable("a value is not an object")
         if b"\0" in buffer:
             raise Unreadable("a NUL byte")
         _check_utf8(buffer)
         if self._has_decimals and may_have_many_places(buffer):
             if len(values) > 1:
                 raise Unreadable("a number of many places")
-            check(values[0], self._schema)
+            check(values[0] or b"", self._schema)
         read = pyarrow.json.read_json(
             pa.BufferReader(buffer),
             pyarrow.json.ReadOptions(use_threads=False, block_size=len(buffer) + 1),
@@ -192,7 +167,7 @@ class JsonDecoder:
 
     # --- a closer look ----------------------------------------------------------------------------
 
-    def _salvage(self, values: Sequence[bytes | None]) -> _Salvage:
+    def _salvage(self, values: Values) -> _Salvage:
         found = _Salvage()
         candidates: list[bytes] = []
         indices: list[int] = []
@@ -219,7 +194,7 @@ class JsonDecoder:
         try:
             if failed and len(values) > 1:
                 raise Unreadable("parsed before")
-            table = self._parse(values)
+            table = self._parse(Values.of(values))
         except ValueError as error:
             if len(values) == 1:
                 found.reasons[indices[0]] = explain(values[0], self._schema) or _sentence(error)
@@ -269,7 +244,7 @@ class JsonDecoder:
         self,
         table: pa.Table,
         kept: npt.NDArray[np.int64] | None,
-        values: Sequence[bytes | None],
+        values: Values,
         reasons: dict[int, str],
     ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """Read the columns that hold a MAP, value by value."""

@@ -122,8 +122,7 @@ class _Rows:
 
     def __init__(self, batch: RawBatch, decoded: Decoded) -> None:
         self.table = decoded.table
-        offsets = np.asarray(batch.offsets, dtype=np.int64)
-        timestamps_ms = np.asarray(batch.timestamps_ms, dtype=np.int64)
+        offsets, timestamps_ms = batch.offsets, batch.timestamps_ms
         self.kept = decoded.kept
         if self.kept is not None:
             offsets, timestamps_ms = offsets[self.kept], timestamps_ms[self.kept]

@@ -33,6 +33,7 @@ class WorkerSpec:
     records_max: int = 0
     bytes_max: int = 0
     on_data_loss: str = "fail"
+    reader: str = "auto"
     on_error: str = "fail"
     dead_letter_topic: str = ""
     until: Offsets | None = None

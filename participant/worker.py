@@ -1,8 +1,8 @@
 """A worker: one long-running Spark task. Wires the participant's core to Kafka, files and the driver.
 
-Threads: this one runs the protocol; `source` consumes; `plane` decodes and writes; `control` reads the
-control topic; `report` talks to the driver; `coordinator` runs where source partition 0 is owned. They
-meet in queues. The core alone decides; everything here performs.
+Threads: this one runs the protocol; `membership` is a member of the consumer group; `source` reads; `plane`
+decodes and writes; `control` reads the control topic; `report` talks to the driver; `coordinator` runs where
+source partition 0 is owned. They meet in queues. The core alone decides; everything here performs.
 """
 
 from __future__ import annotations
@@ -27,9 +27,13 @@ from coordinator.runner import Environment, Runner
 from participant import events as ev
 from participant.core import Participant
 from participant.dead_letter import DeadLetters
-from participant.fetched import Callbacks
+from participant.fetcher import Fetcher, fetch_settings
+from participant.membership import Callbacks as MembershipCallbacks
+from participant.membership import Membership
+from participant.native import open_fetcher
 from participant.plane import Plane
 from participant.reporter import Reporter
+from participant.source import Callbacks as SourceCallbacks
 from participant.source import Source
 from participant.spec import Ended, WorkerSpec
 from table.calls import CoordinatorReport, Directive, Mode, Result, WorkerReport
@@ -83,22 +87,28 @@ class Worker:
             post=self._events.put,
             now_ms=monotonic_ms,
         )
-        self._source = Source(
+        self._membership = Membership(
             kafka=spec.kafka,
             group=spec.group,
             instance=spec.instance(slot),
             topics=spec.topics,
-            until=spec.until,
-            on_data_loss=spec.on_data_loss,
             session_timeout_ms=spec.session_timeout_ms,
-            queue_bytes_max=spec.memory_bytes // 8,
-            callbacks=Callbacks(
+            callbacks=MembershipCallbacks(
                 committed=self._committed,
                 assigned=self._on_assigned,
                 revoked=self._on_revoked,
+                fenced=self._on_fenced,
+                failed=self._on_failed,
+            ),
+        )
+        self._source = Source(
+            fetcher=self._open_fetcher,
+            until=spec.until,
+            on_data_loss=spec.on_data_loss,
+            callbacks=SourceCallbacks(
+                owned=lambda: self._membership.partitions,
                 deliver=self._plane.deliver,
                 stuck=self._on_stuck,
-                fenced=self._on_fenced,
                 failed=self._on_failed,
             ),
         )
@@ -116,6 +126,13 @@ class Worker:
             bytes_max=spec.bytes_max,
             until=spec.until or {},
         )
+
+    def _open_fetcher(self) -> Fetcher:
+        spec = self._spec
+        settings = fetch_settings(spec.kafka, group=spec.group, queue_bytes_max=spec.memory_bytes // 8)
+        fetcher = open_fetcher(settings, spec.reader)
+        log.info("records are read by the %s reader", fetcher.name)
+        return fetcher
 
     def _control_writer(self, sender: str, incarnation: str) -> ControlWriter:
         return ControlWriter(
@@ -137,6 +154,7 @@ class Worker:
         )
         self._reporter.start()
         self._plane.start()
+        self._source.start()
         control.start()
         next_tick = time.monotonic()
         try:
@@ -181,7 +199,7 @@ class Worker:
             case ev.Drop() | ev.Open() | ev.Write() | ev.Flush() | ev.Discard():
                 self._plane.order(action)
             case ev.CommitGroup():
-                self._source.commit(action.offsets)
+                self._membership.commit(action.offsets)
             case ev.Pause():
                 self._source.pause()
             case ev.Resume():
@@ -193,9 +211,11 @@ class Worker:
 
     def _shut_down(self) -> None:
         """Leave the group first, so that others take over at once; then close what is open."""
-        if not self._source.leave(LEAVE_S):
+        self._source.stop(0)
+        if not self._membership.leave(LEAVE_S):
             log.warning("leaving the consumer group took longer than %d s", LEAVE_S)
         self._stop_runner()
+        self._source.stop(LEAVE_S)
         self._plane.stop(LEAVE_S)
         self._writer.flush(5)
         self._stopping.set()
@@ -223,6 +243,7 @@ class Worker:
         log.info("revoked %s", ", ".join(map(str, sorted(partitions))))
         if self._first in partitions:
             self._stop_runner()
+        self._source.drop(partitions)
         self._events.put(ev.Revoked(now_ms=monotonic_ms(), partitions=tuple(partitions)))
 
     def _on_stuck(self, partition: SourcePartition, generation: int, reason: str) -> None:
@@ -274,7 +295,7 @@ class Worker:
         """A synchronous commit of what the table holds: only the group's real member succeeds."""
         committed = self._committed()
         offset = None if committed is None else committed.get(self._first, 0)
-        self._source.prove(self._first, offset, answer)
+        self._membership.prove(self._first, offset, answer)
 
     # --- the control topic ------------------------------------------------------------------------
 
@@ -302,7 +323,7 @@ class Worker:
 
     def _on_directive(self, directive: Directive) -> None:
         if directive.join:
-            self._source.start()
+            self._membership.start()
         with self._runner_lock:
             runner = self._runner
         if runner is not None:

@@ -75,6 +75,14 @@ class Source(Section):
             "the oldest record and the commit records the interval that was lost."
         ),
     )
+    reader: Literal["auto", "plain", "native"] = Field(
+        default="auto",
+        description=(
+            "How records are read: `native` makes no Python object per record and needs the compiled module "
+            "on every executor, `plain` needs only confluent-kafka, `auto` takes what there is. "
+            "`lockstep validate` says which runs, and why."
+        ),
+    )
     kafka: values.Properties = Field(
         default_factory=dict,
         repr=False,

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from control_topic.messages import SourcePartition
-from participant.decode import Decoded, JsonDecoder, RawBatch
+from participant.decode import Decoded, JsonDecoder
 from participant.derive import Derived, Deriver
 from participant.encoding import writer_options
+from participant.raw import RawBatch, Values
 from table.hudi.keys import COMPLEX, COORDINATES, PLAIN, check_key_field
 from table.port import TableLayout
 from table.schema import SchemaError, kafka_fields, parse_ddl
@@ -44,7 +45,7 @@ def _batch(values: Sequence[bytes | None]) -> RawBatch:
     offsets = FIRST_OFFSET + np.cumsum(
         np.array([1 + (n % 7 == 0) * 4 for n in range(len(values))], dtype=np.int64)
     )
-    return RawBatch(partition=PLACE, offsets=offsets, timestamps_ms=offsets * 2, values=values)
+    return RawBatch(partition=PLACE, offsets=offsets, timestamps_ms=offsets * 2, values=Values.of(values))
 
 
 def make_batch(random: Random, size: int) -> tuple[str, list[bytes | None]]:

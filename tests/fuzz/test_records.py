@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
-from participant.fetched import runs
+from participant.fetcher import runs
 from table.schema import parse_ddl
 from tests.fuzz import records, reference, strategies
 from tests.fuzz.reference import Refused

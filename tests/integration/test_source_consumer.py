@@ -1,7 +1,11 @@
-"""The source consumer alone, on a real broker: what it delivers, and what it says where it cannot go on."""
+"""Reading the source alone, on a real broker: what is delivered, and what is said where it cannot go on.
+
+Every test runs with each reader: the plain one, and the one without a Python object per record.
+"""
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,8 +16,12 @@ from confluent_kafka.admin import AdminClient
 
 from control_topic.messages import Lost, Offsets, SourcePartition
 from lockstep.broker import Broker
-from participant.fetched import Callbacks, Fetched, Position
-from participant.source import Source
+from participant import membership, source
+from participant.fetched import Fetched
+from participant.fetcher import fetch_settings
+from participant.membership import Membership
+from participant.native import missing, open_fetcher
+from participant.source import Position, Source
 from table.source import SourceTopics
 from tests.harness import await_that
 
@@ -24,10 +32,11 @@ DEADLINE_S = 30.0
 
 @dataclass
 class Consumer:
-    """A source with one topic of one source partition, and all that it said."""
+    """A member of a group, the reading of the one source partition that there is, and what they said."""
 
     kafka: dict[str, str]
     topic: str
+    reader: str = "plain"
     on_data_loss: str = "fail"
     until: int | None = None
     joins: bool = True
@@ -35,32 +44,51 @@ class Consumer:
     assigned: list[Offsets] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    room: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.partition = SourcePartition(self.topic, 0)
         self.group = f"group-{self.topic}"
-        self.source = Source(
+        self.room.set()
+        self.membership = Membership(
             kafka=self.kafka,
             group=self.group,
             instance="slot-0",
             topics=[self.topic],
-            until=None if self.until is None else {self.partition: self.until},
-            on_data_loss=self.on_data_loss,
             session_timeout_ms=6_000,
-            queue_bytes_max=1 << 20,
-            callbacks=Callbacks(
+            callbacks=membership.Callbacks(
                 committed=lambda: {},
                 assigned=lambda offsets: self.assigned.append(dict(offsets)),
-                revoked=lambda partitions: None,
-                deliver=lambda fetched: self.delivered.append(fetched) or True,
-                stuck=lambda partition, generation, reason: self.stuck.append(reason),
+                revoked=lambda partitions: self.source.drop(partitions),
                 fenced=self.failed.append,
                 failed=self.failed.append,
             ),
         )
+        settings = fetch_settings(self.kafka, group=self.group, queue_bytes_max=1 << 20)
+        self.source = Source(
+            fetcher=lambda: open_fetcher(settings, self.reader),
+            until=None if self.until is None else {self.partition: self.until},
+            on_data_loss=self.on_data_loss,
+            callbacks=source.Callbacks(
+                owned=lambda: self.membership.partitions,
+                deliver=self.deliver,
+                stuck=lambda partition, generation, reason: self.stuck.append(reason),
+                failed=self.failed.append,
+            ),
+        )
         if self.joins:
+            self.membership.start()
             self.source.start()
             await_that("assignment", lambda: self.assigned)
+
+    def deliver(self, fetched: Fetched) -> bool:
+        if not self.room.wait(0.1):
+            return False
+        self.delivered.append(fetched)
+        return True
+
+    def leave(self) -> bool:
+        return self.source.stop(DEADLINE_S) and self.membership.leave(DEADLINE_S)
 
     def rewind(self, offset: int, generation: int) -> None:
         self.source.rewind(self.partition, offset, generation)
@@ -81,17 +109,26 @@ class Consumer:
         return await_that("source partition that is stuck", lambda: self.stuck, deadline_s=DEADLINE_S)[0]
 
 
+@pytest.fixture(params=["plain", "native"])
+def reader(request: pytest.FixtureRequest) -> str:
+    why_not = missing({}) if request.param == "native" else ""
+    if why_not:
+        pytest.skip(f"no native reader here: {why_not}")
+    return request.param
+
+
 @pytest.fixture
-def make(broker: Broker, make_topic: Callable[..., str]) -> Iterator[Callable[..., Consumer]]:
+def make(broker: Broker, make_topic: Callable[..., str], reader: str) -> Iterator[Callable[..., Consumer]]:
     made: list[Consumer] = []
 
     def start(**options: object) -> Consumer:
-        made.append(Consumer({"bootstrap.servers": broker.bootstrap_servers}, make_topic(), **options))
+        kafka = {"bootstrap.servers": broker.bootstrap_servers}
+        made.append(Consumer(kafka, make_topic(), reader=reader, **options))
         return made[-1]
 
     yield start
     for one in made:
-        assert one.source.leave(DEADLINE_S)
+        assert one.leave()
         assert not one.failed, one.failed
 
 
@@ -132,13 +169,64 @@ def test_a_paused_source_delivers_nothing_until_it_is_resumed(make: Callable[...
     consumer.source.pause()
     consumer.rewind(0, 1)
     produce(consumer, 5)
-    owned: list[bool] = []
-    consumer.source.prove(consumer.partition, 0, lambda owner, why: owned.append(owner))
-    await_that("answer of the group", lambda: owned)  # the orders before it are obeyed
-    assert owned == [True]
+    obeyed = threading.Event()
+    consumer.source._orders.put(obeyed.set)
+    assert obeyed.wait(DEADLINE_S)
+    obeyed.clear()
+    consumer.source._orders.put(obeyed.set)  # a whole fetch lies between the two
+    assert obeyed.wait(DEADLINE_S)
     assert not consumer.delivered
     consumer.source.resume()
     assert rows(consumer.await_next(5)) == list(range(5))
+
+
+def test_the_group_itself_says_who_owns_a_source_partition(make: Callable[..., Consumer]) -> None:
+    consumer = make()
+    answers: list[bool] = []
+    consumer.membership.prove(consumer.partition, 0, lambda owner, why: answers.append(owner))
+    consumer.membership.prove(SourcePartition("another", 0), 0, lambda owner, why: answers.append(owner))
+    await_that("answers of the group", lambda: len(answers) == 2)
+    assert answers == [True, False]
+
+
+def test_nothing_of_before_a_rewind_comes_after_it(make: Callable[..., Consumer]) -> None:
+    """A record of before would be taken for one behind a gap, and the gap for offsets without records."""
+    consumer = make()
+    produce(consumer, 20_000)
+    for generation in range(1, 60):
+        offset = generation * 7_919 % 15_000
+        consumer.rewind(offset, generation)
+        assert rows(consumer.await_next(offset + 1, generation))[0] == offset
+    assert rows(consumer.await_next(20_000, 59)) == list(range(59 * 7_919 % 15_000, 20_000))
+
+
+def test_who_has_no_room_for_long_stays_a_member_and_loses_nothing(make: Callable[..., Consumer]) -> None:
+    consumer = make()
+    consumer.room.clear()
+    produce(consumer, 20_000)
+    consumer.rewind(0, 1)
+    answers: list[bool] = []
+    consumer.membership.prove(consumer.partition, 0, lambda owner, why: answers.append(owner))
+    await_that("answer of the group", lambda: answers)
+    assert answers == [True]
+    assert not consumer.delivered
+    consumer.room.set()
+    assert rows(consumer.await_next(20_000)) == list(range(20_000))
+
+
+def test_values_keys_of_no_value_and_times_arrive_as_they_were_sent(make: Callable[..., Consumer]) -> None:
+    consumer = make()
+    sent = [b"one", b"", None, b"\n", b"\x00\xff", b"x" * 100_000, "ü".encode()]
+    producer = Producer(consumer.kafka)
+    for number, value in enumerate(sent):
+        producer.produce(consumer.topic, value, partition=0, timestamp=1_700_000_000_000 + number)
+    assert producer.flush(DEADLINE_S) == 0
+    consumer.rewind(0, 1)
+    found = [one for one in consumer.await_next(len(sent)) if one.raw is not None]
+    assert [value for one in found for value in one.raw.values] == sent
+    assert sum(one.size_bytes for one in found) == sum(len(value or b"") for value in sent)
+    times = [int(time) - 1_700_000_000_000 for one in found for time in one.raw.timestamps_ms]
+    assert times == list(range(len(sent)))
 
 
 def test_aborted_records_and_markers_are_a_range_without_rows(make: Callable[..., Consumer]) -> None:
@@ -224,13 +312,13 @@ def test_who_leaves_is_no_member_any_more(make: Callable[..., Consumer]) -> None
     consumer = make()
     topics = SourceTopics(consumer.kafka, [consumer.topic])
     assert [one.instance for one in topics.group_members(consumer.group)] == ["slot-0"]
-    assert consumer.source.leave(DEADLINE_S)
+    assert consumer.leave()
     assert topics.group_members(consumer.group) == []
 
 
 def test_who_leaves_before_the_group_may_be_joined_never_joins(make: Callable[..., Consumer]) -> None:
     consumer = make(joins=False)
-    assert consumer.source.leave(DEADLINE_S)
-    consumer.source.start()
-    assert consumer.source.leave(DEADLINE_S)
+    assert consumer.leave()
+    consumer.membership.start()
+    assert consumer.leave()
     assert not consumer.assigned

@@ -30,6 +30,7 @@ bootstrap_servers = "127.0.0.1:9092"
 topics = ["events"]
 starting_offsets = "earliest"
 on_data_loss = "fail"
+reader = "auto"
 kafka = { }
 
 [record]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
 from participant import decode
-from participant.decode import Decoded, JsonDecoder, RawBatch
+from participant.decode import Decoded, JsonDecoder
+from participant.raw import RawBatch, Values
 from table.schema import parse_ddl
 
 PLACE = SourcePartition("events", 3)
@@ -23,7 +24,7 @@ PLACE = SourcePartition("events", 3)
 def batch_of(values: Sequence[bytes | None], first: int = 1_000) -> RawBatch:
     """Offsets with gaps, so that an index is never mistaken for an offset."""
     offsets = np.arange(len(values), dtype=np.int64) * 7 + first
-    return RawBatch(partition=PLACE, offsets=offsets, timestamps_ms=offsets + 5, values=values)
+    return RawBatch(partition=PLACE, offsets=offsets, timestamps_ms=offsets + 5, values=Values.of(values))
 
 
 def decode_values(ddl: str, *values: bytes | str | None) -> Decoded:

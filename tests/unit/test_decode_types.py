@@ -8,21 +8,26 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
-from participant.decode import Decoded, JsonDecoder, RawBatch
+from participant.decode import Decoded, JsonDecoder
 from participant.json_values import explain
+from participant.raw import RawBatch, Values
 from table.schema import SchemaError, parse_ddl, table_schema
 
 
 def batch_of(values: list[bytes | None]) -> RawBatch:
-    offsets = list(range(len(values)))
+    offsets = np.arange(len(values), dtype=np.int64)
     return RawBatch(
-        partition=SourcePartition("events", 0), offsets=offsets, timestamps_ms=offsets, values=values
+        partition=SourcePartition("events", 0),
+        offsets=offsets,
+        timestamps_ms=offsets,
+        values=Values.of(values),
     )
 
 
@@ -251,7 +256,7 @@ def test_what_is_explained_as_bad_arrow_refuses_too(ddl_type: str, text: str) ->
     schema = parse_ddl(f"a {ddl_type}")
     value = b'{"a":%s}' % text.encode()
     try:
-        JsonDecoder(schema)._parse([value])
+        JsonDecoder(schema)._parse(Values.of([value]))
     except ValueError:
         return
     assert explain(value, schema) == ""
@@ -262,4 +267,4 @@ def test_the_reader_that_arrow_brings_still_refuses_what_the_proof_needs() -> No
     decoder = JsonDecoder(parse_ddl("a STRING"))
     for split_document in ([b'{"other":"}', b'{"}'], [b'{"other":[{}', b"{}]}"], [b'{"o":{"p":{}', b"{}}}"]):
         with pytest.raises(pa.ArrowInvalid):
-            decoder._parse(split_document)
+            decoder._parse(Values.of(split_document))

@@ -6,12 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from control_topic.messages import SourcePartition
-from participant.decode import JsonDecoder, RawBatch
+from participant.decode import JsonDecoder
 from participant.derive import Derived, Deriver
+from participant.raw import RawBatch, Values
 from table.port import TableLayout
 from table.schema import SchemaError, table_schema
 
@@ -31,12 +33,12 @@ LAYOUT = TableLayout(
 def derive(*values: bytes | None, **changes: Any) -> Derived:
     layout = replace(LAYOUT, **changes)
     schema = table_schema(layout.ddl, layout.kafka_columns)
-    offsets = list(range(100, 100 + 2 * len(values), 2))
+    offsets = np.arange(100, 100 + 2 * len(values), 2, dtype=np.int64)
     batch = RawBatch(
         partition=SourcePartition("events", 3),
         offsets=offsets,
-        timestamps_ms=[1_700_000_000_000 + o for o in offsets],
-        values=values,
+        timestamps_ms=1_700_000_000_000 + offsets,
+        values=Values.of(values),
     )
     return Deriver(layout, schema).derive(batch, JsonDecoder(schema).decode(batch))
 

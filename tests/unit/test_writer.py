@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,9 +19,10 @@ from hypothesis import strategies as st
 
 from control_topic.messages import DataFile, SourcePartition
 from participant import writer as writer_module
-from participant.decode import JsonDecoder, RawBatch
+from participant.decode import JsonDecoder
 from participant.derive import Derived, Deriver
 from participant.errors import StorageError
+from participant.raw import RawBatch, Values
 from participant.writer import TransactionWriter
 from table.hudi import base_file
 from table.hudi.base_file import FILE_ID_PREFIX, KeyRange, sequence_numbers
@@ -55,9 +57,9 @@ def rows(count: int, *, days: int = 1, first: int = 0, topic: str = "events") ->
         % (topic.encode(), n, n % days, n, n)
         for n in range(first, first + count)
     ]
-    offsets = list(range(first, first + count))
+    offsets = np.arange(first, first + count, dtype=np.int64)
     batch = RawBatch(
-        partition=SourcePartition(topic, 0), offsets=offsets, timestamps_ms=offsets, values=values
+        partition=SourcePartition(topic, 0), offsets=offsets, timestamps_ms=offsets, values=Values.of(values)
     )
     return Deriver(LAYOUT, SCHEMA).derive(batch, JsonDecoder(SCHEMA).decode(batch))
 

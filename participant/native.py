@@ -1,0 +1,168 @@
+"""Reading without a Python object per record: the Python side of participant/_fetcher.c.
+
+The module is optional. It is compiled where the package is installed and a C compiler is at hand, and opens
+the librdkafka that confluent-kafka has loaded, so that no second copy is linked. Where anything about that is
+not as expected, the plain fetcher reads instead, and `lockstep validate` says why.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import confluent_kafka
+import numpy as np
+
+from control_topic.messages import SourcePartition
+from participant.errors import SourceError
+from participant.fetcher import BATCH_BYTES, BATCH_RECORDS, BOUNDS_S, Fetcher, Notice, PlainFetcher, Taken
+from participant.raw import RawBatch, Values
+
+VERSION_MIN = 0x02000000
+MAPS = Path("/proc/self/maps")
+
+
+class NativeFetcher:
+    """A client of librdkafka of our own. Configured by texts only: callbacks would need the interpreter."""
+
+    name = "native"
+
+    def __init__(self, module: ModuleType, settings: Mapping[str, object]) -> None:
+        self._taken: set[SourcePartition] = set()
+        self._failure: type[Exception] = module.Failure
+        try:
+            self._reader = module.Reader({name: _text(value) for name, value in settings.items()})
+        except self._failure as error:
+            raise SourceError(f"the source's client cannot be made: {error}") from error
+
+    def take(self, partition: SourcePartition, offset: int) -> None:
+        self.drop(partition)
+        try:
+            self._reader.assign(partition.topic, partition.number, offset)
+        except self._failure as error:
+            raise SourceError(f"{partition} cannot be read from offset {offset}: {error}") from error
+        self._taken.add(partition)
+
+    def drop(self, partition: SourcePartition) -> None:
+        if partition not in self._taken:
+            return
+        try:
+            self._reader.unassign(partition.topic, partition.number)
+        except self._failure as error:
+            raise SourceError(f"{partition} cannot be given up: {error}") from error
+        self._taken.discard(partition)
+
+    def pause(self, partitions: Iterable[SourcePartition]) -> None:
+        self._set_paused(partitions, True)
+
+    def resume(self, partitions: Iterable[SourcePartition]) -> None:
+        self._set_paused(partitions, False)
+
+    def _set_paused(self, partitions: Iterable[SourcePartition], paused: bool) -> None:
+        for partition in partitions:
+            if partition in self._taken:
+                self._reader.pause(partition.topic, partition.number, paused)
+
+    def fetch(self, timeout_s: float) -> Taken:
+        try:
+            batches, notices = self._reader.fetch(BATCH_RECORDS, BATCH_BYTES, int(timeout_s * 1_000))
+        except self._failure as error:
+            raise SourceError(f"the source consumer failed for good: {error}") from error
+        return Taken(
+            batches=[_batch(*one) for one in batches],
+            notices=[
+                Notice(partition=SourcePartition(topic, number), code=code, text=text, offset=offset)
+                for topic, number, code, text, offset in notices
+            ],
+        )
+
+    def bounds(self, partition: SourcePartition) -> tuple[int, int]:
+        try:
+            low, high = self._reader.bounds(partition.topic, partition.number, BOUNDS_S * 1_000)
+        except self._failure as error:
+            raise SourceError(f"{partition}: the log's bounds cannot be read: {error}") from error
+        return low, high
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def _batch(
+    topic: str,
+    number: int,
+    _count: int,
+    data: bytes,
+    starts: bytes,
+    offsets: bytes,
+    timestamps_ms: bytes,
+    nulls: bytes | None,
+) -> RawBatch:
+    return RawBatch(
+        partition=SourcePartition(topic, number),
+        offsets=np.frombuffer(offsets, dtype=np.int64),
+        timestamps_ms=np.frombuffer(timestamps_ms, dtype=np.int64),
+        values=Values(
+            data=data,
+            starts=np.frombuffer(starts, dtype=np.int64),
+            nulls=None if nulls is None else np.frombuffer(nulls, dtype=np.bool_),
+        ),
+    )
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def open_fetcher(settings: Mapping[str, object], reader: str = "auto") -> Fetcher:
+    """The fetcher for these settings of librdkafka; `reader` is `source.reader` of the configuration.
+
+    Raises `SourceError` where the native one is asked for and cannot be had.
+    """
+    why_not = missing(settings) if reader != "plain" else "the configuration asks for it"
+    if not why_not:
+        return NativeFetcher(_module(), settings)
+    if reader == "native":
+        raise SourceError(f'source.reader = "native", but {why_not}')
+    return PlainFetcher(settings)
+
+
+def missing(settings: Mapping[str, object]) -> str:
+    """Why the native fetcher cannot be had with these settings; empty where it can."""
+    mechanism = settings.get("sasl.mechanisms", settings.get("sasl.mechanism", ""))
+    if str(mechanism).upper() == "OAUTHBEARER":
+        return "a login by OAUTHBEARER needs the plain reader"
+    try:
+        _module()
+    except (ImportError, SourceError) as error:
+        return str(error)
+    return ""
+
+
+@cache
+def _module() -> ModuleType:
+    """The compiled module, with librdkafka's functions found. Raises `SourceError` or `ImportError`."""
+    try:
+        module = importlib.import_module("participant._fetcher")
+    except ImportError:
+        raise SourceError("participant._fetcher was not compiled when Lockstep was installed") from None
+    try:
+        version = module.load(_librdkafka())
+    except module.Failure as error:
+        raise SourceError(str(error)) from None
+    if version < VERSION_MIN:
+        raise SourceError(f"librdkafka is too old ({confluent_kafka.libversion()[0]})")
+    return module
+
+
+def _librdkafka() -> str:
+    """Where the librdkafka that confluent-kafka has loaded came from."""
+    if not MAPS.exists():
+        raise SourceError("only Linux says which libraries a process has loaded")
+    for line in MAPS.read_text().splitlines():
+        path = line.partition("/")[2]
+        if Path(path).name.startswith("librdkafka") and ".so" in path:
+            return f"/{path}"
+    raise SourceError("confluent-kafka was built with a librdkafka inside")

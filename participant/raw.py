@@ -1,0 +1,83 @@
+"""Consumed records of one source partition, as columns: no Python object per record.
+
+The values stand in one buffer, each followed by a newline, which is what a reader of JSON lines takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from control_topic.messages import SourcePartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """Value `i` is `data[starts[i]:starts[i + 1] - 1]`, or None where `nulls[i]`.
+
+    `starts` has one more than there are values. `nulls` is None where no value is null; a null one is empty.
+    """
+
+    data: bytes
+    starts: npt.NDArray[np.int64]
+    nulls: npt.NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[bytes | None]) -> Values:
+        """The same values in one buffer."""
+        nulls = None
+        if None in values:
+            nulls = np.fromiter((value is None for value in values), dtype=np.bool_, count=len(values))
+        whole = [value or b"" for value in values] if nulls is not None else values
+        starts = np.zeros(len(values) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, whole), dtype=np.int64, count=len(values)) + 1, out=starts[1:])
+        return cls(data=b"\n".join([*whole, b""]), starts=starts, nulls=nulls)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, index: int) -> bytes | None:
+        if self.nulls is not None and self.nulls[index]:
+            return None
+        return self.data[self.starts[index] : self.starts[index + 1] - 1]
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        return (self[index] for index in range(len(self)))
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the values, without the newlines."""
+        return len(self.data) - len(self)
+
+    def head(self, count: int) -> Values:
+        """The first `count`."""
+        return Values(
+            data=self.data[: self.starts[count]],
+            starts=self.starts[: count + 1],
+            nulls=None if self.nulls is None else self.nulls[:count],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawBatch:
+    """Consumed records of one source partition, in offset order; offsets may have gaps."""
+
+    partition: SourcePartition
+    offsets: npt.NDArray[np.int64]
+    timestamps_ms: npt.NDArray[np.int64]
+    values: Values
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def head(self, count: int) -> RawBatch:
+        """The first `count` records."""
+        return RawBatch(
+            partition=self.partition,
+            offsets=self.offsets[:count],
+            timestamps_ms=self.timestamps_ms[:count],
+            values=self.values.head(count),
+        )
