@@ -215,7 +215,7 @@ def _start_to_proto(start: StartCommit) -> pb.StartCommit:
 def _start_from_proto(start: pb.StartCommit) -> StartCommit:
     writers: dict[SourcePartition, str] = {}
     for group in start.writers:
-        for partition, (index,) in rows(group.topic, group.partitions, group.writers):
+        for partition, index in rows(group.topic, group.partitions, group.writers):
             if index >= len(start.incarnations):
                 raise Malformed(f"{partition} has writer {index} of {len(start.incarnations)}")
             if partition in writers:

@@ -7,8 +7,8 @@ every function raises `Malformed` for content that cannot be, and the same when 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-from typing import TypeVar
+from itertools import groupby, repeat
+from typing import Any, TypeVar
 
 from control_topic.errors import Malformed
 from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
@@ -24,7 +24,7 @@ PARTITION_MAX = 2**31 - 1
 def offsets_to_proto(offsets: Offsets) -> list[pb.TopicOffsets]:
     """Grouped by topic, sorted. Raises `Malformed` for a number that is no offset."""
     return [
-        pb.TopicOffsets(topic=topic, partitions=numbers, offsets=map(_offset, values))
+        pb.TopicOffsets(topic=topic, partitions=numbers, offsets=_offsets(values))
         for topic, numbers, values in columns(sorted(offsets.items()))
     ]
 
@@ -32,11 +32,12 @@ def offsets_to_proto(offsets: Offsets) -> list[pb.TopicOffsets]:
 def offsets_from_proto(groups: Iterable[pb.TopicOffsets]) -> dict[SourcePartition, int]:
     """The inverse of `offsets_to_proto`. Raises `Malformed` where a partition is named twice."""
     offsets: dict[SourcePartition, int] = {}
+    count = 0
     for group in groups:
-        for partition, (offset,) in rows(group.topic, group.partitions, group.offsets):
-            if partition in offsets:
-                raise Malformed(f"{partition} has two offsets")
-            offsets[partition] = _offset(offset)
+        offsets.update(rows(group.topic, group.partitions, _offsets(group.offsets)))
+        count += len(group.partitions)
+        if len(offsets) < count:
+            raise Malformed(f"a source partition of {group.topic} has two offsets")
     return offsets
 
 
@@ -52,7 +53,7 @@ def partitions_to_proto(partitions: Iterable[SourcePartition]) -> list[pb.TopicP
 
 def partitions_from_proto(groups: Iterable[pb.TopicPartitions]) -> tuple[SourcePartition, ...]:
     """The inverse of `partitions_to_proto`, order kept. Raises `Malformed` for a repeated partition."""
-    partitions = tuple(partition for group in groups for partition, _ in rows(group.topic, group.partitions))
+    partitions = tuple(partition for group in groups for (partition,) in rows(group.topic, group.partitions))
     _refuse_repeated(partitions)
     return partitions
 
@@ -65,8 +66,8 @@ def ranges_to_proto(ranges: Iterable[Range]) -> list[pb.TopicRanges]:
         pb.TopicRanges(
             topic=topic,
             partitions=numbers,
-            starts=[_offset(r.start) for r in values],
-            nexts=[_offset(r.next) for r in values],
+            starts=_offsets([r.start for r in values]),
+            nexts=_offsets([r.next for r in values]),
             records=[r.records for r in values],
         )
         for topic, numbers, values in columns((r.partition, r) for r in ordered)
@@ -81,8 +82,8 @@ def ranges_from_proto(groups: Iterable[pb.TopicRanges]) -> tuple[Range, ...]:
     ranges = tuple(
         _range(partition, start, following, records)
         for group in groups
-        for partition, (start, following, records) in rows(
-            group.topic, group.partitions, group.starts, group.nexts, group.records
+        for partition, start, following, records in rows(
+            group.topic, group.partitions, _offsets(group.starts), _offsets(group.nexts), group.records
         )
     )
     _refuse_repeated(tuple(r.partition for r in ranges))
@@ -160,15 +161,12 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def rows(
-    topic: str, numbers: Sequence[int], *columns: Sequence[int]
-) -> Iterator[tuple[SourcePartition, tuple[int, ...]]]:
-    """(source partition, (one of each column)) per number. Raises `Malformed` where the lengths differ."""
+def rows(topic: str, numbers: Sequence[int], *columns: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    """(source partition, one of each column) per number. Raises `Malformed` where the lengths differ."""
     lengths = {len(numbers), *map(len, columns)}
     if len(lengths) > 1:
         raise Malformed(f"{topic}: parallel arrays of {', '.join(map(str, sorted(lengths)))} entries")
-    for number, *values in zip(numbers, *columns, strict=True):
-        yield SourcePartition(topic, _number(number)), tuple(values)
+    return zip(map(SourcePartition._make, zip(repeat(topic), _numbers(numbers))), *columns, strict=True)
 
 
 _Value = TypeVar("_Value")
@@ -180,7 +178,20 @@ def columns(
     """(topic, partition numbers, values) per run of the same topic, order kept."""
     for topic, group in groupby(pairs, key=lambda pair: pair[0].topic):
         members = list(group)
-        yield topic, [_number(partition.number) for partition, _ in members], [value for _, value in members]
+        numbers = [partition.number for partition, _ in members]
+        yield topic, list(_numbers(numbers)), [value for _, value in members]
+
+
+def _offsets(values: Sequence[int]) -> Sequence[int]:
+    for extreme in {min(values, default=0), max(values, default=0)}:
+        _offset(extreme)
+    return values
+
+
+def _numbers(values: Sequence[int]) -> Sequence[int]:
+    for extreme in {min(values, default=0), max(values, default=0)}:
+        _number(extreme)
+    return values
 
 
 def _offset(value: int) -> int:
@@ -197,7 +208,7 @@ def _number(value: int) -> int:
 
 def _range(partition: SourcePartition, start: int, following: int, records: int) -> Range:
     try:
-        return Range(partition=partition, start=_offset(start), next=_offset(following), records=records)
+        return Range(partition=partition, start=start, next=following, records=records)
     except ValueError as error:
         raise Malformed(str(error)) from error
 

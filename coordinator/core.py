@@ -14,7 +14,6 @@ from control_topic.messages import (
     EndRequest,
     ParticipantJoin,
     ParticipantLeave,
-    SourcePartition,
     StartCommit,
     WriteStatus,
 )
@@ -49,8 +48,7 @@ class Coordinator(Election):
     def on_join(self, event: Received) -> None:
         body, who = event.message.body, event.message.incarnation
         assert isinstance(body, ParticipantJoin)
-        others = {p: owner for p, owner in self.owners.items() if owner != who}
-        self._own(event, {**others, **dict.fromkeys(body.partitions, who)})
+        self._vacated(event, self.owners.assign(who, body.partitions))
         if self.transaction is None and who in self.decided:
             self._send(self.decided[who])
         if self.state is State.IDLE:
@@ -59,9 +57,8 @@ class Coordinator(Election):
     def on_leave(self, event: Received) -> None:
         body, who = event.message.body, event.message.incarnation
         assert isinstance(body, ParticipantLeave)
-        left = {p for p in body.partitions if self.owners.get(p) == who}
-        self._own(event, {p: owner for p, owner in self.owners.items() if p not in left})
-        if who not in self.owners.values():
+        self._vacated(event, self.owners.release(who, body.partitions))
+        if who not in self.owners.incarnations():
             self.ready.discard(who)
 
     def on_ready(self, event: Received) -> None:
@@ -77,12 +74,12 @@ class Coordinator(Election):
             del self.dead[next(iter(self.dead))]
         self.dead[event.incarnation] = None
         self.ready.discard(event.incarnation)
-        self._own(event, {p: who for p, who in self.owners.items() if who != event.incarnation})
+        self._vacated(event, self.owners.remove(event.incarnation))
 
-    def _own(self, event: Event, owners: dict[SourcePartition, str]) -> None:
-        if not self.owners.keys() <= owners.keys():
+    def _vacated(self, event: Event, vacated: bool) -> None:
+        """Whether a source partition has just lost its owner."""
+        if vacated:
             self.vacated_ms = event.now_ms
-        self.owners = owners
 
     def on_directed(self, event: Directed) -> None:
         if event.mode is self.mode:
@@ -114,7 +111,7 @@ class Coordinator(Election):
             return
         if not self.ready or event.now_ms < self.hold_until_ms:
             return
-        complete = bool(self.partitions) and self.partitions <= self.owners.keys()
+        complete = bool(self.partitions) and self.owners.cover(self.partitions)
         since_ms = min(at for at in (self.ready_ms, self.vacated_ms) if at is not None)
         if not complete and event.now_ms - since_ms < self.settings.settle_ms:
             return
@@ -143,10 +140,9 @@ class Coordinator(Election):
         transaction.instant = event.instant
         transaction.started_ms = event.now_ms
         transaction.committed = dict(self.committed)
-        transaction.writers = dict(self.owners)
-        transaction.expected = set(self.owners)
+        transaction.expect(dict(self.owners))
         self.ready.clear()
-        if not transaction.expected:
+        if not transaction.owed:
             self._abort(event, "everybody left before the transaction began", Fault.NONE)
             return
         self.state = State.STARTED
@@ -198,13 +194,7 @@ class Coordinator(Election):
         body, who, transaction = event.message.body, event.message.incarnation, self._open()
         assert isinstance(body, ParticipantJoin)
         self.on_join(event)
-        taken = [
-            p
-            for p in body.partitions
-            if p in transaction.expected
-            and transaction.writers[p] != who
-            and transaction.writers[p] not in transaction.statuses
-        ]
+        taken = [p for p in body.partitions if transaction.owing(p) not in ("", who)]
         if taken:
             self._abort(event, f"{taken[0]} was taken over by {event.message.sender} ({who})", Fault.NONE)
         else:
@@ -234,8 +224,8 @@ class Coordinator(Election):
         if body.transaction == transaction.id and left:
             self._abort(event, f"{event.message.sender} ({who}) left {min(left)} with open data", Fault.NONE)
             return
-        transaction.expected -= left & set(body.partitions)
-        if not transaction.expected:
+        transaction.excuse(left & set(body.partitions))
+        if not transaction.owed:
             self._abort(event, "everybody left", Fault.NONE)
         elif self.state is State.ENDED:
             self._maybe_commit(event)
@@ -253,7 +243,7 @@ class Coordinator(Election):
         if refusal:
             self.ignored[f"WRITE_STATUS: {refusal}"] += 1
             return
-        transaction.statuses[who] = body
+        transaction.take(who, body)
         self._maybe_commit(event)
 
     def on_ended_tick(self, event: Event) -> None:
@@ -313,7 +303,8 @@ class Coordinator(Election):
         """Durable and seen to be: only now is it acknowledged."""
         transaction = self._open()
         self._settled()
-        self.committed.update({r.partition: r.next for r in transaction.ranges()})
+        for status in transaction.statuses.values():
+            self.committed.update({r.partition: r.next for r in status.ranges})
         ack = AckCommit(
             transaction=transaction.id, instant=transaction.instant, committed=dict(self.committed)
         )
@@ -323,7 +314,7 @@ class Coordinator(Election):
 
     def _decide(self, transaction: Transaction, decision: AckCommit | AbortCommit) -> None:
         """Say what became of it, and keep it for each writer until it is heard of again: words get lost."""
-        present = set(self.owners.values())
+        present = self.owners.incarnations()
         self.decided = {who: earlier for who, earlier in self.decided.items() if who in present}
         self.decided.update(dict.fromkeys(transaction.writers.values(), decision))
         self.transaction = None

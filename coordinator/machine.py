@@ -33,6 +33,7 @@ from coordinator.events import (
     Snapshot,
     Stop,
 )
+from coordinator.owners import Owners
 from coordinator.transaction import Transaction
 from coordinator.transitions import IGNORED, TABLE, IllegalEvent, State
 
@@ -50,7 +51,7 @@ class Machine:
         self.highest_epoch = 0
         self.committed: dict[SourcePartition, int] = {}
         self.partitions: frozenset[SourcePartition] = frozenset()
-        self.owners: dict[SourcePartition, str] = {}
+        self.owners = Owners()
         self.vacated_ms: int | None = None
         self.dead: dict[str, None] = {}
         self.heard: dict[str, int] = {}

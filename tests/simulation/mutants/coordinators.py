@@ -68,9 +68,9 @@ class CountInsteadOfSet(Coordinator):
         body, transaction = event.message.body, self._open()
         assert isinstance(body, WriteStatus)
         key = f"{event.message.incarnation}{len(transaction.statuses)}"
-        transaction.statuses[key if event.message.incarnation in transaction.statuses else key[:-1]] = body
+        transaction.take(key if event.message.incarnation in transaction.statuses else key[:-1], body)
         if len(transaction.statuses) >= len(transaction.incarnations()):
-            transaction.expected = {r.partition for r in transaction.ranges()} & transaction.expected
+            transaction.excuse(transaction.expected - {r.partition for r in transaction.ranges()})
             self._maybe_commit(event)
 
 
@@ -81,7 +81,7 @@ class LateWriteStatusAccepted(Coordinator):
         body, who, transaction = event.message.body, event.message.incarnation, self._open()
         assert isinstance(body, WriteStatus)
         if transaction.owed_by(who) and who not in transaction.statuses:
-            transaction.statuses[who] = body
+            transaction.take(who, body)
             self._maybe_commit(event)
 
 
@@ -93,8 +93,8 @@ class UnlistedIncarnationTaken(Coordinator):
         assert isinstance(body, WriteStatus)
         if who not in transaction.incarnations() and body.ranges:
             covered = {r.partition for r in body.ranges}
-            transaction.statuses[who] = body
-            transaction.expected -= covered
+            transaction.take(who, body)
+            transaction.excuse(covered & transaction.writers.keys())
             self._maybe_commit(event)
         else:
             super().on_write_status(event)
