@@ -39,6 +39,9 @@ from coordinator.transitions import State
 DEAD_MAX = 1_000
 """Dead incarnations remembered; the oldest are forgotten first."""
 
+SHORTEST = 4
+"""A transaction that makes up for an aborted one lasts at least this part of the interval."""
+
 
 class Coordinator(Election):
     """One claim on one epoch, from the survey to its end. A new claim is a new object."""
@@ -139,6 +142,7 @@ class Coordinator(Election):
         self.committed = dict(event.committed)
         transaction.instant = event.instant
         transaction.started_ms = event.now_ms
+        transaction.due_ms = self._due_ms(event)
         transaction.committed = dict(self.committed)
         transaction.expect(dict(self.owners))
         self.ready.clear()
@@ -149,6 +153,14 @@ class Coordinator(Election):
         self._send_start(transaction)
         if self.mode is Mode.DRAIN:
             self._end(event)
+
+    def _due_ms(self, event: Event) -> int:
+        """What an abort sent back has waited already: it is due when it was, but given time to be read."""
+        interval_ms = self.settings.interval_ms
+        usual_ms = event.now_ms + interval_ms
+        if self.overdue_ms is None:
+            return usual_ms
+        return min(usual_ms, max(self.overdue_ms, event.now_ms + interval_ms // SHORTEST))
 
     def _send_start(self, transaction: Transaction) -> None:
         self._send(
@@ -167,7 +179,7 @@ class Coordinator(Election):
     # --- while it is open -----------------------------------------------------------------------
 
     def on_started_tick(self, event: Event) -> None:
-        if event.now_ms - self._open().started_ms >= self.settings.interval_ms:
+        if event.now_ms >= self._open().due_ms:
             self._end(event)
 
     def on_end_request(self, event: Received) -> None:
@@ -309,6 +321,7 @@ class Coordinator(Election):
             transaction=transaction.id, instant=transaction.instant, committed=dict(self.committed)
         )
         self.hold_until_ms = 0
+        self.overdue_ms = None
         self._decide(transaction, ack)
         self._next(event)
 
@@ -344,6 +357,8 @@ class Coordinator(Election):
             self.final = False
             self.mode_ms = event.now_ms  # a drain gives its writers time to say READY again
             self.hold_until_ms = event.now_ms + event.wait_ms
+            if self.overdue_ms is None and not self._open().came_to_nothing():
+                self.overdue_ms = self._open().due_ms
             self._decide(self._open(), AbortCommit(transaction=call.transaction, reason=call.reason))
             if event.result is Result.HALTED:
                 self._halt(event.reason)

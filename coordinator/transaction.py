@@ -27,6 +27,7 @@ class Transaction:
     statuses: dict[str, WriteStatus] = field(default_factory=dict)
     at_end: set[str] = field(default_factory=set)
     started_ms: int = 0
+    due_ms: int = 0
     ended_ms: int = 0
     repeated_ms: int = 0
     _awaited: set[str] = field(default_factory=set)
@@ -93,6 +94,10 @@ class Transaction:
     def ranges(self) -> tuple[Range, ...]:
         """All ranges received, ordered by source partition."""
         return tuple(sorted((r for s in self.statuses.values() for r in s.ranges), key=lambda r: r.partition))
+
+    def came_to_nothing(self) -> bool:
+        """Whether everybody has answered, and committing it would change nothing: an abort loses nothing."""
+        return not self._awaited and self.is_empty()
 
     def is_empty(self) -> bool:
         """Whether committing it would change nothing at all."""

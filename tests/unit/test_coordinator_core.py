@@ -300,3 +300,34 @@ def test_what_a_sender_said_before_is_not_heard_again() -> None:
     assert talk.core.state is State.STARTED
     assert talk.core.owners == {P0: "a"}
     assert talk.core.ignored["heard before"] == 1
+
+
+def test_what_an_abort_sent_back_is_due_when_it_was_due() -> None:
+    talk = CoordinatorTalk(interval_ms=1_000).started({"a": (P0,), "b": (P1,)})
+    talk.tick(500)
+    talk.died("b")
+    talk.tick(100)
+    talk.answer(c.Result.OK)
+    talk.beginning({"a": (P0, P1)}).answer(c.Result.OK, instant="i2", committed={P0: 0, P1: 0})
+    assert not sent(talk.tick(399), EndCommit)
+    assert sent(talk.tick(1), EndCommit), "1000 ms after the first START"
+
+
+def test_what_is_overdue_is_still_given_time_to_be_read() -> None:
+    talk = CoordinatorTalk(interval_ms=1_000).started({"a": (P0,), "b": (P1,)})
+    talk.tick(900)
+    talk.died("b")
+    talk.tick(700)
+    talk.answer(c.Result.OK)
+    talk.beginning({"a": (P0, P1)}).answer(c.Result.OK, instant="i2", committed={P0: 0, P1: 0})
+    assert not sent(talk.tick(249), EndCommit)
+    assert sent(talk.tick(1), EndCommit)
+
+
+def test_a_transaction_that_came_to_nothing_makes_no_other_shorter() -> None:
+    talk = CoordinatorTalk(interval_ms=1_000).ended()
+    talk.hear(status("t1", (P0, 0, 0)))
+    talk.answer(c.Result.OK)
+    talk.started()
+    assert not sent(talk.tick(999), EndCommit)
+    assert sent(talk.tick(1), EndCommit)
