@@ -40,7 +40,7 @@ DEAD_MAX = 1_000
 """Dead incarnations remembered; the oldest are forgotten first."""
 
 SHORTEST = 4
-"""A transaction that makes up for an aborted one lasts at least this part of the interval."""
+"""A transaction that is due when it begins still lasts this part of the interval."""
 
 
 class Coordinator(Election):
@@ -155,12 +155,14 @@ class Coordinator(Election):
             self._end(event)
 
     def _due_ms(self, event: Event) -> int:
-        """What an abort sent back has waited already: it is due when it was, but given time to be read."""
-        interval_ms = self.settings.interval_ms
-        usual_ms = event.now_ms + interval_ms
-        if self.overdue_ms is None:
-            return usual_ms
-        return min(usual_ms, max(self.overdue_ms, event.now_ms + interval_ms // SHORTEST))
+        """One interval after the end of the one before: its records have been collected since then.
+
+        What an abort sent back has waited already, and is due when it was; so has what was there before this
+        coordinator.
+        """
+        soonest_ms = event.now_ms + self.settings.interval_ms // SHORTEST
+        latest_ms = event.now_ms + self.settings.interval_ms
+        return min(latest_ms, max(soonest_ms, self.next_due_ms))
 
     def _send_start(self, transaction: Transaction) -> None:
         self._send(
@@ -199,6 +201,7 @@ class Coordinator(Election):
         self.state = State.ENDED
         self.final = self.mode is Mode.DRAIN
         transaction.ended_ms = transaction.repeated_ms = event.now_ms
+        self.next_due_ms = event.now_ms + self.settings.interval_ms
         self._send(EndCommit(transaction=transaction.id))
 
     def on_join_open(self, event: Received) -> None:
@@ -321,7 +324,6 @@ class Coordinator(Election):
             transaction=transaction.id, instant=transaction.instant, committed=dict(self.committed)
         )
         self.hold_until_ms = 0
-        self.overdue_ms = None
         self._decide(transaction, ack)
         self._next(event)
 
@@ -357,8 +359,8 @@ class Coordinator(Election):
             self.final = False
             self.mode_ms = event.now_ms  # a drain gives its writers time to say READY again
             self.hold_until_ms = event.now_ms + event.wait_ms
-            if self.overdue_ms is None and not self._open().came_to_nothing():
-                self.overdue_ms = self._open().due_ms
+            if not self._open().came_to_nothing():
+                self.next_due_ms = self._open().due_ms
             self._decide(self._open(), AbortCommit(transaction=call.transaction, reason=call.reason))
             if event.result is Result.HALTED:
                 self._halt(event.reason)

@@ -64,7 +64,7 @@ class Machine:
         self.halt_reason = ""
         self.final = False
         self.hold_until_ms = 0
-        self.overdue_ms: int | None = None
+        self.next_due_ms = 0
         self.claim_ms = 0
         self.claims = 0
         self.calls = 0

@@ -13,6 +13,7 @@ from control_topic.messages import (
     ParticipantJoin,
     ParticipantLeave,
     ParticipantReady,
+    SourcePartition,
     StartCommit,
 )
 from coordinator import events as c
@@ -186,10 +187,77 @@ def test_a_join_that_comes_while_it_begins_is_in_start() -> None:
 # --- while it is open ---------------------------------------------------------------------------
 
 
-def test_the_interval_ends_the_transaction() -> None:
+def test_what_was_there_before_the_run_waits_a_quarter_of_the_interval() -> None:
     talk = CoordinatorTalk().started()
-    assert talk.tick(INTERVAL_MS - 1) == []
+    assert not sent(talk.tick(INTERVAL_MS // 4 - 1), EndCommit)
     assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t1")]
+    assert talk.core.state is State.ENDED
+
+
+def after_one(owners: dict[str, tuple[SourcePartition, ...]]) -> CoordinatorTalk:
+    """One transaction is committed, whose END was just sent."""
+    talk = CoordinatorTalk().ended(owners)
+    for who, owned in owners.items():
+        talk.hear(status("t1", *((q, 0, 5) for q in owned)), who)
+    talk.answer(OK)
+    return talk
+
+
+def begin_next(talk: CoordinatorTalk) -> None:
+    talk.hear(ParticipantReady(), "a")
+    talk.answer(OK, instant="i", committed=dict(talk.core.committed))
+
+
+def test_the_interval_lies_between_the_ends_of_two_transactions() -> None:
+    talk = after_one(BOTH)
+    talk.tick(400)
+    begin_next(talk)
+    assert not sent(talk.tick(INTERVAL_MS - 401), EndCommit)
+    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t2")]
+
+
+def test_after_a_long_silence_a_transaction_still_lasts_a_quarter_of_the_interval() -> None:
+    talk = after_one(BOTH)
+    talk.tick(10 * INTERVAL_MS)
+    begin_next(talk)
+    assert not sent(talk.tick(INTERVAL_MS // 4 - 1), EndCommit)
+    assert sent(talk.tick(1), EndCommit)
+
+
+def test_what_an_abort_sent_back_is_due_when_it_was_due() -> None:
+    talk = after_one(BOTH)
+    begin_next(talk)
+    talk.tick(500)
+    talk.died("b")
+    talk.answer(OK)
+    talk.hear(ParticipantJoin(partitions=(P0, P1)), "a")
+    begin_next(talk)
+    assert not sent(talk.tick(499), EndCommit)
+    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t3")]
+
+
+def test_what_was_due_before_its_abort_is_given_time_to_be_read() -> None:
+    talk = after_one(BOTH)
+    begin_next(talk)
+    talk.tick(900)
+    talk.died("b")
+    talk.tick(700)
+    talk.answer(OK)
+    talk.hear(ParticipantJoin(partitions=(P0, P1)), "a")
+    begin_next(talk)
+    assert not sent(talk.tick(INTERVAL_MS // 4 - 1), EndCommit)
+    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t3")]
+
+
+def test_a_transaction_that_came_to_nothing_makes_no_other_shorter() -> None:
+    talk = after_one({"a": (P0,)})
+    begin_next(talk)
+    talk.tick(INTERVAL_MS)
+    talk.hear(status("t2", (P0, 5, 5)))
+    talk.answer(OK)
+    begin_next(talk)
+    assert not sent(talk.tick(INTERVAL_MS - 1), EndCommit)
+    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t3")]
 
 
 def test_an_end_request_ends_it_at_once() -> None:
@@ -300,34 +368,3 @@ def test_what_a_sender_said_before_is_not_heard_again() -> None:
     assert talk.core.state is State.STARTED
     assert talk.core.owners == {P0: "a"}
     assert talk.core.ignored["heard before"] == 1
-
-
-def test_what_an_abort_sent_back_is_due_when_it_was_due() -> None:
-    talk = CoordinatorTalk(interval_ms=1_000).started({"a": (P0,), "b": (P1,)})
-    talk.tick(500)
-    talk.died("b")
-    talk.tick(100)
-    talk.answer(c.Result.OK)
-    talk.beginning({"a": (P0, P1)}).answer(c.Result.OK, instant="i2", committed={P0: 0, P1: 0})
-    assert not sent(talk.tick(399), EndCommit)
-    assert sent(talk.tick(1), EndCommit), "1000 ms after the first START"
-
-
-def test_what_is_overdue_is_still_given_time_to_be_read() -> None:
-    talk = CoordinatorTalk(interval_ms=1_000).started({"a": (P0,), "b": (P1,)})
-    talk.tick(900)
-    talk.died("b")
-    talk.tick(700)
-    talk.answer(c.Result.OK)
-    talk.beginning({"a": (P0, P1)}).answer(c.Result.OK, instant="i2", committed={P0: 0, P1: 0})
-    assert not sent(talk.tick(249), EndCommit)
-    assert sent(talk.tick(1), EndCommit)
-
-
-def test_a_transaction_that_came_to_nothing_makes_no_other_shorter() -> None:
-    talk = CoordinatorTalk(interval_ms=1_000).ended()
-    talk.hear(status("t1", (P0, 0, 0)))
-    talk.answer(c.Result.OK)
-    talk.started()
-    assert not sent(talk.tick(999), EndCommit)
-    assert sent(talk.tick(1), EndCommit)
