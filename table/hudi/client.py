@@ -23,8 +23,10 @@ from table.hudi.commit import PreCommit, check, check_files, write_stats
 from table.hudi.definition import check_schema, check_table, fixed_properties, layout, plain_spec
 from table.hudi.history import COMMIT, History
 from table.hudi.java import FAILED, THROWN, changing, sentence, without_effect
+from table.hudi.properties import ONE_CLOCK
 from table.hudi.properties import check as check_properties
 from table.hudi.session import Session
+from table.hudi.storage import is_of_one_machine
 from table.hudi.sweep import Sweeper
 from table.hudi.watchdog import CALLBACK_S, SILENCE_S, Watchdog
 from table.port import Commit, TableLayout, TableSpec, Unfinished
@@ -95,7 +97,8 @@ class HudiTable:
                 self._session.close()
             # The table's own schema, where it has one: its order of columns stays what foreign writers know.
             fixed = fixed_properties(definition, definition.schema or schema)
-            self._session.start(spec.properties, fixed)
+            clock = ONE_CLOCK if is_of_one_machine(spec.path) else {}
+            self._session.start({**clock, **spec.properties}, fixed)
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
         self._untended = self._tend_after - 1  # soon, for a run may be short, but not before its first commit
         log.info("table %s is %s", spec.path, "created" if created else "open")
@@ -239,6 +242,7 @@ class HudiTable:
             if not timeline.getRestoreTimeline().filterInflightsAndRequested().empty():
                 raise Unavailable(f"table {self._spec.path} is being restored to an earlier instant")
             instant = str(client.createNewInstantTime(False))
+            self._check_clock(timeline, instant)
             requested = session.meta.createNewInstant(
                 session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, COMMIT, instant
             )
@@ -249,6 +253,16 @@ class HudiTable:
                 self._take_back(instant)
                 raise
         return instant, requested
+
+    def _check_clock(self, timeline: Any, instant: str) -> None:
+        """Instants are told apart, and ordered, by their times alone."""
+        last = timeline.lastInstant()
+        newest = str(last.get().requestedTime()) if last.isPresent() else ""
+        if newest >= instant:
+            raise Unavailable(
+                f"table {self._spec.path} has instant {newest}, and this machine's clock says {instant}: the "
+                "clock went back, or another writer's is ahead; it is waited for"
+            )
 
     def _take_back(self, instant: str) -> None:
         """Remove an instant that could not be opened: nothing was written for it, and nobody knows of it.

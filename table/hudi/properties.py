@@ -52,6 +52,10 @@ DEFAULTS: Mapping[str, str] = {
 """What the configuration may change. A lock that is held is waited for 5 s; the caller asks again. Old file
 versions are cleaned beside the commits, not within them."""
 
+ONE_CLOCK: Mapping[str, str] = {"hoodie.time.generator.max_expected_clock_skew_ms": "1"}
+"""The default where only one machine writes to the table. Under the lock Hudi waits for as long as clocks of
+writers may differ, 200 ms by default, when an instant begins and again when it completes."""
+
 SYNONYMS: Mapping[str, str] = {
     "hoodie.cleaner.policy.failed.writes": "hoodie.clean.failed.writes.policy",
     "hoodie.table.populate.meta.fields": "hoodie.populate.meta.fields",

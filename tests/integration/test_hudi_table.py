@@ -46,6 +46,7 @@ FOREIGN = {
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     "hoodie.clean.failed.writes.policy": "LAZY",
 }
+CLOCK_SKEW = "hoodie.time.generator.max_expected_clock_skew_ms"
 QUICK_ARCHIVE = {
     "hoodie.clean.commits.retained": "1",
     "hoodie.keep.min.commits": "2",
@@ -364,6 +365,28 @@ def test_begin_gives_the_same_instant_for_the_same_transaction(driver: Callable[
         False,
     )
     assert second.transaction == "t2"
+
+
+def test_an_instant_that_would_be_earlier_than_another_is_not_opened(driver: Callable[..., Driver]) -> None:
+    """A clock that went back, or a writer whose clock is ahead: instants are ordered by their times alone."""
+    one = driver()
+    one.run("t1")
+    ahead = one.path / ".hoodie" / "timeline" / "99990101000000000.deltacommit.requested"
+    ahead.touch()
+    before = one.timeline()
+    with pytest.raises(Unavailable, match="clock went back, or another writer's is ahead"):
+        one.begin("t2")
+    assert one.timeline() == before
+    ahead.unlink()
+    one.run("t2")
+
+
+@pytest.mark.parametrize(("given", "wanted"), [({}, "1"), ({CLOCK_SKEW: "50"}, "50")])
+def test_on_a_file_system_of_one_machine_nothing_waits_for_other_clocks(
+    driver: Callable[..., Driver], given: dict[str, str], wanted: str
+) -> None:
+    one = driver({**PLAIN, **given})
+    assert str(one.table._session.client.getConfig().getProps().getProperty(CLOCK_SKEW)) == wanted
 
 
 def test_begin_of_a_committed_transaction_is_refused(driver: Callable[..., Driver]) -> None:
