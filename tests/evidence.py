@@ -2,10 +2,14 @@
 
 A run writes one JSON file; `docs/reliability.md` is generated from these files, so that no figure in it was
 typed. Runs write into `build/evidence`; with `RECORD=1` into `docs/evidence`, which is committed.
+
+The longest runs keep what they have found so far, and go on from it with `RESUME=1`: only where all code and
+all tests are the same, which a digest tells.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -15,6 +19,16 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "docs" / "evidence"
+CODE = (
+    "control_topic",
+    "coordinator",
+    "lockstep",
+    "participant",
+    "proto",
+    "pyproject.toml",
+    "table",
+    "tests",
+)
 
 
 def folder() -> Path:
@@ -31,6 +45,7 @@ def write(name: str, *, command: str, passed: bool, figures: dict[str, Any]) -> 
         "command": command,
         "passed": passed,
         "commit": _commit(),
+        "code": code(),
         "at": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "cpus": os.cpu_count(),
         "figures": figures,
@@ -48,9 +63,28 @@ def read(name: str) -> dict[str, Any] | None:
     return found
 
 
+def unfinished(name: str) -> dict[str, Any] | None:
+    """The figures that a run of this very code has kept so far, where it is to be gone on with."""
+    path = folder() / f"{name}.json"
+    if os.environ.get("RESUME") != "1" or not path.exists():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    figures: dict[str, Any] = found["figures"]
+    return figures if code() and found.get("code") == code() else None
+
+
+def code() -> str:
+    """A digest of all code and tests; empty where they were changed and not committed."""
+    if _git("status", "--porcelain", "--", *CODE):
+        return ""
+    return hashlib.sha256(_git("ls-files", "--stage", "--", *CODE).encode()).hexdigest()[:16]
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout
+
+
 def _commit() -> str:
     """The commit that ran, with a `+` where the work tree had changes."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return described.stdout.strip() or "unknown"
+    return _git("describe", "--always", "--dirty=+").strip() or "unknown"

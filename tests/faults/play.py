@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,13 +96,17 @@ def play(broker: Broker, folder: Path, scenario: Scenario) -> Played:
     return played
 
 
-def play_all(folder: Path, scenarios: Iterable[Scenario]) -> list[Played]:
-    """Each once, a line for each on stdout."""
+def play_all(
+    folder: Path, scenarios: Iterable[Scenario], keep: Callable[[Played], None] | None = None
+) -> list[Played]:
+    """Each once, a line for each on stdout; `keep` is given each as it ends."""
     done: list[Played] = []
     with Broker(folder / "broker", heap_mb=512) as broker:
         for scenario in scenarios:
             done.append(play(broker, folder / scenario.name, scenario))
             say(_line(done[-1]))
+            if keep is not None:
+                keep(done[-1])
             if done[-1].error:
                 say(done[-1].error)
             if done[-1].error or done[-1].slow:

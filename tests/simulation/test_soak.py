@@ -44,6 +44,24 @@ def test_a_soak_keeps_its_figures_and_how_to_get_them_again(kept: Path) -> None:
     assert no_process_is_left()
 
 
+def test_a_soak_goes_on_where_one_of_the_same_code_ended(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "code", lambda: "this")
+    monkeypatch.setenv("RESUME", "1")
+    whole = ["--schedules", "40", "--first-seed", str(FIRST), "--jobs", "1", "--no-small-world"]
+    assert soak.main(["--schedules", "20", *whole[2:]]) == 0
+    seconds = read(kept)["figures"]["seconds"]
+    walked: list[int] = []
+    chunks = soak._chunks
+    monkeypatch.setattr(soak, "_chunks", lambda first, count: walked.append(first) or chunks(first, count))
+    assert soak.main(whole) == 0
+    assert walked == [FIRST + 20]
+    assert read(kept)["figures"]["schedules"] == 40
+    assert read(kept)["figures"]["seconds"] > seconds
+    monkeypatch.setattr(evidence, "code", lambda: "other")
+    assert soak.main(whole) == 0
+    assert walked == [FIRST + 20, FIRST], "figures of other code are nothing to go on from"
+
+
 def test_a_soak_that_is_interrupted_keeps_the_figures_so_far(
     kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
