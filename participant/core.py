@@ -85,7 +85,7 @@ class Participant(Repeats):
         if message.epoch > self.epoch:
             self.epoch = message.epoch
             if self.work is not None:
-                self._new_epoch(event)
+                self._outlive(event)
         if message.run != self.settings.run:
             return False
         return not isinstance(message.body, DECISIONS) or self._is_news(message)
@@ -102,8 +102,11 @@ class Participant(Repeats):
         self.heard = (message.incarnation, message.sequence)
         return True
 
-    def _new_epoch(self, event: Event) -> None:
-        """Another coordinator rules: what is open dies with the old one; what is reported awaits START."""
+    def _outlive(self, event: Event) -> None:
+        """Another coordinator rules, or has decided about a later transaction: ours is over.
+
+        What is open dies with it; what is reported awaits START.
+        """
         if self.state is State.PREPARED:
             self.work = None
             self.state = State.JOINING
@@ -342,6 +345,7 @@ class Participant(Repeats):
         body, work = event.message.body, self.work
         assert isinstance(body, AckCommit) and work is not None
         if body.transaction != work.id:
+            self._outlive(event)
             return
         self._commit_group(body.committed, (r.partition for r in work.ranges))
         for r in work.ranges:
@@ -359,6 +363,7 @@ class Participant(Repeats):
         body, work = event.message.body, self.work
         assert isinstance(body, AbortCommit) and work is not None
         if body.transaction != work.id:
+            self._outlive(event)
             return
         if self.state is State.PREPARED:
             for r in work.ranges:

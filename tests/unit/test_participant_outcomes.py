@@ -8,6 +8,7 @@ import pytest
 
 from control_topic.messages import (
     AbortCommit,
+    AckCommit,
     CoordinatorClaim,
     EndCommit,
     Halt,
@@ -72,10 +73,11 @@ def test_abort_of_what_was_not_reported_removes_its_files(state: str) -> None:
     assert rewinds(actions) == [(P0, 0)]
 
 
-def test_abort_or_ack_of_another_transaction_changes_nothing() -> None:
+def test_abort_or_ack_that_was_said_before_our_start_changes_nothing() -> None:
     talk = ParticipantTalk().prepared()
-    assert talk.hear(AbortCommit(transaction="t0", reason="x")) == []
-    assert talk.ack("t0", {P0: 5}) == []
+    assert talk.hear(AbortCommit(transaction="t0", reason="x"), sequence=0) == []
+    late = AckCommit(transaction="t0", instant="i0", committed={P0: 5})
+    assert talk.hear(late, sequence=0) == []
     assert talk.core.state is State.PREPARED
 
 

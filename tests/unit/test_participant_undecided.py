@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from control_topic.messages import AckCommit, CoordinatorClaim, EndCommit, ParticipantReady
+import pytest
+
+from control_topic.messages import AbortCommit, AckCommit, CoordinatorClaim, EndCommit, ParticipantReady
 from participant import events as p
 from participant.transitions import State
 from tests.unit.conversation import P0, ParticipantTalk, of, sent
@@ -78,3 +80,25 @@ def test_a_block_is_met_again_where_what_came_before_it_was_not_committed() -> N
     told += block(talk)
     assert not of(told, p.Poison)
     assert of(finish(talk), p.Poison)
+
+
+@pytest.mark.parametrize("state", ["writing", "flushing", "prepared"])
+def test_a_decision_about_a_later_transaction_tells_that_ours_is_over(state: str) -> None:
+    """Its own decision and the next START were lost: without this nobody would say anything new, for ever."""
+    talk: ParticipantTalk = getattr(ParticipantTalk(), state)()
+    talk.hear(AbortCommit(transaction="t2", reason="no WRITE_STATUS from a"))
+    assert talk.core.work is None
+    if state != "prepared":
+        talk.buffered(P0, 5)
+    assert sent(talk.tick(10_000), ParticipantReady)
+    assert talk.core.state is State.JOINING
+    told = talk.start("t3", P0, committed={P0: 0})
+    assert talk.core.state is State.WRITING
+    assert [r.offset for r in of(told, p.Rewind)] == ([0] if state == "prepared" else [])
+
+
+def test_what_was_committed_and_never_acknowledged_to_us_is_kept_when_a_later_decision_is_heard() -> None:
+    talk = ParticipantTalk().prepared()
+    talk.hear(AckCommit(transaction="t2", instant="i2", committed={P0: 5}))
+    talk.tick(10_000)
+    assert not of(talk.start("t3", P0, committed={P0: 5}), p.Rewind)
