@@ -37,7 +37,7 @@ def check_interval(_context: click.Context, _parameter: click.Parameter, interva
     default="2s",
     show_default=True,
     callback=check_interval,
-    help="How long a transaction collects records.",
+    help="How often records are committed.",
 )
 @click.option("--keep", is_flag=True, help="Keep broker data, table and configuration, below .demo/.")
 @standard_options

@@ -172,7 +172,10 @@ class Transaction(Section):
         default="10s",
         validate_default=True,
         alias="interval",
-        description="How long a transaction collects records before it is committed. From 100ms to 24h.",
+        description=(
+            "How often records are committed: from the end of one transaction to the end of the next. "
+            "From 100ms to 24h."
+        ),
     )
     write_timeout_ms: values.TimeoutMs = Field(
         default="60s",

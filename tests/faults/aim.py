@@ -12,6 +12,8 @@ from tests.faults.steps import Sighting, Step
 from tests.faults.watch import Watch
 
 PATIENCE_S = 60.0
+MID_WRITE_MS = 100
+"""So long after START a transaction is still being written: it lasts a quarter of the interval at least."""
 AFTERMATH_S = 0.3
 """So long what was said before the blow may still take to be seen."""
 
@@ -91,7 +93,12 @@ def _is_reached(step: Step, seen: Sighting) -> bool:
 
 
 def hit(
-    stage: Stage, step: Step, strike: Callable[[], int], *, writer: str = "", after_start_ms: int = 500
+    stage: Stage,
+    step: Step,
+    strike: Callable[[], int],
+    *,
+    writer: str = "",
+    after_start_ms: int = MID_WRITE_MS,
 ) -> Hit:
     """Call `strike`, which answers when it struck, at this step of a transaction.
 

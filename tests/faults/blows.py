@@ -13,7 +13,7 @@ from enum import Enum
 
 from table.hudi.holder import LOCK
 from tests.faults import processes
-from tests.faults.aim import Hit, hit
+from tests.faults.aim import MID_WRITE_MS, Hit, hit
 from tests.faults.commits import wall_ms
 from tests.faults.processes import Processes
 from tests.faults.stage import Recovery, Stage
@@ -58,7 +58,7 @@ def kill(
     victim: Victim,
     step: Step,
     *,
-    after_start_ms: int = 500,
+    after_start_ms: int = MID_WRITE_MS,
     not_before: Callable[[], None] = lambda: None,
 ) -> Blow:
     """SIGKILL at this step, or at whatever was hit instead; driver and broker are started again at once.
@@ -94,7 +94,9 @@ def kill(
     return Blow(victim=victim, kind="kill", hit=found, recovery=recovery, locked=locked)
 
 
-def pause(stage: Stage, victim: Victim, step: Step, *, seconds: float, after_start_ms: int = 500) -> Blow:
+def pause(
+    stage: Stage, victim: Victim, step: Step, *, seconds: float, after_start_ms: int = MID_WRITE_MS
+) -> Blow:
     """SIGSTOP at this step, SIGCONT after so many seconds to what is still there."""
     who = stage.processes()
     found = hit(

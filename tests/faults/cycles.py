@@ -149,7 +149,7 @@ def conclude(stage: Stage, tally: Tally, *, drain_s: float) -> None:
 
 def _blow(stage: Stage, chance: random.Random, tally: Tally, cycle: int, *, kind: str) -> None:
     victim, step = chance.choice(list(Victim)), chance.choice(AIMED)
-    after_start_ms, seconds = chance.randrange(120, 900), chance.choice(PAUSES_S)
+    after_start_ms, seconds = chance.randrange(20, 250), chance.choice(PAUSES_S)
     if kind == "kill":
         blow = kill(stage, victim, step, after_start_ms=after_start_ms)
     else:
