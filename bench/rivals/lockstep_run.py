@@ -1,0 +1,198 @@
+"""Lockstep itself: `lockstep run --until latest`, as anyone would start it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from bench.figures import Measured, Span, steady
+from bench.processes import Sampler
+from bench.rivals import control_times, hudi_commits
+from bench.rivals.base import ROOT, Load, Settings, Stages, measured
+from bench.waiting import end, finish
+from bench.workloads import Workload
+from lockstep.errors import Failed
+from lockstep.rundir import read_run_file
+from table.client import TableClient
+
+WINDOW = (
+    "from the job's session being up (Spark started, Hudi loaded) to the completion of the last commit; making "
+    "the table, its first commit, the workers' start and joining the group are inside"
+)
+STATUS_PERIOD_S = 0.5
+JOIN_S = 10.0
+_BEGAN = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) .*lockstep\.run: pipeline ", re.MULTILINE)
+
+
+def run(load: Load) -> Measured:
+    """One load, until everything that was on the topic is committed."""
+    config = write_config(
+        load.folder,
+        pipeline=load.name,
+        bootstrap_servers=load.bootstrap_servers,
+        topic=load.topic,
+        workload=load.workload,
+        interval_s=load.interval_s,
+        settings=load.settings,
+    )
+    log = load.folder / "lockstep.log"
+    with running(config, load.settings, "--until", "latest", pipeline=load.name) as (process, watch):
+        with Sampler(process.pid) as sampler:
+            finish("lockstep run", process, timeout_s=load.settings.timeout_s, log=log)
+    commits = hudi_commits.commits(load.folder / "table")
+    span = steady(commits)
+    endings = control_times.read(config)
+    stages = watch.stages.shares(span, workers=load.settings.workers)
+    return measured(
+        load,
+        start_ms=began_ms(log),
+        commits=commits,
+        sampler=sampler,
+        worker_pids=sorted(watch.pids),
+        commit_ms=[one.commit_ms for one in endings],
+        stages=stages | _coordinated(endings, span),
+    )
+
+
+def write_config(
+    folder: Path,
+    *,
+    pipeline: str,
+    bootstrap_servers: str,
+    topic: str,
+    workload: Workload,
+    interval_s: float,
+    settings: Settings,
+) -> Path:
+    """The pipeline's TOML; its table is `table` in the folder."""
+    path = folder / "pipeline.toml"
+    partition_by = f'partition_by = "{workload.partition_by}"' if workload.partition_by else ""
+    path.write_text(
+        f"""\
+[pipeline]
+id = "{pipeline}"
+workers = {settings.workers}
+[source]
+bootstrap_servers = "{bootstrap_servers}"
+topics = ["{topic}"]
+[record]
+schema = "{workload.schema}"
+[table]
+path = "file://{folder}/table"
+name = "events"
+key = ["{workload.key}"]
+{partition_by}
+[transaction]
+interval = "{round(interval_s * 1_000)}ms"
+write_timeout = "{max(60, round(3 * interval_s))}s"
+[memory]
+per_worker = "{settings.memory_per_worker}"
+""",
+        encoding="utf-8",
+    )
+    return path
+
+
+@contextlib.contextmanager
+def running(
+    config: Path, settings: Settings, *arguments: str, pipeline: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Watch]]:
+    """`lockstep run` with its log beside the configuration; it is ended, in order, where it still runs."""
+    state = config.parent / "state"
+    os.environ["LOCKSTEP_STATE"] = str(state)  # where this process, too, looks for the driver's address
+    command = [sys.executable, "-m", "lockstep.cli", "run", "-c", str(config), *arguments]
+    for assignment in settings.sets:
+        command += ["--set", assignment]
+    with (config.parent / "lockstep.log").open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "NO_COLOR": "1"},
+        )
+    watch = Watch(pipeline)
+    try:
+        watch.start()
+        yield process, watch
+    finally:
+        watch.stop()
+        end(process)
+
+
+def began_ms(log: Path) -> int:
+    """When the job's session was up, from its log (Unix epoch). Raises `Failed`."""
+    found = _BEGAN.search(log.read_text(encoding="utf-8", errors="replace"))
+    if found is None:
+        raise Failed(f"{log} does not say when the pipeline began.")
+    return round(datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1_000)
+
+
+def _coordinated(endings: Sequence[control_times.Ending], span: Span | None) -> dict[str, float]:
+    """`flush`: END to the last worker's files; `commit`: from there to ACK. Parts of the pipeline's time."""
+    if span is None:
+        return {}
+    inside = [one for one in endings if span.start_ms < one.ack_ms <= span.end_ms]
+    return {
+        "flush": sum(one.written_ms - one.end_ms for one in inside) / 1_000 / span.seconds,
+        "commit": sum(one.ack_ms - one.written_ms for one in inside) / 1_000 / span.seconds,
+    }
+
+
+class Watch:
+    """Asks the run's driver for its status, as `lockstep status` does, as long as it answers."""
+
+    def __init__(self, pipeline: str) -> None:
+        self._pipeline = pipeline
+        self._seen: list[tuple[int, Mapping[str, float]]] = []
+        self._workers: dict[str, Mapping[str, float]] = {}
+        self.pids: set[int] = set()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="status", daemon=True)
+
+    @property
+    def stages(self) -> Stages:
+        """The workers' own meters, summed over workers."""
+        return Stages(seen=tuple(self._seen))
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(JOIN_S)
+
+    def _run(self) -> None:
+        client: TableClient | None = None
+        try:
+            while not self._stopping.wait(STATUS_PERIOD_S):
+                if client is None:
+                    file = read_run_file(self._pipeline)
+                    client = TableClient(file.address, file.token) if file is not None else None
+                else:
+                    status = client.status()
+                    if isinstance(status, dict):
+                        self._take(status)
+        finally:
+            if client is not None:
+                client.close()
+
+    def _take(self, status: Mapping[str, object]) -> None:
+        workers = status.get("workers")
+        for worker in workers if isinstance(workers, list) else ():
+            self.pids.add(int(worker["pid"]))
+            self._workers[worker["incarnation"]] = worker["seconds"]
+        total: dict[str, float] = {}
+        for seconds in self._workers.values():
+            for stage, spent_s in seconds.items():
+                total[stage] = total.get(stage, 0.0) + spent_s
+        self._seen.append((time.time_ns() // 1_000_000, total))

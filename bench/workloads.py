@@ -1,0 +1,202 @@
+"""What is put on the topic: named workloads, each a pure function from a number to a record's value.
+
+The same number gives the same bytes in every run and on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+SOURCE_PARTITIONS = 4
+RUN_RECORDS = 1_000
+"""So many records in a row go to the same source partition, as batching producers do it."""
+MIX = 2_654_435_761
+DAY_1_MS = 1_767_225_600_000
+
+COUNTRIES = ("AR", "BR", "CN", "DE", "ES", "FR", "GB", "IN", "IT", "JP", "KE", "MX", "NG", "PL", "US", "VN")
+ACTIONS = ("view", "search", "cart", "buy", "return")
+DAYS = ("2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04")
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty", "knoll")
+
+NARROW = (
+    "event_id STRING, user_id BIGINT, country STRING, action STRING, amount DOUBLE, ts BIGINT, "
+    "day STRING, page STRING"
+)
+TINY = "id STRING, n BIGINT, up BOOLEAN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """`schema`: Spark DDL. `value`: the record of a number. `size_bytes`: of a value, about.
+
+    `weights`: how many runs of records each source partition gets of a round. `ordering`: the whole-number
+    field that Hudi's datasource is given to order by. `partition_by`: empty, the table is not partitioned;
+    `table_partitions`: how many values that field has. `interval_s`: between commits, unless told otherwise.
+    """
+
+    name: str
+    title: str
+    schema: str
+    value: Callable[[int], bytes]
+    size_bytes: int
+    key: str
+    ordering: str
+    partition_by: str = ""
+    table_partitions: int = 1
+    weights: Sequence[int] = (1,) * SOURCE_PARTITIONS
+    interval_s: float = 5.0
+
+    @property
+    def source_partitions(self) -> int:
+        return len(self.weights)
+
+    def source_partition(self, number: int) -> int:
+        """Where the record of this number goes."""
+        turn = number // RUN_RECORDS % sum(self.weights)
+        for partition, weight in enumerate(self.weights):
+            if turn < weight:
+                return partition
+            turn -= weight
+        raise AssertionError("unreachable: the turn is below the sum of the weights")
+
+    def describe(self) -> dict[str, object]:
+        """For the evidence."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "value_bytes": self.size_bytes,
+            "source_partition_weights": list(self.weights),
+            "table_partitions": self.table_partitions,
+            "interval_s": self.interval_s,
+        }
+
+
+# --- values -----------------------------------------------------------------------------------------
+
+
+def narrow(number: int, *, day: str = "") -> bytes:
+    """8 fields, about 160 bytes."""
+    mixed = _mixed(number)
+    return (
+        f'{{"event_id":"e-{number:010d}","user_id":{mixed % 250_000},"country":"{COUNTRIES[mixed >> 28]}",'
+        f'"action":"{ACTIONS[mixed % 5]}","amount":{mixed % 20_000 / 100},"ts":{DAY_1_MS + number},'
+        f'"day":"{day or DAYS[number % len(DAYS)]}","page":"/products/{mixed % 5_000}?from=home"}}'
+    ).encode()
+
+
+def tiny(number: int) -> bytes:
+    """3 fields, 40 bytes."""
+    up = "true" if number % 2 else "false"
+    return f'{{"id":"{number % 10**10:010d}","n":{_mixed(number) % 10**7},"up":{up}}}'.encode()
+
+
+def wide(number: int) -> bytes:
+    """60 columns, 4 of them nested, about 1.5 kB."""
+    mixed = _mixed(number)
+    parts = [
+        f'"event_id":"e-{number:010d}","ts":{DAY_1_MS + number},"day":"{DAYS[number % len(DAYS)]}"',
+        f'"geo":{{"country":"{COUNTRIES[mixed >> 28]}","city":"{_word(mixed)}ville","lat":{mixed % 9_000 / 100},'
+        f'"lon":{mixed % 18_000 / 100}}}',
+        f'"device":{{"kind":"{ACTIONS[mixed % 5]}","screen":{{"width":{mixed % 4_000},"height":{mixed % 3_000}}},'
+        f'"agent":"Browser/{mixed % 200}.{mixed % 10} ({_word(mixed >> 3)}; {_word(mixed >> 5)})"}}',
+        f'"tags":["{_word(mixed)}","{_word(mixed >> 4)}","{_word(mixed >> 8)}"]',
+        f'"items":[{{"sku":"s-{mixed % 90_000:05d}","count":{1 + mixed % 9}}},'
+        f'{{"sku":"s-{mixed % 80_000:05d}","count":{1 + mixed % 7}}}]',
+    ]
+    parts += [f'"text_{n:02d}":"{_word(mixed >> n)}-{_mixed(mixed + n):010d}"' for n in range(24)]
+    parts += [f'"count_{n:02d}":{_mixed(mixed + n) % 10 ** (n % 8 + 1)}' for n in range(16)]
+    parts += [f'"ratio_{n:02d}":{(_mixed(mixed * n + 1) % 100_000) / 1_000}' for n in range(8)]
+    parts += [f'"is_{n:02d}":{"true" if mixed >> n & 1 else "false"}' for n in range(5)]
+    return ("{" + ",".join(parts) + "}").encode()
+
+
+def _wide_schema() -> str:
+    columns = ["event_id STRING", "ts BIGINT", "day STRING"]
+    columns += ["geo STRUCT<country: STRING, city: STRING, lat: DOUBLE, lon: DOUBLE>"]
+    columns += ["device STRUCT<kind: STRING, screen: STRUCT<width: BIGINT, height: BIGINT>, agent: STRING>"]
+    columns += ["tags ARRAY<STRING>", "items ARRAY<STRUCT<sku: STRING, count: BIGINT>>"]
+    columns += [f"text_{n:02d} STRING" for n in range(24)]
+    columns += [f"count_{n:02d} BIGINT" for n in range(16)]
+    columns += [f"ratio_{n:02d} DOUBLE" for n in range(8)]
+    columns += [f"is_{n:02d} BOOLEAN" for n in range(5)]
+    return ", ".join(columns)
+
+
+def _partitioned(partitions: int) -> Callable[[int], bytes]:
+    """The narrow record with so many values of its day, all of them in every few thousand records."""
+    return lambda number: narrow(number, day=f"part-{_mixed(number) % partitions:04d}")
+
+
+def _mixed(number: int) -> int:
+    return (number * MIX) & 0xFFFF_FFFF
+
+
+def _word(number: int) -> str:
+    return WORDS[number % len(WORDS)]
+
+
+# --- the workloads ----------------------------------------------------------------------------------
+
+
+def _narrow(
+    name: str,
+    title: str,
+    *,
+    value: Callable[[int], bytes] = narrow,
+    table_partitions: int = len(DAYS),
+    weights: Sequence[int] = (1,) * SOURCE_PARTITIONS,
+    interval_s: float = 5.0,
+) -> Workload:
+    return Workload(
+        name=name,
+        title=title,
+        schema=NARROW,
+        value=value,
+        size_bytes=len(value(12_345)),
+        key="event_id",
+        ordering="ts",
+        partition_by="day",
+        table_partitions=table_partitions,
+        weights=weights,
+        interval_s=interval_s,
+    )
+
+
+WORKLOADS: Mapping[str, Workload] = {
+    one.name: one
+    for one in (
+        _narrow("narrow", "narrow JSON, 8 fields"),
+        Workload(
+            name="wide",
+            title="wide JSON, 60 columns, nested",
+            schema=_wide_schema(),
+            value=wide,
+            size_bytes=len(wide(12_345)),
+            key="event_id",
+            ordering="ts",
+            partition_by="day",
+            table_partitions=len(DAYS),
+        ),
+        Workload(
+            name="tiny",
+            title="tiny JSON, 3 fields",
+            schema=TINY,
+            value=tiny,
+            size_bytes=len(tiny(12_345)),
+            key="id",
+            ordering="n",
+        ),
+        _narrow("skewed", "narrow, one source partition has 80 %", weights=(12, 1, 1, 1)),
+        *(
+            _narrow(
+                f"partitions-{count}",
+                f"narrow, {count:,} table partition{'s' if count > 1 else ''}",
+                value=_partitioned(count),
+                table_partitions=count,
+            )
+            for count in (1, 24, 1_000)
+        ),
+        _narrow("short", "narrow, a commit each second", interval_s=1.0),
+    )
+}
