@@ -72,15 +72,39 @@ mutants: $(INSTALLED)  ## Put each seeded bug in, and say how many schedules it 
 spec: $(INSTALLED)  ## The model of the protocol, explored exhaustively by spin
 	@$(PYTHON) tools/spec.py
 
+##@ Speed: figures go to build/evidence, with RECORD=1 into docs/evidence
+
+WORKLOADS ?= narrow wide tiny skewed partitions-1 partitions-24 partitions-1000
+RIVALS ?=
+ROUNDS ?= 3
+
+.PHONY: bench bench-cold bench-intervals bench-freshness bench-commits bench-picture
+bench: $(INSTALLED)  ## Sustained rates side by side: make bench [WORKLOADS="narrow wide"] [RIVALS="lockstep plain"] [ARGS="--records 4000000"]
+	@for workload in $(WORKLOADS); do \
+	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS); \
+	done
+	@$(PYTHON) -m bench.picture
+bench-cold: $(INSTALLED)  ## From the job's start to 4 million records committed
+	@$(PYTHON) -m bench --label cold --records 4000000 --rival lockstep --rival streaming --rival iceberg-cold --rounds $(ROUNDS) $(ARGS)
+bench-intervals: $(INSTALLED)  ## The same load committed every 2 s and every 60 s; 60 s need a long one
+	@$(PYTHON) -m bench --label intervals --records 120000000 --rival lockstep@2s --rival lockstep@60s --set transaction.max_bytes=0B --rounds $(ROUNDS) $(ARGS)
+bench-freshness: $(INSTALLED)  ## From produced to visible: 50,000 records a second, a commit each second
+	@$(PYTHON) -m bench.freshness --rounds $(ROUNDS) $(ARGS)
+bench-commits: $(INSTALLED)  ## How long a commit takes, at the 10th and at the 1,000th of a table
+	@$(PYTHON) -m bench.commits $(ARGS)
+bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are there
+	@$(PYTHON) -m bench.picture
+
 ##@ Generated files
 
 proto: $(INSTALLED)  ## The protobuf stubs, from proto/*.proto
 
 .PHONY: docs
-docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md
+docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md, README's figures
 	@$(PYTHON) -m lockstep.config.document
 	@$(PYTHON) tools/state_tables.py
 	@$(PYTHON) tools/reliability.py
+	@$(PYTHON) tools/bench_readme.py
 
 ##@ The house
 

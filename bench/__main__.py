@@ -20,8 +20,8 @@ from rich.console import Console
 
 from bench import results
 from bench.load import fill
-from bench.rivals.base import RUN_TIMEOUT_S, Load, Settings
 from bench.place import prepare, working_folder
+from bench.rivals.base import RUN_TIMEOUT_S, Load, Settings
 from bench.rivals.registry import RIVALS, STREAMING_BATCH_RECORDS, Entry, Runners, order, parse
 from bench.workloads import WORKLOADS, Workload
 from lockstep.broker import Broker
@@ -137,7 +137,7 @@ def _interval_s(_context: click.Context, _option: click.Parameter, value: str | 
     help=f"Of {', '.join(RIVALS)}; after the @ the interval (streaming: the batch). May be repeated. "
     f"Default: {' '.join(DEFAULT_RIVALS)}.",
 )
-@click.option("--records", type=click.IntRange(min=1_000), default=4_000_000, show_default=True)
+@click.option("--records", type=click.IntRange(min=1_000), help="Default: the workload's, some 20 s of load.")
 @click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--interval", callback=_interval_s, help="Between commits. Default: the workload's, mostly 5s.")
 @click.option(
@@ -160,7 +160,7 @@ def _interval_s(_context: click.Context, _option: click.Parameter, value: str | 
 def main(
     workload: str,
     labels: tuple[str, ...],
-    records: int,
+    records: int | None,
     rounds: int,
     interval: float | None,
     batch: int,
@@ -183,7 +183,7 @@ def main(
             name="-".join(filter(None, ("bench", workload, label))),
             workload=chosen,
             entries=entries,
-            records=records,
+            records=records or chosen.records,
             rounds=rounds,
             interval_s=chosen.interval_s if interval is None else interval,
             batch_records=batch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -124,7 +125,7 @@ def percentile(values: Sequence[float], percent: int) -> float | None:
 
 
 def by_rival(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Spread of every metric, by rival, in the order in which rivals first ran. `runs`: JSON of `Measured`."""
+    """Spread of every metric, by rival, in the order of their first runs. `runs`: JSON of `Measured`."""
     names = dict.fromkeys(run["rival"] for run in runs)
     return {
         name: {metric: spread(run.get(metric) for run in runs if run["rival"] == name) for metric in METRICS}
@@ -164,7 +165,7 @@ def interpolate(points: Sequence[tuple[float, float]], at: float) -> float:
         return 0.0
     if at <= points[0][0]:
         return points[0][1]
-    for (before, low), (after, high) in zip(points, points[1:], strict=False):
+    for (before, low), (after, high) in itertools.pairwise(points):
         if at <= after:
             return low + (high - low) * (at - before) / (after - before) if after > before else high
     return points[-1][1]

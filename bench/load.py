@@ -62,17 +62,23 @@ def ends(bootstrap_servers: str, topic: str, *, partitions: int) -> list[int]:
 def fill(bootstrap_servers: str, topic: str, workload: Workload, *, records: int) -> int:
     """Make the topic and produce `records` to it; the bytes of their values. Raises `Failed`."""
     create_topic(bootstrap_servers, topic, partitions=workload.source_partitions)
+    size_bytes = produce(bootstrap_servers, topic, workload, records=records)
+    held = sum(ends(bootstrap_servers, topic, partitions=workload.source_partitions))
+    if held != records:
+        raise Failed(
+            f"The topic {topic} holds {held:,} records where {records:,} were produced: run it again."
+        )
+    return size_bytes
+
+
+def produce(bootstrap_servers: str, topic: str, workload: Workload, *, records: int) -> int:
+    """To a topic that exists; the bytes of the values. Raises `Failed`."""
     feeder = _Feeder(bootstrap_servers, topic)
     size_bytes = 0
     for value, partition in itertools.islice(_looped(workload, records), records):
         feeder.send(value, partition)
         size_bytes += len(value)
     feeder.finish()
-    held = sum(ends(bootstrap_servers, topic, partitions=workload.source_partitions))
-    if held != records:
-        raise Failed(
-            f"The topic {topic} holds {held:,} records where {records:,} were produced: run it again."
-        )
     return size_bytes
 
 

@@ -32,7 +32,8 @@ class Workload:
 
     `weights`: how many runs of records each source partition gets of a round. `ordering`: the whole-number
     field that Hudi's datasource is given to order by. `partition_by`: empty, the table is not partitioned;
-    `table_partitions`: how many values that field has. `interval_s`: between commits, unless told otherwise.
+    `table_partitions`: how many values that field has. Unless told otherwise: `interval_s` between commits,
+    and `records`, so many that the fastest has some 20 s between its first and its last whole commit.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Workload:
     table_partitions: int = 1
     weights: Sequence[int] = (1,) * SOURCE_PARTITIONS
     interval_s: float = 5.0
+    records: int = 20_000_000
 
     @property
     def source_partitions(self) -> int:
@@ -96,9 +98,10 @@ def wide(number: int) -> bytes:
     mixed = _mixed(number)
     parts = [
         f'"event_id":"e-{number:010d}","ts":{DAY_1_MS + number},"day":"{DAYS[number % len(DAYS)]}"',
-        f'"geo":{{"country":"{COUNTRIES[mixed >> 28]}","city":"{_word(mixed)}ville","lat":{mixed % 9_000 / 100},'
-        f'"lon":{mixed % 18_000 / 100}}}',
-        f'"device":{{"kind":"{ACTIONS[mixed % 5]}","screen":{{"width":{mixed % 4_000},"height":{mixed % 3_000}}},'
+        f'"geo":{{"country":"{COUNTRIES[mixed >> 28]}","city":"{_word(mixed)}ville",'
+        f'"lat":{mixed % 9_000 / 100},"lon":{mixed % 18_000 / 100}}}',
+        f'"device":{{"kind":"{ACTIONS[mixed % 5]}",'
+        f'"screen":{{"width":{mixed % 4_000},"height":{mixed % 3_000}}},'
         f'"agent":"Browser/{mixed % 200}.{mixed % 10} ({_word(mixed >> 3)}; {_word(mixed >> 5)})"}}',
         f'"tags":["{_word(mixed)}","{_word(mixed >> 4)}","{_word(mixed >> 8)}"]',
         f'"items":[{{"sku":"s-{mixed % 90_000:05d}","count":{1 + mixed % 9}}},'
@@ -147,6 +150,7 @@ def _narrow(
     table_partitions: int = len(DAYS),
     weights: Sequence[int] = (1,) * SOURCE_PARTITIONS,
     interval_s: float = 5.0,
+    records: int = 20_000_000,
 ) -> Workload:
     return Workload(
         name=name,
@@ -160,6 +164,7 @@ def _narrow(
         table_partitions=table_partitions,
         weights=weights,
         interval_s=interval_s,
+        records=records,
     )
 
 
@@ -177,6 +182,7 @@ WORKLOADS: Mapping[str, Workload] = {
             ordering="ts",
             partition_by="day",
             table_partitions=len(DAYS),
+            records=4_000_000,
         ),
         Workload(
             name="tiny",
@@ -186,6 +192,7 @@ WORKLOADS: Mapping[str, Workload] = {
             size_bytes=len(tiny(12_345)),
             key="id",
             ordering="n",
+            records=40_000_000,
         ),
         _narrow("skewed", "narrow, one source partition has 80 %", weights=(12, 1, 1, 1)),
         *(

@@ -18,15 +18,15 @@ from bench.rivals.connect_worker import ConnectWorker
 from bench.waiting import await_that
 
 COLD_WINDOW = (
-    "from the connector being posted to a Connect worker that has just started, to the last snapshot; joining the "
-    "group and the wait for the last tick of its commit interval are inside, the JVM's start is not"
+    "from the connector being posted to a Connect worker that has just started, to the last snapshot; "
+    "joining the group and the wait for the last tick of its commit interval are inside, the JVM's start is not"
 )
 WARM_WINDOW = (
-    "from the connector being posted to a Connect worker that has moved the same load before, to the last "
-    "snapshot; joining the group and the wait for the last tick of its commit interval are inside"
+    "from the connector being posted to a Connect worker that has moved the same load before, to the "
+    "last snapshot; joining the group and the wait for the last tick of its commit interval are inside"
 )
 PARTITIONED_FROM = 24
-"""Table partitions from which the table is partitioned; with fewer it is not, which is to this sink's favour."""
+"""Table partitions from which the table is partitioned; with fewer it is not, to this sink's favour."""
 METADATA_POLL_S = 0.25
 CHECK_EVERY = 20
 

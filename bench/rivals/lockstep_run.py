@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from bench.figures import Measured, Span, steady
 from bench.processes import Sampler
@@ -24,8 +25,8 @@ from lockstep.rundir import read_run_file
 from table.client import TableClient
 
 WINDOW = (
-    "from the job's session being up (Spark started, Hudi loaded) to the completion of the last commit; making "
-    "the table, its first commit, the workers' start and joining the group are inside"
+    "from the job's session being up (Spark started, Hudi loaded) to the completion of the last commit; "
+    "making the table, its first commit, the workers' start and joining the group are inside"
 )
 STATUS_PERIOD_S = 0.5
 JOIN_S = 10.0
@@ -44,9 +45,11 @@ def run(load: Load) -> Measured:
         settings=load.settings,
     )
     log = load.folder / "lockstep.log"
-    with running(config, load.settings, "--until", "latest", pipeline=load.name) as (process, watch):
-        with Sampler(process.pid) as sampler:
-            finish("lockstep run", process, timeout_s=load.settings.timeout_s, log=log)
+    with (
+        running(config, load.settings, "--until", "latest", pipeline=load.name) as (process, watch),
+        Sampler(process.pid) as sampler,
+    ):
+        finish("lockstep run", process, timeout_s=load.settings.timeout_s, log=log)
     commits = hudi_commits.commits(load.folder / "table")
     span = steady(commits)
     endings = control_times.read(config)
@@ -156,6 +159,7 @@ class Watch:
         self._seen: list[tuple[int, Mapping[str, float]]] = []
         self._workers: dict[str, Mapping[str, float]] = {}
         self.pids: set[int] = set()
+        self.commits = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="status", daemon=True)
 
@@ -186,9 +190,9 @@ class Watch:
             if client is not None:
                 client.close()
 
-    def _take(self, status: Mapping[str, object]) -> None:
-        workers = status.get("workers")
-        for worker in workers if isinstance(workers, list) else ():
+    def _take(self, status: Mapping[str, Any]) -> None:
+        self.commits = status["commits"]
+        for worker in status["workers"]:
             self.pids.add(int(worker["pid"]))
             self._workers[worker["incarnation"]] = worker["seconds"]
         total: dict[str, float] = {}

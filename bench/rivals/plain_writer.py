@@ -1,6 +1,6 @@
 """The plain writer: the libraries and classes that Lockstep's workers use, with no protocol and no table.
 
-What it costs to get from Kafka to parquet files at all; the difference to Lockstep is what exactly once costs.
+What it takes to get from Kafka to parquet files at all; what Lockstep needs more is what exactly once costs.
 """
 
 from __future__ import annotations

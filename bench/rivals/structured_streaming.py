@@ -21,12 +21,12 @@ from lockstep.errors import Failed
 from lockstep.submit import HUDI_PACKAGE, environment, find_bundle, find_spark_home
 
 WINDOW = (
-    "from the job's session being up (Spark started, Hudi loaded) to the completion of the last batch's commit; "
-    "making the table is inside"
+    "from the job's session being up (Spark started, Hudi loaded) to the completion of the last batch's "
+    "commit; making the table is inside"
 )
 JOB = ROOT / "bench" / "jobs" / "structured_streaming.py"
 SORT_ABOVE_PARTITIONS = 100
-"""With more table partitions than this, files are kept apart by a sort: else every task opens one for each."""
+"""With more table partitions than this, files are kept apart by a sort: else each task opens one for each."""
 PROGRESS_KEPT = 100_000
 
 
@@ -155,7 +155,7 @@ def read_result(folder: Path, log: Path) -> Mapping[str, Any]:
 
 
 def batch_shares(batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The part of the batches' time in each of Spark's own steps; `addBatch` reads, decodes, writes, commits."""
+    """The part of the batches' time in each of Spark's steps; `addBatch` reads, decodes, writes, commits."""
     total: dict[str, float] = {}
     for batch in batches:
         for step, taken_ms in batch["durations_ms"].items():

@@ -1,0 +1,145 @@
+"""`python -m bench.commits`: how long Lockstep's commits take, early in a table's life and after a thousand.
+
+A light steady load and a short interval make the commits; each is timed from END sent to ACK sent, by the
+control topic's timestamps. One run makes all of them: the first are also the driver's first, in a JVM that is
+still cold.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
+import click
+from rich.console import Console
+
+from bench.figures import percentile
+from bench.load import create_topic, start_pace
+from bench.place import prepare, working_folder
+from bench.rivals import control_times, hudi_commits, lockstep_run
+from bench.rivals.base import Settings
+from bench.waiting import await_that, end
+from bench.workloads import WORKLOADS
+from lockstep.broker import Broker
+from lockstep.config.units import parse_duration_ms
+from lockstep.errors import Failed, LockstepError, sentence
+from tests import evidence
+
+AROUND = 20
+"""So many commits up to one make its figure."""
+EARLY = 10
+COMMIT_S_MAX = 30.0
+START_S = 180.0
+WORKLOAD = "short"
+
+
+def points(commits: int) -> list[int]:
+    """The numbers of commits at which figures are taken: 10, 100, 1,000 … and the last one."""
+    found, number = [], EARLY
+    while number < commits:
+        found.append(number)
+        number *= 10
+    return [*found, commits]
+
+
+def at(endings: Sequence[control_times.Ending], number: int) -> dict[str, Any]:
+    """The commits around this one (1 is the first). `commit`: END to ACK; `write`: END to the last files."""
+    near = endings[max(0, number - AROUND // 2) : number + AROUND // 2]
+    return {
+        "commit_number": number,
+        "commits": len(near),
+        "commit_p50_ms": percentile([one.commit_ms for one in near], 50),
+        "commit_p99_ms": percentile([one.commit_ms for one in near], 99),
+        "write_p50_ms": percentile([one.written_ms - one.end_ms for one in near], 50),
+    }
+
+
+def run(
+    folder: Path, *, commits: int, interval_s: float, per_second: int, settings: Settings, command: str
+) -> Path:
+    """One run until the table has so many commits; where the figures are."""
+    name, workload = "bench-commits", WORKLOADS[WORKLOAD]
+    with Broker(folder / "broker") as broker:
+        create_topic(broker.bootstrap_servers, name, partitions=workload.source_partitions)
+        config = lockstep_run.write_config(
+            folder,
+            pipeline=name,
+            bootstrap_servers=broker.bootstrap_servers,
+            topic=name,
+            workload=workload,
+            interval_s=interval_s,
+            settings=settings,
+        )
+        wanted, limit_s = commits + AROUND, START_S + commits * COMMIT_S_MAX
+        pace = start_pace(
+            folder, broker.bootstrap_servers, name, workload, per_second=per_second, seconds=limit_s
+        )
+        try:
+            with lockstep_run.running(config, settings, pipeline=name) as (process, watch):
+                _await_commits(watch, wanted, limit_s, process, folder / "lockstep.log")
+                end(process)
+        finally:
+            end(pace)
+        endings = control_times.read(config)
+    if len(endings) < commits:
+        raise Failed(f"The control topic tells of {len(endings)} commits where {commits} were made.")
+    in_table = hudi_commits.count(folder / "table")
+    figures = {
+        "interval_s": interval_s,
+        "per_second": per_second,
+        "source_partitions": workload.source_partitions,
+        "commits_in_table": in_table,
+        "at": [at(endings, number) for number in points(commits)],
+    }
+    return evidence.write("bench-commits", command=command, passed=True, figures=figures)
+
+
+def _await_commits(
+    watch: lockstep_run.Watch, wanted: int, limit_s: float, process: subprocess.Popen[bytes], log: Path
+) -> None:
+    await_that(
+        f"commit number {wanted:,}",
+        lambda: watch.commits >= wanted,
+        timeout_s=limit_s,
+        poll_s=0.5,
+        process=process,
+        log=log,
+    )
+
+
+@click.command()
+@click.option("--commits", type=click.IntRange(min=EARLY), default=1_000, show_default=True)
+@click.option("--interval", default="200ms", show_default=True, help="Between commits.")
+@click.option("--per-second", type=click.IntRange(min=1), default=2_000, show_default=True, help="Records.")
+@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="One more setting of Lockstep's.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
+def main(commits: int, interval: str, per_second: int, sets: tuple[str, ...], folder: Path | None) -> None:
+    """How long a commit takes, at the 10th, 100th … commit of a table; figures as bench-commits.json."""
+    prepare()
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    command = f"python -m bench.commits {' '.join(sys.argv[1:])}".strip()
+    try:
+        with working_folder(folder) as place:
+            path = run(
+                place,
+                commits=commits,
+                interval_s=parse_duration_ms(interval) / 1_000,
+                per_second=per_second,
+                settings=Settings(sets=sets),
+                command=command,
+            )
+        console.print(f"The figures are in {path}.", highlight=False)
+    except LockstepError as error:
+        raise click.ClickException(sentence(error)) from error
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""README.md and the picture show what recorded runs of the bench found."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from bench import picture
+from bench.figures import Measured, by_rival, ratios
+from bench.rivals.registry import parse
+from bench.workloads import WORKLOADS
+
+ROOT = Path(__file__).resolve().parents[2]
+LABELS = ("lockstep", "streaming", "iceberg-cold", "iceberg-warm", "plain")
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bench_readme", ROOT / "tools" / "bench_readme.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _evidence(workload: str, labels: tuple[str, ...] = LABELS) -> dict[str, Any]:
+    """Two rounds, as the bench keeps them; the n-th rival takes n times as long as the first."""
+    runs = []
+    for round_number in range(2):
+        for place, label in enumerate(labels, 1):
+            found = Measured(
+                rival=label,
+                rows=1_000_000,
+                window_s=10.0 * place,
+                first_commit_s=2.0,
+                commits=6,
+                steady_s=25.0,
+                steady_rows_per_s=600_000 / place + 1_000 * round_number,
+                cpu_s=3.0 * place,
+                steady_cpu_us_per_row=None if label == "plain" else 2.0 * place,
+                peak_bytes=10**9,
+                peak_worker_bytes=400 * 10**6,
+            )
+            runs.append(found.to_json() | {"round": round_number})
+    figures = {
+        "workload": WORKLOADS[workload].describe(),
+        "records": 1_000_000,
+        "interval_s": 5.0,
+        "windows": {label: parse(label).rival.window for label in labels},
+        "titles": {label: parse(label).title for label in labels},
+        "rivals": by_rival(runs),
+        "ratios": {"lockstep": ratios(runs, "lockstep")},
+        "runs": runs,
+    }
+    return {
+        "command": "python -m bench",
+        "passed": True,
+        "commit": "abc",
+        "at": "2026",
+        "cpus": 2,
+        "figures": figures,
+    }
+
+
+KEPT: Mapping[str, Any] = {
+    "bench-narrow": _evidence("narrow"),
+    "bench-narrow-cold": _evidence("narrow", ("lockstep", "streaming", "iceberg-cold")),
+    "bench-narrow-intervals": _evidence("narrow", ("lockstep@2s", "lockstep@60s")),
+    "bench-freshness": _evidence("short")
+    | {
+        "figures": {
+            "per_second": 50_000,
+            "interval_s": 1.0,
+            "rivals": {
+                "lockstep": {
+                    "p50_ms": {"min": 700, "median": 800.4, "max": 900},
+                    "p99_ms": {"min": 1_500, "median": 1_500, "max": 1_500},
+                    "cpu_us_per_row": {"min": 4.0, "median": 4.0, "max": 4.0},
+                }
+            },
+        }
+    },
+    "bench-commits": _evidence("short")
+    | {"figures": {"at": [{"commit_number": 1_000, "commit_p50_ms": 210, "commit_p99_ms": 400}]}},
+}
+
+
+def test_the_figures_of_the_readme_are_the_recorded_ones(generator: ModuleType) -> None:
+    document = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert generator.updated(document) == document, "run `make docs`"
+
+
+def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
+    shown = generator.figures(lambda name: None)
+    assert f"{WORKLOADS['narrow'].title} | not measured yet" in shown
+    for part in ("Cold", "intervals", "visible", "commit"):
+        assert re.search(rf"{part}.*: not measured yet\.", shown)
+
+
+def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: ModuleType) -> None:
+    shown = generator.figures(KEPT.get)
+    assert "| narrow JSON, 8 fields | 600,500 (2.00) | 300,500 (4.00) | 2.00" in shown
+    assert "| 60s |" in shown and "| 6 to 6 |" in shown
+    assert "| Lockstep | 800 (700 to 900) | 1,500 | 4.00 |" in shown
+    assert "| 1,000 | 210 | 400 |" in shown
+    assert shown.count("commit `abc`, 2 processors") == 5
+    assert "* Lockstep: from the job's session being up" in shown
+
+
+def test_a_run_that_ended_early_is_marked(generator: ModuleType) -> None:
+    kept = {**KEPT, "bench-narrow": {**KEPT["bench-narrow"], "passed": False}}
+    assert "**ended early**" in generator.figures(kept.get)
+
+
+def test_a_readme_without_a_place_for_figures_is_refused(generator: ModuleType) -> None:
+    with pytest.raises(ValueError, match="no place"):
+        generator.updated("# nothing")
+
+
+def test_the_picture_has_a_panel_by_workload_and_is_the_same_each_time(tmp_path: Path) -> None:
+    shown = picture.panels(KEPT.get)
+    assert [len(panel.bars) for panel in shown] == [4, 3]
+    assert shown[0].title.endswith("sustained")
+    for name in ("one.svg", "two.svg"):
+        picture.draw(shown, tmp_path / name)
+    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
+    assert "Structured Streaming" in text and "600,500" in text and "not measured" in text
+
+
+def test_rivals_that_were_not_measured_have_no_bar() -> None:
+    assert picture.panels({"bench-tiny": _evidence("tiny", ("lockstep",))}.get)[0].bars[0].rival == "lockstep"
+    assert picture.panels(lambda name: None) == []

@@ -1,0 +1,80 @@
+"""What the bench puts on the topic is what it says, and Lockstep reads all of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from bench.load import block_records
+from bench.workloads import WORKLOADS, Workload
+from control_topic.messages import SourcePartition
+from participant.decode import JsonDecoder, RawBatch
+from table.schema import parse_ddl
+
+EACH = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+SAMPLE = range(0, 3_000_000, 1_499)
+
+
+@EACH
+def test_every_value_has_the_schemas_fields_in_their_order(workload: Workload) -> None:
+    columns = parse_ddl(workload.schema).names
+    for number in SAMPLE:
+        assert list(json.loads(workload.value(number))) == columns
+
+
+@EACH
+def test_every_value_decodes_to_a_row_without_a_null(workload: Workload) -> None:
+    schema = parse_ddl(workload.schema)
+    values = [workload.value(number) for number in SAMPLE]
+    batch = RawBatch(
+        partition=SourcePartition("events", 0),
+        offsets=np.arange(len(values)),
+        timestamps_ms=np.zeros(len(values), dtype=np.int64),
+        values=values,
+    )
+    decoded = JsonDecoder(schema).decode(batch)
+    assert not decoded.rejects
+    assert [decoded.table[name].null_count for name in schema.names] == [0] * len(schema)
+
+
+@EACH
+def test_values_have_the_announced_size(workload: Workload) -> None:
+    mean = sum(len(workload.value(number)) for number in SAMPLE) / len(SAMPLE)
+    assert mean == pytest.approx(workload.size_bytes, rel=0.03)
+
+
+@EACH
+def test_the_same_number_gives_the_same_value_and_others_another(workload: Workload) -> None:
+    values = {workload.value(number) for number in SAMPLE}
+    assert len(values) == len(SAMPLE)
+    assert values == {workload.value(number) for number in SAMPLE}
+
+
+@EACH
+def test_a_block_is_spread_by_the_weights_exactly(workload: Workload) -> None:
+    records = block_records(workload)
+    sent = Counter(workload.source_partition(number) for number in range(records))
+    share = records // sum(workload.weights)
+    assert [sent[n] for n in range(workload.source_partitions)] == [share * w for w in workload.weights]
+
+
+@EACH
+def test_a_block_fills_every_table_partition(workload: Workload) -> None:
+    if workload.partition_by:
+        numbers = range(block_records(workload) // 10)
+        found = {json.loads(workload.value(number))[workload.partition_by] for number in numbers}
+        assert len(found) == workload.table_partitions
+
+
+def test_the_sizes_and_shapes_are_those_that_the_names_promise() -> None:
+    assert len(parse_ddl(WORKLOADS["narrow"].schema)) == 8
+    assert 150 <= WORKLOADS["narrow"].size_bytes <= 170
+    assert len(parse_ddl(WORKLOADS["wide"].schema)) == 60
+    assert 1_400 <= WORKLOADS["wide"].size_bytes <= 1_600
+    assert 38 <= WORKLOADS["tiny"].size_bytes <= 44
+    weights = WORKLOADS["skewed"].weights
+    assert max(weights) / sum(weights) == 0.8
+    assert WORKLOADS["short"].interval_s == 1.0

@@ -1,0 +1,220 @@
+"""Write the figures of the benchmarks into README.md. Run by `make docs`, tested for staleness.
+
+They are those of docs/evidence/bench-*.json, which recorded runs of `make bench` leave; none is typed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.workloads import WORKLOADS  # noqa: E402
+from tests import evidence  # noqa: E402
+
+DOCUMENT = ROOT / "README.md"
+PICTURE = evidence.RECORDED / "bench.svg"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+NOT_YET = "not measured yet"
+
+Read = Callable[[str], Mapping[str, Any] | None]
+"""The recorded evidence of a name."""
+
+RIVALS: Mapping[str, str] = {
+    "streaming": "Structured Streaming → Hudi",
+    "iceberg-warm": "Iceberg Connect, warm",
+    "plain": "plain writer",
+}
+COLD: Mapping[str, str] = {
+    "streaming": "Structured Streaming → Hudi",
+    "iceberg-cold": "Iceberg Connect, cold",
+}
+OURS = "lockstep"
+ELSEWHERE = {"short"}
+"""Workloads of other parts than the sustained rates."""
+
+
+def updated(document: str, read: Read = evidence.read) -> str:
+    """The document with its figures. Raises `ValueError` where they have no place."""
+    around = re.split(f"{re.escape(BEGIN)}.*?{re.escape(END)}", document, flags=re.DOTALL)
+    if len(around) != 2:
+        raise ValueError(f"{DOCUMENT.name} has no place for its figures: {BEGIN} … {END}")
+    return f"{around[0]}{BEGIN}\n{figures(read)}\n{END}{around[1]}"
+
+
+def figures(read: Read) -> str:
+    """Everything between the markers."""
+    parts: list[Sequence[str]] = []
+    if PICTURE.exists():
+        where = PICTURE.relative_to(ROOT).as_posix()
+        parts.append([f"![Rows a second and CPU per row, by workload and rival]({where})"])
+    parts += [
+        _throughput(read),
+        _cold(read),
+        _intervals(read),
+        _freshness(read),
+        _commits(read),
+        _windows(read),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+# --- the parts --------------------------------------------------------------------------------------
+
+
+def _throughput(read: Read) -> list[str]:
+    """A row by workload: what is sustained, and how often Lockstep's rate is the others'."""
+    lines = ["Sustained, between the first and the last whole commit: rows a second (µs of CPU per row).", ""]
+    titles = "".join(f" {title} | × |" for title in RIVALS.values())
+    lines += [f"| workload | Lockstep |{titles} a worker's peak memory |"]
+    lines += ["|---|---|" + "---|---|" * len(RIVALS) + "---|"]
+    for name, workload in WORKLOADS.items():
+        if name in ELSEWHERE:
+            continue
+        kept = read(f"bench-{name}")
+        cells = [_steady(kept, OURS)]
+        for rival in RIVALS:
+            cells += [_steady(kept, rival), _ratio(kept, rival, "steady_rows_per_s")]
+        cells.append(_peak(kept))
+        lines.append(f"| {workload.title} | {' | '.join(cells)} |")
+    return [*lines, *_origin("narrow", read("bench-narrow"))]
+
+
+def _cold(read: Read) -> list[str]:
+    kept = read("bench-narrow-cold")
+    if kept is None:
+        return [f"Cold, from the job's start to all committed: {NOT_YET}."]
+    found = kept["figures"]
+    lines = [f"Cold, {found['records']:,} narrow records from the job's start to all committed:", ""]
+    lines += ["| | rows/s | seconds | µs CPU/row | Lockstep is × |", "|---|---|---|---|---|"]
+    for name, title in {OURS: "Lockstep", **COLD}.items():
+        metrics = found["rivals"].get(name)
+        if metrics is not None:
+            cells = [
+                _spread(metrics["window_rows_per_s"], "{:,.0f}"),
+                _spread(metrics["window_s"], "{:.1f}"),
+                _spread(metrics["window_cpu_us_per_row"], "{:.2f}"),
+                _ratio(kept, name, "window_rows_per_s"),
+            ]
+            lines.append(f"| {title} | {' | '.join(cells)} |")
+    return [*lines, *_origin("narrow-cold", kept)]
+
+
+def _intervals(read: Read) -> list[str]:
+    kept = read("bench-narrow-intervals")
+    if kept is None:
+        return [f"Short and long intervals in the same run: {NOT_YET}."]
+    lines = ["The same load with other intervals between commits:", ""]
+    lines += ["| interval | rows/s, sustained | µs CPU/row | commits |", "|---|---|---|---|"]
+    for name, metrics in kept["figures"]["rivals"].items():
+        commits = [run["commits"] for run in kept["figures"]["runs"] if run["rival"] == name]
+        cells = [
+            name.partition("@")[2] or f"{kept['figures']['interval_s']:g}s",
+            _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
+            _spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
+            f"{min(commits)} to {max(commits)}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, *_origin("narrow-intervals", kept)]
+
+
+def _freshness(read: Read) -> list[str]:
+    kept = read("bench-freshness")
+    if kept is None:
+        return [f"From produced to visible: {NOT_YET}."]
+    found = kept["figures"]
+    lines = [
+        f"From produced to visible, {found['per_second']:,} records a second, "
+        f"a commit each {found['interval_s']:g} s:",
+        "",
+        "| | p50, ms | p99, ms | µs CPU/row |",
+        "|---|---|---|---|",
+    ]
+    titles = {OURS: "Lockstep", **RIVALS}
+    for name, metrics in found["rivals"].items():
+        forms = {"p50_ms": "{:,.0f}", "p99_ms": "{:,.0f}", "cpu_us_per_row": "{:.2f}"}
+        cells = [_spread(metrics[metric], form) for metric, form in forms.items()]
+        lines.append(f"| {titles.get(name, name)} | {' | '.join(cells)} |")
+    return [*lines, *_origin("freshness", kept)]
+
+
+def _commits(read: Read) -> list[str]:
+    kept = read("bench-commits")
+    if kept is None:
+        return [f"How long a commit takes: {NOT_YET}."]
+    lines = ["A commit, from END sent to ACK sent:", ""]
+    lines += ["| commits in the table | p50, ms | p99, ms |", "|---|---|---|"]
+    for one in kept["figures"]["at"]:
+        lines.append(f"| {one['commit_number']:,} | {one['commit_p50_ms']:,} | {one['commit_p99_ms']:,} |")
+    return [*lines, *_origin("commits", kept)]
+
+
+def _windows(read: Read) -> list[str]:
+    """What is inside each rival's window, as the runs themselves say it."""
+    said: dict[str, str] = {}
+    for name in ("narrow", "narrow-cold"):
+        kept = read(f"bench-{name}")
+        if kept is not None:
+            about = kept["figures"]
+            said |= {about["titles"][label]: window for label, window in about["windows"].items()}
+    if not said:
+        return []
+    return [
+        "What is inside the window of a whole run:",
+        "",
+        *(f"* {who}: {what}." for who, what in said.items()),
+    ]
+
+
+# --- cells ------------------------------------------------------------------------------------------
+
+
+def _steady(kept: Mapping[str, Any] | None, rival: str) -> str:
+    metrics = kept["figures"]["rivals"].get(rival) if kept is not None else None
+    if metrics is None:
+        return NOT_YET
+    rows, cpu = metrics["steady_rows_per_s"], metrics["steady_cpu_us_per_row"]
+    if rows is None:
+        return "too few commits"
+    return f"{rows['median']:,.0f}" + (f" ({cpu['median']:.2f})" if cpu is not None else "")
+
+
+def _ratio(kept: Mapping[str, Any] | None, rival: str, metric: str) -> str:
+    theirs = kept["figures"]["ratios"].get(OURS, {}).get(rival) if kept is not None else None
+    return _spread(theirs[metric], "{:.2f}") if theirs else "–"
+
+
+def _peak(kept: Mapping[str, Any] | None) -> str:
+    metrics = kept["figures"]["rivals"].get(OURS) if kept is not None else None
+    return f"{metrics['peak_worker_bytes']['max'] / 1e6:,.0f} MB" if metrics else NOT_YET
+
+
+def _spread(spread: Mapping[str, float] | None, form: str) -> str:
+    """The median, with the least and the most where they differ."""
+    if spread is None:
+        return "–"
+    low, median, high = (form.format(spread[name]) for name in ("min", "median", "max"))
+    return median if low == high else f"{median} ({low} to {high})"
+
+
+def _origin(name: str, kept: Mapping[str, Any] | None) -> Iterator[str]:
+    if kept is not None:
+        yield ""
+        verdict = "" if kept["passed"] else ", **ended early**"
+        yield (
+            f"`{kept['command']}`, {kept['at']}, commit `{kept['commit']}`, {kept['cpus']} processors, the "
+            f"broker beside{verdict}: [every run](docs/evidence/bench-{name}.json)."
+        )
+
+
+def main() -> None:
+    DOCUMENT.write_text(updated(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
