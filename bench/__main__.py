@@ -75,7 +75,8 @@ def run(plan: Plan, folder: Path, console: Console) -> Path:
             passed = True
         finally:
             path = results.write(plan.name, plan.command, runs, about=_about(plan), passed=passed)
-    console.print(results.table(runs, plan.entries))
+    for one in results.tables(runs, plan.entries):
+        console.print(one)
     console.print(f"The figures are in {path}.", highlight=False)
     return path
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from bench.figures import Measured, by_rival, percentile, ratios
+from bench.figures import Measured, by_rival, percentile, ratios, spread
 from bench.rivals.registry import Entry
 from lockstep.output import readable_size
 from tests import evidence
@@ -16,6 +16,13 @@ from tests import evidence
 STEADY_S_MIN = 20.0
 """A steady part that is shorter says little."""
 OURS = "lockstep"
+RATES: Mapping[str, tuple[str, str]] = {
+    "rows/s, all": ("window_rows_per_s", "{:,.0f}"),
+    "rows/s, steady": ("steady_rows_per_s", "{:,.0f}"),
+    "µs CPU/row, all": ("window_cpu_us_per_row", "{:.2f}"),
+    "µs CPU/row, steady": ("steady_cpu_us_per_row", "{:.2f}"),
+}
+"""Columns: a metric, and how it is written."""
 
 
 def line(round_number: int, found: Measured) -> str:
@@ -49,40 +56,47 @@ def write(
     return evidence.write(name, command=command, passed=passed, figures=figures)
 
 
-def table(runs: Sequence[Mapping[str, Any]], entries: Sequence[Entry]) -> Table:
-    """Minimum, median and maximum of every rival, and Lockstep's ratio to it."""
-    found, titles = by_rival(runs), {entry.label: entry.title for entry in entries}
-    shown = Table(title="minimum · median · maximum", title_justify="left")
-    shown.add_column("rival", overflow="fold")
-    for heading in ("rows/s, all", "rows/s, steady", "µs CPU/row, all", "µs CPU/row, steady", "worker peak"):
-        shown.add_column(heading, justify="right")
-    against = {one: ratios(runs, one) for one in _ours(runs)}
-    for one in against:
-        shown.add_column(f"{one} is × (all, steady, CPU)", justify="right")
-    for label, metrics in found.items():
-        cells = [
-            _spread(metrics["window_rows_per_s"], "{:,.0f}"),
-            _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
-            _spread(metrics["window_cpu_us_per_row"], "{:.2f}"),
-            _spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
-            readable_size(int(metrics["peak_worker_bytes"]["max"])),
-        ]
-        for quotients in against.values():
-            theirs = quotients.get(label)
-            names = ("window_rows_per_s", "steady_rows_per_s", "steady_cpu_us_per_row")
-            cells.append("\n".join(_spread(theirs[one], "{:.2f}") for one in names) if theirs else "–")
-        shown.add_row(titles.get(label, label), *cells)
-    return shown
+def tables(runs: Sequence[Mapping[str, Any]], entries: Sequence[Entry]) -> Iterator[Table]:
+    """Minimum, median and maximum of every rival; for each Lockstep among them its ratios; the stages."""
+    titles = {entry.label: entry.title for entry in entries}
+    rates = _table("minimum · median · maximum", "rival", *RATES, "worker peak, MB")
+    for label, metrics in by_rival(runs).items():
+        cells = [_spread(metrics[metric], form) for metric, form in RATES.values()]
+        rates.add_row(titles.get(label, label), *cells, _spread(metrics["peak_worker_bytes"], "{:,.0f}", 1e6))
+    yield rates
+    for one in _ours(runs):
+        quotients = _table(f"{titles.get(one, one)} is × times", "rival", *RATES)
+        for label, metrics in ratios(runs, one).items():
+            cells = [_spread(metrics[metric], "{:.2f}") for metric, _ in RATES.values()]
+            quotients.add_row(titles.get(label, label), *cells)
+        if quotients.row_count:
+            yield quotients
+    parts = _table(
+        "where the time went, median of the rounds, % of a worker's or the pipeline's", "rival", "stages"
+    )
+    for label in dict.fromkeys(run["rival"] for run in runs):
+        found = [run["stages"] for run in runs if run["rival"] == label]
+        middle = {stage: spread(some.get(stage) for some in found) for stage in found[-1]}
+        said = (f"{stage} {100 * one['median']:.0f}" for stage, one in middle.items() if one is not None)
+        parts.add_row(titles.get(label, label), " · ".join(said) or "not known")
+    yield parts
+
+
+def _table(title: str, *headings: str) -> Table:
+    made = Table(title=title, title_justify="left")
+    for place, heading in enumerate(headings):
+        made.add_column(heading, justify="right" if place and heading != "stages" else "left")
+    return made
 
 
 def _ours(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return [one for one in dict.fromkeys(run["rival"] for run in runs) if one.partition("@")[0] == OURS]
 
 
-def _spread(spread: Mapping[str, float] | None, form: str) -> str:
-    if spread is None:
+def _spread(found: Mapping[str, float] | None, form: str, unit: float = 1.0) -> str:
+    if found is None:
         return "–"
-    return " · ".join(form.format(spread[name]) for name in ("min", "median", "max"))
+    return " · ".join(form.format(found[name] / unit) for name in ("min", "median", "max"))
 
 
 def _number(value: float | None) -> str:

@@ -19,7 +19,8 @@ from bench.waiting import await_that
 
 COLD_WINDOW = (
     "from the connector being posted to a Connect worker that has just started, to the last snapshot; "
-    "joining the group and the wait for the last tick of its commit interval are inside, the JVM's start is not"
+    "joining the group and the wait for the last tick of its commit interval are inside, the JVM's start "
+    "is not"
 )
 WARM_WINDOW = (
     "from the connector being posted to a Connect worker that has moved the same load before, to the "

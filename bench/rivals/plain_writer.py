@@ -58,7 +58,7 @@ def run(load: Load) -> Measured:
         commits=commits,
         sampler=sampler,
         worker_pids=[process.pid for process in processes],
-        stages=_stages(rounds).shares(steady(commits), workers=workers),
+        stages=_stages(start_ms, rounds).shares(steady(commits), workers=workers),
         notes=("a round of files, all processes together, counts as a commit",),
     )
 
@@ -112,10 +112,10 @@ def together(rounds: Sequence[Sequence[Mapping[str, Any]]]) -> list[Commit]:
     ]
 
 
-def _stages(rounds: list[list[dict[str, Any]]]) -> Stages:
+def _stages(start_ms: int, rounds: list[list[dict[str, Any]]]) -> Stages:
     """The processes' meters, summed, at every moment at which one of them told of its own."""
     newest: dict[int, Mapping[str, float]] = {}
-    seen = []
+    seen: list[tuple[int, Mapping[str, float]]] = [(start_ms, {})]
     told = sorted(
         (one["at_ms"], number, one["seconds"]) for number, some in enumerate(rounds) for one in some
     )
