@@ -80,10 +80,9 @@ ROUNDS ?= 3
 
 .PHONY: bench bench-cold bench-intervals bench-freshness bench-commits bench-picture
 bench: $(INSTALLED)  ## Sustained rates side by side: make bench [WORKLOADS="narrow wide"] [RIVALS="lockstep plain"] [ARGS="--records 4000000"]
-	@for workload in $(WORKLOADS); do \
-	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS); \
-	done
-	@$(PYTHON) -m bench.picture
+	@status=0; for workload in $(WORKLOADS); do \
+	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS) || status=1; \
+	done; $(PYTHON) -m bench.picture; exit $$status
 bench-cold: $(INSTALLED)  ## From the job's start to 4 million records committed
 	@$(PYTHON) -m bench --label cold --records 4000000 --rival lockstep --rival streaming --rival iceberg-cold --rounds $(ROUNDS) $(ARGS)
 bench-intervals: $(INSTALLED)  ## The same load committed every 2 s and every 60 s; 60 s need a long one

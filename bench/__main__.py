@@ -26,10 +26,12 @@ from bench.rivals.registry import RIVALS, STREAMING_BATCH_RECORDS, Entry, Runner
 from bench.workloads import WORKLOADS, Workload
 from lockstep.broker import Broker
 from lockstep.config.units import parse_duration_ms
-from lockstep.errors import LockstepError, sentence
+from lockstep.errors import Failed, LockstepError, sentence
+from table.errors import TableError
 
 DEFAULT_RIVALS = ("lockstep", "streaming", "iceberg-cold", "iceberg-warm", "plain")
 TOPIC = "events"
+FAILURE_CHARACTERS_MAX = 2_000
 DATA = ("table", "checkpoint", "warehouse", "files")
 """What rivals call the folders that hold rows."""
 
@@ -50,7 +52,11 @@ class Plan:
 
 
 def run(plan: Plan, folder: Path, console: Console) -> Path:
-    """All loads; where their figures are. What was measured before a failure is kept, marked as failed."""
+    """All loads; where their figures are. Raises `Failed` at the end where a rival failed at a load.
+
+    Such a failure is a figure too: it is kept with its reason, and the others go on. What was measured before
+    this process is ended is kept as well.
+    """
     runs: list[dict[str, Any]] = []
     passed = False
     with ExitStack() as stack:
@@ -68,17 +74,30 @@ def run(plan: Plan, folder: Path, console: Console) -> Path:
             for round_number in range(plan.rounds):
                 for entry in order(plan.entries, round_number):
                     load = _load(plan, entry, folder, broker, round_number)
-                    found = runners.run(entry, load)
-                    _remove_data(load.folder)
-                    runs.append(found.to_json() | {"round": round_number})
-                    console.print(results.line(round_number, found), highlight=False, soft_wrap=True)
-            passed = True
+                    one, said = _measure(runners, entry, load, round_number)
+                    runs.append(one)
+                    console.print(said, highlight=False, soft_wrap=True)
+            passed = not any("failed" in one for one in runs)
         finally:
             path = results.write(plan.name, plan.command, runs, about=_about(plan), passed=passed)
     for one in results.tables(runs, plan.entries):
         console.print(one)
     console.print(f"The figures are in {path}.", highlight=False)
+    if not passed:
+        raise Failed(f"A rival failed: why is said above and in the figures; the logs are in {folder}.")
     return path
+
+
+def _measure(runners: Runners, entry: Entry, load: Load, round_number: int) -> tuple[dict[str, Any], str]:
+    """The run for the figures, and a line about it."""
+    try:
+        found = runners.run(entry, load)
+    except (LockstepError, TableError) as error:
+        reason = sentence(error)[:FAILURE_CHARACTERS_MAX]
+        said = f"round {round_number} {load.rival:16} failed: {reason}"
+        return {"rival": load.rival, "round": round_number, "failed": reason}, said
+    _remove_data(load.folder)
+    return found.to_json() | {"round": round_number}, results.line(round_number, found)
 
 
 def _load(plan: Plan, entry: Entry, folder: Path, broker: Broker, round_number: int) -> Load:

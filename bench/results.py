@@ -75,8 +75,9 @@ def tables(runs: Sequence[Mapping[str, Any]], entries: Sequence[Entry]) -> Itera
         "where the time went, median of the rounds, % of a worker's or the pipeline's", "rival", "stages"
     )
     for label in dict.fromkeys(run["rival"] for run in runs):
-        found = [run["stages"] for run in runs if run["rival"] == label]
-        middle = {stage: spread(some.get(stage) for some in found) for stage in found[-1]}
+        found = [run["stages"] for run in runs if run["rival"] == label and "stages" in run]
+        names = dict.fromkeys(stage for some in found for stage in some)
+        middle = {stage: spread(some.get(stage) for some in found) for stage in names}
         said = (f"{stage} {100 * one['median']:.0f}" for stage, one in middle.items() if one is not None)
         parts.add_row(titles.get(label, label), " · ".join(said) or "not known")
     yield parts

@@ -112,7 +112,8 @@ def _intervals(read: Read) -> list[str]:
     lines = ["The same load with other intervals between commits:", ""]
     lines += ["| interval | rows/s, sustained | µs CPU/row | commits |", "|---|---|---|---|"]
     for name, metrics in kept["figures"]["rivals"].items():
-        commits = [run["commits"] for run in kept["figures"]["runs"] if run["rival"] == name]
+        runs = [run for run in kept["figures"]["runs"] if run["rival"] == name]
+        commits = [run["commits"] for run in runs if "commits" in run] or [0]
         cells = [
             name.partition("@")[2] or f"{kept['figures']['interval_s']:g}s",
             _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
@@ -179,8 +180,9 @@ def _steady(kept: Mapping[str, Any] | None, rival: str) -> str:
     if metrics is None:
         return NOT_YET
     rows, cpu = metrics["steady_rows_per_s"], metrics["steady_cpu_us_per_row"]
+    failed = sum("failed" in run for run in kept["figures"]["runs"] if run["rival"] == rival)
     if rows is None:
-        return "too few commits"
+        return "failed" if failed else "too few commits"
     return f"{rows['median']:,.0f}" + (f" ({cpu['median']:.2f})" if cpu is not None else "")
 
 
@@ -191,7 +193,8 @@ def _ratio(kept: Mapping[str, Any] | None, rival: str, metric: str) -> str:
 
 def _peak(kept: Mapping[str, Any] | None) -> str:
     metrics = kept["figures"]["rivals"].get(OURS) if kept is not None else None
-    return f"{metrics['peak_worker_bytes']['max'] / 1e6:,.0f} MB" if metrics else NOT_YET
+    peak = metrics["peak_worker_bytes"] if metrics is not None else None
+    return f"{peak['max'] / 1e6:,.0f} MB" if peak is not None else NOT_YET
 
 
 def _spread(spread: Mapping[str, float] | None, form: str) -> str:
@@ -205,7 +208,7 @@ def _spread(spread: Mapping[str, float] | None, form: str) -> str:
 def _origin(name: str, kept: Mapping[str, Any] | None) -> Iterator[str]:
     if kept is not None:
         yield ""
-        verdict = "" if kept["passed"] else ", **ended early**"
+        verdict = "" if kept["passed"] else ", **not all runs ended well**"
         yield (
             f"`{kept['command']}`, {kept['at']}, commit `{kept['commit']}`, {kept['cpus']} processors, the "
             f"broker beside{verdict}: [every run](docs/evidence/bench-{name}.json)."

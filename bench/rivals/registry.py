@@ -128,7 +128,11 @@ class Runners:
         """One load. Nobody else's process is left running beside it."""
         if entry.rival.unit != "iceberg":
             self._iceberg.close()
-        return self._runs[entry.rival.name](load)
+        try:
+            return self._runs[entry.rival.name](load)
+        except BaseException:
+            self._iceberg.close()  # what has failed once is not asked again
+            raise
 
     def close(self) -> None:
         self._iceberg.close()

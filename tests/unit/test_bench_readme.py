@@ -113,9 +113,24 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert "* Lockstep: from the job's session being up" in shown
 
 
-def test_a_run_that_ended_early_is_marked(generator: ModuleType) -> None:
-    kept = {**KEPT, "bench-narrow": {**KEPT["bench-narrow"], "passed": False}}
-    assert "**ended early**" in generator.figures(kept.get)
+def test_a_rival_that_failed_is_said_to_have_failed(generator: ModuleType) -> None:
+    found = _evidence("narrow")
+    runs = [
+        {"rival": "iceberg-warm", "round": run["round"], "failed": "out of memory"}
+        if run["rival"] == "iceberg-warm"
+        else run
+        for run in found["figures"]["runs"]
+    ]
+    figures = found["figures"] | {
+        "runs": runs,
+        "rivals": by_rival(runs),
+        "ratios": {"lockstep": ratios(runs, "lockstep")},
+    }
+    kept = {**KEPT, "bench-narrow": found | {"passed": False, "figures": figures}}
+    shown = generator.figures(kept.get)
+    assert "| failed | – |" in shown
+    assert "**not all runs ended well**" in shown
+    assert [bar.rival for bar in picture.panels(kept.get)[0].bars] == ["lockstep", "plain", "streaming"]
 
 
 def test_a_readme_without_a_place_for_figures_is_refused(generator: ModuleType) -> None:
