@@ -119,9 +119,8 @@ class ConnectWorker:
         status = self._call("GET", f"/connectors/{name}/status")
         for part in (status["connector"], *status["tasks"]):
             if part["state"] == "FAILED":
-                raise Failed(
-                    f"The connector {name} failed: {part.get('trace', 'it does not say why')[:2_000]}"
-                )
+                said = [line for line in part.get("trace", "").splitlines() if not line.startswith("\tat ")]
+                raise Failed(f"The connector {name} failed: {' '.join(said) or 'it does not say why'}")
 
     def _answers(self) -> bool:
         with suppress(Failed):
