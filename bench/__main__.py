@@ -79,7 +79,8 @@ def run(plan: Plan, folder: Path, console: Console) -> Path:
                     console.print(said, highlight=False, soft_wrap=True)
             passed = not any("failed" in one for one in runs)
         finally:
-            path = results.write(plan.name, plan.command, runs, about=_about(plan), passed=passed)
+            if runs:  # else what an earlier run left would be replaced by nothing
+                path = results.write(plan.name, plan.command, runs, about=_about(plan), passed=passed)
     for one in results.tables(runs, plan.entries):
         console.print(one)
     console.print(f"The figures are in {path}.", highlight=False)

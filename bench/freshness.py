@@ -242,9 +242,10 @@ def run(plan: Plan, rivals: list[str], rounds: int, folder: Path, console: Conso
                     )
             passed = True
         finally:
-            path = evidence.write(
-                "bench-freshness", command=command, passed=passed, figures=_figures(plan, found)
-            )
+            if found:  # else what an earlier run left would be replaced by nothing
+                path = evidence.write(
+                    "bench-freshness", command=command, passed=passed, figures=_figures(plan, found)
+                )
     return path
 
 

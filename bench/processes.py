@@ -17,7 +17,8 @@ import psutil
 
 from bench.figures import interpolate
 
-PERIOD_S = 0.2
+PERIOD_S = 0.5
+"""To look costs some milliseconds, most of them to list the machine's processes."""
 STOP_S = 5.0
 
 Key = tuple[int, float]

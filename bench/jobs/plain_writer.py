@@ -28,7 +28,7 @@ QUEUED_BATCHES_MAX = 4
 GO_TIMEOUT_S = 120.0
 GET_TIMEOUT_S = 120.0
 POLL_S = 0.01
-LINGER_S = 0.5
+LINGER_S = 1.0
 """A last look at what this process used finds it alive."""
 
 Item = RawBatch | BaseException | None
