@@ -18,8 +18,9 @@ from typing import Any
 from uuid import uuid4
 
 from bench.rivals.plain_reader import batches
-from participant.decode import JsonDecoder, RawBatch
+from participant.decode import JsonDecoder
 from participant.derive import Deriver
+from participant.raw import RawBatch
 from participant.writer import TransactionWriter
 from table.port import TableLayout
 from table.schema import table_schema

@@ -11,7 +11,8 @@ import pytest
 from bench.load import block_records
 from bench.workloads import WORKLOADS, Workload
 from control_topic.messages import SourcePartition
-from participant.decode import JsonDecoder, RawBatch
+from participant.decode import JsonDecoder
+from participant.raw import RawBatch, Values
 from table.schema import parse_ddl
 
 EACH = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
@@ -33,7 +34,7 @@ def test_every_value_decodes_to_a_row_without_a_null(workload: Workload) -> None
         partition=SourcePartition("events", 0),
         offsets=np.arange(len(values)),
         timestamps_ms=np.zeros(len(values), dtype=np.int64),
-        values=values,
+        values=Values.of(values),
     )
     decoded = JsonDecoder(schema).decode(batch)
     assert not decoded.rejects
