@@ -103,6 +103,7 @@ docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs f
 	@$(PYTHON) -m lockstep.config.document
 	@$(PYTHON) tools/state_tables.py
 	@$(PYTHON) tools/reliability.py
+	@$(PYTHON) tools/scale.py
 	@$(PYTHON) tools/bench_readme.py
 
 ##@ The house

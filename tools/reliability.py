@@ -36,12 +36,17 @@ RUNS: Mapping[str, str] = {
 
 
 def updated(document: str) -> str:
-    """The document with every generated part in its place. Raises `ValueError` where one has no place."""
-    for name, part in PARTS.items():
+    """The document with every generated part in its place."""
+    return fill(document, PARTS, DOCUMENT.name)
+
+
+def fill(document: str, parts: Mapping[str, Callable[[], str]], name_of_it: str) -> str:
+    """Put each part between its two comments. Raises `ValueError` where one has no place."""
+    for name, part in parts.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
         around = re.split(f"{re.escape(begin)}.*?{re.escape(end)}", document, flags=re.DOTALL)
         if len(around) != 2:
-            raise ValueError(f"{DOCUMENT.name} has no place for its {name}: {begin} … {end}")
+            raise ValueError(f"{name_of_it} has no place for its {name}: {begin} … {end}")
         document = f"{around[0]}{begin}\n{part()}\n{end}{around[1]}"
     return document
 
