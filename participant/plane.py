@@ -6,11 +6,12 @@ the protocol meant. Decoding and encoding happen in Arrow's C++ without the inte
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -52,12 +53,15 @@ class Lane:
 
 @dataclass(slots=True, kw_only=True)
 class Meters:
-    """What this worker has done, for reports. Written by the plane's thread, read by anyone."""
+    """What this worker has done, for reports. Written by the plane's thread, read by anyone.
+
+    `seconds`: how the thread has spent its time; `wait` is for something to do.
+    """
 
     records: int = 0
     size_bytes: int = 0
     seconds: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(("decode", "derive", "encode", "close"), 0.0)
+        default_factory=lambda: dict.fromkeys(("decode", "derive", "encode", "upload", "wait"), 0.0)
     )
 
 
@@ -130,7 +134,9 @@ class Plane:
     def _run(self) -> None:
         try:
             while True:
+                began = time.monotonic()
                 order = self._queue.get(timeout_s=1.0)
+                self.meters.seconds["wait"] += time.monotonic() - began
                 if order is not None:
                     self._obey(order)
                 elif self._stopping.is_set():
@@ -257,27 +263,33 @@ class Plane:
         if lane is None or lane.generation != order.generation or order.transaction != self._transaction:
             return
         assert self._writer is not None
-        began = time.monotonic()
-        while lane.chunks and lane.chunks[0].next <= order.upto:
-            chunk = lane.chunks.popleft()
-            if chunk.derived is not None and chunk.derived.table.num_rows:
-                self._writer.write(chunk.derived)
-            self._rejected.extend(chunk.rejected)
-        self.meters.seconds["encode"] += time.monotonic() - began
+        with self._writing(self._writer) as writer:
+            while lane.chunks and lane.chunks[0].next <= order.upto:
+                chunk = lane.chunks.popleft()
+                if chunk.derived is not None and chunk.derived.table.num_rows:
+                    writer.write(chunk.derived)
+                self._rejected.extend(chunk.rejected)
 
     def _flush(self, order: ev.Flush) -> None:
         if order.transaction != self._transaction or self._writer is None:
             return
-        began = time.monotonic()
-        files = self._writer.close()
+        with self._writing(self._writer) as writer:
+            files = writer.close()
         if self._rejected and self._dead_letters is not None:
             self._dead_letters.send(self._rejected)
-        self.meters.seconds["close"] += time.monotonic() - began
         rejects = tuple(r.reject for r in self._rejected)
         self._writer, self._transaction, self._rejected = None, "", []
         self._post(
             ev.Flushed(now_ms=self._now_ms(), transaction=order.transaction, files=files, rejects=rejects)
         )
+
+    @contextlib.contextmanager
+    def _writing(self, writer: TransactionWriter) -> Iterator[TransactionWriter]:
+        began, uploaded_s = time.monotonic(), writer.upload_s
+        yield writer
+        uploaded_s = writer.upload_s - uploaded_s
+        self.meters.seconds["upload"] += uploaded_s
+        self.meters.seconds["encode"] += time.monotonic() - began - uploaded_s
 
     def _discard(self, transaction: str) -> None:
         if transaction == self._transaction and self._writer is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -76,6 +77,8 @@ class Source:
         self._positions: dict[SourcePartition, Position] = {}
         self._paused = False
         self._stopping = threading.Event()
+        self.consume_s = 0.0
+        """Spent on taking records from the client, which includes waiting for them."""
         self._fetcher: Fetcher
         self._thread = threading.Thread(
             target=guarded("source", self._run, callbacks.failed), name="source", daemon=True
@@ -131,7 +134,9 @@ class Source:
             order()
 
     def _read(self) -> None:
+        began = time.monotonic()
         taken = self._fetcher.fetch(FETCH_S)
+        self.consume_s += time.monotonic() - began
         for batch in taken.batches:
             self._take_records(batch)
         for notice in taken.notices:

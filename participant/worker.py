@@ -352,7 +352,7 @@ class Worker:
             coordinator=_report_of(snapshot) if snapshot is not None else None,
             poison=self._poison,
             fenced=bool(self._fenced),
-            seconds=dict(meters.seconds),
+            seconds={"consume": self._source.consume_s, **meters.seconds},
         )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -84,6 +85,8 @@ class TransactionWriter:
         self._rows = 0
         self._options: dict[str, Any] | None = None
         self._reported = False
+        self.upload_s = 0.0
+        """Spent so far on making, ending and securing files; whatever else takes time here is encoding."""
 
     @property
     def pending_bytes(self) -> int:
@@ -110,7 +113,7 @@ class TransactionWriter:
         for partition in list(self._open):
             self._finish(partition)
         for folder in {path.parent for path in self._created}:
-            with self._storage(folder):
+            with self._storage(folder), self._uploading():
                 _fsync(folder)
         self._reported = True
         return tuple(self._finished)
@@ -187,7 +190,7 @@ class TransactionWriter:
         if self._options is None:
             self._options = writer_options(sample)
         path = self._base / partition / name
-        with self._storage(path):
+        with self._storage(path), self._uploading():
             base_file.create_marker(self._base, self._instant, partition, name)
             base_file.create_partition(self._base, self._instant, partition, path.stem)
             self._created.append(path)
@@ -198,9 +201,15 @@ class TransactionWriter:
         file = self._open.get(partition)
         if file is None:
             return
-        with self._storage(file.path):
+        with self._storage(file.path), self._uploading():
             self._finished.append(file.close(self._base))
         del self._open[partition]
+
+    @contextlib.contextmanager
+    def _uploading(self) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.upload_s += time.monotonic() - began
 
     @contextlib.contextmanager
     def _storage(self, path: Path) -> Iterator[None]:

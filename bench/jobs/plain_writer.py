@@ -86,7 +86,7 @@ class _Rounds:
         self._decoder, self._deriver = JsonDecoder(self._schema), Deriver(layout, self._schema)
         self._writer: TransactionWriter | None = None
         self._rows = 0
-        self.seconds = dict.fromkeys(("decode", "derive", "encode", "close", "wait"), 0.0)
+        self.seconds = dict.fromkeys(("decode", "derive", "encode", "upload", "wait"), 0.0)
 
     def take(self, batch: RawBatch) -> None:
         decoded = self._timed("decode", lambda: self._decoder.decode(batch))
@@ -94,19 +94,27 @@ class _Rounds:
         if self._writer is None:
             self._writer = self._open()
         writer = self._writer
-        self._timed("encode", lambda: writer.write(derived))
+        self._written(writer, lambda: writer.write(derived))
         self._rows += derived.table.num_rows
 
     def finish(self, consume_s: float) -> str:
         """Close the round's files; the line that tells of it."""
         if self._writer is not None:
-            self._timed("close", self._writer.close)
+            self._written(self._writer, self._writer.close)
         rows, self._rows, self._writer = self._rows, 0, None
         at_ms = time.time_ns() // 1_000_000
         return json.dumps({"at_ms": at_ms, "rows": rows, "seconds": self.seconds | {"consume": consume_s}})
 
     def waited(self, began: float) -> None:
         self.seconds["wait"] += time.monotonic() - began
+
+    def _written(self, writer: TransactionWriter, call: Any) -> None:
+        """Encoding, less what the writer spends on files."""
+        uploaded_s = writer.upload_s
+        self._timed("encode", call)
+        uploaded_s = writer.upload_s - uploaded_s
+        self.seconds["encode"] -= uploaded_s
+        self.seconds["upload"] += uploaded_s
 
     def _timed(self, stage: str, call: Any) -> Any:
         began = time.monotonic()
