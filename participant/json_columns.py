@@ -94,7 +94,7 @@ def finish(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def needs_check(kind: pa.DataType) -> bool:
-    return kind in (pa.float32(), pa.date32(), UTC_MICROS) or any(
+    return kind in (pa.float32(), pa.float64(), pa.date32(), UTC_MICROS) or any(
         needs_check(child.type) or not child.nullable for child in _children(kind)
     )
 
@@ -113,7 +113,10 @@ def fit(read: pa.Array, kind: pa.DataType) -> pa.Array:
     if kind == pa.float32():
         if pc.any(pc.and_(pc.is_inf(done), pc.invert(pc.is_inf(read)))).as_py():
             raise Unreadable("a number beyond the range of a FLOAT")
-    elif kind == pa.date32():
+        return pc.add(done, pa.scalar(0.0, kind))
+    if kind == pa.float64():
+        return pc.add(done, pa.scalar(0.0, kind))  # a negative zero is zero, whichever reader reads it
+    if kind == pa.date32():
         _check_range(done.view(pa.int32()), DAYS)
     elif kind == UTC_MICROS:
         _check_range(done.view(pa.int64()), MICROS)

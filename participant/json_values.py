@@ -197,7 +197,7 @@ def _to_float(value: Any, kind: pa.DataType, path: str) -> float:
     limit = FLOAT_MAX if kind == pa.float32() else math.inf
     if abs(number) >= limit and not value.lstrip("-").startswith("Inf"):
         _refuse(value, kind, path, "a number beyond its range")
-    return number
+    return number + 0.0  # a negative zero is zero
 
 
 def _to_decimal(value: Any, kind: pa.DataType, path: str) -> Decimal:

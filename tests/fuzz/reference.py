@@ -152,7 +152,7 @@ def _whole(value: Any, bits: int) -> int:
 def _double(value: Any) -> float:
     if not isinstance(value, Spelled):
         _no()
-    number = float(value)
+    number = float(value) + 0.0  # a negative zero is zero
     return _no() if math.isinf(number) and not value.endswith("y") else number
 
 
@@ -160,7 +160,7 @@ def _single(value: Any) -> float:
     number = _double(value)
     if math.isfinite(number) and abs(number) >= FLOAT_END:
         _no()
-    return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    return float(struct.unpack("<f", struct.pack("<f", number))[0]) + 0.0
 
 
 def _truth(value: Any) -> bool:

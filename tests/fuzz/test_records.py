@@ -109,12 +109,12 @@ def test_the_comparison_tells_types_and_values_apart(row: Any, wanted: Any) -> N
 def test_a_decoder_that_shifts_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = records._decoder("id STRING, a INT")
     assert decoder is not None
-    parse = decoder._parse
+    parse = decoder._read
 
     def shifted(values: Any) -> pa.Table:
         read = parse(values)
         return read.take(pa.array([*range(1, read.num_rows), 0]))
 
-    monkeypatch.setattr(decoder, "_parse", shifted)
+    monkeypatch.setattr(decoder, "_read", shifted)
     with pytest.raises(AssertionError, match="instead of"):
         BATCHES.check(("id STRING, a INT", [b'{"id":"r0","a":1}', b'{"id":"r1","a":2}']))
