@@ -21,10 +21,12 @@ from lockstep.application import check_slots
 from lockstep.config import Config
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, LockstepError
 from lockstep.jars import JarsError, find_java
+from participant.json_lines import line_reader
 from participant.native import missing
 from table.errors import TableError
 from table.hudi import properties
 from table.hudi.client import HudiTable
+from table.schema import parse_ddl
 from table.source import MissingTopic, SourceError, SourceTopics
 
 log = logging.getLogger("lockstep.validate")
@@ -136,6 +138,7 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
     )
     yield _guarded("executor writes", lambda: _executor_writes(spark, config))
     yield _reader(spark, config)
+    yield _decoder(spark, config)
     yield _guarded("table", lambda: _table(spark, config))
     merged = properties.merge(config.table.hudi, {})
     yield ok(
@@ -183,6 +186,15 @@ def _reader(spark: SparkSession, config: Config) -> Check:
         detail = f'source.reader = "native", but {why_not}; install with a C compiler, or write "auto"'
         return Check(name="source reader", verdict="failed", detail=detail)
     return ok("source reader", "native, without a Python object per record")
+
+
+def _decoder(spark: SparkSession, config: Config) -> Check:
+    """Which readers of JSON an executor would use."""
+    ddl = config.record.ddl
+    faster = spark.sparkContext.parallelize([ddl], 1).map(lambda one: line_reader(parse_ddl(one)) is not None)
+    if faster.collect()[0]:
+        return ok("record decoder", "Arrow, and polars for batches that are plain enough")
+    return ok("record decoder", "Arrow alone: polars takes flat schemas only, and must be installed there")
 
 
 def _executor_writes(spark: SparkSession, config: Config) -> str:
