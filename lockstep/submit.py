@@ -6,6 +6,7 @@ is visible with `lockstep run --print-command`. No secret is ever part of it: re
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import zipfile
@@ -20,11 +21,17 @@ from lockstep.errors import ConfigError
 
 HUDI_PACKAGE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 DRIVER_MEMORY = "1g"
-"""The driver's heap: Hudi's timeline and metadata, 60 MB after 650 commits. The rest is what the collector
-may let lie, and with more of it resident memory grows for an hour. Workers are Python processes beside it."""
+"""The driver's heap at most: Hudi's timeline and metadata, 60 MB after 650 commits, and room for a large
+table. Workers are Python processes beside it."""
+
+SMALL_HEAP = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+"""With our own heap size. G1 spreads over all of a heap, whatever is alive in it, and resident memory grew
+for an hour; this collector keeps to what is needed, and its pauses are short for so little."""
 
 QUIET_JOL = "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
 """Hudi measures objects with JOL, which otherwise warns on stdout that it may not attach to its own JVM."""
+
+COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 LATE_C2 = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
@@ -157,6 +164,8 @@ def _spark_conf(submission: Submission, master: str) -> dict[str, str]:
         if name in conf and name in given:
             given[name] = f"{conf[name]}:{given[name]}"
     options = f"{LATE_C2} {given.pop('spark.driver.extraJavaOptions', '')}".strip()
+    if "spark.driver.memory" not in given and not COLLECTOR.search(options):
+        options = f"{SMALL_HEAP} {options}"
     if "log4j2.configurationFile" not in options and "log4j.configurationFile" not in options:
         options = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} {QUIET_JOL} {options}".strip()
     return {**conf, "spark.driver.extraJavaOptions": options, **given}

@@ -135,6 +135,22 @@ def test_what_the_user_configures_wins_and_class_paths_and_options_are_joined(co
     assert after(command, "--packages") == "a:b:1"
 
 
+@pytest.mark.parametrize(
+    ("conf", "ours"),
+    [
+        ({}, True),
+        ({"spark.driver.extraJavaOptions": "-Dmine=1"}, True),
+        ({"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, False),
+        ({"spark.driver.memory": "8g"}, False),
+    ],
+)
+def test_the_collector_of_a_small_heap_is_chosen_unless_heap_or_collector_are_the_users(
+    config: Config, conf: dict[str, str], ours: bool
+) -> None:
+    options = conf_of(composed(config, conf=conf))["spark.driver.extraJavaOptions"].split()
+    assert ("-XX:+UseSerialGC" in options) == ours
+
+
 def test_a_log_configuration_of_the_users_replaces_ours(config: Config) -> None:
     options = "-Dlog4j2.configurationFile=file:/mine.properties"
     conf = conf_of(composed(config, conf={"spark.driver.extraJavaOptions": options}))
