@@ -5,7 +5,6 @@ They are those of docs/evidence/bench-*.json, which recorded runs of `make bench
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,10 +15,10 @@ sys.path.insert(0, str(ROOT))
 
 from bench.workloads import WORKLOADS  # noqa: E402
 from tests import evidence  # noqa: E402
+from tools.places import fill  # noqa: E402
 
 DOCUMENT = ROOT / "README.md"
 PICTURE = evidence.RECORDED / "bench.svg"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 NOT_YET = "not measured yet"
 
 Read = Callable[[str], Mapping[str, Any] | None]
@@ -41,10 +40,7 @@ ELSEWHERE = {"short"}
 
 def updated(document: str, read: Read = evidence.read) -> str:
     """The document with its figures. Raises `ValueError` where they have no place."""
-    around = re.split(f"{re.escape(BEGIN)}.*?{re.escape(END)}", document, flags=re.DOTALL)
-    if len(around) != 2:
-        raise ValueError(f"{DOCUMENT.name} has no place for its figures: {BEGIN} … {END}")
-    return f"{around[0]}{BEGIN}\n{figures(read)}\n{END}{around[1]}"
+    return fill(document, {"figures": lambda: figures(read)}, DOCUMENT.name)
 
 
 def figures(read: Read) -> str:

@@ -19,6 +19,7 @@ from tests import evidence  # noqa: E402
 from tests.faults.play import load_catalogue  # noqa: E402
 from tests.faults.scenario import Scenario  # noqa: E402
 from tests.simulation.checkers import CHECKERS  # noqa: E402
+from tools.places import fill  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "reliability.md"
 
@@ -38,17 +39,6 @@ RUNS: Mapping[str, str] = {
 def updated(document: str) -> str:
     """The document with every generated part in its place."""
     return fill(document, PARTS, DOCUMENT.name)
-
-
-def fill(document: str, parts: Mapping[str, Callable[[], str]], name_of_it: str) -> str:
-    """Put each part between its two comments. Raises `ValueError` where one has no place."""
-    for name, part in parts.items():
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        around = re.split(f"{re.escape(begin)}.*?{re.escape(end)}", document, flags=re.DOTALL)
-        if len(around) != 2:
-            raise ValueError(f"{name_of_it} has no place for its {name}: {begin} … {end}")
-        document = f"{around[0]}{begin}\n{part()}\n{end}{around[1]}"
-    return document
 
 
 # --- the parts --------------------------------------------------------------------------------------

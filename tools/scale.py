@@ -16,13 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests import evidence  # noqa: E402
-from tools.reliability import fill  # noqa: E402
+from tools.places import fill  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "scale.md"
 LARGE = (10_000, 500)
 """The size whose bytes are shown by message: source partitions, workers."""
 
-KAFKA_RECORD_BYTES = 1_048_576
 INTERVAL_S = 10
 
 

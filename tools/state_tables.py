@@ -7,10 +7,10 @@ shows is what runs.
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 from control_topic.messages import TYPE_NAMES  # noqa: E402
 from coordinator import transitions as coordinator  # noqa: E402
 from participant import transitions as participant  # noqa: E402
+from tools.places import fill  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "protocol.md"
 Table = Mapping[Any, Mapping[type[Any], str]]
@@ -38,14 +39,8 @@ def markdown(table: Table) -> str:
 
 def updated(document: str) -> str:
     """The document with every machine's tables in their place. Raises `ValueError` where it has no place."""
-    for machine, table in MACHINES.items():
-        begin, end = f"<!-- {machine} states: begin -->", f"<!-- {machine} states: end -->"
-        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        around = pattern.split(document)
-        if len(around) != 2:
-            raise ValueError(f"{DOCUMENT.name} has no place for the states of the {machine}: {begin} … {end}")
-        document = f"{around[0]}{begin}\n{markdown(table)}\n{end}{around[1]}"
-    return document
+    parts = {f"{machine} states": partial(markdown, table) for machine, table in MACHINES.items()}
+    return fill(document, parts, DOCUMENT.name)
 
 
 def _usual(table: Table) -> dict[type[Any], str | None]:
