@@ -9,7 +9,6 @@ session here.
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from control_topic.messages import Offsets, SourcePartition
 from control_topic.threads import guarded
 from participant.fetcher import sentence
+from participant.orders import Orders
 
 log = logging.getLogger("lockstep.source")
 
@@ -64,7 +64,7 @@ class Membership:
         self.partitions: frozenset[SourcePartition] = frozenset()
         self._topics = list(topics)
         self._callbacks = callbacks
-        self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._orders = Orders()
         self._leaving = False
         self._leave_asked = threading.Event()
         self._start_lock = threading.Lock()
@@ -98,7 +98,7 @@ class Membership:
 
     def commit(self, offsets: Offsets) -> None:
         """Commit the group's offsets. A courtesy to lag tools: a failure is logged and forgotten."""
-        self._orders.put(lambda: self._commit(offsets))
+        self._orders.give(lambda: self._commit(offsets))
 
     def prove(
         self, partition: SourcePartition, offset: int | None, answer: Callable[[bool, str], None]
@@ -107,7 +107,7 @@ class Membership:
 
         `offset`: the table's; where it has none yet the group's own is committed again, or 0.
         """
-        self._orders.put(lambda: self._prove(partition, offset, answer))
+        self._orders.give(lambda: self._prove(partition, offset, answer))
 
     def leave(self, timeout_s: float) -> bool:
         """Leave the group: unsubscribe, await the revocation, close. True when it was done in time."""
@@ -116,7 +116,7 @@ class Membership:
             if not self._has_started():
                 self._close()
                 return True
-        self._orders.put(self._leave)
+        self._orders.give(self._leave)
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -131,20 +131,12 @@ class Membership:
                 self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
             )
             while not self._leaving:
-                self._obey()
+                self._orders.obey()
                 self._poll(POLL_S)
         except KafkaException as error:
             self._callbacks.failed(f"the source consumer failed: {sentence(error)}")
         finally:
             self._close()
-
-    def _obey(self) -> None:
-        while True:
-            try:
-                order = self._orders.get_nowait()
-            except queue.Empty:
-                return
-            order()
 
     def _poll(self, timeout_s: float) -> None:
         """Whatever record slips through before a pause is seen to is nobody's."""

@@ -8,7 +8,6 @@ ours is the membership's; who may write what is decided elsewhere, and a wrong b
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from control_topic.threads import guarded
 from participant.errors import SourceError
 from participant.fetched import Fetched
 from participant.fetcher import Fetcher, Notice, sentence
+from participant.orders import Orders
 from participant.raw import RawBatch
 
 log = logging.getLogger("lockstep.source")
@@ -73,7 +73,7 @@ class Source:
         self._until = until
         self._on_data_loss = on_data_loss
         self._callbacks = callbacks
-        self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._orders = Orders()
         self._positions: dict[SourcePartition, Position] = {}
         self._paused = False
         self._stopping = threading.Event()
@@ -91,17 +91,17 @@ class Source:
 
     def rewind(self, partition: SourcePartition, offset: int, generation: int) -> None:
         """Read from `offset` on; everything delivered from now on carries `generation`."""
-        self._orders.put(lambda: self._rewind(partition, offset, generation))
+        self._orders.give(lambda: self._rewind(partition, offset, generation))
 
     def drop(self, partitions: Sequence[SourcePartition]) -> None:
         """They are no longer ours."""
-        self._orders.put(lambda: self._drop(partitions))
+        self._orders.give(lambda: self._drop(partitions))
 
     def pause(self) -> None:
-        self._orders.put(lambda: self._set_paused(True))
+        self._orders.give(lambda: self._set_paused(True))
 
     def resume(self) -> None:
-        self._orders.put(lambda: self._set_paused(False))
+        self._orders.give(lambda: self._set_paused(False))
 
     def stop(self, timeout_s: float) -> bool:
         """Deliver nothing more; True when the thread has ended in time."""
@@ -118,20 +118,12 @@ class Source:
             self._fetcher = self._make_fetcher()
             try:
                 while not self._stopping.is_set():
-                    self._obey()
+                    self._orders.obey()
                     self._read()
             finally:
                 self._fetcher.close()
         except (KafkaException, SourceError) as error:
             self._callbacks.failed(f"the source cannot be read: {sentence(error)}")
-
-    def _obey(self) -> None:
-        while True:
-            try:
-                order = self._orders.get_nowait()
-            except queue.Empty:
-                return
-            order()
 
     def _read(self) -> None:
         began = time.monotonic()

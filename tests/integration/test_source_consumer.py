@@ -170,10 +170,10 @@ def test_a_paused_source_delivers_nothing_until_it_is_resumed(make: Callable[...
     consumer.rewind(0, 1)
     produce(consumer, 5)
     obeyed = threading.Event()
-    consumer.source._orders.put(obeyed.set)
+    consumer.source._orders.give(obeyed.set)
     assert obeyed.wait(DEADLINE_S)
     obeyed.clear()
-    consumer.source._orders.put(obeyed.set)  # a whole fetch lies between the two
+    consumer.source._orders.give(obeyed.set)  # a whole fetch lies between the two
     assert obeyed.wait(DEADLINE_S)
     assert not consumer.delivered
     consumer.source.resume()
