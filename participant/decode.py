@@ -142,16 +142,17 @@ class JsonDecoder:
 
     def _read(self, values: Values) -> pa.Table:
         """As `_parse`, by the faster reader where it proves that it may."""
-        table = self._lines.read(values) if self._lines is not None and _are_objects(values) else None
-        return table if table is not None else self._parse(values)
+        _check_objects(values)
+        table = self._lines.read(values) if self._lines is not None else None
+        return table if table is not None else self._parse_objects(values)
 
     def _parse(self, values: Values) -> pa.Table:
         """A row per value, columns of the Arrow fields; raises `ValueError` where that is not proved."""
+        _check_objects(values)
+        return self._parse_objects(values)
+
+    def _parse_objects(self, values: Values) -> pa.Table:
         buffer = values.data
-        if len(buffer) > BUFFER_BYTES_MAX and len(values) > 1:
-            raise Unreadable("too much at once")
-        if not _are_objects(values):
-            raise Unreadable("a value is not an object")
         if b"\0" in buffer:
             raise Unreadable("a NUL byte")
         _check_utf8(buffer)
@@ -276,10 +277,13 @@ class JsonDecoder:
         return pa.table([columns[f.name] for f in self._schema], schema=self._schema), indices
 
 
-def _are_objects(values: Values) -> bool:
-    """Whether every value begins and ends as an object does."""
+def _check_objects(values: Values) -> None:
+    """Raise `Unreadable` unless every value begins and ends as an object does, and all fit into a parse."""
+    if len(values.data) > BUFFER_BYTES_MAX and len(values) > 1:
+        raise Unreadable("too much at once")
     text = np.frombuffer(values.data, dtype=np.uint8)
-    return bool((text[values.starts[:-1]] == 0x7B).all() and (text[values.starts[1:] - 2] == 0x7D).all())
+    if (text[values.starts[:-1]] != 0x7B).any() or (text[values.starts[1:] - 2] != 0x7D).any():
+        raise Unreadable("a value is not an object")
 
 
 def _check_utf8(buffer: bytes) -> None:
