@@ -6,7 +6,8 @@ every function raises `Malformed` for content that cannot be, and the same when 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, repeat
 from typing import Any, TypeVar
 
@@ -31,13 +32,13 @@ def offsets_to_proto(offsets: Offsets) -> list[pb.TopicOffsets]:
 
 def offsets_from_proto(groups: Iterable[pb.TopicOffsets]) -> dict[SourcePartition, int]:
     """The inverse of `offsets_to_proto`. Raises `Malformed` where a partition is named twice."""
-    offsets: dict[SourcePartition, int] = {}
-    count = 0
-    for group in groups:
-        offsets.update(rows(group.topic, group.partitions, _offsets(group.offsets)))
-        count += len(group.partitions)
-        if len(offsets) < count:
-            raise Malformed(f"a source partition of {group.topic} has two offsets")
+    pairs = [
+        pair for group in groups for pair in rows(group.topic, group.partitions, _offsets(group.offsets))
+    ]
+    offsets: dict[SourcePartition, int] = dict(pairs)
+    if len(offsets) < len(pairs):
+        repeated = Counter(partition for partition, _ in pairs).most_common(1)[0][0]
+        raise Malformed(f"{repeated} has two offsets")
     return offsets
 
 
@@ -166,7 +167,9 @@ def rows(topic: str, numbers: Sequence[int], *columns: Sequence[int]) -> Iterabl
     lengths = {len(numbers), *map(len, columns)}
     if len(lengths) > 1:
         raise Malformed(f"{topic}: parallel arrays of {', '.join(map(str, sorted(lengths)))} entries")
-    return zip(map(SourcePartition._make, zip(repeat(topic), _numbers(numbers))), *columns, strict=True)
+    return zip(
+        map(SourcePartition._make, zip(repeat(topic), _within(_number, numbers))), *columns, strict=True
+    )
 
 
 _Value = TypeVar("_Value")
@@ -179,18 +182,19 @@ def columns(
     for topic, group in groupby(pairs, key=lambda pair: pair[0].topic):
         members = list(group)
         numbers = [partition.number for partition, _ in members]
-        yield topic, list(_numbers(numbers)), [value for _, value in members]
+        _within(_number, numbers)
+        yield topic, numbers, [value for _, value in members]
 
 
 def _offsets(values: Sequence[int]) -> Sequence[int]:
-    for extreme in {min(values, default=0), max(values, default=0)}:
-        _offset(extreme)
-    return values
+    return _within(_offset, values)
 
 
-def _numbers(values: Sequence[int]) -> Sequence[int]:
-    for extreme in {min(values, default=0), max(values, default=0)}:
-        _number(extreme)
+def _within(check: Callable[[int], int], values: Sequence[int]) -> Sequence[int]:
+    """The values, checked at their extremes: `check` raises for what is out of a range."""
+    if values:
+        check(min(values))
+        check(max(values))
     return values
 
 

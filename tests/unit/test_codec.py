@@ -279,8 +279,8 @@ def writers_of(partitions: list[int], writers: list[int]) -> pb.TopicWriters:
     [
         (start(committed=[offsets_of([0, 1], [5])]), "parallel"),
         (start(committed=[offsets_of([0], [5, 6])]), "parallel"),
-        (start(committed=[offsets_of([0, 0], [5, 5])]), "two offsets"),
-        (start(committed=[offsets_of([0], [5]), offsets_of([0], [5])]), "two offsets"),
+        (start(committed=[offsets_of([0, 0], [5, 5])]), ":0 has two offsets"),
+        (start(committed=[offsets_of([0], [5]), offsets_of([0], [5])]), ":0 has two offsets"),
         (start(committed=[offsets_of([0], [2**63])]), "not an offset"),
         (start(committed=[offsets_of([2**31], [0])]), "number"),
         (start(incarnations=["a"], writers=[writers_of([0], [1])]), "writer 1 of 1"),
