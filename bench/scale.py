@@ -8,7 +8,6 @@ and the metadata of the commit.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections import Counter
@@ -267,7 +266,7 @@ def main(transactions: int) -> None:
     """The protocol's cost for each size."""
     costs = [measure(partitions, workers, transactions) for partitions, workers in SIZES]
     show(costs)
-    figures = {"transactions": transactions, "sizes": [json.loads(json.dumps(asdict(c))) for c in costs]}
+    figures = {"transactions": transactions, "sizes": [asdict(cost) for cost in costs]}
     evidence.write("scale", command="python -m bench.scale", passed=True, figures=figures)
 
 

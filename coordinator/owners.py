@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 
 from control_topic.messages import SourcePartition
 
@@ -28,11 +28,11 @@ class Owners(Mapping[SourcePartition, str]):
 
     def cover(self, partitions: frozenset[SourcePartition]) -> bool:
         """Whether each of them has an owner."""
-        return len(partitions) <= len(self._owner) and partitions <= self._owner.keys()
+        return partitions <= self._owner.keys()
 
-    def incarnations(self) -> set[str]:
+    def incarnations(self) -> KeysView[str]:
         """Everybody who owns something."""
-        return set(self._owned)
+        return self._owned.keys()
 
     def assign(self, who: str, partitions: Iterable[SourcePartition]) -> bool:
         """`who` owns these and no others."""

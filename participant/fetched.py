@@ -10,15 +10,16 @@ from participant.raw import RawBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """Offsets `[start, next)` of one source partition; `raw` is None where the log has no record there.
-
-    `size_bytes`: of the records' values.
-    """
+    """Offsets `[start, next)` of one source partition; `raw` is None where the log has no record there."""
 
     partition: SourcePartition
     generation: int
     start: int
     next: int
     raw: RawBatch | None = None
-    size_bytes: int = 0
     lost: tuple[Lost, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the records' values."""
+        return self.raw.values.size_bytes if self.raw is not None else 0

@@ -204,7 +204,6 @@ class Source:
             start=position.next,
             next=next_offset,
             raw=raw,
-            size_bytes=raw.values.size_bytes if raw is not None else 0,
             lost=lost,
         )
         position.next = next_offset
