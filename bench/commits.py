@@ -21,14 +21,14 @@ from rich.console import Console
 
 from bench.figures import percentile
 from bench.load import create_topic, start_pace
-from bench.place import prepare, working_folder
+from bench.place import prepare, sentences, working_folder
 from bench.rivals import control_times, hudi_commits, lockstep_run
 from bench.rivals.base import Settings
 from bench.waiting import await_that, end
 from bench.workloads import WORKLOADS
 from lockstep.broker import Broker
 from lockstep.config.units import parse_duration_ms
-from lockstep.errors import Failed, LockstepError, sentence
+from lockstep.errors import Failed
 from tests import evidence
 
 AROUND = 20
@@ -124,7 +124,7 @@ def main(commits: int, interval: str, per_second: int, sets: tuple[str, ...], fo
     prepare()
     console = Console(width=None if sys.stdout.isatty() else 160)
     command = f"python -m bench.commits {' '.join(sys.argv[1:])}".strip()
-    try:
+    with sentences():
         with working_folder(folder) as place:
             path = run(
                 place,
@@ -135,10 +135,6 @@ def main(commits: int, interval: str, per_second: int, sets: tuple[str, ...], fo
                 command=command,
             )
         console.print(f"The figures are in {path}.", highlight=False)
-    except LockstepError as error:
-        raise click.ClickException(sentence(error)) from error
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from rich.console import Console
 
 from bench.figures import spread
 from bench.load import create_topic, ends, produce, start_pace
-from bench.place import prepare, working_folder
+from bench.place import prepare, sentences, working_folder
 from bench.processes import Sampler
 from bench.rivals import hudi_commits, lockstep_run, structured_streaming
 from bench.rivals.base import Settings
@@ -36,7 +36,7 @@ from bench.waiting import await_that, end, finish
 from bench.workloads import WORKLOADS, Workload
 from lockstep.broker import Broker
 from lockstep.config.units import parse_duration_ms
-from lockstep.errors import Failed, LockstepError, sentence
+from lockstep.errors import Failed
 from tests import evidence
 
 START_S = 180.0
@@ -298,7 +298,7 @@ def main(
     prepare()
     console = Console(width=None if sys.stdout.isatty() else 160)
     command = f"python -m bench.freshness {' '.join(sys.argv[1:])}".strip()
-    try:
+    with sentences():
         plan = Plan(
             workload=WORKLOADS[workload],
             interval_s=parse_duration_ms(interval) / 1_000,
@@ -310,10 +310,6 @@ def main(
         with working_folder(folder) as place:
             path = run(plan, list(rivals or RIVALS), rounds, place, console, command)
         console.print(f"The figures are in {path}.", highlight=False)
-    except LockstepError as error:
-        raise click.ClickException(sentence(error)) from error
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
 
 
 if __name__ == "__main__":

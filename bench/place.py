@@ -10,14 +10,27 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
+
 from control_topic.quiet import quiet_kafka_clients
-from lockstep.errors import Failed
+from lockstep.errors import Failed, LockstepError, sentence
 
 
 def prepare() -> None:
     """SIGTERM ends this process as Ctrl-C does: through everybody's `finally`."""
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     quiet_kafka_clients()
+
+
+@contextlib.contextmanager
+def sentences() -> Iterator[None]:
+    """What goes wrong inside is said as the command line says it, without a stack trace."""
+    try:
+        yield
+    except LockstepError as error:
+        raise click.ClickException(sentence(error)) from error
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @contextlib.contextmanager
