@@ -1,7 +1,8 @@
 """The data plane: one thread that decodes what was consumed, buffers it, and writes it to files.
 
-It takes consumed runs and orders from one queue, in order, so that an order always finds the chunks that
-the protocol meant. Decoding and encoding happen in Arrow's C++ without the interpreter's lock.
+Orders overtake what was consumed before them and is not decoded yet: they name what they mean by generation
+and offset, and the protocol orders only what it was told of, so that END never waits for a queue of records.
+Decoding and encoding happen in Arrow's C++ without the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -115,11 +116,11 @@ class Plane:
         return self._queue.put(fetched, fetched.size_bytes + 1)
 
     def order(self, order: Order) -> None:
-        """Take an order; it finds everything that was delivered before it."""
+        """Take an order; it is obeyed before anything that is delivered after it, or sooner."""
         self._queue.put(order)
 
     def stop(self, timeout_s: float) -> bool:
-        """End the thread after what is queued; True when it ended in time."""
+        """End the thread after the orders that it has; True when it ended in time."""
         self._stopping.set()
         self._queue.put(None)
         self._thread.join(timeout_s)

@@ -1,4 +1,4 @@
-"""A queue bounded by bytes, between the thread that consumes and the thread that decodes."""
+"""A queue between threads: orders, and data bounded by bytes. Orders come out first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ T = TypeVar("T")
 
 
 class ByteQueue(Generic[T]):
-    """First in, first out. Orders (size 0) always fit; data waits for room. One item always fits."""
+    """Orders (size 0) always fit and overtake data; each kind is first in, first out.
+
+    Data waits for room. One item always fits.
+    """
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._items: deque[tuple[T, int]] = deque()
+        self._orders: deque[T] = deque()
+        self._data: deque[tuple[T, int]] = deque()
         self._held_bytes = 0
         self._changed = threading.Condition()
 
@@ -25,17 +29,22 @@ class ByteQueue(Generic[T]):
                 lambda: self._held_bytes == 0 or self._held_bytes + size_bytes <= self._bytes_max, timeout_s
             ):
                 return False
-            self._items.append((item, size_bytes))
-            self._held_bytes += size_bytes
+            if size_bytes:
+                self._data.append((item, size_bytes))
+                self._held_bytes += size_bytes
+            else:
+                self._orders.append(item)
             self._changed.notify_all()
             return True
 
     def get(self, timeout_s: float) -> T | None:
         """The next item, None when none came in time. Its bytes are given back at once."""
         with self._changed:
-            if not self._changed.wait_for(lambda: bool(self._items), timeout_s):
+            if not self._changed.wait_for(lambda: bool(self._orders or self._data), timeout_s):
                 return None
-            item, size_bytes = self._items.popleft()
+            if self._orders:
+                return self._orders.popleft()
+            item, size_bytes = self._data.popleft()
             self._held_bytes -= size_bytes
             self._changed.notify_all()
             return item

@@ -50,14 +50,18 @@ class Lane:
 
 
 class Plane:
-    """Chunks and orders pass through one queue, so that an order finds what was delivered before it."""
+    """Orders are obeyed in the order they were given, and before whatever was consumed after them.
+
+    They may overtake what was consumed before them, as in the data plane of production.
+    """
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._world = worker.world
         self.positions: dict[SourcePartition, Position] = {}
         self._lanes: dict[SourcePartition, Lane] = {}
-        self._queue = Channel()
+        self._orders = Channel()
+        self._records = Channel()
         self._paused = False
         self._stopped = False
         self._transaction = ""
@@ -158,7 +162,8 @@ class Plane:
             lost=lost,
         )
         position.next = next_offset
-        self._through(self._take, partition, position.generation, chunk)
+        self._records.last_ms = max(self._records.last_ms, self._orders.last_ms)
+        self._through(self._records, self._take, partition, position.generation, chunk)
 
     # --- orders -----------------------------------------------------------------------------------
 
@@ -169,23 +174,23 @@ class Plane:
             case ev.Resume():
                 self._paused = False
             case ev.Rewind():
-                self._through(self._rewind_lane, order)
+                self._through(self._orders, self._rewind_lane, order)
                 if order.partition in self.positions:
                     self.positions[order.partition] = Position(order.generation, order.offset)
             case ev.Drop():
-                self._through(self._lanes_drop, order)
+                self._through(self._orders, self._lanes_drop, order)
             case ev.Open():
-                self._through(self._open, order)
+                self._through(self._orders, self._open, order)
             case ev.Write():
-                self._through(self._write, order)
+                self._through(self._orders, self._write, order)
             case ev.Flush():
-                self._through(self._flush, order)
+                self._through(self._orders, self._flush, order)
             case ev.Discard():
-                self._through(self._discard, order)
+                self._through(self._orders, self._discard, order)
 
-    def _through(self, do: Any, *args: Any) -> None:
+    def _through(self, channel: Channel, do: Any, *args: Any) -> None:
         delay_ms = self._world.chance.upto(self._delay_ms) if self._delay_ms else 0
-        self._world.scheduler.through(self._queue, delay_ms, self._worker, do, *args)
+        self._world.scheduler.through(channel, delay_ms, self._worker, do, *args)
 
     # --- the plane's thread -----------------------------------------------------------------------
 
@@ -253,7 +258,7 @@ class Plane:
         if order.transaction != self._transaction:
             return
         slow_ms = self._world.chance.upto(self._world.flush_ms)
-        self._world.scheduler.through(self._queue, slow_ms, self._worker, self._close, order.transaction)
+        self._world.scheduler.through(self._orders, slow_ms, self._worker, self._close, order.transaction)
 
     def _close(self, transaction: str) -> None:
         if transaction != self._transaction:

@@ -13,8 +13,15 @@ def test_data_waits_for_room_and_an_order_never_does() -> None:
     assert not queue.put("b", 6, timeout_s=0)
     assert queue.put("order", timeout_s=0)
     assert queue.held_bytes == 6
-    assert [queue.get(0), queue.get(0), queue.get(0)] == ["a", "order", None]
+    assert [queue.get(0), queue.get(0), queue.get(0)] == ["order", "a", None]
     assert queue.put("b", 6, timeout_s=0)
+
+
+def test_orders_come_out_before_data_and_each_kind_in_its_order() -> None:
+    queue: ByteQueue[str] = ByteQueue(10)
+    for item, size_bytes in (("a", 3), ("first", 0), ("b", 3), ("second", 0)):
+        assert queue.put(item, size_bytes, timeout_s=0)
+    assert [queue.get(0) for _ in range(4)] == ["first", "second", "a", "b"]
 
 
 def test_something_larger_than_the_queue_still_passes_alone() -> None:
