@@ -78,7 +78,7 @@ WORKLOADS ?= narrow wide tiny skewed partitions-1 partitions-24 partitions-1000
 RIVALS ?=
 ROUNDS ?= 3
 
-.PHONY: bench bench-cold bench-intervals bench-freshness bench-commits bench-picture
+.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-picture
 bench: $(INSTALLED)  ## Sustained rates side by side: make bench [WORKLOADS="narrow wide"] [RIVALS="lockstep plain"] [ARGS="--records 4000000"]
 	@status=0; for workload in $(WORKLOADS); do \
 	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS) || status=1; \
@@ -87,10 +87,14 @@ bench-cold: $(INSTALLED)  ## From the job's start to 4 million records committed
 	@$(PYTHON) -m bench --label cold --records 4000000 --rival lockstep --rival streaming --rival iceberg-cold --rounds $(ROUNDS) $(ARGS)
 bench-intervals: $(INSTALLED)  ## The same load committed every 2 s and every 60 s; 60 s need a long one
 	@$(PYTHON) -m bench --label intervals --records 120000000 --rival lockstep@2s --rival lockstep@60s --set transaction.max_bytes=0B --rounds $(ROUNDS) $(ARGS)
+bench-workers: $(INSTALLED)  ## With 1, 2 and 4 workers, and on a standalone cluster of two worker processes
+	@$(PYTHON) -m bench --label workers --rival lockstep-workers@1 --rival lockstep-workers@2 --rival lockstep-workers@4 --rival lockstep-cluster --rounds $(ROUNDS) $(ARGS)
 bench-freshness: $(INSTALLED)  ## From produced to visible: 50,000 records a second, a commit each second
 	@$(PYTHON) -m bench.freshness --rounds $(ROUNDS) $(ARGS)
 bench-commits: $(INSTALLED)  ## How long a commit takes, at the 10th and at the 1,000th of a table
 	@$(PYTHON) -m bench.commits $(ARGS)
+bench-stall: $(INSTALLED)  ## Memory and recovery where the table takes no commit for a minute, under full load
+	@$(PYTHON) -m bench.stall $(ARGS)
 bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are there
 	@$(PYTHON) -m bench.picture
 

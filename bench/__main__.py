@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from lockstep.config.units import parse_duration_ms
 from lockstep.errors import Failed, LockstepError, sentence
 from table.errors import TableError
 
-DEFAULT_RIVALS = ("lockstep", "streaming", "iceberg-cold", "iceberg-warm", "plain")
+DEFAULT_RIVALS = ("lockstep", "lockstep-plain", "streaming", "iceberg-cold", "iceberg-warm", "plain")
 TOPIC = "events"
 FAILURE_CHARACTERS_MAX = 2_000
 DATA = ("table", "checkpoint", "warehouse", "files")
@@ -115,7 +115,7 @@ def _load(plan: Plan, entry: Entry, folder: Path, broker: Broker, round_number: 
         records=plan.records,
         interval_s=plan.interval_s if entry.interval_s is None else entry.interval_s,
         batch_records=plan.batch_records if entry.batch_records is None else entry.batch_records,
-        settings=plan.settings,
+        settings=plan.settings if entry.workers is None else replace(plan.settings, workers=entry.workers),
     )
 
 

@@ -91,7 +91,7 @@ def _table(title: str, *headings: str) -> Table:
 
 
 def _ours(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [one for one in dict.fromkeys(run["rival"] for run in runs) if one.partition("@")[0] == OURS]
+    return [one for one in dict.fromkeys(run["rival"] for run in runs) if one.startswith(OURS)]
 
 
 def _spread(found: Mapping[str, float] | None, form: str, unit: float = 1.0) -> str:

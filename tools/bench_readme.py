@@ -33,7 +33,7 @@ COLD: Mapping[str, str] = {
     "streaming": "Structured Streaming → Hudi",
     "iceberg-cold": "Iceberg Connect, cold",
 }
-OURS = "lockstep"
+OURS, PLAIN_READER = "lockstep", "lockstep-plain"
 ELSEWHERE = {"short"}
 """Workloads of other parts than the sustained rates."""
 
@@ -51,10 +51,13 @@ def figures(read: Read) -> str:
         parts.append([f"![Rows a second and CPU per row, by workload and rival]({where})"])
     parts += [
         _throughput(read),
+        _plain_reader(read),
         _cold(read),
         _intervals(read),
+        _workers(read),
         _freshness(read),
         _commits(read),
+        _stall(read),
         _windows(read),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
@@ -79,6 +82,21 @@ def _throughput(read: Read) -> list[str]:
         cells.append(_peak(kept))
         lines.append(f"| {workload.title} | {' | '.join(cells)} |")
     return [*lines, *_origin("narrow", read("bench-narrow"))]
+
+
+def _plain_reader(read: Read) -> list[str]:
+    """What is left of it where the optional reader is missing."""
+    kept = read("bench-narrow")
+    theirs = kept["figures"]["ratios"].get(PLAIN_READER) if kept is not None else None
+    if not theirs:
+        return [f"With the plain reader (no C compiler at installation): {NOT_YET}."]
+    lines = ["With the plain reader (no C compiler at installation), narrow JSON, Lockstep is:", ""]
+    lines += ["| against | × rows/s | × CPU per row |", "|---|---|---|"]
+    for name, title in {OURS: "Lockstep itself", **RIVALS}.items():
+        if name in theirs:
+            rows, cpu = theirs[name]["steady_rows_per_s"], theirs[name]["steady_cpu_us_per_row"]
+            lines.append(f"| {title} | {_spread(rows, '{:.2f}')} | {_spread(cpu, '{:.2f}')} |")
+    return lines
 
 
 def _cold(read: Read) -> list[str]:
@@ -120,6 +138,24 @@ def _intervals(read: Read) -> list[str]:
     return [*lines, *_origin("narrow-intervals", kept)]
 
 
+def _workers(read: Read) -> list[str]:
+    kept = read("bench-narrow-workers")
+    if kept is None:
+        return [f"With 1, 2 and 4 workers, and on a standalone cluster: {NOT_YET}."]
+    lines = ["The same load with other numbers of workers, and where they run:", ""]
+    lines += ["| | rows/s, sustained | µs CPU/row | a worker's peak memory |", "|---|---|---|---|"]
+    for name, metrics in kept["figures"]["rivals"].items():
+        peak = metrics["peak_worker_bytes"]
+        cells = [
+            kept["figures"]["titles"][name],
+            _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
+            _spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
+            f"{peak['max'] / 1e6:,.0f} MB" if peak is not None else "–",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, *_origin("narrow-workers", kept)]
+
+
 def _freshness(read: Read) -> list[str]:
     kept = read("bench-freshness")
     if kept is None:
@@ -149,6 +185,21 @@ def _commits(read: Read) -> list[str]:
     for one in kept["figures"]["at"]:
         lines.append(f"| {one['commit_number']:,} | {one['commit_p50_ms']:,} | {one['commit_p99_ms']:,} |")
     return [*lines, *_origin("commits", kept)]
+
+
+def _stall(read: Read) -> list[str]:
+    kept = read("bench-stall")
+    if kept is None:
+        return [f"A table that takes no commit for a minute, under full load: {NOT_YET}."]
+    found = kept["figures"]
+    replaced = found["workers_started"] - found["workers"]
+    return [
+        f"A table that takes no commit for {found['stalled_s']:g} s, under full load, at "
+        f"{found['memory_per_worker_bytes'] / 1e6:,.0f} MB a worker: consumption pauses, a worker's peak is "
+        f"{found['worker_peak_bytes'] / 1e6:,.0f} MB, {replaced} workers are replaced, and the next commit "
+        f"comes {found['next_commit_s']:g} s after the table takes commits again.",
+        *_origin("stall", kept),
+    ]
 
 
 def _windows(read: Read) -> list[str]:

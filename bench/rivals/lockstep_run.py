@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from bench.cluster import standalone_cluster
 from bench.figures import Measured, Span, steady
 from bench.processes import Sampler
 from bench.rivals import control_times, hudi_commits
@@ -28,13 +29,30 @@ WINDOW = (
     "from the job's session being up (Spark started, Hudi loaded) to the completion of the last commit; "
     "making the table, its first commit, the workers' start and joining the group are inside"
 )
+CLUSTER_WORKERS = 2
+"""Spark's worker processes, each with one executor, where Lockstep runs on a standalone cluster."""
 STATUS_PERIOD_S = 0.5
 JOIN_S = 10.0
 _BEGAN = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) .*lockstep\.run: pipeline ", re.MULTILINE)
 
 
-def run(load: Load) -> Measured:
-    """One load, until everything that was on the topic is committed."""
+def run_plain(load: Load) -> Measured:
+    """As `run`, without the optional reader."""
+    return run(load, "--set", "source.reader=plain")
+
+
+def run_on_cluster(load: Load) -> Measured:
+    """As `run`, on a Spark standalone cluster of two worker processes that is up before."""
+    cores = -(-(load.settings.workers + 1) // CLUSTER_WORKERS)
+    with standalone_cluster(load.folder, workers=CLUSTER_WORKERS, cores=cores) as cluster:
+        return run(load, *cluster.run_arguments(), beside=cluster.pids)
+
+
+def run(load: Load, *arguments: str, beside: Sequence[int] = ()) -> Measured:
+    """One load, until everything that was on the topic is committed.
+
+    `arguments`: more of `lockstep run`'s. `beside`: processes whose descendants work for this run as well.
+    """
     config = write_config(
         load.folder,
         pipeline=load.name,
@@ -46,9 +64,10 @@ def run(load: Load) -> Measured:
     )
     log = load.folder / "lockstep.log"
     with (
-        running(config, load.settings, "--until", "latest", pipeline=load.name) as (process, watch),
-        Sampler(process.pid) as sampler,
+        running(config, load.settings, "--until", "latest", *arguments, pipeline=load.name) as started,
+        Sampler(started[0].pid, *beside) as sampler,
     ):
+        process, watch = started
         finish("lockstep run", process, timeout_s=load.settings.timeout_s, log=log)
     commits = hudi_commits.commits(load.folder / "table")
     span = steady(commits)
@@ -158,10 +177,21 @@ class Watch:
         self._pipeline = pipeline
         self._seen: list[tuple[int, Mapping[str, float]]] = []
         self._workers: dict[str, Mapping[str, float]] = {}
+        self._records: dict[str, int] = {}
         self.pids: set[int] = set()
         self.commits = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="status", daemon=True)
+
+    @property
+    def records(self) -> int:
+        """What all workers have decoded so far."""
+        return sum(self._records.values())
+
+    @property
+    def incarnations(self) -> int:
+        """How many workers were seen, one after the other in a slot as well."""
+        return len(self._workers)
 
     @property
     def stages(self) -> Stages:
@@ -195,6 +225,7 @@ class Watch:
         for worker in status["workers"]:
             self.pids.add(int(worker["pid"]))
             self._workers[worker["incarnation"]] = worker["seconds"]
+            self._records[worker["incarnation"]] = worker["records"]
         total: dict[str, float] = {}
         for seconds in self._workers.values():
             for stage, spent_s in seconds.items():

@@ -13,7 +13,7 @@ from lockstep.errors import ConfigError
 
 STREAMING_BATCH_RECORDS = 4_000_000
 """Of Structured Streaming, where no variant says otherwise: what did best among those that were tried."""
-BATCH, INTERVAL = "records of a batch", "interval between commits"
+BATCH, INTERVAL, WORKERS = "records of a batch", "interval between commits", "number of workers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,27 @@ RIVALS: Mapping[str, Rival] = {
         Rival(
             name="lockstep",
             title="Lockstep",
+            window=lockstep_run.WINDOW,
+            variant=INTERVAL,
+            unit="lockstep",
+        ),
+        Rival(
+            name="lockstep-plain",
+            title="Lockstep with the plain reader",
+            window=lockstep_run.WINDOW,
+            variant=INTERVAL,
+            unit="lockstep",
+        ),
+        Rival(
+            name="lockstep-workers",
+            title="Lockstep with workers",
+            window=lockstep_run.WINDOW,
+            variant=WORKERS,
+            unit="lockstep",
+        ),
+        Rival(
+            name="lockstep-cluster",
+            title="Lockstep on a standalone cluster of two worker processes",
             window=lockstep_run.WINDOW,
             variant=INTERVAL,
             unit="lockstep",
@@ -71,12 +92,13 @@ RIVALS: Mapping[str, Rival] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A rival as it was asked for. `interval_s`, `batch_records`: None where the usual counts."""
+    """A rival as it was asked for. `interval_s`, `batch_records`, `workers`: None where the usual counts."""
 
     label: str
     rival: Rival
     interval_s: float | None = None
     batch_records: int | None = None
+    workers: int | None = None
 
     @property
     def title(self) -> str:
@@ -95,7 +117,12 @@ def parse(label: str) -> Entry:
     try:
         if rival.variant == INTERVAL:
             return Entry(label=label, rival=rival, interval_s=parse_duration_ms(variant) / 1_000)
-        return Entry(label=label, rival=rival, batch_records=int(variant))
+        number = int(variant)
+        if rival.variant == BATCH:
+            return Entry(label=label, rival=rival, batch_records=number)
+        if number < 1:
+            raise ValueError("it begins at 1")
+        return Entry(label=label, rival=rival, workers=number)
     except ValueError as error:
         raise ConfigError(f"--rival {label}: after the @ comes the {rival.variant}: {error}.") from error
 
@@ -118,6 +145,9 @@ class Runners:
         self._iceberg = iceberg_connect.Iceberg()
         self._runs: Mapping[str, Callable[[Load], Measured]] = {
             "lockstep": lockstep_run.run,
+            "lockstep-plain": lockstep_run.run_plain,
+            "lockstep-workers": lockstep_run.run,
+            "lockstep-cluster": lockstep_run.run_on_cluster,
             "streaming": structured_streaming.run,
             "iceberg-cold": self._iceberg.cold,
             "iceberg-warm": self._iceberg.warm,

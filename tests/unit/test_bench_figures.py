@@ -161,10 +161,13 @@ def test_commit_figures_are_of_the_commits_around_a_number() -> None:
 def test_variants_say_the_interval_or_the_batch() -> None:
     assert parse("lockstep@60s").interval_s == 60
     assert parse("streaming@500000").batch_records == 500_000
+    assert parse("lockstep-workers@4").workers == 4
     assert (parse("plain").interval_s, parse("plain").title) == (None, "plain writer, no protocol, no table")
 
 
-@pytest.mark.parametrize("label", ["nobody", "lockstep@soon", "streaming@5s", "lockstep@"])
+@pytest.mark.parametrize(
+    "label", ["nobody", "lockstep@soon", "streaming@5s", "lockstep@", "lockstep-workers@0"]
+)
 def test_a_rival_that_cannot_be_is_refused(label: str) -> None:
     with pytest.raises(ConfigError):
         parse(label)

@@ -17,7 +17,7 @@ from bench.rivals.registry import parse
 from bench.workloads import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[2]
-LABELS = ("lockstep", "streaming", "iceberg-cold", "iceberg-warm", "plain")
+LABELS = ("lockstep", "streaming", "iceberg-cold", "iceberg-warm", "plain", "lockstep-plain")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def _evidence(workload: str, labels: tuple[str, ...] = LABELS) -> dict[str, Any]
         "windows": {label: parse(label).rival.window for label in labels},
         "titles": {label: parse(label).title for label in labels},
         "rivals": by_rival(runs),
-        "ratios": {"lockstep": ratios(runs, "lockstep")},
+        "ratios": {one: ratios(runs, one) for one in labels if one.startswith("lockstep")},
         "runs": runs,
     }
     return {
@@ -72,6 +72,18 @@ KEPT: Mapping[str, Any] = {
     "bench-narrow": _evidence("narrow"),
     "bench-narrow-cold": _evidence("narrow", ("lockstep", "streaming", "iceberg-cold")),
     "bench-narrow-intervals": _evidence("narrow", ("lockstep@2s", "lockstep@60s")),
+    "bench-narrow-workers": _evidence("narrow", ("lockstep-workers@1", "lockstep-cluster")),
+    "bench-stall": _evidence("narrow")
+    | {
+        "figures": {
+            "stalled_s": 60.0,
+            "memory_per_worker_bytes": 512_000_000,
+            "worker_peak_bytes": 640_000_000,
+            "workers": 2,
+            "workers_started": 2,
+            "next_commit_s": 0.9,
+        }
+    },
     "bench-freshness": _evidence("short")
     | {
         "figures": {
@@ -99,7 +111,7 @@ def test_the_figures_of_the_readme_are_the_recorded_ones(generator: ModuleType) 
 def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
     shown = generator.figures(lambda name: None)
     assert f"{WORKLOADS['narrow'].title} | not measured yet" in shown
-    for part in ("Cold", "intervals", "visible", "commit"):
+    for part in ("Cold", "intervals", "visible", "commit", "plain reader", "cluster", "for a minute"):
         assert re.search(rf"{part}.*: not measured yet\.", shown)
 
 
@@ -109,7 +121,10 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert "| 60s |" in shown and "| 6 to 6 |" in shown
     assert "| Lockstep | 800 (700 to 900) | 1,500 | 4.00 |" in shown
     assert "| 1,000 | 210 | 400 |" in shown
-    assert shown.count("commit `abc`, 2 processors") == 5
+    assert "| Structured Streaming → Hudi | 0.33 (0.33 to 0.34) | 3.00 |" in shown
+    assert "| Lockstep with workers, 1 | 600,500 (600,000 to 601,000) | 2.00 | 400 MB |" in shown
+    assert "a worker's peak is 640 MB, 0 workers are replaced, and the next commit comes 0.9 s after" in shown
+    assert shown.count("commit `abc`, 2 processors") == 7
     assert "* Lockstep: from the job's session being up" in shown
 
 

@@ -1,0 +1,107 @@
+"""A Spark standalone cluster on loopback: a master and some workers, each a process of its own.
+
+As an operator has it, but on one machine: executors are started by Spark's workers, not by the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.rivals.base import ROOT
+from bench.waiting import await_that, end
+from lockstep.submit import find_spark_home
+
+START_S = 60.0
+HOST = "127.0.0.1"
+MASTER = "org.apache.spark.deploy.master.Master"
+WORKER = "org.apache.spark.deploy.worker.Worker"
+_URL = re.compile(r"Starting Spark master at (spark://\S+)")
+_REGISTERED = "Successfully registered with master"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """`master`: its URL. `pids`: of Spark's workers, whose descendants the executors are."""
+
+    master: str
+    pids: tuple[int, ...]
+
+    def run_arguments(self) -> list[str]:
+        """What `lockstep run` is told about it: executors are on this machine, too."""
+        return [
+            *("--master", self.master),
+            *("--conf", f"spark.driver.host={HOST}"),
+            *("--conf", f"spark.pyspark.python={sys.executable}"),
+        ]
+
+
+@contextmanager
+def standalone_cluster(folder: Path, *, workers: int, cores: int, memory: str = "2g") -> Iterator[Cluster]:
+    """`cores`: slots of each of Spark's workers. Logs and executors' folders are in `folder`.
+
+    Raises `Failed` where it does not start; every process ends with the block.
+    """
+    with ExitStack() as stack:
+        log = folder / "spark-master.log"
+        process = stack.enter_context(
+            _process(log, [MASTER, "--host", HOST, "--port", "0", "--webui-port", "0"])
+        )
+        await_that("Spark master", lambda: _url(log) != "", timeout_s=START_S, process=process, log=log)
+        pids = [
+            stack.enter_context(_worker(folder, number, _url(log), cores=cores, memory=memory))
+            for number in range(workers)
+        ]
+        yield Cluster(master=_url(log), pids=tuple(pids))
+
+
+@contextmanager
+def _worker(folder: Path, number: int, master: str, *, cores: int, memory: str) -> Iterator[int]:
+    log, work = folder / f"spark-worker-{number}.log", folder / f"spark-worker-{number}"
+    arguments = [WORKER, "--host", HOST, "--port", "0", "--webui-port", "0", "--work-dir", str(work)]
+    arguments += ["--cores", str(cores), "--memory", memory, master]
+    with _process(log, arguments) as process:
+        await_that(
+            "Spark worker", lambda: _REGISTERED in _text(log), timeout_s=START_S, process=process, log=log
+        )
+        yield process.pid
+
+
+@contextmanager
+def _process(log: Path, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    home = find_spark_home()
+    known = [entry for entry in os.environ.get("PYTHONPATH", "").split(":") if entry]
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": HOST,
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYTHONPATH": ":".join([str(ROOT), *known]),
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(home / "bin" / "spark-class"), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def _url(log: Path) -> str:
+    found = _URL.search(_text(log))
+    return found[1] if found is not None else ""
+
+
+def _text(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
