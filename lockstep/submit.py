@@ -24,9 +24,20 @@ DRIVER_MEMORY = "1g"
 """The driver's heap at most: Hudi's timeline and metadata, 60 MB after 650 commits, and room for a large
 table. Workers are Python processes beside it."""
 
-SMALL_HEAP = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+SMALL_HEAP = (
+    "-XX:+UseSerialGC -Xms192m -Xmn64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 "
+    "-XX:MetaspaceSize=128m -XX:TrimNativeHeapInterval=60000"
+)
 """With our own heap size. G1 spreads over all of a heap, whatever is alive in it, and resident memory grew
-for an hour; this collector keeps to what is needed, and its pauses are short for so little."""
+for an hour; this collector keeps to what is needed, and its pauses are short for so little. But it never
+shrinks below the initial size, by default a part of the machine's memory, which it fills over an hour.
+Classes take 100 MB, and each step up to that would be a full collection at the start. What the JVM itself
+has freed is given back once a minute, from Java 17.0.9 on; Spark has an older one ignore what it does not
+know.
+"""
+
+ARENAS = {"MALLOC_ARENA_MAX": "4"}
+"""As in Hadoop's own scripts: else the C library keeps a pool of freed memory for each of many threads."""
 
 QUIET_JOL = "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
 """Hudi measures objects with JOL, which otherwise warns on stdout that it may not attach to its own JVM."""
@@ -114,7 +125,7 @@ def is_local(master: str) -> bool:
 
 def environment(base: Mapping[str, str], *, spark_home: Path) -> dict[str, str]:
     """The environment of spark-submit: this pyspark, whatever else is installed, and this Lockstep."""
-    result = {**base, "SPARK_HOME": str(spark_home)}
+    result = {**ARENAS, **base, "SPARK_HOME": str(spark_home)}
     root = Path(__file__).parent.parent
     if "site-packages" not in root.parts:  # a checkout
         known = [entry for entry in base.get("PYTHONPATH", "").split(":") if entry and entry != str(root)]

@@ -45,7 +45,7 @@ class History:
         self._newest: TableState | None = None
         self._anchor = ""
         self._seen_until = ""
-        self._known: OrderedDict[str, TableState] = OrderedDict()
+        self._instants: OrderedDict[str, str] = OrderedDict()  # by transaction; states may be large
         self._owners: dict[str, Mapping[str, str]] = {}
 
     def newest(self) -> TableState | None:
@@ -56,7 +56,10 @@ class History:
     def find(self, transaction: str) -> TableState | None:
         """The transaction's commit: on the active timeline, in its newest archived stretch, or seen since."""
         self._look()
-        return self._known.get(transaction)
+        if self._newest is not None and self._newest.transaction == transaction:
+            return self._newest
+        instant = self._instants.get(transaction)
+        return self._read(instant) if instant is not None else None
 
     def pending(self) -> list[Pending]:
         """Commits that are requested or inflight, everybody's, oldest first."""
@@ -109,7 +112,7 @@ class History:
                 return
             # The first look; or what was seen last has been archived, or taken back by a restore.
             self._newest, self._anchor, self._seen_until = None, "", ""
-            self._known.clear()
+            self._instants.clear()
             self._take_archived()
             self._take(timeline, completed)
 
@@ -131,9 +134,19 @@ class History:
         if state is None:
             return
         self._newest = state
-        self._known[state.transaction] = state
-        while len(self._known) > TRANSACTIONS_REMEMBERED:
-            self._known.popitem(last=False)
+        self._instants[state.transaction] = state.instant
+        while len(self._instants) > TRANSACTIONS_REMEMBERED:
+            self._instants.popitem(last=False)
+
+    def _read(self, time: str) -> TableState | None:
+        """The state that this instant of ours left, wherever the timeline has it by now."""
+        with reading(f"table {self._session.path}: its timeline cannot be read"):
+            timeline = self._session.meta.getActiveTimeline()
+            for instant in timeline.getCommitsTimeline().filterCompletedInstants().getInstants():
+                if instant.requestedTime() == time:
+                    return self._state(timeline, instant)
+        extra = self.archived(time)
+        return self._decoded(extra, time) if extra is not None else None
 
     def _state(self, timeline: Any, instant: Any) -> TableState | None:
         if instant.getAction() != COMMIT:
@@ -141,9 +154,11 @@ class History:
         extra = timeline.readCommitMetadata(instant).getExtraMetadata()
         if extra.get(PIPELINE) != self._pipeline:
             return None
-        time = str(instant.requestedTime())
+        return self._decoded(dict(extra), str(instant.requestedTime()))
+
+    def _decoded(self, extra: Mapping[str, str], time: str) -> TableState:
         try:
-            state = decode(dict(extra), instant=time)
+            state = decode(extra, instant=time)
         except StateError as error:
             raise UnreadableState(_unreadable(self._session.path, time, str(error))) from error
         if state is None:

@@ -40,8 +40,9 @@ WARM_S = 600.0
 """What a process takes in its first ten minutes is not growth."""
 PAUSE_S = 12.0
 GROWTH_MAX_PERCENT = 5.0
-SAMPLES_MIN = 12
-"""A process needs two minutes after its first ten to be judged."""
+WINDOW = 30
+"""Samples, five minutes, whose mean is compared: what a pause of seconds makes a process catch up with is no
+growth. A process needs two such windows after its first ten minutes to be judged."""
 FLAT_TOLERANCE = 0.1
 """Open files and threads at the end, against the highest of the first ten minutes."""
 
@@ -70,19 +71,17 @@ class Line:
 
     @property
     def judged(self) -> bool:
-        return len(self.warm()) >= SAMPLES_MIN
+        return len(self.warm()) >= 2 * WINDOW
 
     def growth_percent(self) -> float:
-        """Of resident memory, from the tenth minute on: the last tenth's mean against the first tenth's."""
+        """Of resident memory, from the tenth minute on: the last window's mean against the first one's."""
         sizes = [one[1] for one in self.warm()]
-        part = max(1, len(sizes) // 10)
-        first, last = sum(sizes[:part]) / part, sum(sizes[-part:]) / part
-        return (last / first - 1) * 100
+        return (sum(sizes[-WINDOW:]) / sum(sizes[:WINDOW]) - 1) * 100
 
     def flat(self, column: int) -> bool:
         """Whether the end is not above the highest of the first ten minutes, but for a tenth."""
         young = max(one[column] for one in self.samples if one[0] < WARM_S)
-        old = [one[column] for one in self.warm()][-SAMPLES_MIN:]
+        old = [one[column] for one in self.warm()][-WINDOW:]
         return sum(old) / len(old) <= young * (1 + FLAT_TOLERANCE)
 
 

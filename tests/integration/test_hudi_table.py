@@ -87,7 +87,9 @@ class Driver:
         self.layout = self.table.open()
 
     def begin(self, transaction: str) -> str:
-        return self.table.begin(run="run", transaction=transaction)
+        instant = self.table.begin(run="run", transaction=transaction)
+        self.table.tend()
+        return instant
 
     def write(self, instant: str, rows: int, *, first: int = 0) -> DataFile:
         """A data file of table partition `a`, with its marker, as a worker leaves it."""
@@ -716,8 +718,17 @@ def test_the_newest_state_is_found_behind_foreign_commits_and_in_the_archive(
         assert one.table.find("t2") is not None
         assert one.table.find("t0") is None
     assert made.table.roll_back(instant) is False
-    made.run("t3", rows=1)
+    third = made.run("t3", rows=1)
     assert made.table.newest().offsets == {SOURCE: 5}  # type: ignore[union-attr]
+    made.run("t4", rows=1)
+    for transaction, its_instant, end in (("t2", instant, 4), ("t3", third, 5)):  # archived, and active
+        found = made.table.find(transaction)
+        assert found is not None
+        assert (found.instant, found.transaction, dict(found.offsets)) == (
+            its_instant,
+            transaction,
+            {SOURCE: end},
+        )
 
 
 def _meta_columns() -> list[str]:
