@@ -214,6 +214,9 @@ class MemoryTable:
         self._remove(orphans)
         return len(orphans)
 
+    def tend(self) -> None:
+        return None
+
     def close(self) -> None:
         return None
 

@@ -103,4 +103,7 @@ class TransactionalTable(Protocol):
         The table's own upkeep (compaction of its metadata, cleaning) is done here too, where it has any.
         """
 
+    def tend(self) -> None:
+        """Do what upkeep is due and makes commits slower when it is put off. Called where nobody waits."""
+
     def close(self) -> None: ...

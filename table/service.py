@@ -163,7 +163,10 @@ class TableService(Servicer):
         def work() -> Answer:
             return self._transactions.begin(request.epoch, request.transaction)
 
-        return codec.answer_to_proto(self._on_table("begin", context, work, effect=True))
+        answer = self._on_table("begin", context, work, effect=True)
+        if answer.result is Result.OK:
+            self._some_time("tend", self._table.tend)  # while the workers write
+        return codec.answer_to_proto(answer)
 
     @_sheltered(_reply, effect=True)
     def Commit(self, request: pb.CommitRequest, context: grpc.ServicerContext) -> pb.Reply:
@@ -245,11 +248,8 @@ class TableService(Servicer):
         return self._in_process("newest", self._table.newest, timeout_s=timeout_s)
 
     def clear(self) -> None:
-        """Roll back what earlier runs left open, some time soon and by nobody's waiting."""
-        try:
-            self._thread.post("clear", self._transactions.clear)
-        except NotStarted as error:
-            log.debug("nothing is rolled back yet: %s", error)  # a coordinator's recovery does it
+        """Roll back what earlier runs left open, where a coordinator's recovery does not do it before."""
+        self._some_time("clear", self._transactions.clear)
 
     def seen(self) -> TableState | None:
         """This pipeline's newest committed state as last seen, without asking the table."""
@@ -372,7 +372,11 @@ class TableService(Servicer):
             if now_ms < self._refresh_after_ms:
                 return
             self._refresh_after_ms = now_ms + REFRESH_EVERY_MS
+        self._some_time("refresh", self._transactions.refresh)
+
+    def _some_time(self, name: str, work: Callable[[], object]) -> None:
+        """Do it on the table's thread when its turn comes, unless too much waits. Nobody waits for it."""
         try:
-            self._thread.post("refresh", self._transactions.refresh)
+            self._thread.post(name, work)
         except NotStarted as error:
-            log.debug("no refresh now: %s", error)
+            log.debug("no %s now: %s", name, error)

@@ -37,8 +37,8 @@ log = logging.getLogger(__name__)
 
 KIND = "insert"
 TEND_FACTOR = 2
-"""`begin` tends the metadata table when so many of its compactions are due, which costs a few percent of the
-commits' time. Unless commits are fast, sweeps come before it, beside the transaction that is open."""
+"""Beside a transaction the metadata table is tended when so many of its compactions are due, which costs a
+few percent of the commits' time. Unless commits are fast, a sweep comes before it."""
 
 CLEAN_EVERY_S = 600
 """A clean looks at every table partition. Hudi would do so within every commit, which at 60 table partitions
@@ -100,7 +100,8 @@ class HudiTable:
             clock = ONE_CLOCK if is_of_one_machine(spec.path) else {}
             self._session.start({**clock, **spec.properties}, fixed)
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
-        self._untended = self._tend_after - 1  # soon, for a run may be short, but not before its first commit
+        # An older table soon, for a run may be short, but not before its first commit.
+        self._untended = 0 if created else self._tend_after - 1
         log.info("table %s is %s", spec.path, "created" if created else "open")
         return layout(definition, spec, created=created)
 
@@ -133,8 +134,6 @@ class HudiTable:
         done = self._history.find(transaction)
         if done is not None:
             raise Refused(f"{doing}: it is committed already, as instant {done.instant}")
-        if self._untended >= self._tend_after:
-            self._tend()
         with changing(doing, self._session.lock_folder):
             return self._start_instant(owner(self._pipeline, run, transaction))
 
@@ -170,6 +169,12 @@ class HudiTable:
         self._tend()
         self._clean()
         return removed
+
+    def tend(self) -> None:
+        """Let Hudi compact its metadata table where so many commits were made that it is due."""
+        self._enter()
+        if self._untended >= self._tend_after:
+            self._tend()
 
     def close(self) -> None:
         """Stop heartbeats and the watchdog. Open instants stay: whoever comes next rolls them back."""

@@ -870,6 +870,23 @@ def test_the_sweep_takes_its_turn_on_the_tables_thread(driver: Driver, timeline:
     assert not timeline.files
 
 
+def test_the_tables_upkeep_is_done_when_a_transaction_has_begun_which_does_not_wait_for_it(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tending, go_on = threading.Event(), threading.Event()
+
+    def tend() -> None:
+        tending.set()
+        assert go_on.wait(WAIT_S)
+
+    monkeypatch.setattr(driver.table, "tend", tend)
+    begun = begun_driver(driver)
+    assert tending.wait(WAIT_S)
+    go_on.set()
+    ends = {P0: 10, P1: 5}
+    assert driver.commit("t1", begun.committed, ends, instant=begun.instant).result is Result.OK
+
+
 def test_what_a_superseded_run_began_too_late_is_rolled_back_before_the_newer_one_commits(
     make: Make,
 ) -> None:
