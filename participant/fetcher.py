@@ -22,7 +22,7 @@ from participant.errors import SourceError
 from participant.raw import RawBatch, Values
 
 BATCH_RECORDS = 50_000
-BATCH_BYTES = 32 * 1024 * 1024
+BATCH_BYTES = 16 * 1024 * 1024
 """Taken at once; one call to the client may exceed it by what that call returns."""
 CALL_RECORDS = 5_000
 BOUNDS_S = 10
@@ -76,12 +76,16 @@ class Fetcher(Protocol):
 
 
 def fetch_settings(kafka: Mapping[str, str], *, group: str, queue_bytes_max: int) -> dict[str, object]:
-    """librdkafka's settings for reading. The group is named for its access rights only, and never joined."""
+    """librdkafka's settings for reading. The group is named for its access rights only, and never joined.
+
+    A queued message costs some 400 bytes beyond its value, and one answer of a broker comes on top of a full
+    queue: hence the limits on their numbers and on an answer's size.
+    """
     return {
         "queued.max.messages.kbytes": max(1_024, queue_bytes_max // 1_024),
-        "queued.min.messages": 200_000,
-        "fetch.max.bytes": 50 * 1024 * 1024,
-        "max.partition.fetch.bytes": 8 * 1024 * 1024,
+        "queued.min.messages": 100_000,
+        "fetch.max.bytes": 16 * 1024 * 1024,
+        "max.partition.fetch.bytes": 4 * 1024 * 1024,
         "fetch.wait.max.ms": 100,
         **kafka,
         "group.id": group,

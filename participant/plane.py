@@ -91,7 +91,7 @@ class Plane:
         self._dead_letters = dead_letters
         self._post = post
         self._now_ms = now_ms
-        self._queue: ByteQueue[Order | None] = ByteQueue(max(1_000_000, memory_bytes // 4))
+        self._queue: ByteQueue[Order | None] = ByteQueue(max(1_000_000, memory_bytes // 16))
         self._lanes: dict[SourcePartition, Lane] = {}
         self._decoder = JsonDecoder(schema)
         self._deriver = Deriver(layout, schema)
