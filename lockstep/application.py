@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.kafka import ControlTopic
 from control_topic.messages import Offsets, RunAnnounce
+from lockstep.capacity import check_slots
 from lockstep.config import Config
-from lockstep.errors import ConfigError, Failed
+from lockstep.errors import Failed
 from lockstep.rundir import remove_run_file, write_run_file
 from lockstep.runs import RunWatch
 from lockstep.source_watch import SourceWatch
@@ -37,23 +38,6 @@ CONTROL_TOPIC_S = 30
 CLOSE_S = 30
 DEATHS_EXTRA = 3
 """Worker deaths allowed without a commit, beyond max_consecutive_failures and one for each worker."""
-
-
-def check_slots(spark: SparkSession, workers: int) -> int:
-    """Spark's slots. Refuses too few for the workers and Hudi's own jobs, and speculative execution."""
-    context = spark.sparkContext
-    slots = context.defaultParallelism
-    if context.getConf().get("spark.speculation", "false").lower() == "true":
-        raise ConfigError(
-            "spark.speculation is on and would run a worker twice: start with --conf spark.speculation=false."
-        )
-    if slots < workers + 1:
-        raise ConfigError(
-            f"Spark has {slots} slots ({context.master}); pipeline.workers = {workers} takes {workers} of "
-            f"them for good and Hudi's own jobs need one more: give it {workers + 1} (for instance "
-            f"--master local[{workers + 1}]) or lower pipeline.workers."
-        )
-    return slots
 
 
 class Application:

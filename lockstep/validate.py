@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from control_topic.errors import ControlTopicError
 from control_topic.topic import ControlTopic
-from lockstep.application import check_slots
+from lockstep.capacity import check_slots
 from lockstep.config import Config
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, LockstepError
 from lockstep.jars import JarsError, find_java
@@ -131,11 +131,7 @@ def validate_in_job(spark: SparkSession, config: Config, report: Path) -> int:
 
 
 def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
-    workers = config.pipeline.workers
-    yield _guarded(
-        "spark slots",
-        lambda: f"{check_slots(spark, workers)} slots for {workers} workers and Hudi's own jobs",
-    )
+    yield _guarded("spark slots", lambda: check_slots(spark, config.pipeline.workers))
     yield _guarded("executor writes", lambda: _executor_writes(spark, config))
     yield _reader(spark, config)
     yield _decoder(spark, config)

@@ -1,0 +1,57 @@
+"""Whether Spark has room for the workers: each takes a slot for good, and Hudi's own jobs need one more."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from lockstep.errors import ConfigError
+
+log = logging.getLogger("lockstep.run")
+
+EXECUTORS_S = 60.0
+"""Executors of a cluster register one after the other, some time after the driver is up."""
+POLL_S = 0.2
+
+
+def check_slots(spark: SparkSession, workers: int, *, wait_s: float = EXECUTORS_S) -> str:
+    """What Spark has, a phrase. Refuses too few slots for workers and Hudi's own jobs, and speculation.
+
+    Executors that come within `wait_s` are waited for. With dynamic allocation they come when there is work
+    for them, so that nothing can be said before.
+    """
+    context, needed = spark.sparkContext, workers + 1
+    conf = context.getConf()
+    if conf.get("spark.speculation", "false").lower() == "true":
+        raise ConfigError(
+            "spark.speculation is on and would run a worker twice: start with --conf spark.speculation=false."
+        )
+    slots = _slots(context)
+    if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        return "dynamic allocation: executors come when there is work for them"
+    if slots < needed and not context.master.startswith("local"):
+        slots = _wait(context, needed, wait_s)
+    if slots < needed:
+        raise ConfigError(
+            f"Spark has {slots} slots ({context.master}); pipeline.workers = {workers} takes {workers} of "
+            f"them for good and Hudi's own jobs need one more: give it {needed} (for instance "
+            f"--master local[{needed}]) or lower pipeline.workers."
+        )
+    return f"{slots} slots for {workers} workers and Hudi's own jobs"
+
+
+def _wait(context: SparkContext, needed: int, wait_s: float) -> int:
+    log.info("waiting for executors: %d slots are needed", needed)
+    until = time.monotonic() + wait_s
+    while (slots := _slots(context)) < needed and time.monotonic() < until:
+        time.sleep(POLL_S)
+    return slots
+
+
+def _slots(context: SparkContext) -> int:
+    """Tasks that can run at once on the executors that are registered now."""
+    scala = context._jsc.sc()
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))

@@ -1,0 +1,43 @@
+"""A pipeline whose workers are tasks of a Spark standalone cluster, in executors that its workers start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.cluster import standalone_cluster
+from lockstep.broker import Broker
+from tests.harness import Pipeline
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+
+@pytest.fixture
+def pipeline(broker: Broker, make_topic: Callable[..., str], tmp_path: Path) -> Iterator[Pipeline]:
+    made = Pipeline(folder=tmp_path, broker=broker, topic=make_topic(partitions=4), partitions=4)
+    yield made
+    made.close()
+
+
+def test_workers_on_a_standalone_cluster_commit_everything_and_a_killed_one_is_replaced(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    with standalone_cluster(tmp_path, workers=2, cores=2) as cluster:
+        pipeline.produce(5_000)
+        run = pipeline.start(*cluster.run_arguments())
+        run.await_commits(1)
+        pipeline.produce(5_000)
+        run.kill_worker(coordinator=True)
+        pipeline.produce(5_000)
+        run.await_rows(pipeline.produced)
+        assert run.stop() == 0
+        pipeline.assert_exact(pipeline.produced)
+
+
+def test_a_cluster_with_too_few_slots_is_refused_with_what_it_has(pipeline: Pipeline, tmp_path: Path) -> None:
+    with standalone_cluster(tmp_path, workers=1, cores=2) as cluster:
+        run = pipeline.run_to_end(*cluster.run_arguments())
+    assert run.process.returncode == 2
+    assert f"Spark has 2 slots ({cluster.master}); pipeline.workers = 2 takes 2" in run.log.read_text()
