@@ -70,7 +70,8 @@ class LineReader:
         data = np.frombuffer(values.data, dtype=np.uint8)
         if _count(data, b"\n") != count or _count(data, b"{") != count:
             return None
-        if b"[" in values.data or b"\\u" in values.data:
+        # one byte is found ten times as fast as two
+        if b"[" in values.data or (b"\\" in values.data and b"\\u" in values.data):
             return None
         try:
             frame = self._polars.read_ndjson(values.data, schema=self._types)

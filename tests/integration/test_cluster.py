@@ -11,7 +11,10 @@ from bench.cluster import standalone_cluster
 from lockstep.broker import Broker
 from tests.harness import Pipeline
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+STARTED_S = 180
+"""Two more JVMs than elsewhere start first."""
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def test_workers_on_a_standalone_cluster_commit_everything_and_a_killed_one_is_r
     with standalone_cluster(tmp_path, workers=2, cores=2) as cluster:
         pipeline.produce(5_000)
         run = pipeline.start(*cluster.run_arguments())
-        run.await_commits(1)
+        run.await_commits(1, deadline_s=STARTED_S)
         pipeline.produce(5_000)
         run.kill_worker(coordinator=True)
         pipeline.produce(5_000)
