@@ -280,8 +280,9 @@ def _split(derived: Derived) -> Iterator[tuple[str, pa.Table]]:
     if len(folders) == 1:
         yield folders[0], rows
         return
-    codes = derived.table_partition.indices.to_numpy()
-    order = np.argsort(codes, kind="stable")
+    rows = rows.combine_chunks()  # once, not in every `take`
+    codes = derived.table_partition.indices.to_numpy().astype(np.min_scalar_type(len(folders)))
+    order = np.argsort(codes, kind="stable")  # of so small numbers a radix sort
     ends = np.cumsum(np.bincount(codes, minlength=len(folders)))
     start = 0
     for folder, end in zip(folders, ends.tolist(), strict=True):

@@ -15,7 +15,6 @@ from pathlib import Path
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,7 +36,7 @@ MAX_KEY_FOOTER = "hoodie_max_record_key"
 
 SEQNO_DIGITS = 12
 _NAME = re.compile(r"(?P<file_id>[0-9a-f-]+-\d+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.parquet")
-_TRIPLES = np.array([list(f"{n:03}".encode()) for n in range(1_000)], dtype=np.uint8)
+_LOW_DIGITS = np.frombuffer("".join(f"{n:04}" for n in range(10_000)).encode(), dtype=np.uint8).reshape(-1, 4)
 
 
 # --- names --------------------------------------------------------------------------------------------
@@ -94,11 +93,14 @@ def sequence_numbers(prefix: str, start: int, count: int) -> pa.Array:
     width = len(head) + SEQNO_DIGITS
     text = np.empty((count, width), dtype=np.uint8)
     text[:, : len(head)] = head
-    rest: npt.NDArray[np.int64] = np.arange(start, start + count, dtype=np.int64)
-    for end in range(width, len(head), -3):
-        triples = rest // 1_000
-        text[:, end - 3 : end] = _TRIPLES[rest - triples * 1_000]
-        rest = triples
+    done = 0
+    while done < count:  # the high digits are the same for a stretch
+        high, low = divmod(start + done, len(_LOW_DIGITS))
+        stretch = text[done : done + len(_LOW_DIGITS) - low]
+        digits = f"{high:0{SEQNO_DIGITS - _LOW_DIGITS.shape[1]}}".encode()
+        stretch[:, len(head) : -_LOW_DIGITS.shape[1]] = np.frombuffer(digits, dtype=np.uint8)
+        stretch[:, -_LOW_DIGITS.shape[1] :] = _LOW_DIGITS[low : low + len(stretch)]
+        done += len(stretch)
     ends = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(text))
 
