@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import time
@@ -89,8 +90,17 @@ def check(
 
 
 def write_stats(session: Session, commit: Commit) -> Any:
-    """A java.util.List of HoodieWriteStat, one per file."""
-    return session.java_list(_stat(session, commit.instant, file) for file in commit.files)
+    """A java.util.List of HoodieWriteStat, one per file, filled as Hudi's own bulk insert fills them.
+
+    Through Hudi's own JSON: a call into Java for each of their fields took a millisecond a file.
+    """
+    by_partition: dict[str, list[dict[str, Any]]] = {}
+    for file in commit.files:
+        by_partition.setdefault(file.table_partition, []).append(_stat(file))
+    metadata = session.hudi.common.model.HoodieCommitMetadata()
+    mapper = session.hudi.common.util.JsonUtils.getObjectMapper()
+    text = json.dumps({"partitionToWriteStats": by_partition})
+    return mapper.readValue(text, metadata.getClass()).getWriteStats()
 
 
 def check_files(path: str, instant: str, files: Sequence[DataFile]) -> None:
@@ -118,18 +128,17 @@ def check_files(path: str, instant: str, files: Sequence[DataFile]) -> None:
             )
 
 
-def _stat(session: Session, instant: str, file: DataFile) -> Any:
-    """Source of what Hudi needs: HoodieWriteStat as its own bulk insert fills it."""
-    stat = session.hudi.common.model.HoodieWriteStat()
-    stat.setFileId(file.file_id)
-    stat.setPath(file.path)
-    stat.setPartitionPath(file.table_partition)
-    stat.setPrevCommit("null")
-    stat.setNumWrites(file.rows)
-    stat.setNumInserts(file.rows)
-    stat.setTotalWriteBytes(file.size_bytes)
-    stat.setFileSizeInBytes(file.size_bytes)
-    return stat
+def _stat(file: DataFile) -> dict[str, Any]:
+    return {
+        "fileId": file.file_id,
+        "path": file.path,
+        "partitionPath": file.table_partition,
+        "prevCommit": "null",
+        "numWrites": file.rows,
+        "numInserts": file.rows,
+        "totalWriteBytes": file.size_bytes,
+        "fileSizeInBytes": file.size_bytes,
+    }
 
 
 def _moved(commit: Commit, committed: dict[Any, int], newest: TableState | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +147,6 @@ class Session:
         made = self.jvm.java.util.HashMap()
         for name, value in values.items():
             made.put(name, value)
-        return made
-
-    def java_list(self, values: Iterable[Any]) -> Any:
-        made = self.jvm.java.util.ArrayList()
-        for value in values:
-            made.add(value)
         return made
 
     def _storage_conf(self) -> Any:

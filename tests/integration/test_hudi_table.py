@@ -742,7 +742,7 @@ def test_a_state_of_ours_that_cannot_be_read_is_refused(driver: Callable[..., Dr
     session = made.table._session
     session.client.commitStats(
         instant,
-        session.java_list([]),
+        session.jvm.java.util.ArrayList(),
         session.some(session.java_map({"lockstep.pipeline": PIPELINE, "lockstep.offsets": "{"})),
         "commit",
     )
