@@ -228,9 +228,11 @@ class Memory(Section):
         validate_default=True,
         alias="per_worker",
         description=(
-            "Records that one worker holds before it stops consuming for a while. What librdkafka fetches "
-            "ahead (`queued.max.messages.kbytes` in `source.kafka`) comes on top and may not be more. "
-            "From 1MB to 1TB."
+            "What one worker may spend on records: a quarter on decoded ones that wait (at that it stops "
+            "consuming for a while, and goes on at half of it), a quarter on rows that wait to be encoded, "
+            "an eighth on what librdkafka fetches ahead (`queued.max.messages.kbytes` in `source.kafka`, "
+            "which may be set otherwise but not to more than all of it), the rest on what is in work. The "
+            "process itself takes some 200 MB more. From 1MB to 1TB."
         ),
     )
 
