@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from table.errors import Refused
-from table.hudi.java import reading
+from table.hudi.java import FAILED, is_gone, reading
 from table.hudi.session import Session
 from table.port import Unfinished
 from table.state import PREFIX, StateError, TableState, decode
 
 PIPELINE = PREFIX + "pipeline"
 TRANSACTIONS_REMEMBERED = 4_096
+LOOKS_MAX = 4
+"""A look that meets an instant which is just being archived begins anew; that happens seldom."""
 COMMIT = "commit"
 
 
@@ -104,17 +106,28 @@ class History:
 
     def _look(self) -> None:
         with reading(f"table {self._session.path}: its timeline cannot be read"):
-            timeline = self._session.reload()
-            completed = timeline.getCommitsTimeline().filterCompletedInstants()
-            if self._anchor and completed.containsInstant(self._anchor):
-                fresh = completed.findInstantsModifiedAfterByCompletionTime(self._seen_until)
-                self._take(timeline, fresh)
-                return
-            # The first look; or what was seen last has been archived, or taken back by a restore.
-            self._newest, self._anchor, self._seen_until = None, "", ""
-            self._instants.clear()
-            self._take_archived()
-            self._take(timeline, completed)
+            for _ in range(LOOKS_MAX - 1):
+                try:
+                    self._look_once()
+                    return
+                except FAILED as error:
+                    if not is_gone(error):
+                        raise
+                    self._anchor = ""  # what was listed has been archived since, by another driver
+            self._look_once()
+
+    def _look_once(self) -> None:
+        timeline = self._session.reload()
+        completed = timeline.getCommitsTimeline().filterCompletedInstants()
+        if self._anchor and completed.containsInstant(self._anchor):
+            fresh = completed.findInstantsModifiedAfterByCompletionTime(self._seen_until)
+            self._take(timeline, fresh)
+            return
+        # The first look; or what was seen last has been archived, or taken back by a restore.
+        self._newest, self._anchor, self._seen_until = None, "", ""
+        self._instants.clear()
+        self._take_archived()
+        self._take(timeline, completed)
 
     def _take(self, timeline: Any, instants: Any) -> None:
         for instant in _each(instants.getInstantsOrderedByCompletionTime().iterator()):

@@ -71,6 +71,11 @@ def sentence(error: BaseException) -> str:
     return chain[-1][0] if chain else "an exception without a message"
 
 
+def is_gone(error: BaseException) -> bool:
+    """Whether a file was missing that had been listed."""
+    return isinstance(error, THROWN) and any("FileNotFound" in name for name, _ in causes(error))
+
+
 def is_environment(error: Py4JJavaError | CapturedException) -> bool:
     """Whether the same call may succeed later without anybody changing the configuration."""
     return any(

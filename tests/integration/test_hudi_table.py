@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -693,6 +694,27 @@ def test_another_pipelines_instant_is_neither_listed_nor_rolled_back(driver: Cal
 
 
 # --- history ------------------------------------------------------------------------------------------
+
+
+def test_an_instant_that_another_driver_archives_in_the_middle_of_a_look_is_no_error(
+    driver: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that starts while an older one still commits listed an instant and found it gone: it ended."""
+    made = driver()
+    first, second = made.run("t1", rows=1), made.run("t2", rows=1)
+    again = driver()
+    session = again.table._session
+    list_instants = session.reload
+
+    def reload() -> Any:
+        timeline = list_instants()
+        for file in (made.path / ".hoodie" / "timeline").glob(f"{first}*"):
+            file.unlink()
+        return timeline
+
+    monkeypatch.setattr(session, "reload", reload)
+    newest = again.table.newest()
+    assert newest is not None and newest.instant == second
 
 
 def test_the_newest_state_is_found_behind_foreign_commits_and_in_the_archive(
