@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -20,7 +19,7 @@ from rich.console import Console
 
 from bench import results
 from bench.load import fill
-from bench.place import prepare, working_folder
+from bench.place import prepare, typed, wide_console, working_folder
 from bench.rivals.base import RUN_TIMEOUT_S, Load, Settings
 from bench.rivals.registry import RIVALS, STREAMING_BATCH_RECORDS, Entry, Runners, order, parse
 from bench.workloads import WORKLOADS, Workload
@@ -196,7 +195,7 @@ def main(
 ) -> None:
     """Rivals side by side on one machine: rates, CPU, memory, stages; figures as bench-WORKLOAD.json."""
     prepare()
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = wide_console()
     chosen = WORKLOADS[workload]
     try:
         entries = [parse(one) for one in dict.fromkeys(labels or DEFAULT_RIVALS)]
@@ -216,7 +215,7 @@ def main(
                 connect_heap=connect_heap,
                 timeout_s=timeout_s,
             ),
-            command=f"python -m bench {' '.join(sys.argv[1:])}".strip(),
+            command=typed("bench"),
         )
         with working_folder(folder) as place:
             run(plan, place, console)

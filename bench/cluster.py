@@ -14,9 +14,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.rivals.base import ROOT
 from bench.waiting import await_that, end
-from lockstep.submit import find_spark_home
+from lockstep.submit import environment, find_spark_home
 
 START_S = 60.0
 HOST = "127.0.0.1"
@@ -76,21 +75,14 @@ def _worker(folder: Path, number: int, master: str, *, cores: int, memory: str) 
 @contextmanager
 def _process(log: Path, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
     home = find_spark_home()
-    known = [entry for entry in os.environ.get("PYTHONPATH", "").split(":") if entry]
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": HOST,
-        "SPARK_DAEMON_MEMORY": "256m",
-        "PYTHONPATH": ":".join([str(ROOT), *known]),
-    }
+    own = {"SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "256m"}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [str(home / "bin" / "spark-class"), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env=environment({**os.environ, **own}, spark_home=home),
         )
     try:
         yield process

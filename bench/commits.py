@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,10 @@ from typing import Any
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import click
-from rich.console import Console
 
 from bench.figures import percentile
 from bench.load import create_topic, start_pace
-from bench.place import prepare, sentences, working_folder
+from bench.place import prepare, sentences, typed, wide_console, working_folder
 from bench.rivals import control_times, hudi_commits, lockstep_run
 from bench.rivals.base import Settings
 from bench.waiting import await_that, end
@@ -122,8 +120,6 @@ def _await_commits(
 def main(commits: int, interval: str, per_second: int, sets: tuple[str, ...], folder: Path | None) -> None:
     """How long a commit takes, at the 10th, 100th … commit of a table; figures as bench-commits.json."""
     prepare()
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    command = f"python -m bench.commits {' '.join(sys.argv[1:])}".strip()
     with sentences():
         with working_folder(folder) as place:
             path = run(
@@ -132,9 +128,9 @@ def main(commits: int, interval: str, per_second: int, sets: tuple[str, ...], fo
                 interval_s=parse_duration_ms(interval) / 1_000,
                 per_second=per_second,
                 settings=Settings(sets=sets),
-                command=command,
+                command=typed("bench.commits"),
             )
-        console.print(f"The figures are in {path}.", highlight=False)
+        wide_console().print(f"The figures are in {path}.", highlight=False)
 
 
 if __name__ == "__main__":

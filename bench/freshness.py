@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -28,7 +27,7 @@ from rich.console import Console
 
 from bench.figures import spread
 from bench.load import create_topic, ends, produce, start_pace
-from bench.place import prepare, sentences, working_folder
+from bench.place import prepare, sentences, typed, wide_console, working_folder
 from bench.processes import Sampler
 from bench.rivals import hudi_commits, lockstep_run, structured_streaming
 from bench.rivals.base import Settings
@@ -296,8 +295,7 @@ def main(
 ) -> None:
     """From produced to visible, per record, under a steady load; figures as bench-freshness.json."""
     prepare()
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    command = f"python -m bench.freshness {' '.join(sys.argv[1:])}".strip()
+    console = wide_console()
     with sentences():
         plan = Plan(
             workload=WORKLOADS[workload],
@@ -308,7 +306,7 @@ def main(
             settings=Settings(sets=sets, streaming_memory=streaming_memory),
         )
         with working_folder(folder) as place:
-            path = run(plan, list(rivals or RIVALS), rounds, place, console, command)
+            path = run(plan, list(rivals or RIVALS), rounds, place, console, typed("bench.freshness"))
         console.print(f"The figures are in {path}.", highlight=False)
 
 

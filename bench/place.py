@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from control_topic.quiet import quiet_kafka_clients
 from lockstep.errors import Failed, LockstepError, sentence
@@ -20,6 +21,16 @@ def prepare() -> None:
     """SIGTERM ends this process as Ctrl-C does: through everybody's `finally`."""
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     quiet_kafka_clients()
+
+
+def wide_console() -> Console:
+    """Standard output; wide enough for the tables where it is no terminal."""
+    return Console(width=None if sys.stdout.isatty() else 160)
+
+
+def typed(module: str) -> str:
+    """What was typed, for the evidence."""
+    return f"python -m {module} {' '.join(sys.argv[1:])}".strip()
 
 
 @contextlib.contextmanager

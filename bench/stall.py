@@ -7,7 +7,6 @@ pauses; nobody dies; and when the lock is free, what is left on the topic is cau
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +15,9 @@ from typing import Any
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import click
-from rich.console import Console
 
 from bench.load import fill
-from bench.place import prepare, sentences, working_folder
+from bench.place import prepare, sentences, typed, wide_console, working_folder
 from bench.processes import Sampler
 from bench.rivals import hudi_commits, lockstep_run
 from bench.rivals.base import RUN_TIMEOUT_S, Settings
@@ -47,8 +45,8 @@ def run(
     stalled_s: float,
     settings: Settings,
     command: str,
-) -> tuple[Path, bool]:
-    """One run; where the figures are, and whether all is as it should be. Raises `Failed`."""
+) -> tuple[Path, Sequence[str]]:
+    """One run; where the figures are, and what is not as it should be. Raises `Failed`."""
     with Broker(folder / "broker") as broker:
         fill(broker.bootstrap_servers, TOPIC, workload, records=records)
         config = lockstep_run.write_config(
@@ -62,10 +60,12 @@ def run(
         )
         table, log = folder / "table", folder / "lockstep.log"
         with (
-            lockstep_run.running(config, settings, "--until", "latest", pipeline="bench-stall") as started,
-            Sampler(started[0].pid) as sampler,
+            lockstep_run.running(config, settings, "--until", "latest", pipeline="bench-stall") as (
+                process,
+                watch,
+            ),
+            Sampler(process.pid) as sampler,
         ):
-            process, watch = started
             await_that(
                 f"commit number {COMMITS_BEFORE}",
                 lambda: hudi_commits.count(table) >= COMMITS_BEFORE,
@@ -101,8 +101,8 @@ def run(
         }
     if not figures["records_left_when_free"]:
         raise Failed("Everything was read before the lock was free: give it more records.")
-    passed = not problems(figures)
-    return evidence.write("bench-stall", command=command, passed=passed, figures=figures), passed
+    found = problems(figures)
+    return evidence.write("bench-stall", command=command, passed=not found, figures=figures), found
 
 
 def problems(figures: dict[str, Any]) -> Sequence[str]:
@@ -137,21 +137,20 @@ def main(
 ) -> None:
     """A table that takes no commit for a while, under full load; figures as bench-stall.json."""
     prepare()
-    console = Console(width=None if sys.stdout.isatty() else 160)
     chosen = WORKLOADS[workload]
     with sentences():
         with working_folder(folder) as place:
-            path, passed = run(
+            path, found = run(
                 place,
                 chosen,
                 records=records or chosen.records,
                 stalled_s=seconds,
                 settings=Settings(workers=workers, memory_per_worker=memory, sets=sets),
-                command=f"python -m bench.stall {' '.join(sys.argv[1:])}".strip(),
+                command=typed("bench.stall"),
             )
-        console.print(path.read_text(encoding="utf-8"), highlight=False)
-        if not passed:
-            raise Failed(f"Not as it should be; the figures are in {path}.")
+        wide_console().print(path.read_text(encoding="utf-8"), highlight=False)
+        if found:
+            raise Failed(f"Not as it should be: {'; '.join(found)}. The figures are in {path}.")
 
 
 if __name__ == "__main__":

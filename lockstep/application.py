@@ -18,6 +18,7 @@ from lockstep.errors import Failed
 from lockstep.rundir import remove_run_file, write_run_file
 from lockstep.runs import RunWatch
 from lockstep.source_watch import SourceWatch
+from lockstep.submit import is_local
 from lockstep.supervisor import Limits, Supervisor
 from lockstep.topic_keeper import TopicKeeper
 from participant.spec import WorkerSpec
@@ -136,7 +137,7 @@ class Application:
 
     def _host(self) -> str:
         """Loopback where the workers are on this machine; else the address that Spark's executors use."""
-        if self._spark.sparkContext.master.startswith("local"):
+        if is_local(self._spark.sparkContext.master):
             return "127.0.0.1"
         host = self._spark.sparkContext.getConf().get("spark.driver.host")
         if not host:

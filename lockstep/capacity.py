@@ -9,6 +9,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lockstep.errors import ConfigError
+from lockstep.submit import is_local
 
 log = logging.getLogger("lockstep.run")
 
@@ -17,11 +18,11 @@ EXECUTORS_S = 60.0
 POLL_S = 0.2
 
 
-def check_slots(spark: SparkSession, workers: int, *, wait_s: float = EXECUTORS_S) -> str:
+def check_slots(spark: SparkSession, workers: int) -> str:
     """What Spark has, a phrase. Refuses too few slots for workers and Hudi's own jobs, and speculation.
 
-    Executors that come within `wait_s` are waited for. With dynamic allocation they come when there is work
-    for them, so that nothing can be said before.
+    Executors of a cluster are waited for. With dynamic allocation they come when there is work for them, so
+    that nothing can be said before.
     """
     context, needed = spark.sparkContext, workers + 1
     conf = context.getConf()
@@ -29,11 +30,11 @@ def check_slots(spark: SparkSession, workers: int, *, wait_s: float = EXECUTORS_
         raise ConfigError(
             "spark.speculation is on and would run a worker twice: start with --conf spark.speculation=false."
         )
-    slots = _slots(context)
     if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         return "dynamic allocation: executors come when there is work for them"
-    if slots < needed and not context.master.startswith("local"):
-        slots = _wait(context, needed, wait_s)
+    slots = _slots(context)
+    if slots < needed and not is_local(context.master):
+        slots = _wait(context, needed)
     if slots < needed:
         raise ConfigError(
             f"Spark has {slots} slots ({context.master}); pipeline.workers = {workers} takes {workers} of "
@@ -43,9 +44,9 @@ def check_slots(spark: SparkSession, workers: int, *, wait_s: float = EXECUTORS_
     return f"{slots} slots for {workers} workers and Hudi's own jobs"
 
 
-def _wait(context: SparkContext, needed: int, wait_s: float) -> int:
+def _wait(context: SparkContext, needed: int) -> int:
     log.info("waiting for executors: %d slots are needed", needed)
-    until = time.monotonic() + wait_s
+    until = time.monotonic() + EXECUTORS_S
     while (slots := _slots(context)) < needed and time.monotonic() < until:
         time.sleep(POLL_S)
     return slots

@@ -79,7 +79,7 @@ def _throughput(read: Read) -> list[str]:
         cells = [_steady(kept, OURS)]
         for rival in RIVALS:
             cells += [_steady(kept, rival), _ratio(kept, rival, "steady_rows_per_s")]
-        cells.append(_peak(kept))
+        cells.append(_peak(kept, OURS))
         lines.append(f"| {workload.title} | {' | '.join(cells)} |")
     return [*lines, *_origin("narrow", read("bench-narrow"))]
 
@@ -145,12 +145,11 @@ def _workers(read: Read) -> list[str]:
     lines = ["The same load with other numbers of workers, and where they run:", ""]
     lines += ["| | rows/s, sustained | µs CPU/row | a worker's peak memory |", "|---|---|---|---|"]
     for name, metrics in kept["figures"]["rivals"].items():
-        peak = metrics["peak_worker_bytes"]
         cells = [
             kept["figures"]["titles"][name],
             _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
             _spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
-            f"{peak['max'] / 1e6:,.0f} MB" if peak is not None else "–",
+            _peak(kept, name),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, *_origin("narrow-workers", kept)]
@@ -238,8 +237,8 @@ def _ratio(kept: Mapping[str, Any] | None, rival: str, metric: str) -> str:
     return _spread(theirs[metric], "{:.2f}") if theirs else "–"
 
 
-def _peak(kept: Mapping[str, Any] | None) -> str:
-    metrics = kept["figures"]["rivals"].get(OURS) if kept is not None else None
+def _peak(kept: Mapping[str, Any] | None, rival: str) -> str:
+    metrics = kept["figures"]["rivals"].get(rival) if kept is not None else None
     peak = metrics["peak_worker_bytes"] if metrics is not None else None
     return f"{peak['max'] / 1e6:,.0f} MB" if peak is not None else NOT_YET
 

@@ -64,10 +64,12 @@ def run(load: Load, *arguments: str, beside: Sequence[int] = ()) -> Measured:
     )
     log = load.folder / "lockstep.log"
     with (
-        running(config, load.settings, "--until", "latest", *arguments, pipeline=load.name) as started,
-        Sampler(started[0].pid, *beside) as sampler,
+        running(config, load.settings, "--until", "latest", *arguments, pipeline=load.name) as (
+            process,
+            watch,
+        ),
+        Sampler(process.pid, *beside) as sampler,
     ):
-        process, watch = started
         finish("lockstep run", process, timeout_s=load.settings.timeout_s, log=log)
     commits = hudi_commits.commits(load.folder / "table")
     span = steady(commits)
@@ -176,8 +178,7 @@ class Watch:
     def __init__(self, pipeline: str) -> None:
         self._pipeline = pipeline
         self._seen: list[tuple[int, Mapping[str, float]]] = []
-        self._workers: dict[str, Mapping[str, float]] = {}
-        self._records: dict[str, int] = {}
+        self._workers: dict[str, Mapping[str, Any]] = {}
         self.pids: set[int] = set()
         self.commits = 0
         self._stopping = threading.Event()
@@ -186,7 +187,7 @@ class Watch:
     @property
     def records(self) -> int:
         """What all workers have decoded so far."""
-        return sum(self._records.values())
+        return sum(worker["records"] for worker in self._workers.values())
 
     @property
     def incarnations(self) -> int:
@@ -224,10 +225,9 @@ class Watch:
         self.commits = status["commits"]
         for worker in status["workers"]:
             self.pids.add(int(worker["pid"]))
-            self._workers[worker["incarnation"]] = worker["seconds"]
-            self._records[worker["incarnation"]] = worker["records"]
+            self._workers[worker["incarnation"]] = worker
         total: dict[str, float] = {}
-        for seconds in self._workers.values():
-            for stage, spent_s in seconds.items():
+        for worker in self._workers.values():
+            for stage, spent_s in worker["seconds"].items():
                 total[stage] = total.get(stage, 0.0) + spent_s
         self._seen.append((time.time_ns() // 1_000_000, total))

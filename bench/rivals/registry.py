@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.figures import Measured
 from bench.rivals import iceberg_connect, lockstep_run, plain_writer, structured_streaming
@@ -27,36 +27,20 @@ class Rival:
     unit: str
 
 
+LOCKSTEP = Rival(
+    name="lockstep", title="Lockstep", window=lockstep_run.WINDOW, variant=INTERVAL, unit="lockstep"
+)
+
 RIVALS: Mapping[str, Rival] = {
     rival.name: rival
     for rival in (
-        Rival(
-            name="lockstep",
-            title="Lockstep",
-            window=lockstep_run.WINDOW,
-            variant=INTERVAL,
-            unit="lockstep",
-        ),
-        Rival(
-            name="lockstep-plain",
-            title="Lockstep with the plain reader",
-            window=lockstep_run.WINDOW,
-            variant=INTERVAL,
-            unit="lockstep",
-        ),
-        Rival(
-            name="lockstep-workers",
-            title="Lockstep with workers",
-            window=lockstep_run.WINDOW,
-            variant=WORKERS,
-            unit="lockstep",
-        ),
-        Rival(
+        LOCKSTEP,
+        replace(LOCKSTEP, name="lockstep-plain", title="Lockstep with the plain reader"),
+        replace(LOCKSTEP, name="lockstep-workers", title="Lockstep with workers", variant=WORKERS),
+        replace(
+            LOCKSTEP,
             name="lockstep-cluster",
             title="Lockstep on a standalone cluster of two worker processes",
-            window=lockstep_run.WINDOW,
-            variant=INTERVAL,
-            unit="lockstep",
         ),
         Rival(
             name="streaming",

@@ -36,7 +36,10 @@ MAX_KEY_FOOTER = "hoodie_max_record_key"
 
 SEQNO_DIGITS = 12
 _NAME = re.compile(r"(?P<file_id>[0-9a-f-]+-\d+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.parquet")
-_LOW_DIGITS = np.frombuffer("".join(f"{n:04}" for n in range(10_000)).encode(), dtype=np.uint8).reshape(-1, 4)
+_LOW = 4
+_LOW_DIGITS = np.frombuffer(
+    "".join(f"{n:0{_LOW}}" for n in range(10**_LOW)).encode(), dtype=np.uint8
+).reshape(-1, _LOW)
 
 
 # --- names --------------------------------------------------------------------------------------------
@@ -97,9 +100,9 @@ def sequence_numbers(prefix: str, start: int, count: int) -> pa.Array:
     while done < count:  # the high digits are the same for a stretch
         high, low = divmod(start + done, len(_LOW_DIGITS))
         stretch = text[done : done + len(_LOW_DIGITS) - low]
-        digits = f"{high:0{SEQNO_DIGITS - _LOW_DIGITS.shape[1]}}".encode()
-        stretch[:, len(head) : -_LOW_DIGITS.shape[1]] = np.frombuffer(digits, dtype=np.uint8)
-        stretch[:, -_LOW_DIGITS.shape[1] :] = _LOW_DIGITS[low : low + len(stretch)]
+        digits = f"{high:0{SEQNO_DIGITS - _LOW}}".encode()
+        stretch[:, len(head) : -_LOW] = np.frombuffer(digits, dtype=np.uint8)
+        stretch[:, -_LOW:] = _LOW_DIGITS[low : low + len(stretch)]
         done += len(stretch)
     ends = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(text))

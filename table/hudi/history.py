@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+
 from table.errors import Refused
-from table.hudi.java import FAILED, is_gone, reading
+from table.hudi.java import is_gone, reading
 from table.hudi.session import Session
 from table.port import Unfinished
 from table.state import PREFIX, StateError, TableState, decode
@@ -106,15 +108,16 @@ class History:
 
     def _look(self) -> None:
         with reading(f"table {self._session.path}: its timeline cannot be read"):
-            for _ in range(LOOKS_MAX - 1):
-                try:
-                    self._look_once()
-                    return
-                except FAILED as error:
-                    if not is_gone(error):
-                        raise
-                    self._anchor = ""  # what was listed has been archived since, by another driver
-            self._look_once()
+            # What was listed may have been archived since, by another driver.
+            Retrying(
+                retry=retry_if_exception(is_gone),
+                stop=stop_after_attempt(LOOKS_MAX),
+                before_sleep=self._begin_anew,
+                reraise=True,
+            )(self._look_once)
+
+    def _begin_anew(self, _retry: RetryCallState) -> None:
+        self._anchor = ""
 
     def _look_once(self) -> None:
         timeline = self._session.reload()

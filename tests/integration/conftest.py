@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+
+from lockstep.broker import Broker
+from tests.harness import Pipeline
 
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 
@@ -30,3 +34,25 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def make_pipeline(
+    broker: Broker, make_topic: Callable[..., str], tmp_path: Path
+) -> Iterator[Callable[[int], Pipeline]]:
+    """Makes a pipeline of so many source partitions, in `tmp_path`; ends what it started."""
+    made: list[Pipeline] = []
+
+    def make(partitions: int) -> Pipeline:
+        topic = make_topic(partitions=partitions)
+        made.append(Pipeline(folder=tmp_path, broker=broker, topic=topic, partitions=partitions))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def pipeline(make_pipeline: Callable[[int], Pipeline]) -> Pipeline:
+    return make_pipeline(4)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bench.cluster import standalone_cluster
-from lockstep.broker import Broker
 from tests.harness import Pipeline
 
 STARTED_S = 180
 """Two more JVMs than elsewhere start first."""
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def pipeline(broker: Broker, make_topic: Callable[..., str], tmp_path: Path) -> Iterator[Pipeline]:
-    made = Pipeline(folder=tmp_path, broker=broker, topic=make_topic(partitions=4), partitions=4)
-    yield made
-    made.close()
 
 
 def test_workers_on_a_standalone_cluster_commit_everything_and_a_killed_one_is_replaced(

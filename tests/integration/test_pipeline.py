@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ from lockstep.errors import EXIT_INTERRUPTED
 from tests.harness import Pipeline, await_that, event
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
-
-
-@pytest.fixture
-def pipeline(broker: Broker, make_topic: Callable[..., str], tmp_path: Path) -> Iterator[Pipeline]:
-    made = Pipeline(folder=tmp_path, broker=broker, topic=make_topic(partitions=4), partitions=4)
-    yield made
-    made.close()
 
 
 def test_a_clean_run_commits_everything_and_a_second_one_goes_on_where_it_stopped(pipeline: Pipeline) -> None:

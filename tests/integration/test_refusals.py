@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
@@ -19,10 +18,8 @@ NOBODY_THERE = "127.0.0.1:1"
 
 
 @pytest.fixture
-def pipeline(broker: Broker, make_topic: Callable[..., str], tmp_path: Path) -> Iterator[Pipeline]:
-    made = Pipeline(folder=tmp_path, broker=broker, topic=make_topic(partitions=2), partitions=2)
-    yield made
-    made.close()
+def pipeline(make_pipeline: Callable[[int], Pipeline]) -> Pipeline:
+    return make_pipeline(2)
 
 
 def refused(pipeline: Pipeline, code: int, *arguments: str) -> str:
