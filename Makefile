@@ -91,8 +91,9 @@ bench-workers: $(INSTALLED)  ## With 1, 2 and 4 workers, and on a standalone clu
 	@$(PYTHON) -m bench --label workers --rival lockstep-workers@1 --rival lockstep-workers@2 --rival lockstep-workers@4 --rival lockstep-cluster --rounds $(ROUNDS) $(ARGS)
 bench-freshness: $(INSTALLED)  ## From produced to visible: 50,000 records a second, a commit each second
 	@$(PYTHON) -m bench.freshness --rounds $(ROUNDS) $(ARGS)
-bench-commits: $(INSTALLED)  ## How long a commit takes, at the 10th and at the 1,000th of a table
+bench-commits: $(INSTALLED)  ## How long a commit takes, at the 10th and at the 1,000th of a table, and with 100,000 files
 	@$(PYTHON) -m bench.commits $(ARGS)
+	@$(PYTHON) -m bench.commits --workload files $(ARGS)
 bench-stall: $(INSTALLED)  ## Memory and recovery where the table takes no commit for a minute, under full load
 	@$(PYTHON) -m bench.stall $(ARGS)
 bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are there

@@ -23,7 +23,7 @@ from bench.place import prepare, sentences, typed, wide_console, working_folder
 from bench.rivals import control_times, hudi_commits, lockstep_run
 from bench.rivals.base import Settings
 from bench.waiting import await_that, end
-from bench.workloads import WORKLOADS
+from bench.workloads import WORKLOADS, Workload
 from lockstep.broker import Broker
 from lockstep.config.units import parse_duration_ms
 from lockstep.errors import Failed
@@ -34,7 +34,7 @@ AROUND = 20
 EARLY = 10
 COMMIT_S_MAX = 30.0
 START_S = 180.0
-WORKLOAD = "short"
+FEW_FILES, MANY_FILES = "short", "files"
 
 
 def points(commits: int) -> list[int]:
@@ -59,10 +59,17 @@ def at(endings: Sequence[control_times.Ending], number: int) -> dict[str, Any]:
 
 
 def run(
-    folder: Path, *, commits: int, interval_s: float, per_second: int, settings: Settings, command: str
+    folder: Path,
+    workload: Workload,
+    *,
+    commits: int,
+    interval_s: float,
+    per_second: int,
+    settings: Settings,
+    command: str,
 ) -> Path:
     """One run until the table has so many commits; where the figures are."""
-    name, workload = "bench-commits", WORKLOADS[WORKLOAD]
+    name = "bench-commits" + (f"-{workload.name}" if workload.name != FEW_FILES else "")
     with Broker(folder / "broker") as broker:
         create_topic(broker.bootstrap_servers, name, partitions=workload.source_partitions)
         config = lockstep_run.write_config(
@@ -93,9 +100,10 @@ def run(
         "per_second": per_second,
         "source_partitions": workload.source_partitions,
         "commits_in_table": in_table,
+        "files_in_table": hudi_commits.files(folder / "table"),
         "at": [at(endings, number) for number in points(commits)],
     }
-    return evidence.write("bench-commits", command=command, passed=True, figures=figures)
+    return evidence.write(name, command=command, passed=True, figures=figures)
 
 
 def _await_commits(
@@ -112,18 +120,28 @@ def _await_commits(
 
 
 @click.command()
+@click.option(
+    "--workload",
+    type=click.Choice([FEW_FILES, MANY_FILES]),
+    default=FEW_FILES,
+    show_default=True,
+    help=f"{MANY_FILES}: 100 files a commit.",
+)
 @click.option("--commits", type=click.IntRange(min=EARLY), default=1_000, show_default=True)
 @click.option("--interval", default="200ms", show_default=True, help="Between commits.")
 @click.option("--per-second", type=click.IntRange(min=1), default=2_000, show_default=True, help="Records.")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="One more setting of Lockstep's.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
-def main(commits: int, interval: str, per_second: int, sets: tuple[str, ...], folder: Path | None) -> None:
-    """How long a commit takes, at the 10th, 100th … commit of a table; figures as bench-commits.json."""
+def main(
+    workload: str, commits: int, interval: str, per_second: int, sets: tuple[str, ...], folder: Path | None
+) -> None:
+    """How long a commit takes, at the 10th, 100th … commit of a table; figures as bench-commits*.json."""
     prepare()
     with sentences():
         with working_folder(folder) as place:
             path = run(
                 place,
+                WORKLOADS[workload],
                 commits=commits,
                 interval_s=parse_duration_ms(interval) / 1_000,
                 per_second=per_second,

@@ -205,5 +205,12 @@ WORKLOADS: Mapping[str, Workload] = {
             for count in (1, 24, 1_000)
         ),
         _narrow("short", "narrow, a commit each second", interval_s=1.0),
+        _narrow(
+            "files",
+            "narrow, 50 table partitions, so 100 files in a commit of two workers",
+            value=_partitioned(50),
+            table_partitions=50,
+            interval_s=1.0,
+        ),
     )
 }

@@ -30,6 +30,13 @@ def completions_ms(table: Path) -> dict[str, int]:
     }
 
 
+def files(table: Path) -> int:
+    """How many files all commits brought, those that cleaning has removed since included."""
+    return sum(
+        len(instant.files) for instant in Timeline(table).completed() if instant.action in METADATA_ACTIONS
+    )
+
+
 def count(table: Path) -> int:
     """How many commits brought rows so far; 0 before there is a table."""
     try:

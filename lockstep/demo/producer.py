@@ -60,7 +60,8 @@ class EventProducer:
 
     A first few are produced at once, the others, from `go_on` on, within `seconds` at least: a table's first
     commit takes longer than others, and would swallow half of the demo. Idempotent: the broker holds every
-    event once. `failure` is a sentence once it has failed; `done`: everything is on the broker.
+    event once. `failure` is a sentence once it has failed; `done`: everything is on the broker; `per_second`:
+    the even pace.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class EventProducer:
         self._topic = topic
         self._records = records
         self._partitions = partitions
-        self._per_second = records / max(seconds, STEP_S)
+        self.per_second = records / max(seconds, STEP_S)
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap_servers,
@@ -128,7 +129,7 @@ class EventProducer:
         self._going_on.wait()
         began, first = time.monotonic(), self.sent
         while self.sent < self._records and not self._stopping.is_set() and not self.failure:
-            due = first + int((time.monotonic() - began) * self._per_second) + 1
+            due = first + int((time.monotonic() - began) * self.per_second) + 1
             self._send_until(min(due, self._records, self.sent + STEP_EVENTS_MAX))
             self._producer.poll(0)
             self._stopping.wait(STEP_S)

@@ -86,17 +86,17 @@ def _figures(report: Report) -> Table:
     grid.add_row(
         "records",
         f"{readable_count(report.records)} ({readable_size(report.produced_bytes)} of JSON) in "
-        f"{readable_duration(report.running_ms)}, as fast as they were produced "
+        f"{readable_duration(report.running_ms)}, at the pace of the demo's producer "
         f"({readable_count(round(report.records / seconds))} a second)",
     )
     took = sorted(t.ended_ms - t.started_ms for t in report.commits)
-    middle = f", half of them within {readable_duration(took[len(took) // 2])}" if took else ""
+    middle = f", half of them within {readable_duration(took[len(took) // 2])} of their start" if took else ""
     grid.add_row("transactions", f"{len(report.commits)} committed{middle}; {len(report.aborts)} aborted")
     for reason in _reasons(report.aborts):
         grid.add_row("", reason)
     for kill in report.kills:
         grid.add_row("SIGKILL", _kill(kill))
-    grid.add_row("coordinators", f"{report.epoch}, each with an epoch of its own")
+    grid.add_row("coordinators", f"{report.epoch}, one after the other: the epoch is the number of its term")
     grid.add_row("files", readable_count(report.files))
     grid.add_row("the whole demo", readable_duration(report.total_ms))
     return grid

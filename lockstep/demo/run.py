@@ -245,6 +245,11 @@ class Demo:
         if not self._producing_ms:
             self._producing_ms = now_ms()
             producer.go_on()
+            pace = readable_count(round(producer.per_second))
+            self._view.say(
+                f"from now on {pace} events a second, and a transaction every {self._settings.interval}; its "
+                "seconds are from its start to its commit"
+            )
             self._doing("")
 
     def _kill_who_is_due(self, workers: Sequence[Mapping[str, Any]]) -> None:

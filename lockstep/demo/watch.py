@@ -164,7 +164,7 @@ class Watch:
         if message.epoch < self.epoch or claim == self._claim:
             return []
         self._claim = claim
-        return [f"{message.sender} claims epoch {message.epoch}"]
+        return [f"{message.sender} takes over with epoch {message.epoch}: nobody obeys a lower one any more"]
 
     def _joined(self, message: Message, body: ParticipantJoin) -> list[str]:
         known = self.members.get(message.sender)

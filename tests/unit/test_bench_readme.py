@@ -68,6 +68,11 @@ def _evidence(workload: str, labels: tuple[str, ...] = LABELS) -> dict[str, Any]
     }
 
 
+def _commits_evidence(workload: str, *, files: int) -> dict[str, Any]:
+    at = [{"commit_number": 1_000, "commit_p50_ms": 210, "commit_p99_ms": 400}]
+    return _evidence(workload) | {"figures": {"commits_in_table": 1_020, "files_in_table": files, "at": at}}
+
+
 KEPT: Mapping[str, Any] = {
     "bench-narrow": _evidence("narrow"),
     "bench-narrow-cold": _evidence("narrow", ("lockstep", "streaming", "iceberg-cold")),
@@ -98,8 +103,8 @@ KEPT: Mapping[str, Any] = {
             },
         }
     },
-    "bench-commits": _evidence("short")
-    | {"figures": {"at": [{"commit_number": 1_000, "commit_p50_ms": 210, "commit_p99_ms": 400}]}},
+    "bench-commits": _commits_evidence("short", files=8_000),
+    "bench-commits-files": _commits_evidence("files", files=100_000),
 }
 
 
@@ -120,11 +125,12 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert "| narrow JSON, 8 fields | 600,500 (2.00) | 300,500 (4.00) | 2.00" in shown
     assert "| 60s |" in shown and "| 6 to 6 |" in shown
     assert "| Lockstep | 800 (700 to 900) | 1,500 | 4.00 |" in shown
-    assert "| 1,000 | 210 | 400 |" in shown
+    assert "| 7,843 | 1,000 | 210 | 400 |" in shown
+    assert "| 98,039 | 1,000 | 210 | 400 |" in shown
     assert "| Structured Streaming → Hudi | 0.33 (0.33 to 0.34) | 3.00 |" in shown
     assert "| Lockstep with workers, 1 | 600,500 (600,000 to 601,000) | 2.00 | 400 MB |" in shown
     assert "a worker's peak is 640 MB, 0 workers are replaced, and the next commit comes 0.9 s after" in shown
-    assert shown.count("commit `abc`, 2 processors") == 7
+    assert shown.count("commit `abc`, 2 processors") == 8
     assert "* Lockstep: from the job's session being up" in shown
 
 
