@@ -24,6 +24,7 @@ demo: $(INSTALLED)  ## A broker, a job, a million events, two kills, a proof. Op
 
 .PHONY: test
 test: lint types  ## All that a change must pass: lint, types, unit, simulation, integration; stops at the first failure
+	@$(VENV)/bin/lockstep prepare --quiet
 	@$(PYTHON) -m pytest --maxfail=1 $(TESTS)
 
 ##@ Parts of it

@@ -22,6 +22,7 @@ from lockstep.output import OutputClosed
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("lockstep.commands.run", "Move records into the table until told to stop."),
     "demo": ("lockstep.commands.demo", "Watch it work on this machine, with a worker killed on the way."),
+    "prepare": ("lockstep.commands.prepare", "Make once what lets every later start be quicker."),
     "broker": ("lockstep.commands.broker", "A real single-node Kafka broker in the foreground."),
     "events": ("lockstep.commands.events", "The control topic, decoded."),
     "status": ("lockstep.commands.status", "Coordinator, current transaction, last commit, lag."),

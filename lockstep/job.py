@@ -37,6 +37,7 @@ from lockstep.errors import (
 )
 from lockstep.jvm_signals import catch_jvm_signals
 from lockstep.operator_commit import execute_operator_commit
+from lockstep.rehearsal import rehearse
 from lockstep.validate import validate_in_job
 from table.ledger import Outcome, OutcomeKind
 from table.progress import Progress
@@ -58,6 +59,7 @@ LOG_FORMAT = "%(asctime)s %(levelname)-7s driver %(name)s: %(message)s"
 @click.option("--exit-code-file", type=click.Path(path_type=Path), hidden=True)
 @click.option("--operator-commit", type=click.Path(path_type=Path), hidden=True)
 @click.option("--validate", type=click.Path(path_type=Path), hidden=True)
+@click.option("--rehearse", "rehearsing", is_flag=True, hidden=True)
 def main(
     path: Path,
     sets: tuple[str, ...],
@@ -67,6 +69,7 @@ def main(
     exit_code_file: Path | None,
     operator_commit: Path | None,
     validate: Path | None,
+    rehearsing: bool,
 ) -> None:
     """Move records from Kafka into the table until told to stop."""
     logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
@@ -74,7 +77,7 @@ def main(
     quiet_kafka_clients()
     code = EXIT_FAILED
     try:
-        code = _work(path, sets, until, log_level.upper(), operator_commit, validate)
+        code = _work(path, sets, until, log_level.upper(), operator_commit, validate, rehearsing)
     except Exception as error:
         code = error.exit_code if isinstance(error, LockstepError) else EXIT_FAILED
         log.error("%s", sentence(error), exc_info=debug)
@@ -91,10 +94,13 @@ def _work(
     log_level: str,
     operator_commit: Path | None,
     validate: Path | None,
+    rehearsing: bool,
 ) -> int:
     spark = _session()
     try:
         config = _config(spark, path, sets)
+        if rehearsing:
+            return rehearse(spark, config)
         if validate is not None:
             return validate_in_job(spark, config, validate)
         if operator_commit is not None:

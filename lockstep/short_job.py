@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from lockstep.class_archive import options_to_use
 from lockstep.config import Config
 from lockstep.errors import Failed
 from lockstep.submit import Submission, compose, environment, find_bundle, find_spark_home, parse_conf
@@ -21,11 +22,13 @@ def run_short_job(
     *,
     master: str = "",
     confs: Sequence[str] = (),
+    java_options: str | None = None,
     timeout_s: float = JOB_TIMEOUT_S,
 ) -> tuple[int, str]:
     """Run lockstep/job.py with `arguments`; its exit code and its last words. Raises `Failed` on a time-out.
 
-    `folder`: a private one, for as long as the job runs.
+    `folder`: a private one, for as long as the job runs. `java_options`: of the driver's JVM; by
+    default those that make use of what `lockstep prepare` has made.
     """
     shipped = folder / "pipeline.json"
     shipped.touch(mode=0o600)
@@ -37,6 +40,7 @@ def run_short_job(
         conf=conf,
         master=master,
         bundle=find_bundle(conf),
+        java_options=options_to_use(conf) if java_options is None else java_options,
         log_level="WARNING",
         exit_code_file=exit_code_file,
         arguments=arguments,

@@ -51,6 +51,8 @@ LATE_C2 = (
 """Ten times HotSpot's own: its optimizing compiler takes half of two cores from a start that should be short,
 and the driver's Java code runs once per transaction. Long loops, a compaction's say, still reach it."""
 
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 JOB = Path(__file__).with_name("job.py")
 
@@ -79,8 +81,9 @@ class Submission:
     """What a caller may choose beside the configuration.
 
     `sets`, `conf`: passed on as given, so that job and command line resolve the same layers. `bundle`: Hudi's
-    jar where it is on this machine already; otherwise Spark resolves `HUDI_PACKAGE`. `arguments`: more words
-    for the job. `exit_code_file`: where the job leaves its exit code.
+    jar where it is on this machine already; otherwise Spark resolves `HUDI_PACKAGE`. `java_options`: more of
+    them for the driver's JVM. `arguments`: more words for the job. `exit_code_file`: where the job leaves its
+    exit code.
     """
 
     config_path: Path
@@ -90,6 +93,7 @@ class Submission:
     until: str = ""
     log_level: str = "INFO"
     bundle: Path | None = None
+    java_options: str = ""
     exit_code_file: Path | None = None
     arguments: Sequence[str] = ()
     job: Path = JOB
@@ -174,12 +178,12 @@ def _spark_conf(submission: Submission, master: str) -> dict[str, str]:
     for name in ("spark.driver.extraClassPath", "spark.executor.extraClassPath"):
         if name in conf and name in given:
             given[name] = f"{conf[name]}:{given[name]}"
-    options = f"{LATE_C2} {given.pop('spark.driver.extraJavaOptions', '')}".strip()
+    options = " ".join(filter(None, (LATE_C2, submission.java_options, given.pop(JAVA_OPTIONS, ""))))
     if "spark.driver.memory" not in given and not COLLECTOR.search(options):
         options = f"{SMALL_HEAP} {options}"
     if "log4j2.configurationFile" not in options and "log4j.configurationFile" not in options:
         options = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} {QUIET_JOL} {options}".strip()
-    return {**conf, "spark.driver.extraJavaOptions": options, **given}
+    return {**conf, JAVA_OPTIONS: options, **given}
 
 
 def _job_arguments(submission: Submission) -> list[str]:

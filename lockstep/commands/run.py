@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from lockstep.class_archive import options_to_use
 from lockstep.commands.options import PATH, SET_HELP, standard_options, verbosity
 from lockstep.config import load
 from lockstep.config.kafka import check_kafka
@@ -63,6 +64,7 @@ def command(
             until=until or "",
             log_level=LOG_LEVELS[verbosity()],
             bundle=find_bundle(conf),
+            java_options=options_to_use(conf),
             exit_code_file=exit_code_file,
             arguments=["--debug"] if verbosity() > 1 else [],
         )

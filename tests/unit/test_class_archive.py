@@ -1,0 +1,76 @@
+"""Which archive of classes a driver's JVM is started from."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from lockstep.class_archive import ClassArchive, options_to_make, options_to_use
+from lockstep.submit import HUDI_PACKAGE, find_bundle, find_spark_home
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOCKSTEP_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> dict[str, str]:
+    """A bundle of Hudi's in an Ivy folder of its own."""
+    group, artifact, version = HUDI_PACKAGE.split(":")
+    jar = tmp_path / "ivy" / "jars" / f"{group}_{artifact}-{version}.jar"
+    jar.parent.mkdir(parents=True)
+    with zipfile.ZipFile(jar, "w") as bundle:
+        bundle.writestr("A.class", b"")
+    return {"spark.jars.ivy": str(tmp_path / "ivy")}
+
+
+def archive_for(conf: dict[str, str]) -> ClassArchive:
+    bundle = find_bundle(conf)
+    assert bundle is not None
+    return ClassArchive(bundle, find_spark_home())
+
+
+def make(archive: ClassArchive, content: bytes = b"classes") -> Path:
+    archive.folder.mkdir(parents=True, exist_ok=True)
+    made = archive.folder / "made.jsa"
+    made.write_bytes(content)
+    return archive.keep(made)
+
+
+def test_a_driver_starts_from_the_archive_that_was_made_for_it(conf: dict[str, str]) -> None:
+    assert options_to_use(conf) == ""
+    made = make(archive_for(conf))
+    assert archive_for(conf).find() == made
+    assert options_to_use(conf).startswith(f'"-XX:SharedArchiveFile={made}" ')
+
+
+def test_other_jars_want_another_archive_and_the_old_one_is_named(conf: dict[str, str]) -> None:
+    before = make(archive_for(conf))
+    bundle = find_bundle(conf)
+    assert bundle is not None
+    os.utime(bundle, (1, 1))
+    changed = archive_for(conf)
+    assert changed.find() is None and options_to_use(conf) == ""
+    after = make(changed)
+    assert changed.others(after) == [before]
+
+
+def test_an_archive_that_was_cut_off_is_not_used(conf: dict[str, str]) -> None:
+    made = make(archive_for(conf))
+    made.write_bytes(b"cla")
+    assert archive_for(conf).find() is None and options_to_use(conf) == ""
+
+
+@pytest.mark.parametrize("option", ["-XX:SharedArchiveFile=/mine.jsa", "-Xshare:off"])
+def test_whoever_names_an_archive_gets_that_one(conf: dict[str, str], option: str) -> None:
+    make(archive_for(conf))
+    assert options_to_use({**conf, "spark.driver.extraJavaOptions": option}) == ""
+
+
+def test_a_jvm_is_told_in_one_word_where_to_write_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    assert options_to_make(tmp_path / "a b.jsa").startswith(f'"-XX:ArchiveClassesAtExit={tmp_path}/a b.jsa" ')
