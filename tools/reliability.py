@@ -67,7 +67,7 @@ def scenarios() -> str:
         lines += ["| what is done | what is expected | recovers within | measured |", "|---|---|---|---|"]
         for one in members:
             limit = f"{one.limit_s:g} s" if one.limit_s is not None else "–"
-            seen = _seen(measured.get(one.name))
+            seen = _seen(measured.get(one.name), one.limit_s)
             lines.append(f"| {one.fault} | {one.expected} | {limit} | {seen} |")
         lines.append("")
     return "\n".join(lines).rstrip()
@@ -115,11 +115,14 @@ def _rows(name: str, key: str) -> list[dict[str, Any]]:
     return list(found["figures"].get(key, ())) if found is not None else []
 
 
-def _seen(measured: Mapping[str, Any] | None) -> str:
+def _seen(measured: Mapping[str, Any] | None, limit_s: float | None) -> str:
+    """The outcome; and the limit, where the time that the lock takes to expire was allowed on top."""
     if measured is None:
         return "not played yet"
     recovery_s = measured.get("recovery_s")
-    return measured["outcome"] + (f", {recovery_s:.1f} s" if recovery_s is not None else "")
+    allowed = measured.get("limit_s")
+    of = f" of {allowed:g} s, the lock's expiry included" if allowed != limit_s else ""
+    return measured["outcome"] + (f", {recovery_s:.1f} s{of}" if recovery_s is not None else "")
 
 
 def _table(found: Mapping[str, Any]) -> Iterator[str]:

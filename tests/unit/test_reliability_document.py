@@ -33,6 +33,12 @@ def test_every_numbered_invariant_has_a_checker(generator: ModuleType) -> None:
         assert f"| L{number} | [l{number}_" in shown
 
 
+def test_a_time_that_the_locks_expiry_was_allowed_on_top_of_is_shown_with_both(generator: ModuleType) -> None:
+    shown = generator._seen({"outcome": "as expected", "recovery_s": 68.3, "limit_s": 75.0}, 15.0)
+    assert shown == "as expected, 68.3 s of 75 s, the lock's expiry included"
+    assert generator._seen({"outcome": "slow", "recovery_s": 9.5, "limit_s": 9.0}, 9.0) == "slow, 9.5 s"
+
+
 def test_a_document_without_a_place_for_a_part_is_refused(generator: ModuleType) -> None:
     with pytest.raises(ValueError, match="no place"):
         generator.updated("# nothing")
