@@ -5,6 +5,9 @@ Raises `control_topic.errors.Malformed` for content that cannot be.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 from control_topic.codec import (
     offsets_from_proto,
     offsets_to_proto,
@@ -134,8 +137,15 @@ def report_from_proto(report: pb.WorkerReport) -> WorkerReport:
         coordinator=_coordinator_from_proto(report.coordinator) if held else None,
         poison=report.poison,
         fenced=report.fenced,
-        seconds=dict(report.seconds),
+        seconds=_seconds(report.seconds),
     )
+
+
+def _seconds(by_stage: Mapping[str, float]) -> dict[str, float]:
+    for stage, seconds in by_stage.items():
+        if not 0 <= seconds < math.inf:  # nor NaN, which is not JSON, as the status is
+            raise Malformed(f"{seconds} is no time that {sentence(stage)} can have taken")
+    return dict(by_stage)
 
 
 def _coordinator_to_proto(report: CoordinatorReport) -> pb.CoordinatorReport:

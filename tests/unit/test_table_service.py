@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ import grpc
 import pytest
 
 from control_topic.codec import offsets_to_proto
+from control_topic.errors import Malformed
 from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
 from control_topic.stubs import control_pb2
 from table import codec
@@ -675,6 +677,14 @@ def report(
     )
     assert isinstance(directive, Directive)
     return directive
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0])
+def test_a_report_with_a_time_that_is_none_is_refused(seconds: float) -> None:
+    """JSON has no such number, and the status is JSON."""
+    message = pb.WorkerReport(slot=1, incarnation="w", seconds={"decode": seconds})
+    with pytest.raises(Malformed, match="decode"):
+        codec.report_from_proto(message)
 
 
 def test_a_report_is_answered_with_the_mode_and_remembered_for_status(driver: Driver) -> None:
