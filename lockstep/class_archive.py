@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lockstep.jars import default_cache, find_java
-from lockstep.submit import JAVA_OPTIONS, find_bundle, find_spark_home
+from lockstep.jars import default_cache, which_java
+from lockstep.submit import JAVA_OPTIONS, find_spark_home
 
 FOLDER = "classes"
 OWN = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", "-Xshare:")
@@ -24,14 +24,14 @@ CHECKED = "-XX:+VerifySharedSpaces"
 
 
 class ClassArchive:
-    """The archive for this Java, this Spark and this bundle of Hudi's, made or not.
+    """The archive for this Java, this Spark and these jars of Hudi's, made or not.
 
-    Its name says for what it was made, and its size: a JVM would crash on one that is cut off. Raises
-    `JarsError` without a Java, `OSError` where the jars cannot be looked at.
+    Its name says for what it was made, and its size: a JVM would crash on one that is cut off. Java is not
+    started for it. Raises `OSError` where one of them cannot be looked at.
     """
 
-    def __init__(self, bundle: Path, spark_home: Path) -> None:
-        files = (find_java().resolve(), *sorted((spark_home / "jars").glob("*.jar")), bundle)
+    def __init__(self, java: Path, jars: Sequence[Path], spark_home: Path) -> None:
+        files = (java.resolve(), *sorted((spark_home / "jars").glob("*.jar")), *jars)
         stats = [(path, path.stat()) for path in files]
         fit = "\n".join(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats)
         self.folder = default_cache() / FOLDER
@@ -62,15 +62,15 @@ def options_to_make(archive: Path) -> str:
     return f'"-XX:ArchiveClassesAtExit={archive}" {SILENT}'
 
 
-def options_to_use(conf: Mapping[str, str]) -> str:
+def options_to_use(jars: Sequence[Path], conf: Mapping[str, str]) -> str:
     """Options of a driver's JVM that starts from its archive; empty where there is none."""
-    bundle = find_bundle(conf)
-    if bundle is None or any(option in conf.get(JAVA_OPTIONS, "") for option in OWN):
+    java = which_java()
+    if not jars or java is None or any(option in conf.get(JAVA_OPTIONS, "") for option in OWN):
         return ""
     try:
-        archive = ClassArchive(bundle, find_spark_home()).find()
+        archive = ClassArchive(Path(java), jars, find_spark_home()).find()
     except OSError:
-        return ""  # the start itself says what is wrong with the jars
+        return ""  # the start itself says what is wrong with Java or the jars
     return f'"-XX:SharedArchiveFile={archive}" {CHECKED} {SILENT}' if archive is not None else ""
 
 

@@ -52,11 +52,17 @@ def default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockstep"
 
 
+def which_java() -> str | None:
+    """The `java` of JAVA_HOME, or of PATH, as it would be started; None where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin") if home else None)
+
+
 def find_java() -> Path:
     """The `java` of JAVA_HOME, or of PATH. Raises `JarsError` where it is missing or older than 17."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    found = which_java()
     if found is None:
+        home = os.environ.get("JAVA_HOME")
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the PATH"
         raise JarsError(
             f"Java {JAVA_MAJOR_MIN} or newer is needed and {where}:"

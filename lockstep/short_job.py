@@ -10,7 +10,7 @@ from pathlib import Path
 from lockstep.class_archive import options_to_use
 from lockstep.config import Config
 from lockstep.errors import Failed
-from lockstep.submit import Submission, compose, environment, find_bundle, find_spark_home, parse_conf
+from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home, parse_conf
 
 JOB_TIMEOUT_S = 300
 
@@ -35,12 +35,13 @@ def run_short_job(
     shipped.write_text(config.to_json(), encoding="utf-8")
     exit_code_file = folder / "exit-code"
     spark_home, conf = find_spark_home(), parse_conf(confs)
+    jars = find_jars(conf)
     submission = Submission(
         config_path=shipped,
         conf=conf,
         master=master,
-        bundle=find_bundle(conf),
-        java_options=options_to_use(conf) if java_options is None else java_options,
+        jars=jars,
+        java_options=options_to_use(jars, conf) if java_options is None else java_options,
         log_level="WARNING",
         exit_code_file=exit_code_file,
         arguments=arguments,

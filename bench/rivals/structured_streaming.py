@@ -18,7 +18,7 @@ from bench.rivals.maven_jars import resolve_spark_kafka
 from bench.waiting import end, finish, tail
 from bench.workloads import Workload
 from lockstep.errors import Failed
-from lockstep.submit import HUDI_PACKAGE, environment, find_bundle, find_spark_home
+from lockstep.submit import HUDI_PACKAGE, environment, find_jars, find_spark_home
 
 WINDOW = (
     "from the job's session being up (Spark started, Hudi loaded) to the completion of the last batch's "
@@ -114,11 +114,11 @@ def start(task: Path, settings: Settings, *, log: Path) -> subprocess.Popen[byte
     home = find_spark_home()
     command = [str(home / "bin" / "spark-submit"), "--master", f"local[{settings.workers}]"]
     command += ["--driver-memory", settings.streaming_memory]
-    bundle, jars = find_bundle({}), resolve_spark_kafka()
-    if bundle is None:
+    own, jars = find_jars({})[:1], resolve_spark_kafka()
+    if not own:
         command += ["--packages", HUDI_PACKAGE]
     else:
-        jars = [bundle, *jars]
+        jars = [*own, *jars]
     for name, value in {
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",

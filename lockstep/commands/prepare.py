@@ -10,10 +10,11 @@ import click
 from lockstep.class_archive import ClassArchive, options_to_make
 from lockstep.commands.options import standard_options
 from lockstep.errors import EXIT_WELL, Failed
+from lockstep.jars import find_java
 from lockstep.output import Output, readable_size
 from lockstep.rehearsal import configuration
 from lockstep.short_job import run_short_job
-from lockstep.submit import HUDI_PACKAGE, find_bundle, find_spark_home
+from lockstep.submit import PACKAGES, find_jars, find_spark_home
 
 
 @click.command("prepare")
@@ -25,14 +26,14 @@ def command(output: Output, again: bool) -> int:
     Every later start on this machine then takes about a quarter less CPU. Made for this Java and these jars,
     in $LOCKSTEP_CACHE or ~/.cache/lockstep: best while an image is built. Without it everything works.
     """
-    bundle = find_bundle({})
-    if bundle is None:
-        output.note(f"{HUDI_PACKAGE} is downloaded")
+    jars = find_jars({})
+    if not jars:
+        output.note(f"{', '.join(PACKAGES)} are downloaded")
         _rehearse("")
-        bundle = find_bundle({})
-        if bundle is None:
-            raise Failed(f"{HUDI_PACKAGE} was downloaded, but is not in ~/.ivy2/jars: is spark.jars.ivy set?")
-    archive = ClassArchive(bundle, find_spark_home())
+        jars = find_jars({})
+        if not jars:
+            raise Failed("Hudi's jars were downloaded, but are not in ~/.ivy2/jars: is spark.jars.ivy set?")
+    archive = ClassArchive(find_java(), jars, find_spark_home())
     found, made = archive.find(), False
     if found is None or again:
         output.note("a job is rehearsed on an empty table, and its driver's classes are kept")
@@ -41,7 +42,12 @@ def command(output: Output, again: bool) -> int:
         other.unlink(missing_ok=True)
         output.note(f"{other} is removed: it was made for other jars or another Java")
     size_bytes = found.stat().st_size
-    document = {"bundle": str(bundle), "archive": str(found), "size_bytes": size_bytes, "made": made}
+    document = {
+        "jars": [str(jar) for jar in jars],
+        "archive": str(found),
+        "size_bytes": size_bytes,
+        "made": made,
+    }
     was = "made" if made else "there already"
     output.document(document, f"Prepared: {found} ({readable_size(size_bytes)}) is {was}.")
     return EXIT_WELL

@@ -15,7 +15,7 @@ from lockstep.config.kafka import check_kafka
 from lockstep.errors import EXIT_MEANINGS
 from lockstep.launch import launch
 from lockstep.output import Output
-from lockstep.submit import Submission, compose, environment, find_bundle, find_spark_home, parse_conf
+from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home, parse_conf
 
 LOG_LEVELS = {-1: "WARNING", 0: "INFO", 1: "INFO", 2: "DEBUG"}
 
@@ -53,7 +53,7 @@ def command(
     """
     conf = parse_conf(confs)
     config = load(config_path, conf=conf, sets=sets)
-    spark_home = find_spark_home()
+    spark_home, jars = find_spark_home(), find_jars(conf)
 
     def composed(exit_code_file: Path | None) -> list[str]:
         submission = Submission(
@@ -63,8 +63,8 @@ def command(
             master=master,
             until=until or "",
             log_level=LOG_LEVELS[verbosity()],
-            bundle=find_bundle(conf),
-            java_options=options_to_use(conf),
+            jars=jars,
+            java_options=options_to_use(jars, conf),
             exit_code_file=exit_code_file,
             arguments=["--debug"] if verbosity() > 1 else [],
         )

@@ -17,7 +17,7 @@ from hudi import HudiReadOptions, HudiTableBuilder
 
 from lockstep.config import Config
 from lockstep.errors import Failed
-from lockstep.submit import Submission, compose, environment, find_bundle, find_spark_home
+from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home
 
 SPARK_TIMEOUT_S = 300
 VERIFY_TIMEOUT_S = 300
@@ -54,7 +54,7 @@ def count_with_spark(config: Config, config_path: Path, folder: Path) -> tuple[C
     submission = Submission(
         config_path=config_path,
         job=SPARK_JOB,
-        bundle=find_bundle({}),
+        jars=find_jars({}),
         log_level="WARN",
         arguments=[str(result)],
     )

@@ -135,6 +135,7 @@ class HudiTable:
         if done is not None:
             raise Refused(f"{doing}: it is committed already, as instant {done.instant}")
         with changing(doing, self._session.lock_folder):
+            self._session.choose_client()
             return self._start_instant(owner(self._pipeline, run, transaction))
 
     def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:

@@ -63,10 +63,7 @@ def _request(session: Session, history: History, instant: str) -> Any | None:
     if not history.ours(pending):
         raise Refused(f"instant {instant} is not one of this pipeline: it is left alone")
     time = session.client.createNewInstantTime(False)
-    table = session.hudi.table.HoodieSparkTable.create(
-        session.client.getConfig(), session.client.getEngineContext()
-    )
-    plan = table.scheduleRollback(
+    plan = session.table().scheduleRollback(
         session.client.getEngineContext(), time, pending.instant, False, True, False
     )
     if not plan.isPresent():

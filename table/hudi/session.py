@@ -1,12 +1,20 @@
-"""The Java side of one Hudi table: its meta client, its write client, and how values get across Py4J."""
+"""The Java side of one Hudi table: its meta client, its write client, and how values get across Py4J.
+
+Hudi has write clients for several engines. Its Java client does in one thread what the Spark client runs as a
+dozen Spark jobs of one small task each, and commits in a third of the time; it is taken wherever it is on the
+class path and can keep up the indexes that the table has. Both write the same table.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaClass
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
@@ -14,6 +22,22 @@ from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
 from table.hudi.holder import LockHolder
 from table.hudi.properties import HIVE_STYLE, LOCK_FOLDER, URL_ENCODE, merge
 from table.port import TableSpec
+
+log = logging.getLogger(__name__)
+
+JAVA_CLIENT = "org.apache.hudi.client.HoodieJavaWriteClient"
+LOCAL_FILE_SYSTEM = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+"""Sets permissions by itself; Hadoop's own starts `chmod` for every file that is created."""
+SPARK_ONLY = (
+    "hoodie.clustering.",
+    "hoodie.layout.optimize.",
+    "hoodie.metadata.index.",
+    "hoodie.table.services.",
+)
+"""Properties of what the Java client does not have: services within the commit, further indexes."""
+FILES_INDEX = "files"
+"""What a metadata table holds at least. Other indexes are the Spark client's, which also drops those that the
+configuration does not have; another writer may make one at any time."""
 
 
 class Session:
@@ -50,14 +74,14 @@ class Session:
             builder = builder.setRecordKeyFields(",".join(spec.key_fields))
         if spec.partition_field:
             builder = builder.setPartitionFields(spec.partition_field)
-        builder.initTable(self._storage_conf(), self.base_path)
+        builder.initTable(self._storage_conf, self.base_path)
 
     def load(self) -> Definition:
         """Read the table's properties and schema anew."""
         self._intern_schemas()
         self.meta = (
             self.hudi.common.table.HoodieTableMetaClient.builder()
-            .setConf(self._storage_conf())
+            .setConf(self._storage_conf)
             .setBasePath(self.base_path)
             .setLoadActiveTimelineOnLoad(True)
             .build()
@@ -73,13 +97,58 @@ class Session:
         folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or os.path.join(self.path, ".hoodie")
         self.lock_folder = folder
         self.holder = LockHolder(Path(folder), self.jvm_pid())
-        self.client = self.hudi.DataSourceUtils.createHoodieClient(
-            self.spark.sparkContext._jsc,
+        self._config = self.hudi.DataSourceUtils.createHoodieConfig(
             fixed["hoodie.avro.schema"],
             self.base_path,
             fixed["hoodie.table.name"],
             self.java_map(merge(properties, fixed)),
         )
+        self._never_java = self._why_never_java(properties)
+        self._connect(self._never_java or self._why_not_java_now())
+
+    def choose_client(self) -> None:
+        """Take the other write client where the table wants it. Not while an instant of ours is open."""
+        if self._never_java:
+            return
+        self.meta.reloadTableConfig()
+        why_not = self._why_not_java_now()
+        if bool(why_not) != self._by_spark:
+            before = self.client
+            self._connect(why_not)
+            _end(before)
+
+    def _connect(self, why_not: str) -> None:
+        engines = self.hudi.client.common
+        self._by_spark = bool(why_not)
+        if why_not:
+            log.warning(
+                "Hudi's Spark client commits, in three times the time of its Java client: %s", why_not
+            )
+            context = engines.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
+            self.client = self.hudi.client.SparkRDDWriteClient(context, self._config)
+        else:
+            context = engines.HoodieJavaEngineContext(self._storage_conf)
+            self.client = self.hudi.client.HoodieJavaWriteClient(context, self._config)
+
+    def table(self) -> Any:
+        """The table as the write client sees it, loaded anew."""
+        tables = self.hudi.table.HoodieSparkTable if self._by_spark else self.hudi.table.HoodieJavaTable
+        return tables.create(self.client.getConfig(), self.client.getEngineContext())
+
+    def _why_never_java(self, properties: Mapping[str, str]) -> str:
+        """Why this run cannot have Hudi's Java client, whatever the table is like; empty where it can."""
+        if not self._has_class(JAVA_CLIENT):
+            return "hudi-java-client is not on the class path"
+        asked = (
+            name for name, value in properties.items() if name.startswith(SPARK_ONLY) and value != "false"
+        )
+        needs_spark = next(asked, "")
+        return f"{needs_spark} needs it" if needs_spark else ""
+
+    def _why_not_java_now(self) -> str:
+        """Why the Java client cannot write the table as it was loaded last; empty where it can."""
+        others = set(self.meta.getTableConfig().getMetadataPartitions()) - {FILES_INDEX}
+        return f"the table's metadata has the index {min(others)}" if others else ""
 
     def _intern_schemas(self) -> None:
         """Initialise the class of the metadata table's records before anything reads such a record.
@@ -134,8 +203,7 @@ class Session:
         """
         client, self.client = self.client, None
         if client is not None:
-            client.getHeartbeatClient().close()
-            client.getTableServiceClient().getHeartbeatClient().close()
+            _end(client)
 
     def some(self, value: Any) -> Any:
         return self.hudi.common.util.Option.of(value)
@@ -149,7 +217,22 @@ class Session:
             made.put(name, value)
         return made
 
+    def _has_class(self, name: str) -> bool:
+        """Whether the driver's class path has it. Of a name that it does not have Py4J makes a package."""
+        return isinstance(reduce(getattr, name.split("."), self.jvm), JavaClass)
+
+    @cached_property
     def _storage_conf(self) -> Any:
-        return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(
+        """Hadoop's settings for Hudi's files. Not Spark's own: there the file system is loaded already."""
+        conf = self.jvm.org.apache.hadoop.conf.Configuration(
             self.spark.sparkContext._jsc.hadoopConfiguration()
         )
+        if self._has_class(LOCAL_FILE_SYSTEM):
+            conf.set("fs.file.impl", LOCAL_FILE_SYSTEM)
+            conf.set("fs.file.impl.disable.cache", "true")
+        return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(conf)
+
+
+def _end(client: Any) -> None:
+    client.getHeartbeatClient().close()
+    client.getTableServiceClient().getHeartbeatClient().close()

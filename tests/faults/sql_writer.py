@@ -16,7 +16,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+from lockstep.submit import HUDI_PACKAGE
+
 END_S = 180.0
 
 WELL_BEHAVED = {
@@ -108,7 +109,7 @@ def _write(arguments: argparse.Namespace) -> None:
     signal.signal(signal.SIGTERM, lambda number, _frame: ending.append(number))
     spark = (
         SparkSession.builder.master("local[2]")
-        .config("spark.jars.packages", BUNDLE)
+        .config("spark.jars.packages", HUDI_PACKAGE)
         .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
         .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lockstep.broker import Broker
 from lockstep.config import load
-from lockstep.submit import Submission, compose, environment, find_bundle, find_spark_home
+from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home
 from tests.faults import commits, processes
 from tests.faults.commits import Landed, Leftovers, wall_ms
 from tests.faults.load import Load
@@ -192,7 +192,7 @@ class Stage:
         spark_home = find_spark_home()
         sets = [f"{name}={value}" for name, value in self.pipeline.settings.items()]
         submission = Submission(
-            config_path=self.pipeline.config, sets=sets, bundle=find_bundle({}), job=SWEEP_JOB
+            config_path=self.pipeline.config, sets=sets, jars=find_jars({}), job=SWEEP_JOB
         )
         done = subprocess.run(
             compose(load(self.pipeline.config, sets=sets), submission, spark_home=spark_home),

@@ -9,9 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lockstep.broker import Broker
+from lockstep.submit import NOT_ALONG, PACKAGES
 from tests.harness import Pipeline
-
-HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +19,8 @@ def spark() -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("lockstep-tests")
-        .config("spark.jars.packages", HUDI_BUNDLE)
+        .config("spark.jars.packages", ",".join(PACKAGES))
+        .config("spark.jars.excludes", ",".join(NOT_ALONG))
         .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
         .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")

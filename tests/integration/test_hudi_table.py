@@ -862,6 +862,27 @@ def test_a_table_with_a_metadata_table_is_archived_and_keeps_every_row(
         assert (read.count(), read.select("event_id").distinct().count()) == (27, 26)
 
 
+def test_the_write_client_follows_the_indexes_that_others_make(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    """Hudi's Java client cannot drop an index that the configuration does not have; its Spark client does."""
+
+    def client() -> str:
+        return str(made.table._session.client.getClass().getSimpleName())
+
+    made = driver({})
+    made.run("t0", rows=2)
+    assert client() == "HoodieJavaWriteClient"
+    frame = spark.read.format("hudi").load(str(made.path)).drop(*_meta_columns()).limit(1)
+    options = {**FOREIGN, "hoodie.datasource.write.operation": "insert"}
+    frame.write.format("hudi").options(**options).mode("append").save(str(made.path))
+    made.run("t1", rows=2)
+    assert client() == "SparkRDDWriteClient"
+    made.run("t2", rows=2)
+    assert client() == "HoodieJavaWriteClient", "the Spark client has dropped the index"
+    assert spark.read.format("hudi").load(str(made.path)).count() == 7
+
+
 def test_an_instant_that_could_not_be_opened_leaves_nothing_pending(driver: Callable[..., Driver]) -> None:
     """As on a full disk, where the timeline's empty file still fits and the heartbeat's write does not."""
     made = driver()

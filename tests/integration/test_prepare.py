@@ -16,8 +16,8 @@ CLASSES_MIN = 5_000
 MIDDLE_BYTES = 40_000_000
 
 
-def prepare(*arguments: str) -> dict[str, object]:
-    command = [sys.executable, "-m", "lockstep.cli", "prepare", "--output", "json", *arguments]
+def prepare() -> dict[str, object]:
+    command = [sys.executable, "-m", "lockstep.cli", "prepare", "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     document: dict[str, object] = json.loads(done.stdout)

@@ -19,19 +19,20 @@ from lockstep.config import Config, from_mapping
 from lockstep.errors import EXIT_HALTED, EXIT_INTERRUPTED, EXIT_SUPERSEDED, EXIT_WELL, ConfigError, Failed
 from lockstep.launch import launch
 from lockstep.submit import (
-    HUDI_PACKAGE,
     JOB,
     LOG_CONFIGURATION,
+    NOT_ALONG,
+    PACKAGES,
     Submission,
     compose,
     environment,
-    find_bundle,
+    find_jars,
     find_spark_home,
     parse_conf,
 )
 
 SPARK_HOME = Path("/opt/spark")
-BUNDLE = Path("/jars/hudi.jar")
+JARS = [Path("/jars/hudi.jar"), Path("/jars/client.jar")]
 DEADLINE_S = 30.0
 
 
@@ -73,7 +74,8 @@ def test_the_command_is_spark_submit_with_what_hudi_and_long_running_workers_nee
     command = composed(config)
     assert command[0] == "/opt/spark/bin/spark-submit"
     assert after(command, "--master") == "local[4]"
-    assert after(command, "--packages") == HUDI_PACKAGE
+    assert after(command, "--packages") == ",".join(PACKAGES)
+    assert after(command, "--exclude-packages") == ",".join(NOT_ALONG)
     conf = conf_of(command)
     assert conf["spark.serializer"] == "org.apache.spark.serializer.KryoSerializer"
     assert conf["spark.kryo.registrator"] == "org.apache.spark.HoodieSparkKryoRegistrar"
@@ -117,7 +119,7 @@ def test_the_job_and_the_log_configuration_are_shipped_with_the_package() -> Non
 def test_what_the_user_configures_wins_and_class_paths_and_options_are_joined(config: Config) -> None:
     command = composed(
         config,
-        bundle=BUNDLE,
+        jars=JARS,
         conf={
             "spark.driver.memory": "4g",
             "spark.ui.enabled": "true",
@@ -131,7 +133,7 @@ def test_what_the_user_configures_wins_and_class_paths_and_options_are_joined(co
     options = conf["spark.driver.extraJavaOptions"].split()
     assert options[0].endswith("log4j2.properties")
     assert options[-1] == "-XX:+UseZGC"
-    assert conf["spark.driver.extraClassPath"] == "/jars/hudi.jar:/mine.jar"
+    assert conf["spark.driver.extraClassPath"] == "/jars/hudi.jar:/jars/client.jar:/mine.jar"
     assert after(command, "--packages") == "a:b:1"
 
 
@@ -159,16 +161,26 @@ def test_a_log_configuration_of_the_users_replaces_ours(config: Config) -> None:
     assert given[-1] == options  # the user's come last: HotSpot obeys the last of two
 
 
-def test_a_bundle_at_hand_is_on_the_class_path_of_a_local_run_and_shipped_to_a_cluster(
+def test_jars_at_hand_are_on_the_class_path_of_a_local_run_and_shipped_to_a_cluster(
     config: Config,
 ) -> None:
-    local = composed(config, bundle=BUNDLE)
+    local = composed(config, jars=JARS)
     assert "--packages" not in local
     assert "--jars" not in local
-    assert conf_of(local)["spark.driver.extraClassPath"] == str(BUNDLE)
-    cluster = composed(config, bundle=BUNDLE, master="spark://host:7077")
-    assert after(cluster, "--jars") == str(BUNDLE)
+    assert conf_of(local)["spark.driver.extraClassPath"] == "/jars/hudi.jar:/jars/client.jar"
+    cluster = composed(config, jars=JARS, master="spark://host:7077")
+    assert after(cluster, "--jars") == "/jars/hudi.jar,/jars/client.jar"
     assert "spark.driver.extraClassPath" not in conf_of(cluster)
+
+
+def test_what_the_user_leaves_out_is_left_out_beside_what_we_leave_out(config: Config) -> None:
+    conf = {"spark.jars.packages": "a:b:1", "spark.jars.excludes": "c:d"}
+    command = composed(config, conf=conf)
+    assert after(command, "--packages") == ",".join([*PACKAGES, "a:b:1"])
+    assert after(command, "--exclude-packages") == ",".join([*NOT_ALONG, "c:d"])
+    assert "spark.jars.excludes" not in conf_of(command), "spark-submit would obey one of the two"
+    command = composed(config, conf=conf, jars=JARS)
+    assert (after(command, "--packages"), after(command, "--exclude-packages")) == ("a:b:1", "c:d")
 
 
 def test_a_cluster_is_not_given_this_machines_python_or_loopback(config: Config) -> None:
@@ -200,16 +212,19 @@ def test_what_is_no_spark_property_is_refused() -> None:
             parse_conf([wrong])
 
 
-def test_the_bundle_is_found_only_where_it_is_whole(tmp_path: Path) -> None:
+def test_the_jars_are_found_only_where_all_are_whole(tmp_path: Path) -> None:
     conf = {"spark.jars.ivy": str(tmp_path)}
-    assert find_bundle(conf) is None
-    jar = tmp_path / "jars" / "org.apache.hudi_hudi-spark3.5-bundle_2.12-1.2.0.jar"
-    jar.parent.mkdir()
-    with zipfile.ZipFile(jar, "w") as archive:
-        archive.writestr("META-INF/MANIFEST.MF", "x" * 100)
-    assert find_bundle(conf) == jar
-    jar.write_bytes(jar.read_bytes()[:60])
-    assert find_bundle(conf) is None
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    parts = [package.split(":") for package in PACKAGES]
+    jars = [folder / f"{group}_{artifact}-{version}.jar" for group, artifact, version in parts]
+    for jar in jars:
+        assert find_jars(conf) == []
+        with zipfile.ZipFile(jar, "w") as archive:
+            archive.writestr("META-INF/MANIFEST.MF", "x" * 100)
+    assert find_jars(conf) == jars
+    jars[0].write_bytes(jars[0].read_bytes()[:60])
+    assert find_jars(conf) == []
 
 
 def test_spark_submit_runs_with_this_pyspark_and_this_lockstep() -> None:
