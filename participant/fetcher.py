@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from control_topic.messages import SourcePartition
@@ -26,6 +28,8 @@ BATCH_BYTES = 16 * 1024 * 1024
 """Taken at once; one call to the client may exceed it by what that call returns."""
 CALL_RECORDS = 5_000
 BOUNDS_S = 10
+TIME = itemgetter(1)
+"""Of a message's (kind of time, milliseconds)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,17 +167,18 @@ class PlainFetcher:
 
 def _sorted_out(messages: list[Message], *, single_topic: bool) -> Taken:
     """Records by source partition, in the order they came, and the notices."""
-    records = [m for m in messages if m.error() is None]
-    notices = []
-    if len(records) < len(messages):
-        notices = [_notice(m, m.error()) for m in messages if m.error() is not None]
+    records, notices = messages, []
+    errors = list(map(Message.error, messages))  # without a step of the interpreter for each
+    if {*map(type, errors)} - {type(None)}:
+        records = [m for m, error in zip(messages, errors, strict=True) if error is None]
+        notices = [_notice(m, error) for m, error in zip(messages, errors, strict=True) if error is not None]
     cut = runs(records, single_topic=single_topic) if records else ()
     return Taken(batches=[_columns(partition, run) for partition, run in cut], notices=notices)
 
 
 def runs(records: list[Message], *, single_topic: bool) -> Iterable[tuple[SourcePartition, list[Message]]]:
     """Cut a batch into runs of one source partition, joining the runs of the same one."""
-    numbers = np.fromiter((m.partition() for m in records), dtype=np.int32, count=len(records))
+    numbers = np.fromiter(map(Message.partition, records), dtype=np.int32, count=len(records))
     cuts = {0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(records)}
     if not single_topic:
         topics = [m.topic() for m in records]
@@ -188,10 +193,18 @@ def runs(records: list[Message], *, single_topic: bool) -> Iterable[tuple[Source
 def _columns(partition: SourcePartition, run: list[Message]) -> RawBatch:
     return RawBatch(
         partition=partition,
-        offsets=np.fromiter((m.offset() for m in run), dtype=np.int64, count=len(run)),
-        timestamps_ms=np.fromiter((m.timestamp()[1] for m in run), dtype=np.int64, count=len(run)),
-        values=Values.of([m.value() for m in run]),
+        offsets=_offsets(run),
+        timestamps_ms=np.fromiter(map(TIME, map(Message.timestamp, run)), dtype=np.int64, count=len(run)),
+        values=Values.of(list(map(Message.value, run))),
     )
+
+
+def _offsets(run: list[Message]) -> npt.NDArray[np.int64]:
+    """Of one source partition's records, whose offsets rise: as many as there are numbers leave no gap."""
+    first, last = run[0].offset(), run[-1].offset()
+    if last - first + 1 == len(run):
+        return np.arange(first, last + 1, dtype=np.int64)
+    return np.fromiter(map(Message.offset, run), dtype=np.int64, count=len(run))
 
 
 def _notice(message: Message, error: KafkaError) -> Notice:

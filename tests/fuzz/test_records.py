@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Message
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -53,22 +54,13 @@ def test_any_json_and_any_bytes_are_a_row_or_a_reject(drawn: list[bytes | None])
 def test_a_fetched_batch_is_cut_by_source_partition_and_keeps_its_order(
     places: list[tuple[str, int]],
 ) -> None:
-    class Fetched:
-        def __init__(self, place: tuple[str, int]) -> None:
-            self.place = place
-
-        def topic(self) -> str:
-            return self.place[0]
-
-        def partition(self) -> int:
-            return self.place[1]
-
-    batch: list[Any] = [Fetched(place) for place in places]
+    batch = [Message(topic=topic, partition=number) for topic, number in places]
     cut = list(runs(batch, single_topic=len({topic for topic, _ in places}) == 1))
     assert sorted(map(id, batch)) == sorted(id(one) for _, run in cut for one in run)
     assert len({place for place, _ in cut}) == len(cut)
     for place, run in cut:
-        assert run == [one for one in batch if SourcePartition(*one.place) == place]
+        kept = [one for one, at in zip(batch, places, strict=True) if SourcePartition(*at) == place]
+        assert list(map(id, run)) == list(map(id, kept))
 
 
 # --- the reference itself -----------------------------------------------------------------------------
