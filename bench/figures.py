@@ -14,10 +14,13 @@ WHOLE_COMMIT = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """Rows that became visible together. `at_ms`: Unix epoch. `rows`: of this commit alone."""
+    """Rows that became visible together. `at_ms`: Unix epoch. `rows`: of this commit alone, as are its
+    `files`, where they are known.
+    """
 
     at_ms: int
     rows: int
+    files: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,18 +176,18 @@ def _freshness(read: Read) -> list[str]:
 
 
 def _commits(read: Read) -> list[str]:
-    few, many = read("bench-commits"), read("bench-commits-files")
-    if few is None or many is None:
+    measured = {name: kept for name in ("commits", "commits-files") if (kept := read(f"bench-{name}"))}
+    if not measured:
         return [f"How long a commit takes: {NOT_YET}."]
     lines = ["A commit, from END sent to ACK sent, in a table with few files and in one with many:", ""]
     lines += ["| files in the table, about | commits | p50, ms | p99, ms |", "|---|---|---|---|"]
-    for kept in (few, many):
+    for kept in measured.values():
         found = kept["figures"]
         for one in found["at"]:
             files = round(found["files_in_table"] * one["commit_number"] / found["commits_in_table"])
             cells = (files, one["commit_number"], one["commit_p50_ms"], one["commit_p99_ms"])
             lines.append(f"| {' | '.join(f'{cell:,}' for cell in cells)} |")
-    return [*lines, *_origin("commits", few), *_origin("commits-files", many)]
+    return [*lines, *(line for name, kept in measured.items() for line in _origin(name, kept))]
 
 
 def _stall(read: Read) -> list[str]:

@@ -13,7 +13,11 @@ def commits(table: Path) -> list[Commit]:
     """Every commit that brought rows, oldest first, by its completion time."""
     timeline = Timeline(table)
     found = [
-        Commit(at_ms=timeline.time_ms(instant.completed), rows=sum(file.rows for file in instant.files))
+        Commit(
+            at_ms=timeline.time_ms(instant.completed),
+            rows=sum(file.rows for file in instant.files),
+            files=len(instant.files),
+        )
         for instant in timeline.completed()
         if instant.action in METADATA_ACTIONS
     ]
@@ -28,13 +32,6 @@ def completions_ms(table: Path) -> dict[str, int]:
         for instant in timeline.completed()
         if instant.action in METADATA_ACTIONS
     }
-
-
-def files(table: Path) -> int:
-    """How many files all commits brought, those that cleaning has removed since included."""
-    return sum(
-        len(instant.files) for instant in Timeline(table).completed() if instant.action in METADATA_ACTIONS
-    )
 
 
 def count(table: Path) -> int:
