@@ -114,8 +114,8 @@ docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs f
 
 ##@ The house
 
-# Newer than pyproject.toml once everything that it asks for is installed.
-$(INSTALLED): pyproject.toml
+# Newer than these once everything that they ask for is installed.
+$(INSTALLED): pyproject.toml participant/_fetcher.c
 	@test -x $(PYTHON) || tools/make_venv.sh $(VENV) $(BASE_PYTHON)
 	@echo "Installing Lockstep and what it needs into $(VENV) …"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#define INTERFACE 2 /* of what is passed to and from native.py, which has the same number */
 #define CALL_RECORDS 4096
 #define GROUPS_MAX 65536
 
@@ -85,7 +86,8 @@ typedef struct {
     void *queue;
     message_t **messages;
     Py_ssize_t room;
-    int busy; /* another thread is in here without the interpreter's lock */
+    int tombstone_keys; /* whether the keys of records without a value are wanted */
+    int busy;           /* another thread is in here without the interpreter's lock */
 } Reader;
 
 /* One source partition's share of what was consumed. */
@@ -97,6 +99,7 @@ typedef struct {
     int64_t *starts, *offsets, *timestamps;
     char *null_flags;
     PyObject *objects[5]; /* data, starts, offsets, timestamps, nulls or None */
+    PyObject *keys;       /* a dict, or NULL where there is none to keep */
 } group_t;
 
 static int64_t now_ms(void) {
@@ -152,11 +155,12 @@ static int Reader_init(Reader *self, PyObject *args, PyObject *keywords) {
     PyObject *settings;
     char text[512];
     void *conf;
+    int tombstone_keys;
     if (keywords && PyDict_Size(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "Reader takes one dict");
+        PyErr_SetString(PyExc_TypeError, "Reader takes no keywords");
         return -1;
     }
-    if (!PyArg_ParseTuple(args, "O!:Reader", &PyDict_Type, &settings)) return -1;
+    if (!PyArg_ParseTuple(args, "O!p:Reader", &PyDict_Type, &settings, &tombstone_keys)) return -1;
     if (!k_destroy || self->client) {
         PyErr_SetString(Failure, self->client ? "it is open already" : "load() comes first");
         return -1;
@@ -175,6 +179,7 @@ static int Reader_init(Reader *self, PyObject *args, PyObject *keywords) {
     }
     k_poll_set_consumer(self->client);
     self->queue = k_queue_get_consumer(self->client);
+    self->tombstone_keys = tombstone_keys;
     return 0;
 }
 
@@ -293,7 +298,11 @@ static Py_ssize_t consume(Reader *self, Py_ssize_t records_max, Py_ssize_t bytes
         Py_ssize_t got = k_consume_batch_queue(
             self->queue, left_ms > 0 ? (int)left_ms : 0, self->messages + count, (size_t)wanted);
         if (got <= 0) break;
-        for (Py_ssize_t i = count; i < count + got; i++) size_bytes += (Py_ssize_t)self->messages[i]->size;
+        for (Py_ssize_t i = count; i < count + got; i++) {
+            const message_t *message = self->messages[i];
+            size_bytes += (Py_ssize_t)message->size;
+            if (self->tombstone_keys && !message->payload) size_bytes += (Py_ssize_t)message->key_size;
+        }
         count += got;
         if (got < wanted) break;
     }
@@ -321,6 +330,21 @@ static group_t *group_of(group_t **groups, Py_ssize_t *count, Py_ssize_t *last, 
     found[*last].topic = message->topic;
     found[*last].partition = message->partition;
     return &found[*last];
+}
+
+/* Keep the key of the group's next record, which has no value: few are like that, so that objects will do. */
+static int keep_key(group_t *group, const message_t *message) {
+    PyObject *index, *key = NULL;
+    int code = -1;
+    if (!group->keys && !(group->keys = PyDict_New())) return -1;
+    index = PyLong_FromSsize_t(group->count);
+    if (index)
+        key = message->key ? PyBytes_FromStringAndSize(message->key, (Py_ssize_t)message->key_size)
+                           : Py_NewRef(Py_None);
+    if (key) code = PyDict_SetItem(group->keys, index, key);
+    Py_XDECREF(index);
+    Py_XDECREF(key);
+    return code;
 }
 
 static int allot(group_t *group) {
@@ -358,8 +382,8 @@ static void copy(group_t *group, const message_t *message) {
 
 static PyObject *batch_of(group_t *group) {
     PyObject **o = group->objects;
-    return Py_BuildValue("sinOOOOO", k_topic_name(group->topic), (int)group->partition, group->count, o[0],
-                         o[1], o[2], o[3], o[4]);
+    return Py_BuildValue("sinOOOOOO", k_topic_name(group->topic), (int)group->partition, group->count, o[0],
+                         o[1], o[2], o[3], o[4], group->keys ? group->keys : Py_None);
 }
 
 static PyObject *notice_of(const message_t *message) {
@@ -387,6 +411,7 @@ static int sort_out(Reader *self, Py_ssize_t count, PyObject *batches, PyObject 
             PyErr_NoMemory();
             code = -1;
         } else {
+            if (self->tombstone_keys && !message->payload) code = keep_key(group, message);
             group->count++;
             group->size_bytes += (Py_ssize_t)message->size;
             group->nulls += message->payload == NULL;
@@ -405,6 +430,7 @@ static int sort_out(Reader *self, Py_ssize_t count, PyObject *batches, PyObject 
     for (i = 0; i < group_count; i++) {
         if (!code) code = append(batches, batch_of(&groups[i]));
         for (int k = 0; k < 5; k++) Py_XDECREF(groups[i].objects[k]);
+        Py_XDECREF(groups[i].keys);
     }
     free(groups);
     return code;
@@ -455,14 +481,15 @@ static PyMethodDef reader_methods[] = {
     {"bounds", (PyCFunction)Reader_bounds, METH_VARARGS, "bounds(topic, partition, timeout_ms) -> (low, high)"},
     {"fetch", (PyCFunction)Reader_fetch, METH_VARARGS,
      "fetch(records_max, bytes_max, timeout_ms) -> (batches, notices)\n\n"
-     "A batch: topic, partition, count, data, starts, offsets, timestamps_ms, nulls; the columns as bytes of\n"
-     "int64, nulls as bytes of bool or None. A notice: topic, partition, code, text, offset."},
+     "A batch: topic, partition, count, data, starts, offsets, timestamps_ms, nulls, keys; the columns as\n"
+     "bytes of int64, nulls as bytes of bool or None, keys as a dict or None: those of the records whose\n"
+     "value is null, by index. A notice: topic, partition, code, text, offset."},
     {"close", (PyCFunction)Reader_close, METH_NOARGS, "close()"},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot reader_slots[] = {
-    {Py_tp_doc, "A Kafka consumer without a group, configured by a dict of texts."},
+    {Py_tp_doc, "Reader(settings, tombstone_keys): a Kafka consumer without a group. The settings: a dict of texts."},
     {Py_tp_init, Reader_init},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, Reader_dealloc},
@@ -492,6 +519,7 @@ PyMODINIT_FUNC PyInit__fetcher(void) {
     if (!reader) return NULL;
     Failure = PyErr_NewException("participant._fetcher.Failure", NULL, NULL);
     if (!Failure || PyModule_AddObjectRef(module, "Failure", Failure) < 0 ||
+        PyModule_AddIntMacro(module, INTERFACE) < 0 ||
         PyModule_AddObjectRef(module, "Reader", reader) < 0)
         return NULL;
     Py_DECREF(reader);

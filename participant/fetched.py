@@ -21,5 +21,7 @@ class Fetched:
 
     @property
     def size_bytes(self) -> int:
-        """Of the records' values."""
-        return self.raw.values.size_bytes if self.raw is not None else 0
+        """Of the records' values, and of the keys that came with them."""
+        if self.raw is None:
+            return 0
+        return self.raw.values.size_bytes + sum(map(len, filter(None, self.raw.keys.values())))

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from operator import itemgetter
 from typing import Protocol
 
@@ -108,11 +108,15 @@ def sentence(error: object) -> str:
 
 
 class PlainFetcher:
-    """With nothing but confluent-kafka: a message object for every record."""
+    """With nothing but confluent-kafka: a message object for every record.
+
+    `tombstone_keys`: whether batches have the keys of records whose value is null.
+    """
 
     name = "plain"
 
-    def __init__(self, settings: Mapping[str, object]) -> None:
+    def __init__(self, settings: Mapping[str, object], *, tombstone_keys: bool = False) -> None:
+        self._tombstone_keys = tombstone_keys
         self._taken: set[SourcePartition] = set()
         self._failed = ""
         self._consumer = Consumer(
@@ -143,11 +147,14 @@ class PlainFetcher:
             more = self._consumer.consume(CALL_RECORDS, max(0.0, deadline - time.monotonic()))
             messages += more
             size_bytes += sum(map(len, more))
+            if self._tombstone_keys:
+                size_bytes += sum(len(message.key() or b"") for message in filterfalse(len, more))
             if len(more) < CALL_RECORDS:
                 break
         if self._failed:
             raise SourceError(self._failed)
-        return _sorted_out(messages, single_topic=len({p.topic for p in self._taken}) == 1)
+        single_topic = len({p.topic for p in self._taken}) == 1
+        return _sorted_out(messages, single_topic=single_topic, tombstone_keys=self._tombstone_keys)
 
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
         place = TopicPartition(partition.topic, partition.number)
@@ -165,7 +172,7 @@ class PlainFetcher:
             self._failed = f"the source consumer failed for good: {error.str()}"
 
 
-def _sorted_out(messages: list[Message], *, single_topic: bool) -> Taken:
+def _sorted_out(messages: list[Message], *, single_topic: bool, tombstone_keys: bool) -> Taken:
     """Records by source partition, in the order they came, and the notices."""
     records, notices = messages, []
     errors = list(map(Message.error, messages))  # without a step of the interpreter for each
@@ -173,7 +180,8 @@ def _sorted_out(messages: list[Message], *, single_topic: bool) -> Taken:
         records = [m for m, error in zip(messages, errors, strict=True) if error is None]
         notices = [_notice(m, error) for m, error in zip(messages, errors, strict=True) if error is not None]
     cut = runs(records, single_topic=single_topic) if records else ()
-    return Taken(batches=[_columns(partition, run) for partition, run in cut], notices=notices)
+    batches = [_columns(partition, run, tombstone_keys=tombstone_keys) for partition, run in cut]
+    return Taken(batches=batches, notices=notices)
 
 
 def runs(records: list[Message], *, single_topic: bool) -> Iterable[tuple[SourcePartition, list[Message]]]:
@@ -190,18 +198,23 @@ def runs(records: list[Message], *, single_topic: bool) -> Iterable[tuple[Source
     return joined.items()
 
 
-def _columns(partition: SourcePartition, run: list[Message]) -> RawBatch:
+def _columns(partition: SourcePartition, run: list[Message], *, tombstone_keys: bool) -> RawBatch:
+    values = Values.of(list(map(Message.value, run)))
+    keys: dict[int, bytes | None] = {}
+    if tombstone_keys and values.nulls is not None:
+        keys = {index: run[index].key() for index in np.flatnonzero(values.nulls).tolist()}
     return RawBatch(
         partition=partition,
         offsets=_offsets(run),
         timestamps_ms=np.fromiter(map(TIME, map(Message.timestamp, run)), dtype=np.int64, count=len(run)),
-        values=Values.of(list(map(Message.value, run))),
+        values=values,
+        keys=keys,
     )
 
 
 def _offsets(run: list[Message]) -> npt.NDArray[np.int64]:
     """Of one source partition's records, whose offsets rise: as many as there are numbers leave no gap."""
-    first, last = run[0].offset(), run[-1].offset()
+    first, last = run[0].offset() or 0, run[-1].offset() or 0
     if last - first + 1 == len(run):
         return np.arange(first, last + 1, dtype=np.int64)
     return np.fromiter(map(Message.offset, run), dtype=np.int64, count=len(run))

@@ -21,20 +21,28 @@ from participant.errors import SourceError
 from participant.fetcher import BATCH_BYTES, BATCH_RECORDS, BOUNDS_S, Fetcher, Notice, PlainFetcher, Taken
 from participant.raw import RawBatch, Values
 
+INTERFACE = 2
+"""The number in participant/_fetcher.c of what is passed between it and this module."""
 VERSION_MIN = 0x02000000
 MAPS = Path("/proc/self/maps")
 
 
 class NativeFetcher:
-    """A client of librdkafka of our own. Configured by texts only: callbacks would need the interpreter."""
+    """A client of librdkafka of our own. Configured by texts only: callbacks would need the interpreter.
+
+    `tombstone_keys`: whether batches have the keys of records whose value is null.
+    """
 
     name = "native"
 
-    def __init__(self, module: ModuleType, settings: Mapping[str, object]) -> None:
+    def __init__(
+        self, module: ModuleType, settings: Mapping[str, object], *, tombstone_keys: bool = False
+    ) -> None:
         self._taken: set[SourcePartition] = set()
         self._failure: type[Exception] = module.Failure
         try:
-            self._reader = module.Reader({name: _text(value) for name, value in settings.items()})
+            texts = {name: _text(value) for name, value in settings.items()}
+            self._reader = module.Reader(texts, tombstone_keys)
         except self._failure as error:
             raise SourceError(f"the source's client cannot be made: {error}") from error
 
@@ -99,6 +107,7 @@ def _batch(
     offsets: bytes,
     timestamps_ms: bytes,
     nulls: bytes | None,
+    keys: dict[int, bytes | None] | None,
 ) -> RawBatch:
     return RawBatch(
         partition=SourcePartition(topic, number),
@@ -109,6 +118,7 @@ def _batch(
             starts=np.frombuffer(starts, dtype=np.int64),
             nulls=None if nulls is None else np.frombuffer(nulls, dtype=np.bool_),
         ),
+        keys=keys or {},
     )
 
 
@@ -116,17 +126,20 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def open_fetcher(settings: Mapping[str, object], reader: str = "auto") -> Fetcher:
+def open_fetcher(
+    settings: Mapping[str, object], reader: str = "auto", *, tombstone_keys: bool = False
+) -> Fetcher:
     """The fetcher for these settings of librdkafka; `reader` is `source.reader` of the configuration.
 
+    `tombstone_keys`: whether its batches have `keys`, those of the records whose value is null.
     Raises `SourceError` where the native one is asked for and cannot be had.
     """
     why_not = missing(settings) if reader != "plain" else "the configuration asks for it"
     if not why_not:
-        return NativeFetcher(_module(), settings)
+        return NativeFetcher(_module(), settings, tombstone_keys=tombstone_keys)
     if reader == "native":
         raise SourceError(f'source.reader = "native", but {why_not}')
-    return PlainFetcher(settings)
+    return PlainFetcher(settings, tombstone_keys=tombstone_keys)
 
 
 def missing(settings: Mapping[str, object]) -> str:
@@ -148,6 +161,8 @@ def _module() -> ModuleType:
         module = importlib.import_module("participant._fetcher")
     except ImportError:
         raise SourceError("participant._fetcher was not compiled when Lockstep was installed") from None
+    if getattr(module, "INTERFACE", 1) != INTERFACE:
+        raise SourceError("participant._fetcher was compiled for another version: install Lockstep again")
     try:
         version = module.load(_librdkafka())
     except module.Failure as error:

@@ -5,8 +5,9 @@ The values stand in one buffer, each followed by a newline, which is what a read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ class Values:
         nulls = None
         if None in values:
             nulls = np.fromiter((value is None for value in values), dtype=np.bool_, count=len(values))
-        whole = [value or b"" for value in values] if nulls is not None else values
+        whole = [value or b"" for value in values] if nulls is not None else cast("Sequence[bytes]", values)
         starts = np.zeros(len(values) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, whole), dtype=np.int64, count=len(values)) + 1, out=starts[1:])
         return cls(data=b"\n".join([*whole, b""]), starts=starts, nulls=nulls)
@@ -63,12 +64,18 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawBatch:
-    """Consumed records of one source partition, in offset order; offsets may have gaps."""
+    """Consumed records of one source partition, in offset order; offsets may have gaps.
+
+    `keys`: where the fetcher was asked for them, the Kafka key of each record whose value is null and of no
+    other record, by its index in the batch; None where such a record has no key. Else empty. It is shared,
+    and changed by nobody.
+    """
 
     partition: SourcePartition
     offsets: npt.NDArray[np.int64]
     timestamps_ms: npt.NDArray[np.int64]
     values: Values
+    keys: Mapping[int, bytes | None] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -80,4 +87,5 @@ class RawBatch:
             offsets=self.offsets[:count],
             timestamps_ms=self.timestamps_ms[:count],
             values=self.values.head(count),
+            keys={index: key for index, key in self.keys.items() if index < count},
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
@@ -21,6 +22,7 @@ from participant.fetched import Fetched
 from participant.fetcher import fetch_settings
 from participant.membership import Membership
 from participant.native import missing, open_fetcher
+from participant.raw import RawBatch
 from participant.source import Position, Source
 from table.source import SourceTopics
 from tests.harness import await_that
@@ -37,6 +39,7 @@ class Consumer:
     kafka: dict[str, str]
     topic: str
     reader: str = "plain"
+    tombstone_keys: bool = False
     on_data_loss: str = "fail"
     until: int | None = None
     joins: bool = True
@@ -66,7 +69,7 @@ class Consumer:
         )
         settings = fetch_settings(self.kafka, group=self.group, queue_bytes_max=1 << 20)
         self.source = Source(
-            fetcher=lambda: open_fetcher(settings, self.reader),
+            fetcher=lambda: open_fetcher(settings, self.reader, tombstone_keys=self.tombstone_keys),
             until=None if self.until is None else {self.partition: self.until},
             on_data_loss=self.on_data_loss,
             callbacks=source.Callbacks(
@@ -227,6 +230,76 @@ def test_values_keys_of_no_value_and_times_arrive_as_they_were_sent(make: Callab
     assert sum(one.size_bytes for one in found) == sum(len(value or b"") for value in sent)
     times = [int(time) - 1_700_000_000_000 for one in found for time in one.raw.timestamps_ms]
     assert times == list(range(len(sent)))
+
+
+KEYED = [
+    (b"a", b"a value"),
+    (b"b", None),
+    (None, None),
+    (b"d", b""),
+    (b"", None),
+    (None, b"without a key"),
+    (b"b", None),
+    (b"\x00\n\xff", None),
+    (b"i", b"behind"),
+    (b"k" * 100_000, None),
+]
+"""Keys and values; the offset is the index."""
+TOMBSTONES = {offset: key for offset, (key, value) in enumerate(KEYED) if value is None}
+
+
+def produce_keyed(kafka: dict[str, str], topic: str, partition: int) -> None:
+    producer = Producer(kafka)
+    for key, value in KEYED:
+        producer.produce(topic, value, key=key, partition=partition)
+    assert producer.flush(DEADLINE_S) == 0
+
+
+def keys_by_offset(batches: list[RawBatch]) -> dict[int, bytes | None]:
+    return {int(batch.offsets[index]): key for batch in batches for index, key in batch.keys.items()}
+
+
+@pytest.mark.parametrize(("asked", "keys"), [(True, TOMBSTONES), (False, {})])
+def test_a_null_value_comes_with_its_key_where_that_is_asked_for_and_nothing_else_does(
+    broker: Broker,
+    make_topic: Callable[..., str],
+    reader: str,
+    asked: bool,
+    keys: dict[int, bytes | None],
+) -> None:
+    """Of two source partitions that are read together, each has its own."""
+    kafka = {"bootstrap.servers": broker.bootstrap_servers}
+    topic = make_topic(partitions=2)
+    settings = fetch_settings(kafka, group=topic, queue_bytes_max=1 << 20)
+    batches: dict[int, list[RawBatch]] = {0: [], 1: []}
+    for number in batches:
+        produce_keyed(kafka, topic, number)
+
+    def complete() -> bool:
+        for batch in fetcher.fetch(0.1).batches:
+            batches[batch.partition.number].append(batch)
+        return all(sum(map(len, found)) == len(KEYED) for found in batches.values())
+
+    with closing(open_fetcher(settings, reader, tombstone_keys=asked)) as fetcher:
+        for number in batches:
+            fetcher.take(SourcePartition(topic, number), 0)
+        await_that("records", complete, deadline_s=DEADLINE_S)
+    for found in batches.values():
+        assert keys_by_offset(found) == keys
+        assert [value for batch in found for value in batch.values] == [value for _, value in KEYED]
+
+
+@pytest.mark.parametrize("until", [2, 7])
+def test_a_batch_that_is_cut_where_reading_stops_has_the_keys_up_to_there(
+    make: Callable[..., Consumer], until: int
+) -> None:
+    consumer = make(until=until, tombstone_keys=True)
+    produce_keyed(consumer.kafka, consumer.topic, 0)
+    consumer.rewind(0, 1)
+    found = consumer.await_next(until)
+    assert rows(found) == list(range(until))
+    kept = keys_by_offset([one.raw for one in found if one.raw is not None])
+    assert kept == {offset: key for offset, key in TOMBSTONES.items() if offset < until}
 
 
 def test_aborted_records_and_markers_are_a_range_without_rows(make: Callable[..., Consumer]) -> None:
