@@ -11,44 +11,30 @@ without a commit, is what rollbacks and the sweep are for. Markers need no such 
 from __future__ import annotations
 
 import contextlib
-import logging
-import os
-import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from control_topic.messages import DataFile
+from participant.backlog import Backlog
 from participant.derive import Derived
 from participant.encoding import writer_options
-from participant.errors import StorageError
+from participant.files import Files, fsync
+from participant.split import split
 from table.hudi import base_file
 from table.hudi.base_file import RECORD_KEY, KeyRange
 from table.port import TableLayout
-
-log = logging.getLogger("lockstep.writer")
 
 ROW_GROUP_ROWS = 128_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """In memory, some 4 MB in the file. Smaller ones cost readers; larger ones leave more to encode after END."""
 OPEN_FILES_MAX = 200
-
-
-@dataclass(slots=True)
-class _Pending:
-    """Rows of one table partition that wait to be encoded; the record key is a column of them."""
-
-    tables: list[pa.Table] = field(default_factory=list)
-    rows: int = 0
-    size_bytes: int = 0
 
 
 class TransactionWriter:
@@ -77,21 +63,23 @@ class TransactionWriter:
         self._token_end = zlib.crc32(incarnation.encode()) & 0x7FFFFFFF
         self._pending_bytes_max = pending_bytes_max
         self._new_uuid = new_uuid
-        self._pending: dict[str, _Pending] = {}
-        self._pending_bytes = 0
+        self._backlog: Backlog[str] = Backlog(count_max=ROW_GROUP_ROWS, bytes_max=ROW_GROUP_BYTES)
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
-        self._created: list[Path] = []
+        self._files = Files(instant)
         self._finished: list[DataFile] = []
         self._rows = 0
         self._options: dict[str, Any] | None = None
         self._reported = False
-        self.upload_s = 0.0
+
+    @property
+    def upload_s(self) -> float:
         """Spent so far on making, ending and securing files; whatever else takes time here is encoding."""
+        return self._files.upload_s
 
     @property
     def pending_bytes(self) -> int:
         """Memory held by rows that are not yet encoded."""
-        return self._pending_bytes
+        return self._backlog.size_bytes
 
     def write(self, derived: Derived) -> None:
         """Take rows; encode what is due. Raises `StorageError`."""
@@ -101,64 +89,45 @@ class TransactionWriter:
             return
         self._encode_largest(self._pending_bytes_max - derived.nbytes)
         for partition, table in _split(derived):
-            self._add(partition, table)
+            if self._backlog.add(partition, table):
+                self._encode(partition)
         self._encode_largest(self._pending_bytes_max)
 
     def close(self) -> tuple[DataFile, ...]:
         """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
-        while self._pending:
-            partition = next(iter(self._pending))
+        while self._backlog:
+            partition = self._backlog.first()
             self._encode(partition)
             self._finish(partition)
         for partition in list(self._open):
             self._finish(partition)
-        for folder in {path.parent for path in self._created}:
-            with self._storage(folder), self._uploading():
-                _fsync(folder)
+        self._files.secure_folders()
         self._reported = True
         return tuple(self._finished)
 
     def discard(self) -> None:
         """Remove this writer's files unless `close` reported them. Their markers stay for the rollback."""
-        self._pending.clear()
-        self._pending_bytes = 0
+        self._backlog.clear()
         if self._reported:
             return
         for file in self._open.values():
             file.abandon()
         self._open.clear()
-        for path in self._created:
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                log.warning("%s was not removed (%s); the rollback will", path, error)
-        self._created.clear()
+        self._files.remove()
         self._finished.clear()
 
     # --- memory -----------------------------------------------------------------------------------
 
-    def _add(self, partition: str, table: pa.Table) -> None:
-        pending = self._pending.setdefault(partition, _Pending())
-        size_bytes = int(table.get_total_buffer_size())  # shared buffers, such as a key's, count once
-        pending.tables.append(table)
-        pending.rows += table.num_rows
-        pending.size_bytes += size_bytes
-        self._pending_bytes += size_bytes
-        if pending.rows >= ROW_GROUP_ROWS or pending.size_bytes >= ROW_GROUP_BYTES:
-            self._encode(partition)
-
     def _encode_largest(self, bytes_max: int) -> None:
         """Encode the largest table partitions first until no more than `bytes_max` wait."""
-        while self._pending and self._pending_bytes > bytes_max:
-            self._encode(max(self._pending, key=lambda partition: self._pending[partition].size_bytes))
+        while self._backlog and self._backlog.size_bytes > bytes_max:
+            self._encode(self._backlog.largest())
 
     # --- files ------------------------------------------------------------------------------------
 
     def _encode(self, partition: str) -> None:
         """What waits for a table partition becomes a row group of its file."""
-        pending = self._pending.pop(partition)
-        self._pending_bytes -= pending.size_bytes
-        rows = pa.concat_tables(pending.tables).unify_dictionaries()
+        rows = pa.concat_tables(self._backlog.take(partition).rows).unify_dictionaries()
         file = self._open.get(partition)
         name = file.path.name if file is not None else self._next_name()
         seqnos = base_file.sequence_numbers(
@@ -173,7 +142,7 @@ class TransactionWriter:
         table = pa.table(meta + data.columns, schema=pa.schema([*base_file.meta_fields(), *data.schema]))
         if file is None:
             file = self._create(partition, name, table)
-        with self._storage(file.path):
+        with self._files.storing(file.path):
             file.write(table, keys)
             full = file.size_bytes >= self._target_bytes
         self._open.move_to_end(partition)
@@ -181,7 +150,7 @@ class TransactionWriter:
             self._finish(partition)
 
     def _next_name(self) -> str:
-        token = f"{self._writer_number}-{len(self._created)}-{self._token_end}"
+        token = f"{self._writer_number}-{len(self._files.created)}-{self._token_end}"
         return base_file.file_name(base_file.new_file_id(self._new_uuid()), token, self._instant)
 
     def _create(self, partition: str, name: str, sample: pa.Table) -> _OpenFile:
@@ -190,10 +159,10 @@ class TransactionWriter:
         if self._options is None:
             self._options = writer_options(sample)
         path = self._base / partition / name
-        with self._storage(path), self._uploading():
+        with self._files.storing(path), self._files.uploading():
             base_file.create_marker(self._base, self._instant, partition, name)
             base_file.create_partition(self._base, self._instant, partition, path.stem)
-            self._created.append(path)
+            self._files.created.append(path)
             self._open[partition] = file = _OpenFile(path, partition, sample.schema, self._options)
         return file
 
@@ -201,28 +170,9 @@ class TransactionWriter:
         file = self._open.get(partition)
         if file is None:
             return
-        with self._storage(file.path), self._uploading():
+        with self._files.storing(file.path), self._files.uploading():
             self._finished.append(file.close(self._base))
         del self._open[partition]
-
-    @contextlib.contextmanager
-    def _uploading(self) -> Iterator[None]:
-        began = time.monotonic()
-        yield
-        self.upload_s += time.monotonic() - began
-
-    @contextlib.contextmanager
-    def _storage(self, path: Path) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, pa.ArrowException) as error:
-            # Arrow wraps the system's own words in its own.
-            number = getattr(error, "errno", None)
-            why = os.strerror(number) if number else str(error)
-            raise StorageError(
-                f"{path} of instant {self._instant} could not be written: {why}. The transaction is "
-                "aborted and tried again; see to the storage"
-            ) from error
 
 
 class _OpenFile:
@@ -251,7 +201,7 @@ class _OpenFile:
         self._writer.add_key_value_metadata(self._keys.footers())
         self._writer.close()
         self._sink.close()
-        size_bytes = _fsync(self.path)
+        size_bytes = fsync(self.path)
         parsed = base_file.parse_file_name(self.path.name)
         assert parsed is not None
         return DataFile(
@@ -271,31 +221,8 @@ class _OpenFile:
 
 
 def _split(derived: Derived) -> Iterator[tuple[str, pa.Table]]:
-    """The rows by table partition, in their order, the record key as a column of them.
-
-    Each part is a copy, not a view: a small one must not keep the memory of the batch that it came in.
-    """
+    """The rows by table partition, in their order, the record key as a column of them."""
     rows = derived.table.append_column(RECORD_KEY, derived.record_key)
     folders = derived.table_partition.dictionary.to_pylist()
-    if len(folders) == 1:
-        yield folders[0], rows
-        return
-    rows = rows.combine_chunks()  # once, not in every `take`
-    codes = derived.table_partition.indices.to_numpy().astype(np.min_scalar_type(len(folders)))
-    order = np.argsort(codes, kind="stable")  # of so small numbers a radix sort
-    ends = np.cumsum(np.bincount(codes, minlength=len(folders)))
-    start = 0
-    for folder, end in zip(folders, ends.tolist(), strict=True):
-        if end > start:
-            yield folder, rows.take(pa.array(order[start:end]))
-        start = end
-
-
-def _fsync(path: Path) -> int:
-    """Make a file or folder durable; its size."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-        return os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
+    codes = derived.table_partition.indices.to_numpy()
+    return ((folders[code], part) for code, part in split(rows, codes, len(folders)))

@@ -172,7 +172,7 @@ def test_pending_memory_stays_below_its_limit_and_the_largest_goes_first(base: P
     for first in range(0, 20_000, 500):
         writer.write(rows(500, days=2, first=first))
         assert 0 <= writer.pending_bytes <= limit
-    assert "small" in writer._pending
+    assert "small" in writer._backlog._waiting
     writer.close()
     assert writer.pending_bytes == 0
 
@@ -182,7 +182,7 @@ def test_a_part_of_a_batch_does_not_keep_the_batch_in_memory(base: Path) -> None
     derived = rows(10_000, days=1)
     codes = ["rare"] + ["common"] * 9_999
     writer.write(replace(derived, table_partition=pa.array(codes).dictionary_encode()))
-    assert writer._pending["rare"].size_bytes < derived.nbytes / 100
+    assert writer._backlog._waiting["rare"].size_bytes < derived.nbytes / 100
 
 
 def test_records_of_two_topics_share_a_file(base: Path) -> None:
