@@ -66,13 +66,17 @@ class Reject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A finished file that a participant wrote. `path` is relative to the table's base path."""
+    """A finished file that a participant wrote. `path` is relative to the table's base path.
+
+    `deletes`: of a log file, keys that it deletes, on top of its `rows`.
+    """
 
     path: str
     file_id: str
     table_partition: str
     rows: int
     size_bytes: int
+    deletes: int = 0
 
 
 # --- bodies -----------------------------------------------------------------------------------

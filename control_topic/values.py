@@ -103,6 +103,7 @@ def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
                 table_partition=f.table_partition,
                 rows=f.rows,
                 size_bytes=f.size_bytes,
+                deletes=f.deletes,
             )
             for f in status.files
         ],
@@ -139,6 +140,7 @@ def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
                 table_partition=f.table_partition,
                 rows=f.rows,
                 size_bytes=f.size_bytes,
+                deletes=f.deletes,
             )
             for f in status.files
         ),

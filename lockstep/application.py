@@ -183,5 +183,6 @@ class Application:
             reader=config.source.reader,
             on_error=config.record.on_error,
             dead_letter_topic=config.record.dead_letter_topic,
+            delete_field=config.table.delete_field,
             until=until,
         )

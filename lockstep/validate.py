@@ -26,6 +26,7 @@ from participant.native import missing
 from table.errors import TableError
 from table.hudi import properties
 from table.hudi.client import HudiTable
+from table.hudi.kinds import UPSERT
 from table.schema import parse_ddl
 from table.source import MissingTopic, SourceError, SourceTopics
 
@@ -136,16 +137,21 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
     yield _reader(spark, config)
     yield _decoder(spark, config)
     yield _guarded("table", lambda: _table(spark, config))
-    merged = properties.merge(config.table.hudi, {})
+    merged = properties.merge(config.table.hudi, {}, config.table.kind)
     yield ok(
         "table writers", ", ".join(f"{name} = {merged[name]}" for name in MULTI_WRITER if name in merged)
+    )
+    told = (
+        "the table keeps this for Spark SQL, which needs to be told nothing; any other writer"
+        if config.table.kind == UPSERT
+        else "a foreign writer of this table"
     )
     yield Check(
         name="other writers",
         verdict="warning",
-        detail="a foreign writer of this table must use a lock provider, optimistic concurrency control and "
-        "LAZY cleaning as above: an EAGER one rolls back anybody's open instant without the lock. It must "
-        "write the metadata table as above, too: its own commits fail otherwise",
+        detail=f"{told} must use a lock provider, concurrency control and LAZY cleaning as above: an EAGER "
+        "one rolls back anybody's open instant without the lock. It must write the metadata table as above, "
+        "too: its own commits fail otherwise",
     )
 
 
@@ -167,7 +173,11 @@ def _table(spark: SparkSession, config: Config) -> str:
         if newest
         else "; no commit of this pipeline"
     )
-    return f"{config.table.path} fits: key {keys}{where}{last}"
+    how = ""
+    if layout.kind == UPSERT:
+        versions = f"the larger {layout.ordering_field}" if layout.ordering_field else "the later record"
+        how = f", {layout.bucket_count} buckets, of two versions {versions} counts"
+    return f"{config.table.path} fits: key {keys}{where}{how}{last}"
 
 
 def _reader(spark: SparkSession, config: Config) -> Check:

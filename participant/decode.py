@@ -74,11 +74,17 @@ class RejectedRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
     """`table`: the record's columns in the schema's order and types. `kept`: the batch's indices of its rows,
-    None where all were kept. Rows and rejects together are the batch."""
+    None where all were kept. Rows, rejects and tombstones together are the batch.
+
+    Of upsert tables only: `deleted`, per row, whether it deletes its key; None where none does. `tombstones`:
+    the batch's indices of records without a value; None where there are none.
+    """
 
     table: pa.Table
     kept: npt.NDArray[np.int64] | None
     rejects: tuple[RejectedRecord, ...] = ()
+    deleted: npt.NDArray[np.bool_] | None = None
+    tombstones: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(slots=True)

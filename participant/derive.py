@@ -30,6 +30,11 @@ class Derived:
     rejects: tuple[RejectedRecord, ...] = ()
 
     @property
+    def count(self) -> int:
+        """Rows."""
+        return int(self.table.num_rows)
+
+    @property
     def nbytes(self) -> int:
         """Memory held; a key that shares the memory of a column is not counted again."""
         held = self.table.append_column("", self.record_key).append_column("", self.table_partition)
@@ -59,14 +64,9 @@ class Deriver:
 
     def derive(self, batch: RawBatch, decoded: Decoded) -> Derived:
         """The rows of `decoded`, which came from `batch`, less those rejected here."""
-        rows = _Rows(batch, decoded)
+        rows = Rows(batch, decoded)
         table = rows.table
-        found = self._keys(batch, rows)
-        partitions, reasons = self._partitions(table)
-        if found.bad is not None:
-            text = f"the record key ({', '.join(self._layout.key_fields)}) is null or empty"
-            reasons |= dict.fromkeys(np.flatnonzero(found.bad).tolist(), text)
-        record_key = found.keys
+        record_key, partitions, reasons = self.keys_and_partitions(batch, rows)
         rejects: tuple[RejectedRecord, ...] = ()
         if reasons:
             rejects = rows.reject(reasons)
@@ -74,10 +74,21 @@ class Deriver:
             record_key, partitions = record_key.take(keep), partitions.take(keep)
             table = rows.take(keep)
         if self._layout.kafka_columns:
-            table = _with_kafka_columns(table, batch, rows)
+            table = with_kafka_columns(table, batch, rows)
         return Derived(table=table, record_key=record_key, table_partition=partitions, rejects=rejects)
 
-    def _keys(self, batch: RawBatch, rows: _Rows) -> Keys:
+    def keys_and_partitions(
+        self, batch: RawBatch, rows: Rows
+    ) -> tuple[pa.ChunkedArray, pa.DictionaryArray, dict[int, str]]:
+        """Per row its key and its folder, and the reason of each row that cannot have one of them."""
+        found = self._keys(batch, rows)
+        partitions, reasons = self._partitions(rows.table)
+        if found.bad is not None:
+            text = f"the record key ({', '.join(self._layout.key_fields)}) is null or empty"
+            reasons |= dict.fromkeys(np.flatnonzero(found.bad).tolist(), text)
+        return found.keys, partitions, reasons
+
+    def _keys(self, batch: RawBatch, rows: Rows) -> Keys:
         layout = self._layout
         if layout.key_format == hudi_keys.COORDINATES:
             return hudi_keys.coordinate_keys(batch.partition.topic, batch.partition.number, rows.offsets)
@@ -117,7 +128,7 @@ class Deriver:
         ), reasons
 
 
-class _Rows:
+class Rows:
     """The decoded rows with their offsets and places in the batch."""
 
     def __init__(self, batch: RawBatch, decoded: Decoded) -> None:
@@ -153,7 +164,8 @@ def constant(value: str, length: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, dtype=np.int32)), pa.array([value]))
 
 
-def _with_kafka_columns(table: pa.Table, batch: RawBatch, rows: _Rows) -> pa.Table:
+def with_kafka_columns(table: pa.Table, batch: RawBatch, rows: Rows) -> pa.Table:
+    """The rows with where they came from."""
     length = table.num_rows
     columns = {
         "topic": constant(batch.partition.topic, length),

@@ -14,8 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from uuid import uuid4
 
 import pyarrow as pa
 
@@ -23,13 +21,12 @@ from control_topic.messages import Reject, SourcePartition
 from control_topic.threads import guarded
 from participant import events as ev
 from participant.dead_letter import DeadLetters, Rejected
-from participant.decode import JsonDecoder
-from participant.derive import Derived, Deriver
+from participant.derive import Derived
 from participant.errors import ParticipantError, StorageError
 from participant.fetched import Fetched
 from participant.queues import ByteQueue
-from participant.writer import TransactionWriter
-from table.port import TableLayout
+from participant.stages import Stages, Writer
+from participant.upserts import Upserts
 
 log = logging.getLogger("lockstep.plane")
 
@@ -39,7 +36,7 @@ Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Disca
 @dataclass(slots=True, kw_only=True)
 class Chunk:
     next: int
-    derived: Derived | None
+    derived: Derived | Upserts | None
     rejected: tuple[Rejected, ...] = ()
 
 
@@ -72,30 +69,19 @@ class Plane:
     def __init__(
         self,
         *,
-        layout: TableLayout,
-        schema: pa.Schema,
-        base_path: Path,
-        slot: int,
-        incarnation: str,
+        stages: Stages,
         memory_bytes: int,
         dead_letters: DeadLetters | None,
         post: Callable[[ev.Event], None],
         now_ms: Callable[[], int],
     ) -> None:
-        self._layout = layout
-        self._schema = schema
-        self._base_path = base_path
-        self._slot = slot
-        self._incarnation = incarnation
-        self._memory_bytes = memory_bytes
         self._dead_letters = dead_letters
         self._post = post
         self._now_ms = now_ms
         self._queue: ByteQueue[Order | None] = ByteQueue(max(1_000_000, memory_bytes // 16))
         self._lanes: dict[SourcePartition, Lane] = {}
-        self._decoder = JsonDecoder(schema)
-        self._deriver = Deriver(layout, schema)
-        self._writer: TransactionWriter | None = None
+        self._stages = stages
+        self._writer: Writer | None = None
         self._transaction = ""
         self._rejected: list[Rejected] = []
         self.meters = Meters()
@@ -183,7 +169,7 @@ class Plane:
         size_bytes = sum(r.size_bytes for r in chunk.rejected)
         rows = 0
         if chunk.derived is not None:
-            rows = chunk.derived.table.num_rows
+            rows = chunk.derived.count
             size_bytes += chunk.derived.nbytes
         if chunk.next > fetched.start:
             lane.chunks.append(chunk)
@@ -215,9 +201,9 @@ class Plane:
         raw = fetched.raw
         assert raw is not None
         began = time.monotonic()
-        decoded = self._decoder.decode(raw)
+        decoded = self._stages.decode(raw)
         decoded_at = time.monotonic()
-        derived = self._deriver.derive(raw, decoded)
+        derived = self._stages.derive(raw, decoded)
         self.meters.seconds["decode"] += decoded_at - began
         self.meters.seconds["derive"] += time.monotonic() - decoded_at
         rejects = sorted([*decoded.rejects, *derived.rejects], key=lambda r: r.offset)
@@ -240,7 +226,7 @@ class Plane:
             f'or set record.on_error = "dead_letter"'
         )
         before = raw.head(first.index)
-        kept = self._deriver.derive(before, self._decoder.decode(before)) if first.index else None
+        kept = self._stages.derive(before, self._stages.decode(before)) if first.index else None
         return Chunk(next=first.offset, derived=kept), reason
 
     # --- writing ----------------------------------------------------------------------------------
@@ -248,16 +234,7 @@ class Plane:
     def _open(self, order: ev.Open) -> None:
         self._transaction = order.transaction
         self._rejected = []
-        self._writer = TransactionWriter(
-            base_path=str(self._base_path),
-            layout=self._layout,
-            schema=self._schema,
-            instant=order.instant,
-            writer_number=self._slot,
-            incarnation=self._incarnation,
-            pending_bytes_max=self._memory_bytes // 4,
-            new_uuid=uuid4,
-        )
+        self._writer = self._stages.new_writer(order.instant)
 
     def _write(self, order: ev.Write) -> None:
         lane = self._lanes.get(order.partition)
@@ -267,7 +244,7 @@ class Plane:
         with self._writing(self._writer) as writer:
             while lane.chunks and lane.chunks[0].next <= order.upto:
                 chunk = lane.chunks.popleft()
-                if chunk.derived is not None and chunk.derived.table.num_rows:
+                if chunk.derived is not None and chunk.derived.count:
                     writer.write(chunk.derived)
                 self._rejected.extend(chunk.rejected)
 
@@ -285,7 +262,7 @@ class Plane:
         )
 
     @contextlib.contextmanager
-    def _writing(self, writer: TransactionWriter) -> Iterator[TransactionWriter]:
+    def _writing(self, writer: Writer) -> Iterator[Writer]:
         began, uploaded_s = time.monotonic(), writer.upload_s
         yield writer
         uploaded_s = writer.upload_s - uploaded_s

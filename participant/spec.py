@@ -36,6 +36,7 @@ class WorkerSpec:
     reader: str = "auto"
     on_error: str = "fail"
     dead_letter_topic: str = ""
+    delete_field: str = ""
     until: Offsets | None = None
     session_timeout_ms: int = 10_000
 

@@ -36,9 +36,10 @@ from participant.reporter import Reporter
 from participant.source import Callbacks as SourceCallbacks
 from participant.source import Source
 from participant.spec import Ended, WorkerSpec
+from participant.stages import stages
 from table.calls import CoordinatorReport, Directive, Mode, Result, WorkerReport
 from table.client import TableClient
-from table.schema import table_schema
+from table.hudi.kinds import UPSERT
 
 log = logging.getLogger("lockstep.worker")
 
@@ -75,11 +76,14 @@ class Worker:
         self._reader = ControlReader(spec.kafka, spec.control_topic, start="tail", pipeline=spec.pipeline)
         self._core = Participant(self._settings())
         self._plane = Plane(
-            layout=spec.layout,
-            schema=table_schema(spec.layout.ddl, spec.layout.kafka_columns),
-            base_path=Path(spec.layout.path.removeprefix("file://")),
-            slot=slot,
-            incarnation=self.incarnation,
+            stages=stages(
+                layout=spec.layout,
+                base_path=Path(spec.layout.path.removeprefix("file://")),
+                slot=slot,
+                incarnation=self.incarnation,
+                memory_bytes=spec.memory_bytes,
+                delete_field=spec.delete_field,
+            ),
             memory_bytes=spec.memory_bytes,
             dead_letters=(
                 DeadLetters(spec.kafka, spec.dead_letter_topic) if spec.on_error == "dead_letter" else None
@@ -130,7 +134,7 @@ class Worker:
     def _open_fetcher(self) -> Fetcher:
         spec = self._spec
         settings = fetch_settings(spec.kafka, group=spec.group, queue_bytes_max=spec.memory_bytes // 8)
-        fetcher = open_fetcher(settings, spec.reader)
+        fetcher = open_fetcher(settings, spec.reader, tombstone_keys=spec.layout.kind == UPSERT)
         log.info("records are read by the %s reader", fetcher.name)
         return fetcher
 

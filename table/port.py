@@ -17,7 +17,11 @@ from table.state import TableState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """What the configuration asks of a table. `ddl` is Spark DDL; `properties` are `hoodie.*`."""
+    """What the configuration asks of a table. `ddl` is Spark DDL; `properties` are `hoodie.*`.
+
+    Of upserts only: `ordering_field` decides between versions of a row, empty where the later one counts;
+    `bucket_count` of a table partition; `source_position`: the table has the column of that name.
+    """
 
     path: str
     name: str
@@ -27,6 +31,9 @@ class TableSpec:
     partition_field: str = ""
     kafka_columns: bool = True
     target_file_bytes: int = 120_000_000
+    ordering_field: str = ""
+    bucket_count: int = 0
+    source_position: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -35,7 +42,8 @@ class TableLayout:
     """How the table that exists wants its files; what its own properties say wins over the configuration.
 
     `key_format`: how a record key is spelled: `plain` (one field's value), `complex` (`f:v,g:w`),
-    `coordinates` (`topic-partition-offset`, a table without key fields).
+    `coordinates` (`topic-partition-offset`, a table without key fields). `kind`: `insert` or `upsert`. Of
+    upserts only: as in `TableSpec`, and `avro`: the schema of the rows with Hudi's meta columns.
     """
 
     path: str
@@ -47,6 +55,11 @@ class TableLayout:
     kafka_columns: bool
     target_file_bytes: int
     ddl: str
+    kind: str = "insert"
+    ordering_field: str = ""
+    bucket_count: int = 0
+    source_position: bool = False
+    avro: str = ""
     created: bool = False
 
 

@@ -20,7 +20,12 @@ from sqlglot.errors import SqlglotError
 
 KAFKA_PREFIX = "_kafka_"
 HUDI_PREFIX = "_hoodie_"
+BOOLEAN = pa.bool_()
+POSITION_COLUMN = "_source_position"
+"""Where in its database's log a change was made, as a number that grows with the log."""
 UTC_MICROS = pa.timestamp("us", tz="UTC")
+ORDERING_TYPES = (pa.int32(), pa.int64(), UTC_MICROS)
+"""Not STRING: Hudi 1.2.0 compares texts of parquet blocks after their memory was used again."""
 DECIMAL_PRECISION_MAX = 38
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -181,7 +186,11 @@ def _refuse_twice(fields: Iterable[pa.Field], parent: str) -> None:
 
 
 def _refuse_reserved(name: str) -> None:
-    for prefix, owner in ((HUDI_PREFIX, "Hudi's"), (KAFKA_PREFIX, "Lockstep's")):
+    for prefix, owner in (
+        (HUDI_PREFIX, "Hudi's"),
+        (KAFKA_PREFIX, "Lockstep's"),
+        (POSITION_COLUMN, "Lockstep's"),
+    ):
         if name.lower().startswith(prefix):
             raise SchemaError(f"column {name}: names that begin with {prefix} are {owner} own; rename it")
 
@@ -199,15 +208,19 @@ def kafka_fields() -> list[pa.Field]:
     ]
 
 
-def table_schema(ddl: str, kafka_columns: bool) -> pa.Schema:
-    """The columns of the table, Hudi's meta columns aside: the record's, then the Kafka columns if wanted."""
+def table_schema(ddl: str, kafka_columns: bool, *, source_position: bool = False) -> pa.Schema:
+    """The columns of the table, Hudi's meta columns aside: the record's, then ours where they are wanted."""
     columns = list(parse_ddl(ddl))
+    if source_position:
+        columns.append(pa.field(POSITION_COLUMN, pa.int64(), nullable=False))
     return pa.schema(columns + kafka_fields() if kafka_columns else columns)
 
 
 def record_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns that come out of a record's value: the schema without the Kafka columns."""
-    return pa.schema([field for field in schema if not field.name.startswith(KAFKA_PREFIX)])
+    """The columns that come out of a record's value: the schema without ours."""
+    return pa.schema(
+        [field for field in schema if not field.name.startswith((KAFKA_PREFIX, POSITION_COLUMN))]
+    )
 
 
 def ddl_name(kind: pa.DataType) -> str:

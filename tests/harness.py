@@ -122,6 +122,13 @@ topic = "{self.topic}-control"
         assert producer.flush(30) == 0
         self.produced += count
 
+    def produce_keyed(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+        """(key, value) pairs; a key always goes to the same source partition."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        for key, value in records:
+            producer.produce(self.topic, value, key=key)
+        assert producer.flush(30) == 0
+
     def produce_raw(self, values: Iterable[bytes | None], *, partition: int) -> None:
         producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
         for value in values:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13proto/control.proto\x12\x13lockstep.control.v1\"\xcf\x01\n\x08\x45nvelope\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x10\n\x08pipeline\x18\x02 \x01(\t\x12\x0b\n\x03run\x18\x03 \x01(\t\x12\r\n\x05\x65poch\x18\x04 \x01(\x04\x12\x0e\n\x06sender\x18\x05 \x01(\t\x12\x13\n\x0bincarnation\x18\x06 \x01(\t\x12\x10\n\x08sequence\x18\x07 \x01(\x04\x12\x12\n\nsent_at_ms\x18\x08 \x01(\x03\x12\x0c\n\x04part\x18\t \x01(\r\x12\r\n\x05parts\x18\n \x01(\r\x12\x0e\n\x06\x64igest\x18\x0b \x01(\x0c\x12\x0c\n\x04\x62ody\x18\x0c \x01(\x0c\"\xd3\x05\n\x04\x42ody\x12\x38\n\x0crun_announce\x18\x01 \x01(\x0b\x32 .lockstep.control.v1.RunAnnounceH\x00\x12\x42\n\x11\x63oordinator_claim\x18\x02 \x01(\x0b\x32%.lockstep.control.v1.CoordinatorClaimH\x00\x12@\n\x10participant_join\x18\x03 \x01(\x0b\x32$.lockstep.control.v1.ParticipantJoinH\x00\x12\x42\n\x11participant_leave\x18\x04 \x01(\x0b\x32%.lockstep.control.v1.ParticipantLeaveH\x00\x12\x42\n\x11participant_ready\x18\x05 \x01(\x0b\x32%.lockstep.control.v1.ParticipantReadyH\x00\x12\x38\n\x0cstart_commit\x18\x06 \x01(\x0b\x32 .lockstep.control.v1.StartCommitH\x00\x12\x36\n\x0b\x65nd_request\x18\x07 \x01(\x0b\x32\x1f.lockstep.control.v1.EndRequestH\x00\x12\x34\n\nend_commit\x18\x08 \x01(\x0b\x32\x1e.lockstep.control.v1.EndCommitH\x00\x12\x38\n\x0cwrite_status\x18\t \x01(\x0b\x32 .lockstep.control.v1.WriteStatusH\x00\x12\x34\n\nack_commit\x18\n \x01(\x0b\x32\x1e.lockstep.control.v1.AckCommitH\x00\x12\x38\n\x0c\x61\x62ort_commit\x18\x0b \x01(\x0b\x32 .lockstep.control.v1.AbortCommitH\x00\x12)\n\x04halt\x18\x0c \x01(\x0b\x32\x19.lockstep.control.v1.HaltH\x00\x42\x06\n\x04kind\"4\n\x0fTopicPartitions\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\"B\n\x0cTopicOffsets\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0f\n\x07offsets\x18\x03 \x03(\x04\"B\n\x0cTopicWriters\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0f\n\x07writers\x18\x03 \x03(\r\"`\n\x0bTopicRanges\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0e\n\x06starts\x18\x03 \x03(\x04\x12\r\n\x05nexts\x18\x04 \x03(\x04\x12\x0f\n\x07records\x18\x05 \x03(\x04\"d\n\x08\x44\x61taFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07\x66ile_id\x18\x02 \x01(\t\x12\x17\n\x0ftable_partition\x18\x03 \x01(\t\x12\x0c\n\x04rows\x18\x04 \x01(\x04\x12\x12\n\nsize_bytes\x18\x05 \x01(\x04\"J\n\x06Reject\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\r\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x0e\n\x06reason\x18\x04 \x01(\t\"E\n\x04Lost\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x0c\n\x04next\x18\x04 \x01(\x04\"J\n\x0bRunAnnounce\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x13\n\x0btable_epoch\x18\x02 \x01(\x04\x12\x15\n\rstarted_at_ms\x18\x03 \x01(\x03\"\x12\n\x10\x43oordinatorClaim\"K\n\x0fParticipantJoin\x12\x38\n\npartitions\x18\x01 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\"a\n\x10ParticipantLeave\x12\x38\n\npartitions\x18\x01 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\x12\x13\n\x0btransaction\x18\x02 \x01(\t\"\x12\n\x10ParticipantReady\"\xb3\x01\n\x0bStartCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0f\n\x07instant\x18\x02 \x01(\t\x12\x34\n\tcommitted\x18\x03 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x14\n\x0cincarnations\x18\x04 \x03(\t\x12\x32\n\x07writers\x18\x05 \x03(\x0b\x32!.lockstep.control.v1.TopicWriters\"1\n\nEndRequest\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\" \n\tEndCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\"\xd9\x01\n\x0bWriteStatus\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x30\n\x06ranges\x18\x02 \x03(\x0b\x32 .lockstep.control.v1.TopicRanges\x12,\n\x05\x66iles\x18\x03 \x03(\x0b\x32\x1d.lockstep.control.v1.DataFile\x12,\n\x07rejects\x18\x04 \x03(\x0b\x32\x1b.lockstep.control.v1.Reject\x12\'\n\x04lost\x18\x05 \x03(\x0b\x32\x19.lockstep.control.v1.Lost\"g\n\tAckCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0f\n\x07instant\x18\x02 \x01(\t\x12\x34\n\tcommitted\x18\x03 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\"2\n\x0b\x41\x62ortCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x16\n\x04Halt\x12\x0e\n\x06reason\x18\x01 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13proto/control.proto\x12\x13lockstep.control.v1\"\xcf\x01\n\x08\x45nvelope\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x10\n\x08pipeline\x18\x02 \x01(\t\x12\x0b\n\x03run\x18\x03 \x01(\t\x12\r\n\x05\x65poch\x18\x04 \x01(\x04\x12\x0e\n\x06sender\x18\x05 \x01(\t\x12\x13\n\x0bincarnation\x18\x06 \x01(\t\x12\x10\n\x08sequence\x18\x07 \x01(\x04\x12\x12\n\nsent_at_ms\x18\x08 \x01(\x03\x12\x0c\n\x04part\x18\t \x01(\r\x12\r\n\x05parts\x18\n \x01(\r\x12\x0e\n\x06\x64igest\x18\x0b \x01(\x0c\x12\x0c\n\x04\x62ody\x18\x0c \x01(\x0c\"\xd3\x05\n\x04\x42ody\x12\x38\n\x0crun_announce\x18\x01 \x01(\x0b\x32 .lockstep.control.v1.RunAnnounceH\x00\x12\x42\n\x11\x63oordinator_claim\x18\x02 \x01(\x0b\x32%.lockstep.control.v1.CoordinatorClaimH\x00\x12@\n\x10participant_join\x18\x03 \x01(\x0b\x32$.lockstep.control.v1.ParticipantJoinH\x00\x12\x42\n\x11participant_leave\x18\x04 \x01(\x0b\x32%.lockstep.control.v1.ParticipantLeaveH\x00\x12\x42\n\x11participant_ready\x18\x05 \x01(\x0b\x32%.lockstep.control.v1.ParticipantReadyH\x00\x12\x38\n\x0cstart_commit\x18\x06 \x01(\x0b\x32 .lockstep.control.v1.StartCommitH\x00\x12\x36\n\x0b\x65nd_request\x18\x07 \x01(\x0b\x32\x1f.lockstep.control.v1.EndRequestH\x00\x12\x34\n\nend_commit\x18\x08 \x01(\x0b\x32\x1e.lockstep.control.v1.EndCommitH\x00\x12\x38\n\x0cwrite_status\x18\t \x01(\x0b\x32 .lockstep.control.v1.WriteStatusH\x00\x12\x34\n\nack_commit\x18\n \x01(\x0b\x32\x1e.lockstep.control.v1.AckCommitH\x00\x12\x38\n\x0c\x61\x62ort_commit\x18\x0b \x01(\x0b\x32 .lockstep.control.v1.AbortCommitH\x00\x12)\n\x04halt\x18\x0c \x01(\x0b\x32\x19.lockstep.control.v1.HaltH\x00\x42\x06\n\x04kind\"4\n\x0fTopicPartitions\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\"B\n\x0cTopicOffsets\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0f\n\x07offsets\x18\x03 \x03(\x04\"B\n\x0cTopicWriters\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0f\n\x07writers\x18\x03 \x03(\r\"`\n\x0bTopicRanges\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0e\n\x06starts\x18\x03 \x03(\x04\x12\r\n\x05nexts\x18\x04 \x03(\x04\x12\x0f\n\x07records\x18\x05 \x03(\x04\"u\n\x08\x44\x61taFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07\x66ile_id\x18\x02 \x01(\t\x12\x17\n\x0ftable_partition\x18\x03 \x01(\t\x12\x0c\n\x04rows\x18\x04 \x01(\x04\x12\x12\n\nsize_bytes\x18\x05 \x01(\x04\x12\x0f\n\x07\x64\x65letes\x18\x06 \x01(\x04\"J\n\x06Reject\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\r\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x0e\n\x06reason\x18\x04 \x01(\t\"E\n\x04Lost\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x0c\n\x04next\x18\x04 \x01(\x04\"J\n\x0bRunAnnounce\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x13\n\x0btable_epoch\x18\x02 \x01(\x04\x12\x15\n\rstarted_at_ms\x18\x03 \x01(\x03\"\x12\n\x10\x43oordinatorClaim\"K\n\x0fParticipantJoin\x12\x38\n\npartitions\x18\x01 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\"a\n\x10ParticipantLeave\x12\x38\n\npartitions\x18\x01 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\x12\x13\n\x0btransaction\x18\x02 \x01(\t\"\x12\n\x10ParticipantReady\"\xb3\x01\n\x0bStartCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0f\n\x07instant\x18\x02 \x01(\t\x12\x34\n\tcommitted\x18\x03 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x14\n\x0cincarnations\x18\x04 \x03(\t\x12\x32\n\x07writers\x18\x05 \x03(\x0b\x32!.lockstep.control.v1.TopicWriters\"1\n\nEndRequest\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\" \n\tEndCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\"\xd9\x01\n\x0bWriteStatus\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x30\n\x06ranges\x18\x02 \x03(\x0b\x32 .lockstep.control.v1.TopicRanges\x12,\n\x05\x66iles\x18\x03 \x03(\x0b\x32\x1d.lockstep.control.v1.DataFile\x12,\n\x07rejects\x18\x04 \x03(\x0b\x32\x1b.lockstep.control.v1.Reject\x12\'\n\x04lost\x18\x05 \x03(\x0b\x32\x19.lockstep.control.v1.Lost\"g\n\tAckCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0f\n\x07instant\x18\x02 \x01(\t\x12\x34\n\tcommitted\x18\x03 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\"2\n\x0b\x41\x62ortCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x16\n\x04Halt\x12\x0e\n\x06reason\x18\x01 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,33 +44,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOPICRANGES']._serialized_start=1170
   _globals['_TOPICRANGES']._serialized_end=1266
   _globals['_DATAFILE']._serialized_start=1268
-  _globals['_DATAFILE']._serialized_end=1368
-  _globals['_REJECT']._serialized_start=1370
-  _globals['_REJECT']._serialized_end=1444
-  _globals['_LOST']._serialized_start=1446
-  _globals['_LOST']._serialized_end=1515
-  _globals['_RUNANNOUNCE']._serialized_start=1517
-  _globals['_RUNANNOUNCE']._serialized_end=1591
-  _globals['_COORDINATORCLAIM']._serialized_start=1593
-  _globals['_COORDINATORCLAIM']._serialized_end=1611
-  _globals['_PARTICIPANTJOIN']._serialized_start=1613
-  _globals['_PARTICIPANTJOIN']._serialized_end=1688
-  _globals['_PARTICIPANTLEAVE']._serialized_start=1690
-  _globals['_PARTICIPANTLEAVE']._serialized_end=1787
-  _globals['_PARTICIPANTREADY']._serialized_start=1789
-  _globals['_PARTICIPANTREADY']._serialized_end=1807
-  _globals['_STARTCOMMIT']._serialized_start=1810
-  _globals['_STARTCOMMIT']._serialized_end=1989
-  _globals['_ENDREQUEST']._serialized_start=1991
-  _globals['_ENDREQUEST']._serialized_end=2040
-  _globals['_ENDCOMMIT']._serialized_start=2042
-  _globals['_ENDCOMMIT']._serialized_end=2074
-  _globals['_WRITESTATUS']._serialized_start=2077
-  _globals['_WRITESTATUS']._serialized_end=2294
-  _globals['_ACKCOMMIT']._serialized_start=2296
-  _globals['_ACKCOMMIT']._serialized_end=2399
-  _globals['_ABORTCOMMIT']._serialized_start=2401
-  _globals['_ABORTCOMMIT']._serialized_end=2451
-  _globals['_HALT']._serialized_start=2453
-  _globals['_HALT']._serialized_end=2475
+  _globals['_DATAFILE']._serialized_end=1385
+  _globals['_REJECT']._serialized_start=1387
+  _globals['_REJECT']._serialized_end=1461
+  _globals['_LOST']._serialized_start=1463
+  _globals['_LOST']._serialized_end=1532
+  _globals['_RUNANNOUNCE']._serialized_start=1534
+  _globals['_RUNANNOUNCE']._serialized_end=1608
+  _globals['_COORDINATORCLAIM']._serialized_start=1610
+  _globals['_COORDINATORCLAIM']._serialized_end=1628
+  _globals['_PARTICIPANTJOIN']._serialized_start=1630
+  _globals['_PARTICIPANTJOIN']._serialized_end=1705
+  _globals['_PARTICIPANTLEAVE']._serialized_start=1707
+  _globals['_PARTICIPANTLEAVE']._serialized_end=1804
+  _globals['_PARTICIPANTREADY']._serialized_start=1806
+  _globals['_PARTICIPANTREADY']._serialized_end=1824
+  _globals['_STARTCOMMIT']._serialized_start=1827
+  _globals['_STARTCOMMIT']._serialized_end=2006
+  _globals['_ENDREQUEST']._serialized_start=2008
+  _globals['_ENDREQUEST']._serialized_end=2057
+  _globals['_ENDCOMMIT']._serialized_start=2059
+  _globals['_ENDCOMMIT']._serialized_end=2091
+  _globals['_WRITESTATUS']._serialized_start=2094
+  _globals['_WRITESTATUS']._serialized_end=2311
+  _globals['_ACKCOMMIT']._serialized_start=2313
+  _globals['_ACKCOMMIT']._serialized_end=2416
+  _globals['_ABORTCOMMIT']._serialized_start=2418
+  _globals['_ABORTCOMMIT']._serialized_end=2468
+  _globals['_HALT']._serialized_start=2470
+  _globals['_HALT']._serialized_end=2492
 # @@protoc_insertion_point(module_scope)

@@ -38,10 +38,29 @@ def check_schema(config: Config) -> Iterator[Problem]:
     roles = [("table.key", name, "a record key") for name in config.table.key]
     if config.table.partition_by:
         roles.append(("table.partition_by", config.table.partition_by, "a table partition"))
+    if config.table.ordering:
+        roles.append(("table.ordering", config.table.ordering, "an ordering field"))
     for setting, name, role in roles:
         sentence = _field_problem(columns, name, role)
         if sentence:
             yield Problem(settings=(setting, "record.schema"), sentence=sentence)
+    yield from _types_of_upserts(config, columns)
+
+
+def _types_of_upserts(config: Config, columns: pa.Schema) -> Iterator[Problem]:
+    """The ordering field has an order that all engines agree on, and the delete field says yes or no."""
+    from table.schema import BOOLEAN, ORDERING_TYPES, ddl_name
+
+    table, types = config.table, {column.name: column.type for column in columns}
+    wanted = types.get(table.ordering)
+    if wanted is not None and wanted not in ORDERING_TYPES:
+        known = ", ".join(map(ddl_name, ORDERING_TYPES))
+        sentence = f"{table.ordering} is {ddl_name(wanted)}; rows are ordered by one of {known}"
+        yield Problem(settings=("table.ordering", "record.schema"), sentence=sentence)
+    if table.delete_field and types.get(table.delete_field) != BOOLEAN:
+        known = "is not a field of record.schema" if table.delete_field not in types else "is not BOOLEAN"
+        sentence = f"{table.delete_field!r} {known}"
+        yield Problem(settings=("table.delete_field", "record.schema"), sentence=sentence)
 
 
 def _field_problem(columns: pa.Schema, name: str, role: str) -> str:
@@ -121,11 +140,45 @@ def _kafka_properties_are_ours_to_pass_on(config: Config) -> Iterator[Problem]:
 
 
 def _hudi_properties_are_obeyed(config: Config) -> Iterator[Problem]:
-    for name, why in refused_hudi_properties(config.table.hudi):
+    for name, why in refused_hudi_properties(config.table.hudi, config.table.kind):
         yield Problem(settings=(f"table.hudi.{name}",), sentence=why)
 
 
+def _upserts_say_of_which_row(config: Config) -> Iterator[Problem]:
+    table = config.table
+    if table.kind == "upsert":
+        if not table.key:
+            sentence = 'empty; table.kind = "upsert" needs the fields of the record key: key = ["id"]'
+            yield Problem(settings=("table.key", "table.kind"), sentence=sentence)
+        return
+    for name, given in (("ordering", table.ordering), ("delete_field", table.delete_field)):
+        if given:
+            sentence = f'means nothing to table.kind = "{table.kind}": take it out, or say kind = "upsert"'
+            yield Problem(settings=(f"table.{name}", "table.kind"), sentence=sentence)
+    if config.record.envelope != "none":
+        sentence = f'{config.record.envelope!r} needs table.kind = "upsert": its events change rows'
+        yield Problem(settings=("record.envelope", "table.kind"), sentence=sentence)
+
+
+def _change_events_bring_their_order(config: Config) -> Iterator[Problem]:
+    if config.record.envelope == "none":
+        return
+    for name, given in (("ordering", config.table.ordering), ("delete_field", config.table.delete_field)):
+        if given:
+            sentence = f"{config.record.envelope} events say it themselves: take it out"
+            yield Problem(settings=(f"table.{name}", "record.envelope"), sentence=sentence)
+    field = config.table.partition_by
+    if field and field not in config.table.key:
+        sentence = (
+            f"{field!r} is not in table.key: an update that changed it would leave the row's older version "
+            "behind in its old table partition; add it to the key, or leave the table unpartitioned"
+        )
+        yield Problem(settings=("table.partition_by", "record.envelope"), sentence=sentence)
+
+
 RELATIONS: tuple[Check, ...] = (
+    _upserts_say_of_which_row,
+    _change_events_bring_their_order,
     _write_timeout_covers_an_interval,
     _control_topic_is_its_own,
     _dead_letters_go_elsewhere,

@@ -104,6 +104,14 @@ class Record(Section):
         description="The columns, in Spark DDL. `NOT NULL` makes a field required.",
         examples=["event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"],
     )
+    envelope: Literal["none", "debezium"] = Field(
+        default="none",
+        description=(
+            "What a value is wrapped in: `none`, it is the row; `debezium`, it is a change event of "
+            "Debezium's, with or without its schema, which says what became of a row, and needs "
+            '`table.kind = "upsert"`.'
+        ),
+    )
     on_error: Literal["fail", "dead_letter"] = Field(
         default="fail",
         description=(
@@ -130,13 +138,17 @@ class Table(Section):
     name: values.TableName = Field(description="The table's name.", examples=["events"])
     kind: values.TableKind = Field(
         default="insert",
-        description="How records become rows: `insert`, every record a new row of a copy-on-write table.",
+        description=(
+            "How records become rows: `insert`, every record a new row of a copy-on-write table; `upsert`, "
+            "every record a change of the row with its key, in a merge-on-read table with a bucket index. A "
+            "record without a value deletes the row that its Kafka key names."
+        ),
     )
     key: values.Names = Field(
         default=(),
         description=(
             "The fields of the record key. Empty: `topic-partition-offset`, unique and the same again on "
-            "replay."
+            "replay. Upserts need at least one."
         ),
         examples=[["event_id"]],
     )
@@ -144,6 +156,29 @@ class Table(Section):
         default="",
         description="The field whose value is the table partition. Empty: the table is not partitioned.",
         examples=["day"],
+    )
+    ordering: str = Field(
+        default="",
+        description=(
+            "Upserts: the field that says which of two versions of a row is newer (Hudi's "
+            "EVENT_TIME_ORDERING; of equal ones the later counts). Empty: the later one, whatever it holds "
+            "(COMMIT_TIME_ORDERING). Change events of Debezium's are ordered by their position in the source."
+        ),
+        examples=["ts"],
+    )
+    buckets: int = Field(
+        default=16,
+        ge=1,
+        le=100_000,
+        description=(
+            "Upserts: into how many file groups the keys of a table partition are divided, by Hudi's bucket "
+            "index. Kept with the table; it cannot be changed afterwards. Some 1 GB of rows in each is good."
+        ),
+    )
+    delete_field: str = Field(
+        default="",
+        description="Upserts: the BOOLEAN field that is true where a record deletes its row. Empty: none.",
+        examples=["deleted"],
     )
     kafka_columns: bool = Field(
         default=True,
@@ -253,6 +288,13 @@ class Config(Section):
         """The Kafka consumer group: exactly the pipeline's id."""
         return self.pipeline.id
 
+    @property
+    def ordering_field(self) -> str:
+        """The column that decides between versions of a row; empty where the later one counts."""
+        from table.schema import POSITION_COLUMN
+
+        return POSITION_COLUMN if self.record.envelope == "debezium" else self.table.ordering
+
     def dead_letter_topic(self, source_topic: str) -> str:
         """Where a record of this source topic goes that does not fit."""
         return self.record.dead_letter_topic or source_topic + DEAD_LETTER_SUFFIX
@@ -270,6 +312,9 @@ class Config(Section):
             partition_field=self.table.partition_by,
             kafka_columns=self.table.kafka_columns,
             target_file_bytes=self.table.target_file_bytes,
+            ordering_field=self.ordering_field,
+            bucket_count=self.table.buckets,
+            source_position=self.record.envelope == "debezium",
             properties=dict(self.table.hudi),
         )
 

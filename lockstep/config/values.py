@@ -125,10 +125,10 @@ def _table_path(value: str) -> str:
 
 
 def _table_kind(value: str) -> str:
-    if value != "insert":
+    if value not in ("insert", "upsert"):
         raise ValueError(
-            f'{value!r} is not supported: kind = "insert" writes every record as a new row of a '
-            "copy-on-write table"
+            f'{value!r} is not supported: kind = "insert" writes every record as a new row, '
+            'kind = "upsert" changes the row with its key'
         )
     return value
 

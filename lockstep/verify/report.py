@@ -128,7 +128,8 @@ class Report:
             said = f"Exact: {rows} rows in {commits} commits, every committed offset once, no other."
         elif self.exact is None:
             style = "bold yellow"
-            said = f"Not checkable: {rows} rows in {commits} commits; nothing wrong was found in what is."
+            what = f"{rows} rows in {commits} commits" if self.rows else f"{commits} commits"
+            said = f"Not checkable: {what}; nothing wrong was found in what is."
             if self.missing:
                 said = (
                     f"Not checkable: {rows} rows in {commits} commits; {self.missing} are missing, see below."

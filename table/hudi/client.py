@@ -1,4 +1,4 @@
-"""A copy-on-write Hudi table that takes inserts, as a transactional table. In the driver, through Py4J.
+"""A Hudi table that takes inserts or upserts, as a transactional table. In the driver, through Py4J.
 
 Who calls, in which order, and why it is safe: docs/protocol.md. Here only: how each step is done with Hudi's
 write client.
@@ -13,29 +13,35 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from table.checks import same_ranges
 from table.errors import Contradiction, OutcomeUnknown, Refused, TableError, Unavailable
 from table.hudi import rollback
 from table.hudi.commit import PreCommit, check, check_files, write_stats
-from table.hudi.definition import check_schema, check_table, fixed_properties, layout, plain_spec
-from table.hudi.history import COMMIT, History
+from table.hudi.definition import (
+    Definition,
+    check_schema,
+    check_table,
+    fixed_properties,
+    layout,
+    plain_spec,
+)
+from table.hudi.history import History
 from table.hudi.java import FAILED, THROWN, changing, sentence, without_effect
-from table.hudi.properties import ONE_CLOCK
+from table.hudi.kinds import INDEX_TYPE, KINDS, UPSERT, kept_properties
+from table.hudi.properties import LOCK_EXPIRE_MINUTES, ONE_CLOCK
 from table.hudi.properties import check as check_properties
 from table.hudi.session import Session
 from table.hudi.storage import is_of_one_machine
 from table.hudi.sweep import Sweeper
 from table.hudi.watchdog import CALLBACK_S, SILENCE_S, Watchdog
 from table.port import Commit, TableLayout, TableSpec, Unfinished
-from table.schema import kafka_fields, parse_ddl, to_avro
+from table.schema import table_schema, to_avro
 from table.state import TableState, encode, owner
 
 log = logging.getLogger(__name__)
 
-KIND = "insert"
 TEND_FACTOR = 2
 """Beside a transaction the metadata table is tended when so many of its compactions are due, which costs a
 few percent of the commits' time. Unless commits are fast, a sweep comes before it."""
@@ -46,7 +52,7 @@ made commits take seconds; an insert-only table has files to clean only where a 
 
 
 class HudiTable:
-    """Implements `table.port.TransactionalTable` for `kind = "insert"`. One thread calls it.
+    """Implements `table.port.TransactionalTable` for every kind. One thread calls it.
 
     `watchdog_silence_s`, `watchdog_callback_s`: see `table.hudi.watchdog`. `clean_every_s`: how often a
     sweep lets Hudi clean, where the configuration does not have it clean within every commit.
@@ -62,13 +68,14 @@ class HudiTable:
         watchdog_callback_s: int = CALLBACK_S,
         clean_every_s: float = CLEAN_EVERY_S,
     ) -> None:
-        if spec.kind != KIND:
-            raise Refused(f"table.kind {spec.kind!r}: a copy-on-write table takes {KIND!r}")
+        if spec.kind not in KINDS:
+            raise Refused(f"table.kind {spec.kind!r}: it is one of {', '.join(KINDS)}")
         self._spec = plain_spec(spec)
+        self._kind = KINDS[spec.kind]
         self._pipeline = pipeline
         self._thread: int | None = None
         self._session = Session(spark, self._spec.path)
-        self._history = History(self._session, pipeline)
+        self._history = History(self._session, pipeline, self._kind.action)
         self._sweeper = Sweeper(self._session, self._history)
         self._watchdog = Watchdog(
             self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
@@ -81,7 +88,7 @@ class HudiTable:
         """Create the table when missing; `Contradiction` where the one that exists says something else."""
         self._enter()
         spec = self._spec
-        check_properties(spec.properties)
+        check_properties(spec.properties, spec.kind)
         schema = _schema(spec)
         doing = f"table {spec.path} could not be opened"
         with changing(doing):
@@ -90,20 +97,30 @@ class HudiTable:
                 _check_empty(spec.path)
                 self._session.create(spec, schema)
             definition = self._session.load()
+            if spec.kind == UPSERT and INDEX_TYPE not in definition.properties:
+                definition = self._keep_index(spec) or definition
             check_table(definition, spec)
             if definition.schema:
                 check_schema(definition.schema, schema, spec)
             if self._session.client is not None:
                 self._session.close()
             # The table's own schema, where it has one: its order of columns stays what foreign writers know.
-            fixed = fixed_properties(definition, definition.schema or schema)
+            schema = definition.schema or schema
+            fixed = fixed_properties(definition, schema, spec)
             clock = ONE_CLOCK if is_of_one_machine(spec.path) else {}
-            self._session.start({**clock, **spec.properties}, fixed)
+            self._session.start({**clock, **spec.properties}, fixed, spec.kind)
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
         # An older table soon, for a run may be short, but not before its first commit.
         self._untended = 0 if created else self._tend_after - 1
         log.info("table %s is %s", spec.path, "created" if created else "open")
-        return layout(definition, spec, created=created)
+        return layout(definition, spec, schema, created=created)
+
+    def _keep_index(self, spec: TableSpec) -> Definition | None:
+        """Keep with a table that nobody has written to yet what its writers must know, and load it again."""
+        if not self._session.is_untouched():
+            return None
+        self._session.keep(kept_properties(spec.key_fields, spec.bucket_count, LOCK_EXPIRE_MINUTES))
+        return self._session.load()
 
     def newest(self) -> TableState | None:
         """This pipeline's newest committed state, archived timeline included; None before genesis."""
@@ -143,7 +160,7 @@ class HudiTable:
         self._enter()
         if self._is_repeat(commit):
             return
-        check_files(self._spec.path, commit.instant, commit.files)
+        check_files(self._spec.path, self._spec.kind, commit.instant, commit.files)
         self._untended += 1
         pre_commit = PreCommit(
             lambda: check(self._session, self._history, commit, fence), self._watchdog, self._session.holder
@@ -226,11 +243,12 @@ class HudiTable:
         try:
             timeline = session.reload()
             metadata = model.HoodieCommitMetadata()
-            metadata.setOperationType(model.WriteOperationType.BULK_INSERT)
+            operation = model.WriteOperationType.valueOf(self._kind.operation)
+            metadata.setOperationType(operation)
             for name, value in owned_by.items():
                 metadata.addMetadata(name, value)
             # What is complete by now cannot conflict; untold, the commit compares with all of the timeline.
-            client.preWrite(instant, model.WriteOperationType.BULK_INSERT, session.meta)
+            client.preWrite(instant, operation, session.meta)
             timeline.transitionRequestedToInflight(requested, session.some(metadata))
         except THROWN:
             self._take_back(instant)
@@ -250,7 +268,7 @@ class HudiTable:
             instant = str(client.createNewInstantTime(False))
             self._check_clock(timeline, instant)
             requested = session.meta.createNewInstant(
-                session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, COMMIT, instant
+                session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, self._kind.action, instant
             )
             try:
                 timeline.createNewInstant(requested)
@@ -280,7 +298,7 @@ class HudiTable:
         try:
             session.let_die(instant)
             for state in (states.INFLIGHT, states.REQUESTED):
-                opened = session.meta.createNewInstant(state, COMMIT, instant)
+                opened = session.meta.createNewInstant(state, self._kind.action, instant)
                 session.meta.getActiveTimeline().deleteInstantFileIfExists(opened)
         except THROWN as error:
             log.warning("instant %s could not be opened, nor removed: %s", instant, sentence(error))
@@ -290,12 +308,13 @@ class HudiTable:
         session.holder.free_if_dead()
         session.keep_alive(commit.instant)
         # Without an operation type the metadata table's update throws; a new client has none yet.
-        client.setOperationType(session.hudi.common.model.WriteOperationType.BULK_INSERT)
+        operations = session.hudi.common.model.WriteOperationType
+        client.setOperationType(operations.valueOf(self._kind.operation))
         client.commitStats(
             commit.instant,
-            write_stats(session, commit),
+            write_stats(session, self._spec.kind, commit),
             session.some(session.java_map(encode(commit.state))),
-            COMMIT,
+            self._kind.action,
             session.jvm.java.util.Collections.emptyMap(),
             session.some(pre_commit),
         )
@@ -331,12 +350,13 @@ class HudiTable:
 
 def _schema(spec: TableSpec) -> str:
     """The table's Avro schema by the configuration, without Hudi's meta fields."""
-    fields = [*parse_ddl(spec.ddl), *(kafka_fields() if spec.kafka_columns else [])]
-    names = [field.name for field in fields]
-    for name in (*spec.key_fields, *filter(None, [spec.partition_field])):
-        if name not in names:
-            raise Contradiction(f"table.key and table.partition_by: record.schema has no field {name}")
-    return to_avro(pa.schema(fields), spec.name)
+    columns = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
+    for name in (*spec.key_fields, *filter(None, [spec.partition_field, spec.ordering_field])):
+        if name not in columns.names:
+            raise Contradiction(
+                f"table.key, table.partition_by and table.ordering: record.schema has no field {name}"
+            )
+    return to_avro(columns, spec.name)
 
 
 def _check_empty(path: str) -> None:

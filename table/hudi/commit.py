@@ -13,8 +13,11 @@ from typing import Any
 from control_topic.messages import DataFile
 from table.checks import rival_open
 from table.errors import Refused, TableError, Unavailable
+from table.hudi.base_file import parse_file_name
 from table.hudi.history import History, rollbacks
 from table.hudi.holder import LockHolder
+from table.hudi.kinds import UPSERT
+from table.hudi.log_file import parse_log_file_name
 from table.hudi.session import Session
 from table.hudi.watchdog import Watchdog
 from table.port import Commit
@@ -89,26 +92,27 @@ def check(
         raise Refused(_moved(commit, committed, newest))
 
 
-def write_stats(session: Session, commit: Commit) -> Any:
-    """A java.util.List of HoodieWriteStat, one per file, filled as Hudi's own bulk insert fills them.
+def write_stats(session: Session, kind: str, commit: Commit) -> Any:
+    """A java.util.List of HoodieWriteStat, one per file, filled as Hudi's own writers fill them.
 
     Through Hudi's own JSON: a call into Java for each of their fields took a millisecond a file.
     """
-    by_partition: dict[str, list[dict[str, Any]]] = {}
-    for file in commit.files:
-        by_partition.setdefault(file.table_partition, []).append(_stat(file))
-    metadata = session.hudi.common.model.HoodieCommitMetadata()
+    stats, model = session.jvm.java.util.ArrayList(), session.hudi.common.model
+    made, of_one = (
+        (model.HoodieDeltaWriteStat(), _log_stat) if kind == UPSERT else (model.HoodieWriteStat(), _stat)
+    )
     mapper = session.hudi.common.util.JsonUtils.getObjectMapper()
-    text = json.dumps({"partitionToWriteStats": by_partition})
-    return mapper.readValue(text, metadata.getClass()).getWriteStats()
+    kinds = mapper.getTypeFactory().constructCollectionType(stats.getClass(), made.getClass())
+    return mapper.readValue(json.dumps([of_one(file, commit.instant) for file in commit.files]), kinds)
 
 
-def check_files(path: str, instant: str, files: Sequence[DataFile]) -> None:
+def check_files(path: str, kind: str, instant: str, files: Sequence[DataFile]) -> None:
     """Raise `Refused` unless every file is there, with its size, under the name that the instant gives it."""
     for file in files:
         relative = PurePosixPath(file.path)
         name = relative.name
-        if not (name.startswith(f"{file.file_id}_") and name.endswith(f"_{instant}.parquet")):
+        parsed = parse_log_file_name(name) if kind == UPSERT else parse_file_name(name)
+        if parsed is None or (parsed[0], parsed[2]) != (file.file_id, instant):
             raise Refused(f"instant {instant}: file {file.path} does not carry its file id and instant")
         if str(relative.parent) != (file.table_partition or ".") or ".." in relative.parts:
             raise Refused(
@@ -128,7 +132,7 @@ def check_files(path: str, instant: str, files: Sequence[DataFile]) -> None:
             )
 
 
-def _stat(file: DataFile) -> dict[str, Any]:
+def _stat(file: DataFile, _instant: str) -> dict[str, Any]:
     return {
         "fileId": file.file_id,
         "path": file.path,
@@ -138,6 +142,25 @@ def _stat(file: DataFile) -> dict[str, Any]:
         "numInserts": file.rows,
         "totalWriteBytes": file.size_bytes,
         "fileSizeInBytes": file.size_bytes,
+    }
+
+
+def _log_stat(file: DataFile, instant: str) -> dict[str, Any]:
+    """Of a log file nobody knows here which of its rows are new: they count as updates."""
+    return {
+        "fileId": file.file_id,
+        "path": file.path,
+        "partitionPath": file.table_partition,
+        "prevCommit": instant,
+        "numWrites": file.rows + file.deletes,
+        "numUpdateWrites": file.rows,
+        "numDeletes": file.deletes,
+        "totalWriteBytes": file.size_bytes,
+        "fileSizeInBytes": file.size_bytes,
+        "baseFile": "",
+        "logFiles": [PurePosixPath(file.path).name],
+        "logVersion": 1,
+        "logOffset": 0,
     }
 
 

@@ -14,6 +14,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from table.errors import Contradiction, Refused
+from table.hudi.base_file import META_COLUMNS
+from table.hudi.kinds import (
+    BUCKET_ENGINE,
+    BUCKETS,
+    INDEX_TYPE,
+    KINDS,
+    UPSERT,
+    index_properties,
+    merge_mode,
+)
 from table.hudi.properties import HIVE_STYLE, URL_ENCODE
 from table.port import TableLayout, TableSpec
 
@@ -72,6 +82,11 @@ class Definition:
     @property
     def partition_fields(self) -> tuple[str, ...]:
         return _fields(self.properties.get("hoodie.table.partition.fields", ""))
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        get = self.properties.get  # the second name is that of table versions below 9
+        return _fields(get("hoodie.table.ordering.fields") or get("hoodie.table.precombine.field", ""))
 
     @property
     def key_generator(self) -> str:
@@ -137,8 +152,8 @@ def check_schema(table_schema: str, wanted_schema: str, spec: TableSpec) -> None
         )
 
 
-def layout(definition: Definition, spec: TableSpec, *, created: bool) -> TableLayout:
-    """How files are to be written, by what the table says."""
+def layout(definition: Definition, spec: TableSpec, schema: str, *, created: bool) -> TableLayout:
+    """How files are to be written, by what the table says. `schema`: the Avro schema of its rows."""
     key_format = "plain" if len(definition.key_fields) == 1 else "complex"
     return TableLayout(
         path=local_path(spec.path),
@@ -150,13 +165,32 @@ def layout(definition: Definition, spec: TableSpec, *, created: bool) -> TableLa
         kafka_columns=spec.kafka_columns,
         target_file_bytes=spec.target_file_bytes,
         ddl=spec.ddl,
+        kind=spec.kind,
+        ordering_field=spec.ordering_field,
+        bucket_count=spec.bucket_count,
+        source_position=spec.source_position,
+        avro=with_meta_columns(schema),
         created=created,
     )
 
 
-def fixed_properties(definition: Definition, schema: str) -> dict[str, str]:
+def with_meta_columns(schema: str) -> str:
+    """An Avro schema with Hudi's meta columns first, as it stands in log files."""
+    record = json.loads(schema)
+    meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_COLUMNS]
+    own = [field for field in record["fields"] if not field["name"].startswith(META_FIELDS_PREFIX)]
+    return json.dumps({**record, "fields": [*meta, *own]}, separators=(",", ":"))
+
+
+def fixed_properties(definition: Definition, schema: str, spec: TableSpec) -> dict[str, str]:
     """What the write client must be told about this table, besides the protocol's own properties."""
+    index: dict[str, str] = {}
+    if spec.kind == UPSERT:
+        index = index_properties(definition.key_fields, spec.bucket_count)
+        index["hoodie.table.type"] = KINDS[UPSERT].table_type  # for the check of the concurrency mode
+        index["hoodie.compact.inline"] = "false"  # else Hudi compacts within every fifth commit
     return {
+        **index,
         "hoodie.table.name": definition.name,
         "hoodie.avro.schema": schema,
         "hoodie.datasource.write.recordkey.field": ",".join(definition.key_fields),
@@ -179,7 +213,13 @@ def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, An
     elsewhere = "write to another path"
     partitions = (spec.partition_field,) if spec.partition_field else ()
     return [
-        ("hoodie.table.type", get("hoodie.table.type", "COPY_ON_WRITE"), "COPY_ON_WRITE", elsewhere),
+        *(_demands_of_upserts(definition, spec) if spec.kind == UPSERT else []),
+        (
+            "hoodie.table.type",
+            get("hoodie.table.type", "COPY_ON_WRITE"),
+            KINDS[spec.kind].table_type,
+            "say the table's kind (COPY_ON_WRITE: insert, MERGE_ON_READ: upsert), or write to another path",
+        ),
         (
             "hoodie.table.base.file.format",
             get("hoodie.table.base.file.format", "PARQUET").upper(),
@@ -216,6 +256,27 @@ def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, An
             partitions,
             "set table.partition_by to the table's",
         ),
+    ]
+
+
+def _demands_of_upserts(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, Any, str]]:
+    get = definition.properties.get
+    elsewhere = "write to another path"
+    ordering = (spec.ordering_field,) if spec.ordering_field else ()
+    ordering_advice = "set table.ordering to the table's"
+    if spec.source_position:
+        ordering_advice = elsewhere
+    return [
+        ("hoodie.table.ordering.fields", definition.ordering_fields, ordering, ordering_advice),
+        (
+            "hoodie.record.merge.mode",
+            get("hoodie.record.merge.mode", merge_mode(",".join(definition.ordering_fields))),
+            merge_mode(spec.ordering_field),
+            elsewhere,
+        ),
+        (INDEX_TYPE, get(INDEX_TYPE, ""), "BUCKET", elsewhere),
+        (BUCKET_ENGINE, get(BUCKET_ENGINE, "SIMPLE").upper(), "SIMPLE", elsewhere),
+        (BUCKETS, get(BUCKETS, ""), str(spec.bucket_count), "set table.buckets to the table's"),
     ]
 
 

@@ -24,7 +24,6 @@ PIPELINE = PREFIX + "pipeline"
 TRANSACTIONS_REMEMBERED = 4_096
 LOOKS_MAX = 4
 """A look that meets an instant which is just being archived begins anew; that happens seldom."""
-COMMIT = "commit"
 
 
 class UnreadableState(Refused, StateError):
@@ -41,11 +40,12 @@ class Pending:
 
 
 class History:
-    """One pipeline's commits. Every method looks at the timeline anew. Raises `Unavailable`, `Refused`."""
+    """One pipeline's commits, by `action`. Each method looks anew. Raises `Unavailable`, `Refused`."""
 
-    def __init__(self, session: Session, pipeline: str) -> None:
+    def __init__(self, session: Session, pipeline: str, action: str) -> None:
         self._session = session
         self._pipeline = pipeline
+        self.action = action
         self._newest: TableState | None = None
         self._anchor = ""
         self._seen_until = ""
@@ -72,7 +72,7 @@ class History:
             listed = [
                 instant
                 for instant in timeline.getCommitsTimeline().filterInflightsAndRequested().getInstants()
-                if instant.getAction() == COMMIT
+                if instant.getAction() == self.action
             ]
             found = [Pending(one, str(one.requestedTime()), self._owner(timeline, one)) for one in listed]
         self._owners = {one.time: one.owner for one in found if one.instant.isInflight()}
@@ -102,7 +102,7 @@ class History:
         with reading(f"table {self._session.path}: its archived timeline cannot be read"):
             timeline = archived_between(self._session, instant, instant)
             for one in timeline.getInstants():
-                if one.requestedTime() == instant and one.getAction() == COMMIT:
+                if one.requestedTime() == instant and one.getAction() == self.action:
                     return dict(timeline.readCommitMetadata(one).getExtraMetadata())
         return None
 
@@ -165,7 +165,7 @@ class History:
         return self._decoded(extra, time) if extra is not None else None
 
     def _state(self, timeline: Any, instant: Any) -> TableState | None:
-        if instant.getAction() != COMMIT:
+        if instant.getAction() != self.action:
             return None
         extra = timeline.readCommitMetadata(instant).getExtraMetadata()
         if extra.get(PIPELINE) != self._pipeline:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from table.errors import Refused
+from table.hudi.kinds import INSERT, KINDS, LOCK_PROVIDER
 
-LOCK_PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 LOCK_FOLDER = "hoodie.write.lock.filesystem.path"
 LOCK_EXPIRE_MINUTES = 1
 """The least there is. A driver killed inside the lock blocks the table for so long where its successor cannot
@@ -26,7 +26,6 @@ CREATION = (HIVE_STYLE, URL_ENCODE)
 """They say how a table is created; of a table that exists its own properties say it."""
 
 REQUIRED: Mapping[str, str] = {
-    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.write.markers.type": "DIRECT",
     "hoodie.rollback.using.markers": "true",
@@ -36,9 +35,16 @@ REQUIRED: Mapping[str, str] = {
     "hoodie.write.auto.upgrade": "false",
     "hoodie.populate.meta.fields": "true",
     "hoodie.datasource.write.drop.partition.columns": "false",
-    "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
 }
 """The protocol does not hold with other values."""
+
+REQUIRED_OF_KIND: Mapping[str, Mapping[str, str]] = {
+    name: {
+        "hoodie.write.concurrency.mode": kind.concurrency,
+        "hoodie.datasource.write.table.type": kind.table_type,
+    }
+    for name, kind in KINDS.items()
+}
 
 DEFAULTS: Mapping[str, str] = {
     "hoodie.write.lock.provider": LOCK_PROVIDER,
@@ -73,6 +79,13 @@ OWN: Mapping[str, str] = {
     "hoodie.datasource.write.partitionpath.field": "table.partition_by",
     "hoodie.table.partition.fields": "table.partition_by",
     "hoodie.datasource.write.operation": "table.kind",
+    "hoodie.datasource.write.precombine.field": "table.ordering",
+    "hoodie.table.ordering.fields": "table.ordering",
+    "hoodie.table.precombine.field": "table.ordering",
+    "hoodie.record.merge.mode": "table.ordering",
+    "hoodie.index.type": "table.kind",
+    "hoodie.bucket.index.num.buckets": "table.buckets",
+    "hoodie.bucket.index.hash.field": "table.key",
     "hoodie.parquet.max.file.size": "table.target_file_size",
 }
 """Properties that say again what the configuration says in its own words."""
@@ -131,30 +144,31 @@ IGNORED: Mapping[str, str] = {
 """Why, for the best known of those that are not obeyed. The first prefix that fits counts."""
 
 
-def check(properties: Mapping[str, str]) -> None:
+def check(properties: Mapping[str, str], kind: str = INSERT) -> None:
     """Raise `Refused` where a property would be ignored, or where it contradicts the protocol."""
+    required = {**REQUIRED, **REQUIRED_OF_KIND[kind]}
     for name, value in properties.items():
-        _check_one(name, value, properties)
+        _check_one(name, value, properties, required)
 
 
-def merge(properties: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str]:
+def merge(properties: Mapping[str, str], fixed: Mapping[str, str], kind: str = INSERT) -> dict[str, str]:
     """What the write client is started with: defaults, then `properties`, then what must be.
 
     `fixed`: what the table and the configuration say (name, keys, schema). Raises `Refused` as `check`.
     """
-    check(properties)
+    check(properties, kind)
     given = {SYNONYMS.get(name, name): value for name, value in properties.items() if name not in CREATION}
-    return {**DEFAULTS, **given, **REQUIRED, **fixed}
+    return {**DEFAULTS, **given, **REQUIRED, **REQUIRED_OF_KIND[kind], **fixed}
 
 
-def _check_one(name: str, value: str, properties: Mapping[str, str]) -> None:
+def _check_one(name: str, value: str, properties: Mapping[str, str], required: Mapping[str, str]) -> None:
     if name in CREATION:
         if value not in ("true", "false"):
             raise Refused(f"table.hudi: {name} is {value!r}: say true or false")
         return
     if name in OWN:
         raise Refused(f"table.hudi: {name} is not taken: say it with {OWN[name]}")
-    needed = REQUIRED.get(SYNONYMS.get(name, name))
+    needed = required.get(SYNONYMS.get(name, name))
     if needed is not None:
         if value.lower() != needed.lower():
             raise Refused(f"table.hudi: {name} is {value!r}, and exactly once needs {needed!r}: take it out")

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
 from table.hudi.holder import LockHolder
+from table.hudi.kinds import INDEX_TYPE, KINDS, UPSERT, merge_mode
 from table.hudi.properties import HIVE_STYLE, LOCK_FOLDER, URL_ENCODE, merge
 from table.port import TableSpec
 
@@ -60,10 +61,10 @@ class Session:
         return int(self.jvm.java.lang.ProcessHandle.current().pid())
 
     def create(self, spec: TableSpec, schema: str) -> None:
-        """Make an empty copy-on-write table as `spec` says."""
+        """Make an empty table as `spec` says."""
         builder = (
             self.hudi.common.table.HoodieTableMetaClient.newTableBuilder()
-            .setTableType("COPY_ON_WRITE")
+            .setTableType(KINDS[spec.kind].table_type)
             .setTableName(spec.name)
             .setTableCreateSchema(schema)  # what lets an empty table be read
             .setKeyGeneratorClassProp(KEY_GENERATORS[key_generator(spec)])
@@ -74,7 +75,23 @@ class Session:
             builder = builder.setRecordKeyFields(",".join(spec.key_fields))
         if spec.partition_field:
             builder = builder.setPartitionFields(spec.partition_field)
+        if spec.kind == UPSERT:
+            modes = self.hudi.common.config.RecordMergeMode
+            builder = builder.setRecordMergeMode(modes.valueOf(merge_mode(spec.ordering_field)))
+            if spec.ordering_field:
+                builder = builder.setOrderingFields(spec.ordering_field)
         builder.initTable(self._storage_conf, self.base_path)
+
+    def keep(self, properties: Mapping[str, str]) -> None:
+        """Add to the properties of the table, as it was loaded, those that other writers must know."""
+        java = self.jvm.java.util.Properties()
+        for name, value in properties.items():
+            java.setProperty(name, value)
+        self.hudi.common.table.HoodieTableConfig.update(self.meta.getStorage(), self.meta.getMetaPath(), java)
+
+    def is_untouched(self) -> bool:
+        """Whether nobody has begun to write to the table, as it was loaded."""
+        return bool(self.meta.getActiveTimeline().empty())
 
     def load(self) -> Definition:
         """Read the table's properties and schema anew."""
@@ -92,7 +109,7 @@ class Session:
             schema=str(schema.get().toString()) if schema.isPresent() else "",
         )
 
-    def start(self, properties: Mapping[str, str], fixed: Mapping[str, str]) -> None:
+    def start(self, properties: Mapping[str, str], fixed: Mapping[str, str], kind: str) -> None:
         """Start the write client."""
         folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or os.path.join(self.path, ".hoodie")
         self.lock_folder = folder
@@ -101,8 +118,9 @@ class Session:
             fixed["hoodie.avro.schema"],
             self.base_path,
             fixed["hoodie.table.name"],
-            self.java_map(merge(properties, fixed)),
+            self.java_map(merge(properties, fixed, kind)),
         )
+        self._index = fixed.get(INDEX_TYPE, "")
         self._never_java = self._why_never_java(properties)
         self._connect(self._never_java or self._why_not_java_now())
 
@@ -120,6 +138,10 @@ class Session:
     def _connect(self, why_not: str) -> None:
         engines = self.hudi.client.common
         self._by_spark = bool(why_not)
+        if self._index:
+            # The Java client knows no bucket index, and needs none to commit what others wrote. Not said
+            # earlier: without the bucket index the configuration is refused.
+            self._config.setValue(INDEX_TYPE, self._index if why_not else "INMEMORY")
         if why_not:
             log.warning(
                 "Hudi's Spark client commits, in three times the time of its Java client: %s", why_not

@@ -21,9 +21,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from table.hudi.base_file import FILE_ID_PREFIX, is_ours, parse_file_name
-from table.hudi.history import COMMIT, History, archived_between, listed_files
+from table.hudi.base_file import MARKER_SUFFIX, is_ours, parse_file_name
+from table.hudi.history import History, archived_between, listed_files
 from table.hudi.java import reading
+from table.hudi.log_file import is_our_log_file, parse_log_file_name
 from table.hudi.session import Session
 
 log = logging.getLogger(__name__)
@@ -77,27 +78,32 @@ class Sweeper:
             if ".hoodie" in folders:
                 folders.remove(".hoodie")
             for name in names:
-                parsed = parse_file_name(name) if is_ours(name) else None
-                if parsed is None:
+                instant = _instant_of_ours(name)
+                if not instant:
                     continue
                 path = os.path.relpath(os.path.join(folder, name), self._root)
                 changed_s = _changed_s(self._root / path)
                 if changed_s is None or changed_s > until_s:
                     continue
                 if changed_s > self._judged_until_s or path in self._unjudged:
-                    _, _, instant = parsed
                     yield path, instant
 
     def _listed(self, instant: str) -> set[str] | None:
         """The files that a completed instant of the active timeline names, None where it holds none such."""
         with reading(f"table {self._session.path}: its timeline cannot be read"):
             timeline = self._session.meta.getActiveTimeline()
-            return _listed(timeline, timeline.getCommitsTimeline().filterCompletedInstants(), instant)
+            return self._named(timeline, timeline.getCommitsTimeline().filterCompletedInstants(), instant)
 
     def _listed_in_archive(self, instant: str) -> set[str]:
         with reading(f"table {self._session.path}: its archived timeline cannot be read"):
             timeline = archived_between(self._session, instant, instant)
-            return _listed(timeline, timeline, instant) or set()
+            return self._named(timeline, timeline, instant) or set()
+
+    def _named(self, timeline: Any, instants: Any, time_of: str) -> set[str] | None:
+        for one in instants.findInstantsInClosedRange(time_of, time_of).getInstants():
+            if one.getAction() == self._history.action:
+                return set(listed_files(timeline, one))
+        return None
 
     def _remove(self, instant: str, orphans: list[str]) -> int:
         removed = 0
@@ -118,21 +124,22 @@ class Sweeper:
                     shutil.rmtree(folder.path, ignore_errors=True)
 
 
-def _listed(timeline: Any, instants: Any, time_of: str) -> set[str] | None:
-    for one in instants.findInstantsInClosedRange(time_of, time_of).getInstants():
-        if one.getAction() == COMMIT:
-            return set(listed_files(timeline, one))
-    return None
-
-
 def _is_ours_and_old(folder: Path, until_s: float) -> bool:
     for inner, _, names in os.walk(folder):
         changed_s = _changed_s(Path(inner))
         if changed_s is None or changed_s > until_s:
             return False
-        if not all(name.lstrip(".").startswith(FILE_ID_PREFIX) for name in names):
+        if not all(_instant_of_ours(name.removesuffix(MARKER_SUFFIX)) for name in names):
             return False
     return True
+
+
+def _instant_of_ours(name: str) -> str:
+    """The instant in the name of a base file or log file with our mark; empty for all others."""
+    parsed = parse_file_name(name) if is_ours(name) else None
+    if parsed is None and is_our_log_file(name):
+        parsed = parse_log_file_name(name)
+    return parsed[2] if parsed is not None else ""
 
 
 def _changed_s(path: Path) -> float | None:

@@ -36,6 +36,7 @@ kafka = { }
 [record]
 format = "json"
 schema = "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
+envelope = "none"
 on_error = "fail"
 dead_letter_topic = ""
 
@@ -45,6 +46,9 @@ name = "events"
 kind = "insert"
 key = ["event_id"]
 partition_by = "day"
+ordering = ""
+buckets = 16
+delete_field = ""
 kafka_columns = true
 target_file_size = "120MB"
 hudi = { }
@@ -359,7 +363,9 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("table.path", "file:///", "is not an absolute path"),
         ("table.path", "file:///a/../b", "segment"),
         ("table.name", "1st", "is not a table's name"),
-        ("table.kind", "upsert", "'upsert' is not supported"),
+        ("table.kind", "replace", "'replace' is not supported"),
+        ("table.buckets", 0, "0 is not 1 or more"),
+        ("record.envelope", "maxwell", "'maxwell' is not one of none, debezium"),
         ("table.key", ["event_id", "event_id"], "event_id is listed more than once"),
         ("table.target_file_size", 5, "5 has no unit"),
         ("transaction.interval", "10ms", "out of bounds: at least 100ms"),
@@ -388,6 +394,46 @@ def test_a_path_loses_its_trailing_slash() -> None:
 
 
 # --- relations --------------------------------------------------------------------------------
+
+UPSERT: Mapping[str, object] = {
+    "record.schema": "id STRING, at DOUBLE, ts BIGINT, gone BOOLEAN",
+    "table.kind": "upsert",
+    "table.key": ["id"],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"table.key": []}, 'table.key: empty; table.kind = "upsert" needs the fields of the record key'),
+        ({"table.ordering": "tz"}, "table.ordering: 'tz' is not a field of record.schema"),
+        ({"table.ordering": "at"}, "table.ordering: column at: a DOUBLE cannot be an ordering field"),
+        ({"table.ordering": "gone"}, "gone is BOOLEAN; rows are ordered by one of INT, BIGINT, TIMESTAMP"),
+        ({"table.delete_field": "ts"}, "table.delete_field: 'ts' is not BOOLEAN"),
+        ({"table.delete_field": "away"}, "table.delete_field: 'away' is not a field of record.schema"),
+        ({"table.kind": "insert", "table.ordering": "ts"}, "table.ordering: means nothing to table.kind"),
+        ({"table.kind": "insert", "table.delete_field": "gone"}, "table.delete_field: means nothing"),
+        ({"table.kind": "insert", "record.envelope": "debezium"}, 'needs table.kind = "upsert"'),
+        ({"record.envelope": "debezium", "table.ordering": "ts"}, "debezium events say it themselves"),
+        ({"record.envelope": "debezium", "table.partition_by": "ts"}, "'ts' is not in table.key: an update"),
+        ({"table.hudi": {"hoodie.index.type": "BLOOM"}}, "is not taken: say it with table.kind"),
+        (
+            {"table.hudi": {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}},
+            "exactly once needs 'non_blocking_concurrency_control'",
+        ),
+    ],
+)
+def test_what_upserts_need_is_asked_for_and_what_they_cannot_have_is_refused(
+    changes: dict[str, object], sentence: str
+) -> None:
+    assert sentence in problems_of({**UPSERT, **changes})
+
+
+def test_change_events_are_ordered_by_their_position_in_the_source() -> None:
+    config = config_of({**UPSERT, "record.envelope": "debezium"})
+    spec = config.table_spec()
+    assert (spec.ordering_field, spec.source_position) == ("_source_position", True)
+    assert config_of({**UPSERT, "table.ordering": "ts"}).table_spec().ordering_field == "ts"
 
 
 @pytest.mark.parametrize(
@@ -541,7 +587,7 @@ def test_literal_secrets_are_never_shown() -> None:
 
 def test_no_sentence_repeats_a_value_of_source_kafka() -> None:
     kafka = {"sasl.password": SECRET, "group.id": SECRET, "ssl.key.pem": [SECRET]}
-    assert SECRET not in problems_of({"source.kafka": kafka, "table.kind": "upsert"})
+    assert SECRET not in problems_of({"source.kafka": kafka, "table.kind": "replace"})
 
 
 def test_a_property_that_librdkafka_does_not_know_is_named() -> None:

@@ -118,6 +118,7 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
                     "table_partition": "a",
                     "rows": 60_000,
                     "size_bytes": 9_100_000,
+                    "deletes": 0,
                 }
                 for n in range(2)
             ],

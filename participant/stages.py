@@ -1,0 +1,95 @@
+"""What becomes of consumed records, by the table's kind: the stages that the data plane drives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+
+from control_topic.messages import DataFile
+from participant.debezium import DebeziumDecoder
+from participant.decode import Decoded, JsonDecoder
+from participant.derive import Derived, Deriver
+from participant.log_writer import LogWriter
+from participant.raw import RawBatch
+from participant.upserts import ChangeDecoder, UpsertDeriver, Upserts
+from participant.writer import TransactionWriter
+from table.hudi.kinds import UPSERT
+from table.port import TableLayout
+from table.schema import table_schema
+
+
+class Writer(Protocol):
+    """Takes what `Stages.derive` makes. Raises `StorageError`."""
+
+    @property
+    def upload_s(self) -> float: ...
+
+    def write(self, derived: Any) -> None: ...
+
+    def close(self) -> tuple[DataFile, ...]: ...
+
+    def discard(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """`new_writer` makes the writer of one instant."""
+
+    decode: Callable[[RawBatch], Decoded]
+    derive: Callable[[RawBatch, Decoded], Derived | Upserts]
+    new_writer: Callable[[str], Writer]
+
+
+def stages(
+    *,
+    layout: TableLayout,
+    base_path: Path,
+    slot: int,
+    incarnation: str,
+    memory_bytes: int,
+    delete_field: str = "",
+) -> Stages:
+    """The stages of one worker for one table. Raises `SchemaError` for a schema that cannot be written."""
+    schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
+    common: dict[str, Any] = {
+        "base_path": str(base_path),
+        "layout": layout,
+        "schema": schema,
+        "writer_number": slot,
+        "incarnation": incarnation,
+        "pending_bytes_max": memory_bytes // 4,
+    }
+    if layout.kind == UPSERT:
+        return Stages(
+            decode=_change_events(schema)
+            if layout.source_position
+            else ChangeDecoder(schema, delete_field).decode,
+            derive=UpsertDeriver(layout, schema).derive,
+            new_writer=lambda instant: LogWriter(**common, instant=instant),
+        )
+    return Stages(
+        decode=JsonDecoder(schema).decode,
+        derive=Deriver(layout, schema).derive,
+        new_writer=lambda instant: TransactionWriter(**common, instant=instant, new_uuid=uuid4),
+    )
+
+
+def _change_events(schema: pa.Schema) -> Callable[[RawBatch], Decoded]:
+    decoder = DebeziumDecoder(schema)
+
+    def decode(batch: RawBatch) -> Decoded:
+        changes = decoder.decode(batch)
+        return Decoded(
+            table=changes.rows,
+            kept=changes.kept,
+            rejects=changes.rejects,
+            deleted=changes.deleted,
+            tombstones=changes.tombstones,
+        )
+
+    return decode

@@ -1,0 +1,269 @@
+"""What an upsert table needs of a batch: rows and deletes with their keys, table partitions and order.
+
+A delete is a row whose delete field is true, a change event of a delete, or a tombstone: a record without a
+value, whose Kafka key says which row. As an ordering value a tombstone has none: it always deletes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from participant.decode import Decoded, JsonDecoder, RejectedRecord
+from participant.derive import Deriver, Rows, with_kafka_columns
+from participant.raw import RawBatch, Values
+from table.port import TableLayout
+from table.schema import SchemaError, record_schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletes:
+    """Keys that are deleted. `ordering`: of the ordering field's type, null where a delete always wins.
+
+    `places`: where each stood in the batch.
+    """
+
+    record_key: pa.ChunkedArray
+    table_partition: pa.DictionaryArray
+    ordering: pa.ChunkedArray
+    places: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.record_key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upserts:
+    """Changes that are ready to be written.
+
+    `rows`: the data columns, then the Kafka columns where the table has them. `record_key`,
+    `table_partition`: as in `participant.derive.Derived`. `places`: where each row stood in the batch of
+    `length` records. `rejects`: on top of the decoder's.
+    """
+
+    rows: pa.Table
+    record_key: pa.ChunkedArray
+    table_partition: pa.DictionaryArray
+    places: npt.NDArray[np.int64]
+    deletes: Deletes
+    length: int
+    rejects: tuple[RejectedRecord, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Changes, deletes included."""
+        return int(self.rows.num_rows) + len(self.deletes)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held; a key that shares the memory of a column is not counted again."""
+        held = self.rows.append_column("", self.record_key).append_column("", self.table_partition)
+        deletes = self.deletes.record_key.nbytes + self.deletes.ordering.nbytes
+        return int(held.get_total_buffer_size()) + deletes + 8 * self.count
+
+
+class ChangeDecoder:
+    """As `participant.decode.JsonDecoder`, for records without a value or with a delete field as well."""
+
+    def __init__(self, schema: pa.Schema, delete_field: str) -> None:
+        self._json = JsonDecoder(schema)
+        self._delete_field = delete_field
+
+    def decode(self, batch: RawBatch) -> Decoded:
+        """All records of the batch: rows, some of them deletes, tombstones and rejects."""
+        nulls = batch.values.nulls
+        decoded = self._json.decode(batch if nulls is None else _with_values(batch, nulls))
+        deleted = None
+        if self._delete_field:
+            flags = decoded.table.column(self._delete_field)
+            deleted = flags.fill_null(False).to_numpy()
+        if nulls is None:
+            return Decoded(table=decoded.table, kept=decoded.kept, rejects=decoded.rejects, deleted=deleted)
+        places = np.flatnonzero(~nulls)
+        return Decoded(
+            table=decoded.table,
+            kept=places if decoded.kept is None else places[decoded.kept],
+            rejects=tuple(
+                RejectedRecord(offset=one.offset, reason=one.reason, index=int(places[one.index]))
+                for one in decoded.rejects
+            ),
+            deleted=deleted,
+            tombstones=np.flatnonzero(nulls),
+        )
+
+
+class UpsertDeriver:
+    """Derives for one upsert table. No state: any thread may use it. Raises as `Deriver` does."""
+
+    def __init__(self, layout: TableLayout, schema: pa.Schema) -> None:
+        self._layout = layout
+        self._rows = Deriver(layout, schema)
+        self._schema = schema
+        columns = record_schema(schema)
+        names = list(layout.key_fields)
+        if layout.partition_field and layout.partition_field not in names:
+            names.append(layout.partition_field)
+        self._keyed_by = pa.schema([columns.field(name).with_nullable(False) for name in names])
+        self._keys_decoder = JsonDecoder(self._keyed_by)
+        self._ordering_type = pa.int64()
+        if layout.ordering_field:
+            place = schema.get_field_index(layout.ordering_field)
+            if place < 0:
+                raise SchemaError(
+                    f"column {layout.ordering_field} is to order versions, but the schema does not have it"
+                )
+            self._ordering_type = schema.field(place).type
+
+    def derive(self, batch: RawBatch, decoded: Decoded) -> Upserts:
+        """The changes that `decoded` holds, which came from `batch`, less those rejected here."""
+        rows = Rows(batch, decoded)
+        places = rows.kept if rows.kept is not None else np.arange(rows.table.num_rows, dtype=np.int64)
+        deleted = decoded.deleted if decoded.deleted is not None else np.zeros(len(places), dtype=np.bool_)
+        record_key, partitions, reasons = self._rows.keys_and_partitions(batch, rows)
+        reasons |= self._without_order(rows.table)
+        rejects: list[RejectedRecord] = []
+        if reasons:
+            rejects += rows.reject(reasons)
+            kept = np.delete(np.arange(rows.table.num_rows), list(reasons))
+            keep = pa.array(kept)
+            record_key, partitions = record_key.take(keep), partitions.take(keep)
+            rows.take(keep)
+            places, deleted = places[kept], deleted[kept]
+        deletes, refused = self._tombstones(batch, decoded)
+        rejects += refused
+        if deleted.any():
+            gone, left = np.flatnonzero(deleted), np.flatnonzero(~deleted)
+            by_row = Deletes(
+                record_key=record_key.take(pa.array(gone)),
+                table_partition=partitions.take(pa.array(gone)),
+                ordering=self._ordering(rows.table.take(pa.array(gone))),
+                places=places[gone],
+            )
+            deletes = _joined(by_row, deletes)
+            keep = pa.array(left)
+            rows.take(keep)
+            record_key, partitions, places = record_key.take(keep), partitions.take(keep), places[left]
+        table = rows.table
+        if self._layout.kafka_columns:
+            table = with_kafka_columns(table, batch, rows)
+        table = pa.Table.from_arrays(table.columns, schema=self._schema)  # NOT NULL, deletes being gone
+        return Upserts(
+            rows=table,
+            record_key=record_key,
+            table_partition=partitions,
+            places=places,
+            deletes=deletes,
+            length=len(batch),
+            rejects=tuple(sorted(rejects, key=lambda one: one.index)),
+        )
+
+    def _without_order(self, table: pa.Table) -> dict[int, str]:
+        name = self._layout.ordering_field
+        if not name or not table.column(name).null_count:
+            return {}
+        text = f"the ordering field {name} is null"
+        return dict.fromkeys(np.flatnonzero(table.column(name).is_null().to_numpy()).tolist(), text)
+
+    def _ordering(self, table: pa.Table) -> pa.ChunkedArray:
+        if not self._layout.ordering_field:
+            return pa.chunked_array([pa.nulls(table.num_rows, self._ordering_type)])
+        return table.column(self._layout.ordering_field)
+
+    # --- tombstones -------------------------------------------------------------------------------
+
+    def _tombstones(self, batch: RawBatch, decoded: Decoded) -> tuple[Deletes, list[RejectedRecord]]:
+        """The deletes that records without a value ask for, and those of them that name no row."""
+        found = decoded.tombstones if decoded.tombstones is not None else np.arange(0)
+        documents: list[bytes | None] = []
+        places: list[int] = []
+        reasons: dict[int, str] = {}
+        for place in found.tolist():
+            document = self._key_document(batch.keys.get(place))
+            if isinstance(document, str):
+                reasons[place] = document
+            else:
+                documents.append(document)
+                places.append(place)
+        at = np.array(places, dtype=np.int64)
+        keys = RawBatch(
+            partition=batch.partition,
+            offsets=batch.offsets[at],
+            timestamps_ms=batch.timestamps_ms[at],
+            values=Values.of(documents),
+        )
+        read = self._keys_decoder.decode(keys)
+        rows = Rows(keys, read)
+        record_key, partitions, bad = self._rows.keys_and_partitions(keys, rows)
+        kept = rows.kept if rows.kept is not None else np.arange(rows.table.num_rows, dtype=np.int64)
+        about = "the Kafka key of a record without a value"
+        reasons |= {int(at[one.index]): f"{about}: {one.reason}" for one in read.rejects}
+        reasons |= {int(at[kept[row]]): why for row, why in bad.items()}
+        good = np.delete(np.arange(len(kept)), list(bad))
+        deletes = Deletes(
+            record_key=record_key.take(pa.array(good)),
+            table_partition=partitions.take(pa.array(good)),
+            ordering=pa.chunked_array([pa.nulls(len(good), self._ordering_type)]),
+            places=at[kept[good]],
+        )
+        rejects = [
+            RejectedRecord(offset=int(batch.offsets[place]), reason=why, index=place)
+            for place, why in reasons.items()
+        ]
+        return deletes, rejects
+
+    def _key_document(self, key: bytes | None) -> bytes | str:
+        """A Kafka key as a JSON object of the key fields, or why it is none.
+
+        It may be that object, with Debezium's or Kafka Connect's schema beside it or not, or, where one
+        field is enough, that field's value, as JSON or as plain text.
+        """
+        if not key:
+            return "a record without a value and without a key deletes no row"
+        try:
+            document = json.loads(key)
+        except (ValueError, RecursionError):
+            document = None
+        if isinstance(document, dict):
+            payload = document.get("payload")
+            if isinstance(payload, dict) and "schema" in document:
+                return json.dumps(payload).encode()
+            return key
+        if len(self._keyed_by) > 1:
+            names = ", ".join(self._keyed_by.names)
+            return f"the Kafka key of a record without a value is not a JSON object with {names}"
+        name, kind = self._keyed_by[0].name, self._keyed_by[0].type
+        if kind == pa.string() and not isinstance(document, str):
+            try:
+                document = key.decode()
+            except UnicodeDecodeError:
+                return "the Kafka key of a record without a value is not UTF-8"
+        return json.dumps({name: document}).encode()
+
+
+def _with_values(batch: RawBatch, nulls: npt.NDArray[np.bool_]) -> RawBatch:
+    """The records that have a value."""
+    data = np.frombuffer(batch.values.data, dtype=np.uint8)
+    lengths = np.diff(batch.values.starts)[~nulls]
+    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    without = np.delete(data, batch.values.starts[:-1][nulls])  # of a null value there is its newline only
+    return RawBatch(
+        partition=batch.partition,
+        offsets=batch.offsets[~nulls],
+        timestamps_ms=batch.timestamps_ms[~nulls],
+        values=Values(data=without.tobytes(), starts=starts),
+    )
+
+
+def _joined(first: Deletes, second: Deletes) -> Deletes:
+    partitions = pa.chunked_array([first.table_partition, second.table_partition]).unify_dictionaries()
+    return Deletes(
+        record_key=pa.chunked_array([*first.record_key.chunks, *second.record_key.chunks], pa.string()),
+        table_partition=partitions.combine_chunks(),
+        ordering=pa.chunked_array([*first.ordering.chunks, *second.ordering.chunks], first.ordering.type),
+        places=np.concatenate([first.places, second.places]),
+    )

@@ -1,0 +1,70 @@
+"""What the two kinds of tables differ in, as far as Hudi's write client is concerned. Pure.
+
+Upserts run under Hudi's non-blocking concurrency control: writers of one file group add log files of their
+own, and readers put them in order, so that neither a compaction nor Spark's `UPDATE` ever makes a commit of
+ours fail. What a writer must know for that is kept in the table's own properties, which Spark SQL obeys: a
+writer that was told nothing then hashes, locks and cleans as we do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+INSERT, UPSERT = "insert", "upsert"
+
+INDEX_TYPE = "hoodie.index.type"
+BUCKETS = "hoodie.bucket.index.num.buckets"
+HASH_FIELD = "hoodie.bucket.index.hash.field"
+BUCKET_ENGINE = "hoodie.index.bucket.engine"
+LOCK_PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """`action`: what an instant of ours is on the timeline. `operation`: a `WriteOperationType`."""
+
+    table_type: str
+    action: str
+    operation: str
+    concurrency: str
+
+
+KINDS: Mapping[str, Kind] = {
+    INSERT: Kind(
+        table_type="COPY_ON_WRITE",
+        action="commit",
+        operation="BULK_INSERT",
+        concurrency="optimistic_concurrency_control",
+    ),
+    UPSERT: Kind(
+        table_type="MERGE_ON_READ",
+        action="deltacommit",
+        operation="UPSERT",
+        concurrency="non_blocking_concurrency_control",
+    ),
+}
+
+
+def merge_mode(ordering_field: str) -> str:
+    """Hudi's `RecordMergeMode` where this field, or none, decides between versions of a row."""
+    return "EVENT_TIME_ORDERING" if ordering_field else "COMMIT_TIME_ORDERING"
+
+
+def index_properties(key_fields: Sequence[str], bucket_count: int) -> dict[str, str]:
+    """The bucket index of an upsert table."""
+    return {INDEX_TYPE: "BUCKET", BUCKETS: str(bucket_count), HASH_FIELD: ",".join(key_fields)}
+
+
+def kept_properties(key_fields: Sequence[str], bucket_count: int, lock_expire_minutes: int) -> dict[str, str]:
+    """What is kept in an upsert table's `hoodie.properties` for writers that are told nothing."""
+    return {
+        **index_properties(key_fields, bucket_count),
+        "hoodie.datasource.write.recordkey.field": ",".join(key_fields),  # Hudi's compaction procedure
+        "hoodie.write.concurrency.mode": KINDS[UPSERT].concurrency,
+        "hoodie.write.lock.provider": LOCK_PROVIDER,
+        "hoodie.write.lock.filesystem.expire": str(lock_expire_minutes),
+        "hoodie.clean.failed.writes.policy": "LAZY",
+        # An index that others make while a transaction is open would cost it its commit.
+        "hoodie.metadata.index.column.stats.enable": "false",
+    }

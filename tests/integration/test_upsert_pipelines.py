@@ -1,0 +1,136 @@
+"""Whole pipelines of changes on the real parts, with workers killed: the table equals the model."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.harness import Pipeline, Run, await_that
+from tests.merge_model import Change, Model
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+ROUNDS, CHANGES, KEYS = 4, 600, 150
+
+
+def settings(**more: str) -> dict[str, str]:
+    return {
+        "record.schema": "id STRING NOT NULL, region STRING, amount BIGINT, ts BIGINT, deleted BOOLEAN",
+        "table.kind": "upsert",
+        "table.key": '["id"]',
+        "table.partition_by": "region",
+        "table.buckets": "3",
+        **more,
+    }
+
+
+def some_changes(chance: random.Random, number: int) -> list[Change]:
+    """Late versions, deletes and re-inserts; a row stays in its table partition."""
+    changes = []
+    for place in range(number * CHANGES, (number + 1) * CHANGES):
+        key = chance.randrange(KEYS)
+        changes.append(
+            Change(
+                key=("ab"[key % 2], f"k-{key}"),
+                amount=place,
+                ts=place + chance.choice((0, 0, 0, -300, 50)),
+                deleted=chance.random() < 0.1,
+            )
+        )
+    return changes
+
+
+def held(spark: SparkSession, table: Path) -> dict[tuple[str, str], tuple[int, int]]:
+    spark.catalog.clearCache()
+    read = spark.read.format("hudi").load(str(table)).select("region", "id", "amount", "ts")
+    found = [((one[0], one[1]), (one[2], one[3])) for one in read.collect()]
+    assert len(dict(found)) == len(found), "a key is there twice"
+    return dict(found)
+
+
+def play(pipeline: Pipeline, rounds: list[list[tuple[bytes, bytes | None]]]) -> None:
+    """Bring the records round by round, and kill a worker in most of them."""
+    run: Run = pipeline.start()
+    done = 0
+    for number, records in enumerate(rounds):
+        pipeline.produce_keyed(records)
+        done += len(records)
+        if number in (1, 2):
+            run.kill_worker(coordinator=number == 1)
+        await_that(f"offset {done} committed", lambda upto=done: pipeline.committed() == upto)
+    assert run.stop() == 0, run.text()
+
+
+def test_changes_with_flags_and_late_versions_equal_the_model(
+    pipeline: Pipeline, spark: SparkSession
+) -> None:
+    pipeline.settings |= settings(**{"table.ordering": "ts", "table.delete_field": "deleted"})
+    chance, model = random.Random(5), Model(by_event_time=True)
+    rounds = []
+    for number in range(ROUNDS):
+        changes = some_changes(chance, number)
+        for one in changes:
+            model.apply(one)
+        rounds.append([flagged(one) for one in changes])
+    play(pipeline, rounds)
+    assert held(spark, pipeline.table) == model.rows()
+    said = " ".join(pipeline.command("validate").stdout.split())
+    assert "key id, partitioned by region, 3 buckets, of two versions the larger ts counts" in said
+    assert "hoodie.write.concurrency.mode = non_blocking_concurrency_control" in said
+    verdict = pipeline.verify()
+    assert verdict["exact"] is None and not verdict["ranges_broken"]
+    assert "merge-on-read" in verdict["not_checkable"][0]
+
+
+def flagged(change: Change) -> tuple[bytes, bytes]:
+    region, key = change.key
+    value = {"id": key, "region": region, "amount": change.amount, "ts": change.ts}
+    return key.encode(), json.dumps({**value, "deleted": change.deleted}).encode()
+
+
+def test_tombstones_delete_the_rows_that_their_keys_name(pipeline: Pipeline, spark: SparkSession) -> None:
+    pipeline.settings |= settings(**{"table.partition_by": ""})
+    chance, model = random.Random(6), Model(by_event_time=False)
+    rounds = []
+    for number in range(ROUNDS):
+        changes = some_changes(chance, number)
+        for one in changes:
+            model.apply(one)
+        rounds.append([(one.key[1].encode(), None if one.deleted else flagged(one)[1]) for one in changes])
+    play(pipeline, rounds)
+    assert held(spark, pipeline.table) == model.rows()
+
+
+def test_debezium_s_changes_equal_the_source_s_rows(pipeline: Pipeline, spark: SparkSession) -> None:
+    """As a connector sends them: deletes with a tombstone behind, and a stretch that is sent once more."""
+    pipeline.settings |= settings(**{"record.envelope": "debezium", "table.partition_by": ""})
+    chance, rows = random.Random(7), dict[str, tuple[int, int]]()
+    rounds, sent = [], list[tuple[bytes, bytes | None]]()
+    for number in range(ROUNDS):
+        records: list[tuple[bytes, bytes | None]] = []
+        for place in range(number * CHANGES, (number + 1) * CHANGES):
+            name = f"k-{chance.randrange(KEYS)}"
+            row = {"id": name, "region": "a", "amount": place, "ts": place, "deleted": None}
+            key = json.dumps({"id": name}).encode()
+            if name in rows and chance.random() < 0.2:
+                records += [(key, change_event("d", place, before={"id": name})), (key, None)]
+                del rows[name]
+            else:
+                records.append((key, change_event("u" if name in rows else "c", place, after=row)))
+                rows[name] = (place, place)
+        # after a restart a connector may send a stretch again; tombstones in it are of rows that are gone
+        again = [one for one in sent[-50:] if one[1] is not None]
+        rounds.append(again + records)
+        sent = records
+    play(pipeline, rounds)
+    assert held(spark, pipeline.table) == {("a", name): row for name, row in rows.items()}
+
+
+def change_event(op: str, position: int, **sides: object) -> bytes:
+    source = {"connector": "postgresql", "lsn": 1_000 + position, "snapshot": "false"}
+    event = {"before": None, "after": None, **sides, "source": source, "op": op, "ts_ms": 1}
+    return json.dumps({"schema": None, "payload": event} if position % 2 else event).encode()

@@ -1,0 +1,296 @@
+"""Upsert tables on real Spark and real Hudi: what readers see equals a model in plain Python."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hudi import HudiTableBuilder
+from pyspark.sql import SparkSession
+
+from control_topic.messages import DataFile, Range, SourcePartition
+from participant.raw import RawBatch, Values
+from participant.stages import stages
+from table.errors import Contradiction
+from table.hudi.client import HudiTable
+from table.hudi.timeline import Timeline
+from table.port import Commit, TableSpec
+from table.state import TableState
+from tests.merge_model import Change, Model
+
+pytestmark = pytest.mark.integration
+
+DDL = "id STRING NOT NULL, region STRING, amount BIGINT, ts BIGINT, deleted BOOLEAN"
+SOURCE = SourcePartition("changes", 0)
+MEMORY_BYTES = 64_000_000
+Record = tuple[bytes | None, bytes | None]
+"""A Kafka record: (key, value)."""
+
+
+class Upserts:
+    """One driver's upsert table and the workers that write to it."""
+
+    def __init__(self, spark: SparkSession, path: Path, **changes: Any) -> None:
+        self.spark, self.path = spark, path
+        spec: dict[str, Any] = {
+            "path": f"file://{path}",
+            "name": "changes",
+            "kind": "upsert",
+            "ddl": DDL,
+            "key_fields": ("id",),
+            "partition_field": "region",
+            "ordering_field": "ts",
+            "bucket_count": 2,
+            **changes,
+        }
+        self.table = HudiTable(spark, TableSpec(**spec), "changes")
+        self.layout = self.table.open()
+        self._transactions = 0
+
+    def write(self, instant: str, *workers: Sequence[Record]) -> list[DataFile]:
+        """What each worker writes of its records, as it leaves it."""
+        files: list[DataFile] = []
+        for slot, records in enumerate(workers):
+            made = stages(
+                layout=self.layout,
+                base_path=self.path,
+                slot=slot,
+                incarnation=f"{slot:08d}",
+                memory_bytes=MEMORY_BYTES,
+                delete_field="deleted",
+            )
+            writer = made.new_writer(instant)
+            for first in range(0, len(records), 7):  # in several batches, as they come
+                batch = raw(records[first : first + 7], first)
+                derived = made.derive(batch, made.decode(batch))
+                assert not derived.rejects
+                writer.write(derived)
+            files += writer.close()
+        return files
+
+    def begin(self) -> tuple[str, str]:
+        self._transactions += 1
+        transaction = f"t{self._transactions}"
+        return transaction, self.table.begin(run="run", transaction=transaction)
+
+    def run(self, *workers: Sequence[Record], meanwhile: Callable[[], object] = lambda: None) -> str:
+        """A whole transaction; its instant. `meanwhile` happens before it is committed."""
+        transaction, instant = self.begin()
+        files = self.write(instant, *workers)
+        meanwhile()
+        newest = self.table.newest()
+        expected = dict(newest.offsets) if newest is not None else {}
+        start, count = expected.get(SOURCE, 0), sum(map(len, workers))
+        state = TableState(
+            pipeline="changes",
+            run="run",
+            epoch=1,
+            transaction=transaction,
+            offsets={SOURCE: start + count},
+            ranges=(Range(partition=SOURCE, start=start, next=start + count, records=count),),
+        )
+        commit = Commit(instant=instant, expected=expected, state=state, files=files)
+        self.table.commit(commit, fence=lambda _newest: "")
+        return instant
+
+    def logs(self) -> list[Path]:
+        """The data's log files."""
+        return sorted(path for path in self.path.rglob(".*.log.*") if ".hoodie" not in path.parts)
+
+    def rows(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """(table partition, key) -> (amount, ts), as Spark's snapshot query says; a key twice is an error."""
+        self.spark.catalog.clearCache()
+        read = self.spark.read.format("hudi").load(str(self.path)).select("region", "id", "amount", "ts")
+        found = [((one[0], one[1]), (one[2], one[3])) for one in read.collect()]
+        assert len(dict(found)) == len(found), "a key is there twice"
+        return dict(found)
+
+    def rows_without_jvm(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """The same by the `hudi` reader, which sees what is compacted."""
+        batches = HudiTableBuilder.from_base_uri(str(self.path)).build().read()
+        rows = [one for batch in batches for one in pa.record_batch(batch).to_pylist()]
+        return {(one["region"], one["id"]): (one["amount"], one["ts"]) for one in rows}
+
+
+def raw(records: Sequence[Record], first: int) -> RawBatch:
+    offsets = np.arange(first, first + len(records), dtype=np.int64)
+    return RawBatch(
+        partition=SOURCE,
+        offsets=offsets,
+        timestamps_ms=offsets,
+        values=Values.of([value for _, value in records]),
+        keys={i: key for i, (key, value) in enumerate(records) if value is None},
+    )
+
+
+def record(change: Change) -> Record:
+    """A change as a Kafka record. In a partitioned table a tombstone names region and id."""
+    region, name = change.key
+    key = json.dumps({"region": region, "id": name}).encode()
+    if change.tombstone:
+        return key, None
+    value = {"id": name, "region": region, "amount": change.amount, "ts": change.ts}
+    return key, json.dumps({**value, "deleted": change.deleted}).encode()
+
+
+@pytest.fixture
+def upserts(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Upserts]]:
+    made: list[Upserts] = []
+
+    def make(**changes: Any) -> Upserts:
+        made.append(Upserts(spark, tmp_path / "t", **changes))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.table.close()
+
+
+def history(seed: int, *, length: int, tombstones: bool) -> list[Change]:
+    """Updates, late versions, deletes of both kinds and re-inserts of few keys in two table partitions."""
+    chance = random.Random(seed)
+    changes = []
+    for place in range(length):
+        kind = chance.random()
+        changes.append(
+            Change(
+                key=(chance.choice("ab"), f"k{chance.randrange(12)}"),
+                amount=place,
+                ts=place + chance.choice((0, 0, 0, -20, 5)),
+                deleted=kind < 0.15,
+                tombstone=tombstones and kind > 0.9,
+            )
+        )
+    return changes
+
+
+@pytest.mark.parametrize("tombstones", [False, True])
+@pytest.mark.parametrize("ordering", ["ts", ""])
+def test_a_snapshot_equals_the_model_after_every_transaction(
+    upserts: Callable[..., Upserts], ordering: str, tombstones: bool
+) -> None:
+    table = upserts(ordering_field=ordering)
+    model = Model(by_event_time=bool(ordering))
+    for number in range(6):
+        changes = history(number, length=40, tombstones=tombstones)
+        # keys are divided among the workers as Kafka divides them among source partitions
+        workers = [
+            [one for one in changes if one.key[1] < "k3"],
+            [one for one in changes if one.key[1] >= "k3"],
+        ]
+        table.run(*([record(one) for one in worker] for worker in workers))
+        for one in changes:
+            model.apply(one)
+        assert table.rows() == model.rows(), number
+
+
+def test_what_is_rolled_back_leaves_nothing(upserts: Callable[..., Upserts]) -> None:
+    table = upserts()
+    first = [Change(key=("a", f"k{n}"), amount=n, ts=n) for n in range(9)]
+    table.run([record(one) for one in first])
+    before = table.rows()
+    logs = table.logs()
+    _, instant = table.begin()
+    late = [Change(key=("a", f"k{n}"), amount=-1, ts=99) for n in range(9)]
+    assert table.write(instant, [record(one) for one in late])
+    assert len(table.logs()) > len(logs)
+    assert table.table.roll_back(instant)
+    assert table.logs() == logs
+    assert table.rows() == before
+
+
+def test_a_log_file_closed_too_late_is_swept(upserts: Callable[..., Upserts]) -> None:
+    table = upserts()
+    table.run([record(Change(key=("a", "k1"), amount=1, ts=1))])
+    before = table.logs()
+    _, instant = table.begin()
+    assert table.table.roll_back(instant)
+    table.write(instant, [record(Change(key=("a", "k1"), amount=2, ts=2))])
+    assert len(table.logs()) == len(before) + 1
+    assert table.table.sweep(grace_ms=0) == 1
+    assert table.logs() == before
+
+
+def test_spark_sql_that_is_told_nothing_meets_the_same_rows(
+    spark: SparkSession, upserts: Callable[..., Upserts]
+) -> None:
+    table = upserts()
+    table.run([record(Change(key=("a", f"k{n}"), amount=n, ts=n)) for n in range(20)])
+    spark.sql(f"create table upserts_met using hudi location '{table.path}'")
+    try:
+        spark.sql("update upserts_met set amount = 500, ts = 50 where id = 'k5'")
+        spark.sql("delete from upserts_met where id = 'k6'")
+        spark.sql(
+            "merge into upserts_met met using (select 'k8' id, 'a' region, 80L amount, 80L ts) new"
+            " on met.id = new.id and met.region = new.region"
+            " when matched then update set amount = new.amount, ts = new.ts"
+        )
+        table.run([record(Change(key=("a", f"k{n}"), amount=700, ts=70)) for n in (5, 6, 7)])
+    finally:
+        spark.sql("drop table upserts_met")
+    expected = {("a", f"k{n}"): (n, n) for n in range(20)}
+    expected |= {("a", f"k{n}"): (700, 70) for n in (5, 6, 7)} | {("a", "k8"): (80, 80)}
+    assert table.rows() == expected
+
+
+@pytest.mark.parametrize("ordering", ["ts", ""])
+def test_a_compaction_by_others_at_any_time_leaves_the_rows_as_they_are(
+    spark: SparkSession, upserts: Callable[..., Upserts], ordering: str
+) -> None:
+    """Planned while a transaction is open, carried out while the next one is, and read without a JVM."""
+    table, model = upserts(ordering_field=ordering), Model(by_event_time=bool(ordering))
+
+    def compaction(operation: str) -> Callable[[], object]:
+        options = "options => 'hoodie.compact.inline.max.delta.commits=1'"
+        text = f"call run_compaction(op => '{operation}', path => '{table.path}', {options})"
+        return lambda: spark.sql(text).collect()
+
+    def one_more(number: int, meanwhile: Callable[[], object] = lambda: None) -> None:
+        changes = history(number, length=40, tombstones=True)
+        table.run([record(one) for one in changes], meanwhile=meanwhile)
+        for one in changes:
+            model.apply(one)
+
+    for number in range(3):
+        one_more(number)
+    assert table.rows() == model.rows()
+    model.compact()  # of what is committed when it is planned; the open transaction's files come after it
+    one_more(3, compaction("schedule"))
+    one_more(4, compaction("run"))
+    assert len(list(table.path.glob(".hoodie/timeline/*_*.commit"))) == 1
+    assert table.rows() == model.rows()
+    one_more(5)
+    assert table.rows() == model.rows()
+    compaction("scheduleandexecute")()
+    model.compact()
+    assert table.rows() == model.rows() == table.rows_without_jvm()
+    assert table.table.newest() == before_and_after(table)
+
+
+def before_and_after(table: Upserts) -> TableState | None:
+    """The state as a driver finds it that has just started."""
+    return Timeline(table.path).newest("changes")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"bucket_count": 3}, "hoodie.bucket.index.num.buckets is 2, the configuration says 3"),
+        ({"ordering_field": "amount"}, "hoodie.table.ordering.fields is ts, the configuration says amount"),
+        ({"ordering_field": ""}, "hoodie.table.ordering.fields is ts, the configuration says empty"),
+        ({"kind": "insert"}, "hoodie.table.type is MERGE_ON_READ"),
+    ],
+)
+def test_a_table_of_another_making_is_refused(
+    upserts: Callable[..., Upserts], changes: dict[str, Any], sentence: str
+) -> None:
+    upserts()
+    with pytest.raises(Contradiction) as refused:
+        upserts(**changes)
+    assert sentence in str(refused.value)

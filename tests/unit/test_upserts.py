@@ -1,0 +1,173 @@
+"""Changes of an upsert table: rows, deletes of three kinds, and what is neither."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from control_topic.messages import SourcePartition
+from participant.raw import RawBatch, Values
+from participant.upserts import ChangeDecoder, UpsertDeriver, Upserts
+from table.port import TableLayout
+from table.schema import SchemaError, table_schema
+
+DDL = "id BIGINT NOT NULL, region STRING, amount DOUBLE NOT NULL, ts BIGINT, gone BOOLEAN"
+LAYOUT = TableLayout(
+    path="file:///lake/t",
+    key_fields=("id",),
+    key_format="plain",
+    partition_field="",
+    hive_style=False,
+    url_encode=False,
+    kafka_columns=True,
+    target_file_bytes=1_000_000,
+    ddl=DDL,
+    kind="upsert",
+    ordering_field="ts",
+    bucket_count=4,
+)
+Record = tuple[bytes | None, bytes | None]
+
+
+def derive(*records: Record, delete_field: str = "gone", **changes: Any) -> Upserts:
+    """(key, value) pairs of offsets from 100 on."""
+    layout = replace(LAYOUT, **changes)
+    schema = table_schema(layout.ddl, layout.kafka_columns)
+    offsets = np.arange(100, 100 + len(records), dtype=np.int64)
+    batch = RawBatch(
+        partition=SourcePartition("changes", 3),
+        offsets=offsets,
+        timestamps_ms=offsets,
+        values=Values.of([value for _, value in records]),
+        keys={i: key for i, (key, value) in enumerate(records) if value is None},
+    )
+    decoded = ChangeDecoder(schema, delete_field).decode(batch)
+    made = UpsertDeriver(layout, schema).derive(batch, decoded)
+    assert made.count + len(made.rejects) + len(decoded.rejects) == len(records)
+    assert made.rows.schema == schema
+    return made
+
+
+def row(number: int, ts: int | None = 1, gone: str = "false", region: str = "eu") -> bytes:
+    stamp = "null" if ts is None else ts
+    return b'{"id":%d,"region":"%s","amount":1.5,"ts":%s,"gone":%s}' % (
+        number,
+        region.encode(),
+        str(stamp).encode(),
+        gone.encode(),
+    )
+
+
+def deletes_of(made: Upserts) -> list[tuple[str, str, int | None, int]]:
+    """(key, table partition, ordering value, place)."""
+    columns = (
+        made.deletes.record_key.to_pylist(),
+        made.deletes.table_partition.to_pylist(),
+        made.deletes.ordering.to_pylist(),
+        made.deletes.places.tolist(),
+    )
+    return sorted(zip(*columns, strict=True), key=lambda one: one[3])
+
+
+def test_rows_and_deletes_keep_their_places_and_their_offsets() -> None:
+    made = derive((None, row(1)), (b"2", None), (None, row(3, 9, "true")), (None, row(4)), (None, row(1, 7)))
+    assert made.record_key.to_pylist() == ["1", "4", "1"]
+    assert made.places.tolist() == [0, 3, 4]
+    assert made.rows.column("_kafka_offset").to_pylist() == [100, 103, 104]
+    assert made.rows.column("ts").to_pylist() == [1, 1, 7]
+    assert deletes_of(made) == [("2", "", None, 1), ("3", "", 9, 2)]
+    assert made.length == 5 and not made.rejects
+
+
+def test_a_null_delete_field_deletes_nothing_and_without_one_no_row_does() -> None:
+    assert derive((None, row(1, 1, "null"))).rows.num_rows == 1
+    assert derive((None, row(1, 1, "true")), delete_field="").rows.num_rows == 1
+
+
+def test_what_cannot_be_ordered_or_keyed_is_rejected_with_its_offset() -> None:
+    made = derive((None, row(1)), (None, row(2, None)), (b"3", None), (None, None), (b"x", None))
+    assert [(one.offset, one.index) for one in made.rejects] == [(101, 1), (103, 3), (104, 4)]
+    reasons = [one.reason for one in made.rejects]
+    assert reasons[0] == "the ordering field ts is null"
+    assert reasons[1] == "a record without a value and without a key deletes no row"
+    assert reasons[2].startswith("the Kafka key of a record without a value: ")
+    assert made.record_key.to_pylist() == ["1"] and deletes_of(made) == [("3", "", None, 2)]
+
+
+def test_a_batch_of_tombstones_alone_has_no_rows() -> None:
+    made = derive((b"1", None), (b"2", None))
+    assert made.rows.num_rows == 0
+    assert [key for key, *_ in deletes_of(made)] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        b"7",
+        b'{"id":7}',
+        b'{"id":7,"more":1}',
+        b'{"schema":{"type":"struct"},"payload":{"id":7}}',
+    ],
+)
+def test_a_key_of_one_field_is_spelled_in_any_of_these_ways(key: bytes) -> None:
+    assert [key for key, *_ in deletes_of(derive((key, None)))] == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [(b"7", "7"), (b'"a b"', "a b"), (b"a b", "a b"), ('{"id":"\u00e9"}'.encode(), "\u00e9"), (b"{", "{")],
+)
+def test_a_key_that_is_a_text_may_be_json_or_plain(key: bytes, text: str) -> None:
+    made = derive((key, None), ddl=DDL.replace("id BIGINT", "id STRING"))
+    assert [key for key, *_ in deletes_of(made)] == [text]
+
+
+@pytest.mark.parametrize("key", [b'{"other":7}', b'{"id":"x"}', b'{"id":null}', b"[7]", b"\xff", b"7.5", b""])
+def test_a_key_that_names_no_row_is_a_reject(key: bytes) -> None:
+    made = derive((key, None))
+    assert len(made.rejects) == 1 and not len(made.deletes)
+
+
+def test_in_a_partitioned_table_a_tombstone_names_the_table_partition_too() -> None:
+    made = derive(
+        (b'{"id":1,"region":"eu"}', None),
+        (b'{"id":2}', None),
+        (b"3", None),
+        (None, row(4, 1, "true", "us")),
+        partition_field="region",
+        hive_style=True,
+    )
+    assert deletes_of(made) == [("1", "region=eu", None, 0), ("4", "region=us", 1, 3)]
+    assert [one.index for one in made.rejects] == [1, 2]
+    assert "region" in made.rejects[0].reason and "with id, region" in made.rejects[1].reason
+
+
+def test_a_key_of_several_fields_is_spelled_as_hudi_spells_it() -> None:
+    made = derive(
+        (b'{"region":"eu","id":5}', None),
+        (None, row(6)),
+        key_fields=("region", "id"),
+        key_format="complex",
+    )
+    assert [key for key, *_ in deletes_of(made)] == ["region:eu,id:5"]
+    assert made.record_key.to_pylist() == ["region:eu,id:6"]
+
+
+def test_without_an_ordering_field_every_delete_counts_as_the_later_one() -> None:
+    made = derive((None, row(1, None, "true")), (b"2", None), ordering_field="")
+    assert [(key, by) for key, _, by, _ in deletes_of(made)] == [("1", None), ("2", None)]
+
+
+def test_an_ordering_field_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SchemaError, match="column seen is to order versions"):
+        UpsertDeriver(replace(LAYOUT, ordering_field="seen"), table_schema(DDL, False))
+
+
+def test_memory_counts_rows_and_deletes() -> None:
+    rows = derive(*[(None, row(n)) for n in range(500)])
+    both = derive(*[(None, row(n)) for n in range(500)], *[(b"%d" % n, None) for n in range(500)])
+    assert rows.nbytes > rows.rows.nbytes
+    assert both.nbytes - rows.nbytes > 500 * 8
