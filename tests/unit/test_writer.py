@@ -182,7 +182,7 @@ def test_a_part_of_a_batch_does_not_keep_the_batch_in_memory(base: Path) -> None
     derived = rows(10_000, days=1)
     codes = ["rare"] + ["common"] * 9_999
     writer.write(replace(derived, table_partition=pa.array(codes).dictionary_encode()))
-    assert writer._backlog._waiting["rare"].size_bytes < derived.nbytes / 100
+    assert writer._backlog._waiting["rare"].size_bytes < derived.nbytes / 50
 
 
 def test_records_of_two_topics_share_a_file(base: Path) -> None:
