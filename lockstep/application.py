@@ -108,7 +108,7 @@ class Application:
     def _serving(self, source: SourceTopics, until: Offsets | None) -> Iterator[TableService]:
         config = self._config
         service = TableService(
-            table=HudiTable(self._spark, config.table_spec(), config.pipeline.id),
+            table=HudiTable(self._spark, config.table_spec(), config.pipeline.id, services=True),
             ledger=table_ledger.Ledger(
                 run=self.run_id,
                 now_ms=monotonic_ms(),

@@ -20,7 +20,8 @@ class TableSpec:
     """What the configuration asks of a table. `ddl` is Spark DDL; `properties` are `hoodie.*`.
 
     Of upserts only: `ordering_field` decides between versions of a row, empty where the later one counts;
-    `bucket_count` of a table partition; `source_position`: the table has the column of that name.
+    `bucket_count` of a table partition; `source_position`: the table has the column of that name;
+    `compaction`: `async`, `schedule` or `off`, after so many commits.
     """
 
     path: str
@@ -34,6 +35,8 @@ class TableSpec:
     ordering_field: str = ""
     bucket_count: int = 0
     source_position: bool = False
+    compaction: str = "off"
+    compaction_every: int = 10
     properties: Mapping[str, str] = field(default_factory=dict)
 
 

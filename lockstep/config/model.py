@@ -200,6 +200,25 @@ class Table(Section):
     )
 
 
+class Services(Section):
+    """What keeps the table in order, beside the ingestion: no transaction waits for it."""
+
+    compaction: Literal["async", "schedule", "off"] = Field(
+        default="async",
+        description=(
+            "Upserts: who merges log files into base files. `async`: the driver, in a thread of its own and "
+            "in Spark's free slots; `schedule`: it plans them and leaves them to others; `off`: others plan "
+            "them as well."
+        ),
+    )
+    compaction_every: int = Field(
+        default=10,
+        ge=1,
+        le=10_000,
+        description="Upserts: after how many commits a compaction is planned.",
+    )
+
+
 class Transaction(Section):
     """When a transaction ends, and when it is given up."""
 
@@ -280,6 +299,7 @@ class Config(Section):
     record: Record
     table: Table
     transaction: Transaction = Field(default_factory=Transaction)
+    services: Services = Field(default_factory=Services)
     control: Control
     memory: Memory = Field(default_factory=Memory)
 
@@ -315,6 +335,8 @@ class Config(Section):
             ordering_field=self.ordering_field,
             bucket_count=self.table.buckets,
             source_position=self.record.envelope == "debezium",
+            compaction=self.services.compaction,
+            compaction_every=self.services.compaction_every,
             properties=dict(self.table.hudi),
         )
 

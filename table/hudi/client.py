@@ -16,9 +16,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from table.checks import same_ranges
-from table.errors import Contradiction, OutcomeUnknown, Refused, TableError, Unavailable
+from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
 from table.hudi import rollback
 from table.hudi.commit import PreCommit, check, check_files, write_stats
+from table.hudi.compaction import OFF, Compactor
 from table.hudi.definition import (
     Definition,
     check_schema,
@@ -26,6 +27,7 @@ from table.hudi.definition import (
     fixed_properties,
     layout,
     plain_spec,
+    schema_of,
 )
 from table.hudi.history import History
 from table.hudi.java import FAILED, THROWN, changing, sentence, without_effect
@@ -37,7 +39,6 @@ from table.hudi.storage import is_of_one_machine
 from table.hudi.sweep import Sweeper
 from table.hudi.watchdog import CALLBACK_S, SILENCE_S, Watchdog
 from table.port import Commit, TableLayout, TableSpec, Unfinished
-from table.schema import table_schema, to_avro
 from table.state import TableState, encode, owner
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ TEND_FACTOR = 2
 """Beside a transaction the metadata table is tended when so many of its compactions are due, which costs a
 few percent of the commits' time. Unless commits are fast, a sweep comes before it."""
 
+COMPACTOR_STOP_S = 1.0
 CLEAN_EVERY_S = 600
 """A clean looks at every table partition. Hudi would do so within every commit, which at 60 table partitions
 made commits take seconds; an insert-only table has files to clean only where a foreign writer left them."""
@@ -55,7 +57,8 @@ class HudiTable:
     """Implements `table.port.TransactionalTable` for every kind. One thread calls it.
 
     `watchdog_silence_s`, `watchdog_callback_s`: see `table.hudi.watchdog`. `clean_every_s`: how often a
-    sweep lets Hudi clean, where the configuration does not have it clean within every commit.
+    sweep lets Hudi clean, where the configuration does not have it clean within every commit. `services`:
+    whether this is the process that compacts, where the configuration wants that.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class HudiTable:
         watchdog_silence_s: int = SILENCE_S,
         watchdog_callback_s: int = CALLBACK_S,
         clean_every_s: float = CLEAN_EVERY_S,
+        services: bool = False,
     ) -> None:
         if spec.kind not in KINDS:
             raise Refused(f"table.kind {spec.kind!r}: it is one of {', '.join(KINDS)}")
@@ -80,6 +84,10 @@ class HudiTable:
         self._watchdog = Watchdog(
             self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
         )
+        self._services = services
+        self._compactor: Compactor | None = None
+        self._given: dict[str, str] = {}
+        self._fixed: dict[str, str] = {}
         self._tend_after = self._untended = 0
         self._clean_every_s = clean_every_s
         self._cleaned_s = time.monotonic()
@@ -89,7 +97,7 @@ class HudiTable:
         self._enter()
         spec = self._spec
         check_properties(spec.properties, spec.kind)
-        schema = _schema(spec)
+        schema = schema_of(spec)
         doing = f"table {spec.path} could not be opened"
         with changing(doing):
             created = not os.path.isfile(os.path.join(spec.path, ".hoodie", "hoodie.properties"))
@@ -106,14 +114,37 @@ class HudiTable:
                 self._session.close()
             # The table's own schema, where it has one: its order of columns stays what foreign writers know.
             schema = definition.schema or schema
-            fixed = fixed_properties(definition, schema, spec)
+            self._fixed = fixed_properties(definition, schema, spec)
             clock = ONE_CLOCK if is_of_one_machine(spec.path) else {}
-            self._session.start({**clock, **spec.properties}, fixed, spec.kind)
+            self._given = {**clock, **spec.properties}
+            self._session.start(self._given, self._fixed, spec.kind)
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
+        if self._services and self._compactor is None and spec.kind == UPSERT and spec.compaction != OFF:
+            self._compactor = self._start_compactor()
         # An older table soon, for a run may be short, but not before its first commit.
         self._untended = 0 if created else self._tend_after - 1
         log.info("table %s is %s", spec.path, "created" if created else "open")
         return layout(definition, spec, schema, created=created)
+
+    def _start_compactor(self) -> Compactor:
+        spec = self._spec
+        compactor = Compactor(
+            self._compaction_session,
+            pipeline=self._pipeline,
+            mode=spec.compaction,
+            every=spec.compaction_every,
+        )
+        compactor.start()
+        return compactor
+
+    def _compaction_session(self) -> Session:
+        """A session for another thread: Hudi's clients are for one thread each."""
+        due = {"hoodie.compact.inline.max.delta.commits": str(self._spec.compaction_every)}
+        with changing(f"table {self._spec.path} could not be opened for compaction"):
+            session = Session(self._session.spark, self._spec.path)
+            session.load()
+            session.start(self._given, {**self._fixed, **due}, self._spec.kind, by_spark=True)
+        return session
 
     def _keep_index(self, spec: TableSpec) -> Definition | None:
         """Keep with a table that nobody has written to yet what its writers must know, and load it again."""
@@ -170,6 +201,8 @@ class HudiTable:
                 self._commit(commit, pre_commit)
         except FAILED as error:
             self._settle(commit, pre_commit, error)
+        if self._compactor is not None:
+            self._compactor.committed()
 
     def roll_back(self, instant: str) -> bool:
         """Remove an instant's files and the instant. False where it proved to be complete under the lock."""
@@ -197,6 +230,8 @@ class HudiTable:
     def close(self) -> None:
         """Stop heartbeats and the watchdog. Open instants stay: whoever comes next rolls them back."""
         self._enter()
+        if self._compactor is not None:
+            self._compactor.stop(COMPACTOR_STOP_S)
         self._watchdog.close()
         with changing(f"table {self._spec.path} could not be closed"):
             self._session.close()
@@ -346,17 +381,6 @@ class HudiTable:
             f"transaction {commit.state.transaction} is committed already, as instant {done.instant} with "
             f"{'other ranges' if done.instant == commit.instant else 'another instant'}: its status is stale"
         )
-
-
-def _schema(spec: TableSpec) -> str:
-    """The table's Avro schema by the configuration, without Hudi's meta fields."""
-    columns = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
-    for name in (*spec.key_fields, *filter(None, [spec.partition_field, spec.ordering_field])):
-        if name not in columns.names:
-            raise Contradiction(
-                f"table.key, table.partition_by and table.ordering: record.schema has no field {name}"
-            )
-    return to_avro(columns, spec.name)
 
 
 def _check_empty(path: str) -> None:

@@ -26,6 +26,7 @@ from table.hudi.kinds import (
 )
 from table.hudi.properties import HIVE_STYLE, URL_ENCODE
 from table.port import TableLayout, TableSpec
+from table.schema import table_schema, to_avro
 
 KEY_GENERATORS: Mapping[str, str] = {
     "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
@@ -200,6 +201,17 @@ def fixed_properties(definition: Definition, schema: str, spec: TableSpec) -> di
         HIVE_STYLE: str(definition.is_set(HIVE_STYLE)).lower(),
         URL_ENCODE: str(definition.is_set(URL_ENCODE)).lower(),
     }
+
+
+def schema_of(spec: TableSpec) -> str:
+    """The table's Avro schema by the configuration, without Hudi's meta fields."""
+    columns = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
+    for name in (*spec.key_fields, *filter(None, [spec.partition_field, spec.ordering_field])):
+        if name not in columns.names:
+            raise Contradiction(
+                f"table.key, table.partition_by and table.ordering: record.schema has no field {name}"
+            )
+    return to_avro(columns, spec.name)
 
 
 def plain_spec(spec: TableSpec) -> TableSpec:

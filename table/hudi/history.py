@@ -78,6 +78,12 @@ class History:
         self._owners = {one.time: one.owner for one in found if one.instant.isInflight()}
         return found
 
+    def pending_times(self) -> set[str]:
+        """Requested times of all that is requested or inflight, of every action, everybody's."""
+        with reading(f"table {self._session.path}: its timeline cannot be read"):
+            pending = self._session.reload().filterInflightsAndRequested()
+            return {str(one.requestedTime()) for one in pending.getInstants()}
+
     def ours(self, pending: Pending) -> bool:
         return pending.owner.get(PIPELINE) == self._pipeline
 

@@ -40,6 +40,7 @@ HEADER_KEYS = range(9)
 
 _MAGIC = b"#HUDI#"
 _FORMAT_VERSION = 1
+_BUCKET = re.compile(r"\.?\d{8}-0000-0000-0000-000000000000-0_")
 _MARK = str(int(FILE_ID_PREFIX, 16))
 _DELETES_VERSION = 3
 _NAME = re.compile(
@@ -106,6 +107,11 @@ def is_our_log_file(name: str) -> bool:
     """Whether a log file's name says that Lockstep wrote it: file groups are shared with other writers."""
     parsed = parse_log_file_name(name)
     return parsed is not None and parsed[1].split("-")[1] == _MARK
+
+
+def is_in_bucket(name: str) -> bool:
+    """Whether a file belongs to a bucket's file group, whose file id all writers share."""
+    return _BUCKET.match(name) is not None
 
 
 # --- blocks -------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ SPARK_ONLY = (
     "hoodie.table.services.",
 )
 """Properties of what the Java client does not have: services within the commit, further indexes."""
+SLOWER = "Hudi's Spark client commits, in three times the time of its Java client: %s"
 FILES_INDEX = "files"
 """What a metadata table holds at least. Other indexes are the Spark client's, which also drops those that the
 configuration does not have; another writer may make one at any time."""
@@ -109,8 +110,10 @@ class Session:
             schema=str(schema.get().toString()) if schema.isPresent() else "",
         )
 
-    def start(self, properties: Mapping[str, str], fixed: Mapping[str, str], kind: str) -> None:
-        """Start the write client."""
+    def start(
+        self, properties: Mapping[str, str], fixed: Mapping[str, str], kind: str, *, by_spark: bool = False
+    ) -> None:
+        """Start the write client. `by_spark`: the Spark client, which runs its work as Spark's jobs."""
         folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or os.path.join(self.path, ".hoodie")
         self.lock_folder = folder
         self.holder = LockHolder(Path(folder), self.jvm_pid())
@@ -121,8 +124,11 @@ class Session:
             self.java_map(merge(properties, fixed, kind)),
         )
         self._index = fixed.get(INDEX_TYPE, "")
-        self._never_java = self._why_never_java(properties)
-        self._connect(self._never_java or self._why_not_java_now())
+        self._never_java = "" if by_spark else self._why_never_java(properties)
+        why_not = "" if by_spark else self._never_java or self._why_not_java_now()
+        if why_not:
+            log.warning(SLOWER, why_not)
+        self._connect(by_spark=by_spark or bool(why_not))
 
     def choose_client(self) -> None:
         """Take the other write client where the table wants it. Not while an instant of ours is open."""
@@ -131,21 +137,20 @@ class Session:
         self.meta.reloadTableConfig()
         why_not = self._why_not_java_now()
         if bool(why_not) != self._by_spark:
+            if why_not:
+                log.warning(SLOWER, why_not)
             before = self.client
-            self._connect(why_not)
+            self._connect(by_spark=bool(why_not))
             _end(before)
 
-    def _connect(self, why_not: str) -> None:
+    def _connect(self, *, by_spark: bool) -> None:
         engines = self.hudi.client.common
-        self._by_spark = bool(why_not)
+        self._by_spark = by_spark
         if self._index:
             # The Java client knows no bucket index, and needs none to commit what others wrote. Not said
             # earlier: without the bucket index the configuration is refused.
-            self._config.setValue(INDEX_TYPE, self._index if why_not else "INMEMORY")
-        if why_not:
-            log.warning(
-                "Hudi's Spark client commits, in three times the time of its Java client: %s", why_not
-            )
+            self._config.setValue(INDEX_TYPE, self._index if by_spark else "INMEMORY")
+        if by_spark:
             context = engines.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
             self.client = self.hudi.client.SparkRDDWriteClient(context, self._config)
         else:

@@ -17,18 +17,19 @@ import re
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
 from table.hudi.base_file import MARKER_SUFFIX, is_ours, parse_file_name
 from table.hudi.history import History, archived_between, listed_files
 from table.hudi.java import reading
-from table.hudi.log_file import is_our_log_file, parse_log_file_name
+from table.hudi.log_file import is_in_bucket, is_our_log_file, parse_log_file_name
 from table.hudi.session import Session
 
 log = logging.getLogger(__name__)
 
+COMPACTED = "commit"
 INSTANT_NAME = re.compile(r"^\d{17}$")
 FIRST_LOOK_BACK_S = 7 * 24 * 3600
 """Files that have not changed for longer were judged by an earlier run."""
@@ -52,7 +53,7 @@ class Sweeper:
         by_instant: dict[str, list[str]] = defaultdict(list)
         for path, instant in self._candidates(until_s):
             by_instant[instant].append(path)
-        pending = {one.time for one in self._history.pending()}
+        pending = self._history.pending_times()
         unjudged: set[str] = set()
         removed = lookups = 0
         for instant in sorted(by_instant, reverse=True):
@@ -88,21 +89,22 @@ class Sweeper:
                 if changed_s > self._judged_until_s or path in self._unjudged:
                     yield path, instant
 
-    def _listed(self, instant: str) -> set[str] | None:
+    def _listed(self, instant: str) -> Container[str] | None:
         """The files that a completed instant of the active timeline names, None where it holds none such."""
         with reading(f"table {self._session.path}: its timeline cannot be read"):
             timeline = self._session.meta.getActiveTimeline()
             return self._named(timeline, timeline.getCommitsTimeline().filterCompletedInstants(), instant)
 
-    def _listed_in_archive(self, instant: str) -> set[str]:
+    def _listed_in_archive(self, instant: str) -> Container[str]:
         with reading(f"table {self._session.path}: its archived timeline cannot be read"):
             timeline = archived_between(self._session, instant, instant)
-            return self._named(timeline, timeline, instant) or set()
+            return self._named(timeline, timeline, instant) or ()
 
-    def _named(self, timeline: Any, instants: Any, time_of: str) -> set[str] | None:
+    def _named(self, timeline: Any, instants: Any, time_of: str) -> Container[str] | None:
         for one in instants.findInstantsInClosedRange(time_of, time_of).getInstants():
-            if one.getAction() == self._history.action:
+            if one.getAction() in (self._history.action, COMPACTED):
                 return set(listed_files(timeline, one))
+            return _Everything()  # a replacecommit of others', say: its files are no affair of ours
         return None
 
     def _remove(self, instant: str, orphans: list[str]) -> int:
@@ -134,9 +136,14 @@ def _is_ours_and_old(folder: Path, until_s: float) -> bool:
     return True
 
 
+class _Everything(Container[str]):
+    def __contains__(self, _path: object) -> bool:
+        return True
+
+
 def _instant_of_ours(name: str) -> str:
-    """The instant in the name of a base file or log file with our mark; empty for all others."""
-    parsed = parse_file_name(name) if is_ours(name) else None
+    """The instant in the name of a file with our mark, or of a bucket's base file; empty for all others."""
+    parsed = parse_file_name(name) if is_ours(name) or is_in_bucket(name) else None
     if parsed is None and is_our_log_file(name):
         parsed = parse_log_file_name(name)
     return parsed[2] if parsed is not None else ""

@@ -13,15 +13,19 @@ import pyarrow as pa
 import pytest
 from hudi import HudiTableBuilder
 from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 
 from control_topic.messages import DataFile, Range, SourcePartition
 from participant.raw import RawBatch, Values
 from participant.stages import stages
-from table.errors import Contradiction
+from table.errors import Contradiction, Unavailable
 from table.hudi.client import HudiTable
+from table.hudi.compaction import abandon, plan
+from table.hudi.java import THROWN
 from table.hudi.timeline import Timeline
 from table.port import Commit, TableSpec
 from table.state import TableState
+from tests.harness import await_that
 from tests.merge_model import Change, Model
 
 pytestmark = pytest.mark.integration
@@ -36,7 +40,7 @@ Record = tuple[bytes | None, bytes | None]
 class Upserts:
     """One driver's upsert table and the workers that write to it."""
 
-    def __init__(self, spark: SparkSession, path: Path, **changes: Any) -> None:
+    def __init__(self, spark: SparkSession, path: Path, *, services: bool = False, **changes: Any) -> None:
         self.spark, self.path = spark, path
         spec: dict[str, Any] = {
             "path": f"file://{path}",
@@ -49,7 +53,7 @@ class Upserts:
             "bucket_count": 2,
             **changes,
         }
-        self.table = HudiTable(spark, TableSpec(**spec), "changes")
+        self.table = HudiTable(spark, TableSpec(**spec), "changes", services=services)
         self.layout = self.table.open()
         self._transactions = 0
 
@@ -75,9 +79,13 @@ class Upserts:
         return files
 
     def begin(self) -> tuple[str, str]:
+        """As the coordinator: while somebody holds the table lock, it is waited for."""
         self._transactions += 1
         transaction = f"t{self._transactions}"
-        return transaction, self.table.begin(run="run", transaction=transaction)
+        waiting = Retrying(
+            retry=retry_if_exception_type(Unavailable), stop=stop_after_delay(90), reraise=True
+        )
+        return transaction, waiting(self.table.begin, run="run", transaction=transaction)
 
     def run(self, *workers: Sequence[Record], meanwhile: Callable[[], object] = lambda: None) -> str:
         """A whole transaction; its instant. `meanwhile` happens before it is committed."""
@@ -96,7 +104,10 @@ class Upserts:
             ranges=(Range(partition=SOURCE, start=start, next=start + count, records=count),),
         )
         commit = Commit(instant=instant, expected=expected, state=state, files=files)
-        self.table.commit(commit, fence=lambda _newest: "")
+        waiting = Retrying(
+            retry=retry_if_exception_type(Unavailable), stop=stop_after_delay(90), reraise=True
+        )
+        waiting(self.table.commit, commit, fence=lambda _newest: "")
         return instant
 
     def logs(self) -> list[Path]:
@@ -152,7 +163,7 @@ def upserts(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Upser
         one.table.close()
 
 
-def history(seed: int, *, length: int, tombstones: bool) -> list[Change]:
+def history(seed: int, *, length: int, tombstones: bool, late: bool = True) -> list[Change]:
     """Updates, late versions, deletes of both kinds and re-inserts of few keys in two table partitions."""
     chance = random.Random(seed)
     changes = []
@@ -162,7 +173,7 @@ def history(seed: int, *, length: int, tombstones: bool) -> list[Change]:
             Change(
                 key=(chance.choice("ab"), f"k{chance.randrange(12)}"),
                 amount=place,
-                ts=place + chance.choice((0, 0, 0, -20, 5)),
+                ts=place + chance.choice((0, 0, 0, -20, 5)) if late else 1_000 * seed + place,
                 deleted=kind < 0.15,
                 tombstone=tombstones and kind > 0.9,
             )
@@ -271,6 +282,64 @@ def test_a_compaction_by_others_at_any_time_leaves_the_rows_as_they_are(
     model.compact()
     assert table.rows() == model.rows() == table.rows_without_jvm()
     assert table.table.newest() == before_and_after(table)
+
+
+def completed_compactions(table: Upserts) -> int:
+    return len(list(table.path.glob(".hoodie/timeline/*_*.commit")))
+
+
+def test_the_driver_compacts_beside_the_transactions(upserts: Callable[..., Upserts]) -> None:
+    """No transaction waits for it or fails by it, whenever it is planned, carried out and completed."""
+    table, model = upserts(services=True, compaction="async", compaction_every=2), Model(by_event_time=True)
+    for number in range(8):
+        changes = history(number, length=40, tombstones=True, late=False)
+        table.run([record(one) for one in changes])
+        for one in changes:
+            model.apply(one)
+        assert table.rows() == model.rows(), number
+    await_that("compaction", lambda: completed_compactions(table))
+    assert table.rows() == model.rows()
+    assert table.table.sweep(grace_ms=0) == 0
+
+
+def test_what_a_dead_driver_was_compacting_is_taken_away_and_it_cannot_complete_it_any_more(
+    upserts: Callable[..., Upserts],
+) -> None:
+    table = upserts(compaction_every=1)
+    for number in range(3):
+        table.run([record(one) for one in history(number, length=30, tombstones=False, late=False)])
+    rows, files = table.rows(), sorted(table.path.glob("*/*.parquet"))
+    paused = table.table._compaction_session()
+    instant = plan(paused, "changes")
+    done = paused.client.compact(instant)
+    done.getWriteStatuses().collect()  # Spark does it when somebody asks
+    assert sorted(table.path.glob("*/*.parquet")) != files
+
+    successor = table.table._compaction_session()
+    assert abandon(successor, "changes") == [instant]
+    assert sorted(table.path.glob("*/*.parquet")) == files and table.rows() == rows
+    with pytest.raises(THROWN):
+        paused.client.commitCompaction(instant, done, paused.none())
+    assert completed_compactions(table) == 0 and table.rows() == rows
+
+    again = plan(successor, "changes")
+    assert again > instant
+    successor.client.commitCompaction(again, successor.client.compact(again), successor.none())
+    assert completed_compactions(table) == 1 and table.rows() == rows == table.rows_without_jvm()
+    # what the paused one wrote later than that is nobody's
+    (stray,) = (path for path in table.path.glob("a/*.parquet") if path.name.startswith("00000000"))
+    stray.with_name(stray.name.replace(again, instant)).write_bytes(stray.read_bytes())
+    assert table.table.sweep(grace_ms=0) == 1
+    assert table.rows() == rows
+
+
+def test_plans_that_are_others_to_carry_out_are_left_alone(upserts: Callable[..., Upserts]) -> None:
+    table = upserts(compaction_every=1)
+    table.run([record(Change(key=("a", "k1"), amount=1, ts=1))])
+    session = table.table._compaction_session()
+    assert plan(session, "")
+    assert abandon(session, "changes") == []
+    assert len(list(table.path.glob(".hoodie/timeline/*.compaction.requested"))) == 1
 
 
 def before_and_after(table: Upserts) -> TableState | None:
