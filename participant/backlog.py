@@ -13,7 +13,7 @@ Place = TypeVar("Place", bound=Hashable)
 COLUMN_BYTES = 860
 """What a column of a table takes beyond its buffers, measured: of tables of 50 rows it is more than half."""
 SMALL_BYTES = 64 * 1024
-SMALL_TABLES = 32
+SMALL_TABLES = 8
 """So many small tables that wait for one place are made one: a batch for 1,000 places brings no others."""
 
 
