@@ -77,7 +77,8 @@ def panels(read: Callable[[str], Mapping[str, Any] | None]) -> list[Panel]:
 
 
 def _bars(figures: Mapping[str, Any], rivals: Sequence[str], which: str) -> list[Bar]:
-    measured = ((name, figures["rivals"].get(name)) for name in rivals)
+    given = {name.partition("@")[0]: one for name, one in figures["rivals"].items()}
+    measured = ((name, given.get(name)) for name in rivals)
     return [
         Bar(
             rival=name,

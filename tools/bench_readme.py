@@ -225,8 +225,13 @@ def _windows(read: Read) -> list[str]:
 # --- cells ------------------------------------------------------------------------------------------
 
 
+def _of(found: Mapping[str, Any], rival: str) -> Any:
+    """What was found of a rival, also where it ran as a variant, `streaming@500000`."""
+    return next((one for name, one in found.items() if rival in (name, name.partition("@")[0])), None)
+
+
 def _steady(kept: Mapping[str, Any] | None, rival: str) -> str:
-    metrics = kept["figures"]["rivals"].get(rival) if kept is not None else None
+    metrics = _of(kept["figures"]["rivals"], rival) if kept is not None else None
     if metrics is None:
         return NOT_YET
     rows, cpu = metrics["steady_rows_per_s"], metrics["steady_cpu_us_per_row"]
@@ -237,12 +242,12 @@ def _steady(kept: Mapping[str, Any] | None, rival: str) -> str:
 
 
 def _ratio(kept: Mapping[str, Any] | None, rival: str, metric: str) -> str:
-    theirs = kept["figures"]["ratios"].get(OURS, {}).get(rival) if kept is not None else None
+    theirs = _of(kept["figures"]["ratios"].get(OURS, {}), rival) if kept is not None else None
     return _spread(theirs[metric], "{:.2f}") if theirs else "–"
 
 
 def _peak(kept: Mapping[str, Any] | None, rival: str) -> str:
-    metrics = kept["figures"]["rivals"].get(rival) if kept is not None else None
+    metrics = _of(kept["figures"]["rivals"], rival) if kept is not None else None
     peak = metrics["peak_worker_bytes"] if metrics is not None else None
     return f"{peak['max'] / 1e6:,.0f} MB" if peak is not None else NOT_YET
 
