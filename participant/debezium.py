@@ -43,7 +43,7 @@ import pyarrow.compute as pc
 from participant.debezium_position import SOURCE, positions
 from participant.decode import JsonDecoder, RejectedRecord
 from participant.json_columns import DAYS
-from participant.raw import RawBatch, Values
+from participant.raw import RawBatch
 from table.schema import POSITION_COLUMN, SchemaError, record_schema
 
 OPS = ("c", "u", "r", "d", "t", "m")
@@ -100,7 +100,7 @@ class DebeziumDecoder:
         nulls = batch.values.nulls
         tombstones = np.flatnonzero(nulls) if nulls is not None else np.empty(0, dtype=np.int64)
         places = np.delete(np.arange(len(batch), dtype=np.int64), tombstones)
-        events = self._reader.read(_part(batch, places) if len(tombstones) else batch)
+        events = self._reader.read(batch.take(places) if len(tombstones) else batch)
         rows, deleted, kept = self._judge(events)
         rejects = tuple(
             RejectedRecord(offset=int(batch.offsets[places[i]]), reason=reason, index=int(places[i]))
@@ -206,7 +206,7 @@ class _EventReader:
         if not self._dates or not events.reasons:
             return events
         refused = np.array(sorted(events.reasons), dtype=np.int64)
-        again = self._read(_part(batch, refused), self._decoders[1])
+        again = self._read(batch.take(refused), self._decoders[1])
         again.kept = refused[again.kept]
         if again.good.any():
             self._decoders.reverse()
@@ -299,23 +299,6 @@ def _pick(
         return only if len(places) == len(only) else only.take(pa.array(places))
     whole = pa.concat_arrays(candidates)
     return whole.take(pa.array(which * len(candidates[0]) + places))
-
-
-def _part(batch: RawBatch, places: npt.NDArray[np.int64]) -> RawBatch:
-    """The records at these places, which ascend and have values."""
-    values = batch.values
-    lengths = np.diff(values.starts)
-    wanted = np.zeros(len(values), dtype=np.bool_)
-    wanted[places] = True
-    data = np.frombuffer(values.data, dtype=np.uint8)[np.repeat(wanted, lengths)].tobytes()
-    starts = np.zeros(len(places) + 1, dtype=np.int64)
-    np.cumsum(lengths[places], out=starts[1:])
-    return RawBatch(
-        partition=batch.partition,
-        offsets=batch.offsets[places],
-        timestamps_ms=batch.timestamps_ms[places],
-        values=Values(data=data, starts=starts),
-    )
 
 
 def _nulls(array: pa.Array) -> npt.NDArray[np.bool_]:

@@ -61,6 +61,17 @@ class Values:
             nulls=None if self.nulls is None else self.nulls[:count],
         )
 
+    def take(self, places: npt.NDArray[np.int64]) -> Values:
+        """Those at these places, which ascend."""
+        lengths = np.diff(self.starts)
+        wanted = np.zeros(len(self), dtype=np.bool_)
+        wanted[places] = True
+        data = np.frombuffer(self.data, dtype=np.uint8)[np.repeat(wanted, lengths)].tobytes()
+        starts = np.zeros(len(places) + 1, dtype=np.int64)
+        np.cumsum(lengths[places], out=starts[1:])
+        nulls = self.nulls[places] if self.nulls is not None else None
+        return Values(data=data, starts=starts, nulls=nulls if nulls is not None and nulls.any() else None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawBatch:
@@ -88,4 +99,17 @@ class RawBatch:
             timestamps_ms=self.timestamps_ms[:count],
             values=self.values.head(count),
             keys={index: key for index, key in self.keys.items() if index < count},
+        )
+
+    def take(self, places: npt.NDArray[np.int64]) -> RawBatch:
+        """The records at these places, which ascend."""
+        keys: dict[int, bytes | None] = {}
+        if self.keys:
+            keys = {new: self.keys[old] for new, old in enumerate(places.tolist()) if old in self.keys}
+        return RawBatch(
+            partition=self.partition,
+            offsets=self.offsets[places],
+            timestamps_ms=self.timestamps_ms[places],
+            values=self.values.take(places),
+            keys=keys,
         )

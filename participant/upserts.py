@@ -76,14 +76,14 @@ class ChangeDecoder:
     def decode(self, batch: RawBatch) -> Decoded:
         """All records of the batch: rows, some of them deletes, tombstones and rejects."""
         nulls = batch.values.nulls
-        decoded = self._json.decode(batch if nulls is None else _with_values(batch, nulls))
+        places = np.flatnonzero(~nulls) if nulls is not None else np.arange(0)
+        decoded = self._json.decode(batch if nulls is None else batch.take(places))
         deleted = None
         if self._delete_field:
             flags = decoded.table.column(self._delete_field)
             deleted = flags.fill_null(False).to_numpy()
         if nulls is None:
             return Decoded(table=decoded.table, kept=decoded.kept, rejects=decoded.rejects, deleted=deleted)
-        places = np.flatnonzero(~nulls)
         return Decoded(
             table=decoded.table,
             kept=places if decoded.kept is None else places[decoded.kept],
@@ -242,21 +242,6 @@ class UpsertDeriver:
             except UnicodeDecodeError:
                 return "the Kafka key of a record without a value is not UTF-8"
         return json.dumps({name: document}).encode()
-
-
-def _with_values(batch: RawBatch, nulls: npt.NDArray[np.bool_]) -> RawBatch:
-    """The records that have a value."""
-    data = np.frombuffer(batch.values.data, dtype=np.uint8)
-    lengths = np.diff(batch.values.starts)[~nulls]
-    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    without = np.delete(data, batch.values.starts[:-1][nulls])  # of a null value there is its newline only
-    return RawBatch(
-        partition=batch.partition,
-        offsets=batch.offsets[~nulls],
-        timestamps_ms=batch.timestamps_ms[~nulls],
-        values=Values(data=without.tobytes(), starts=starts),
-    )
 
 
 def _joined(first: Deletes, second: Deletes) -> Deletes:

@@ -328,13 +328,9 @@ class HudiTable:
 
         What cannot be removed either is left to a LAZY cleaner, once its heartbeat ends.
         """
-        session = self._session
-        states = session.hudi.common.table.timeline.HoodieInstant.State
         try:
-            session.let_die(instant)
-            for state in (states.INFLIGHT, states.REQUESTED):
-                opened = session.meta.createNewInstant(state, self._kind.action, instant)
-                session.meta.getActiveTimeline().deleteInstantFileIfExists(opened)
+            self._session.let_die(instant)
+            self._session.remove_pending(self._kind.action, instant)
         except THROWN as error:
             log.warning("instant %s could not be opened, nor removed: %s", instant, sentence(error))
 

@@ -11,13 +11,11 @@ left alone, and so are those of `schedule`, which are for others to carry out.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from table.errors import TableError
 from table.hudi.java import changing
@@ -139,26 +137,19 @@ def abandon(session: Session, pipeline: str) -> list[str]:
     doing = f"table {session.path}: a compaction that was left behind could not be taken away"
     utils = session.hudi.common.util.CompactionUtils
     taken: list[str] = []
-    with changing(doing, session.lock_folder), _locked(session):
-        session.reload()
-        for pair in list(utils.getAllPendingCompactionPlans(session.meta)):
-            instant, planned = str(pair.getLeft().requestedTime()), pair.getRight()
-            if (planned.getExtraMetadata() or {}).get(OWNER) != pipeline:
-                continue
-            folders = {str(one.getPartitionPath()) for one in planned.getOperations() or ()}
-            _unpublish(session, instant)
-            _remove_files(Path(session.path), folders, instant)
-            taken.append(instant)
-            log.warning("compaction %s was left behind by another run: it is taken away", instant)
+    with changing(doing, session.lock_folder):
+        session.holder.free_if_dead()
+        with session.locked():
+            session.reload()
+            for pair in list(utils.getAllPendingCompactionPlans(session.meta)):
+                instant, planned = str(pair.getLeft().requestedTime()), pair.getRight()
+                if (planned.getExtraMetadata() or {}).get(OWNER) == pipeline:
+                    folders = {str(one.getPartitionPath()) for one in planned.getOperations() or ()}
+                    session.remove_pending(ACTION, instant)
+                    _remove_files(Path(session.path), folders, instant)
+                    taken.append(instant)
+                    log.warning("compaction %s was left behind by another run: it is taken away", instant)
     return taken
-
-
-def _unpublish(session: Session, instant: str) -> None:
-    """From here on it cannot be completed. The inflight file first: without it the plan is a plan only."""
-    states = session.hudi.common.table.timeline.HoodieInstant.State
-    for state in (states.INFLIGHT, states.REQUESTED):
-        opened = session.meta.createNewInstant(state, ACTION, instant)
-        session.meta.getActiveTimeline().deleteInstantFileIfExists(opened)
 
 
 def _remove_files(base: Path, folders: set[str], instant: str) -> None:
@@ -166,16 +157,3 @@ def _remove_files(base: Path, folders: set[str], instant: str) -> None:
     for folder in folders:
         for path in (base / folder).glob(f"*_{instant}.parquet"):
             path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _locked(session: Session) -> Iterator[None]:
-    """Hudi's table lock."""
-    manager: Any = session.client.getTransactionManager()
-    session.holder.free_if_dead()
-    manager.beginStateChange(session.none(), session.none())
-    try:
-        session.holder.note()
-        yield
-    finally:
-        manager.endStateChange(session.none())

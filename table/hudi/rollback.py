@@ -21,16 +21,10 @@ from table.hudi.watchdog import Watchdog
 
 @contextmanager
 def table_lock(session: Session, watchdog: Watchdog) -> Iterator[None]:
-    """Hudi's table lock, as its own write client takes it. A dead holder is not waited for."""
-    manager = session.client.getTransactionManager()
+    """Hudi's table lock, watched over. A dead holder is not waited for."""
     session.holder.free_if_dead()
-    with watchdog.armed():
-        manager.beginStateChange(session.none(), session.none())
-        try:
-            session.holder.note()
-            yield
-        finally:
-            manager.endStateChange(session.none())
+    with watchdog.armed(), session.locked():
+        yield
 
 
 def roll_back(session: Session, history: History, watchdog: Watchdog, instant: str) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,24 @@ class Session:
     def reload(self) -> Any:
         """The active timeline as it is now."""
         return self.meta.reloadActiveTimeline()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hudi's table lock, as its own write client takes it, with a note of who holds it."""
+        manager = self.client.getTransactionManager()
+        manager.beginStateChange(self.none(), self.none())
+        try:
+            self.holder.note()
+            yield
+        finally:
+            manager.endStateChange(self.none())
+
+    def remove_pending(self, action: str, instant: str) -> None:
+        """Take an instant off the timeline that is not complete, and never can be without these files."""
+        states = self.hudi.common.table.timeline.HoodieInstant.State
+        for state in (states.INFLIGHT, states.REQUESTED):
+            opened = self.meta.createNewInstant(state, action, instant)
+            self.meta.getActiveTimeline().deleteInstantFileIfExists(opened)
 
     def keep_alive(self, instant: str) -> None:
         """Let the instant's heartbeat beat: without it every LAZY cleaner takes its writer for dead.
