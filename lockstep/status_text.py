@@ -97,6 +97,7 @@ def _live(live: Mapping[str, Any]) -> list[RenderableType]:
     busy = live.get("table", {}).get("busy_with")
     if busy:
         parts.append(_line("table", f"busy with {busy}"))
+    parts += [_line(one["name"], _service(one)) for one in live.get("services", ())]
     for worker in live.get("workers", ()):
         said = f"{worker['state']}, {len(worker['partitions'])} partitions"
         said += (
@@ -106,6 +107,25 @@ def _live(live: Mapping[str, Any]) -> list[RenderableType]:
             said += f"; {worker['poison']}"
         parts.append(_line(f"worker-{worker['slot']}", said))
     return parts
+
+
+def _service(service: Mapping[str, Any]) -> str:
+    """A service of the table: what it does, what it did last, why it does not."""
+    if service["running_ms"] is not None:
+        doing = f" ({service['doing']})" if service["doing"] else ""
+        parts = [f"running for {readable_duration(service['running_ms'])}{doing}"]
+    else:
+        parts = [f"{service['mode']}, {service['commits']:,} of {service['every']:,} commits"]
+    if service["last_age_ms"] is not None:
+        instant = f"instant {service['last_instant']}, " if service["last_instant"] else ""
+        took = readable_duration(service["last_took_ms"])
+        parts.append(
+            f"last: {instant}{service['last_what']}, took {took}, "
+            f"{readable_duration(service['last_age_ms'])} ago"
+        )
+    if service["problem"]:
+        parts.append(f"FAILED {service['failures']:,} times: {service['problem']}")
+    return "; ".join(parts)
 
 
 def _partitions(status: Status) -> RenderableType:

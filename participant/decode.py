@@ -27,6 +27,9 @@ What is accepted beyond the obvious, and what is not:
 * DATE: `"2026-12-31"`. TIMESTAMP: `"2026-12-31T23:59:59.123456Z"`, with a blank for the T, with an offset
   for the Z, or without seconds or time; without a zone it is UTC. More than six fractional digits, other
   spellings and numbers are rejects: nobody can tell seconds from milliseconds.
+* TIMESTAMP_NTZ: as TIMESTAMP, and one with a zone is a reject: it would be another time without it.
+* BINARY: a string of base64 with its padding, as Kafka Connect and Debezium write it; other alphabets and
+  line breaks are rejects.
 * MAP: an object; a key that is there twice is a reject. Read in Python, several times slower.
 * A byte order mark, a raw NUL, invalid UTF-8, comments and trailing commas are rejects.
 """

@@ -1,9 +1,9 @@
 """What Arrow's JSON reader is asked for, and how its answer becomes the table's columns.
 
 The reader does not read every type, and is too generous with some. A FLOAT is read as a double, so that
-one beyond its range is seen; a DATE as a string, cast strictly; a DECIMAL in 256 bits, because in 128 the
-reader's scaling wraps around and takes a number that is too large for another one. The range of dates and
-times (years 1 to 9999, as in SQL) is checked behind it.
+one beyond its range is seen; a DATE and a TIMESTAMP_NTZ as a string, cast strictly; a BINARY as a string of
+base64; a DECIMAL in 256 bits, because in 128 the reader's scaling wraps around and takes a number that is too
+large for another one. The range of dates and times (years 1 to 9999, as in SQL) is checked behind it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.schema import UTC_MICROS
+from participant.json_values import from_base64
+from table.schema import LOCAL_MICROS, UTC_MICROS
 
 DAYS = (-719_162, 2_932_896)
 MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+_READ_AS_TEXT = (pa.date32(), LOCAL_MICROS, pa.binary())
 
 
 class Unreadable(ValueError):
@@ -58,7 +60,7 @@ def _with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) 
 def _read_as(kind: pa.DataType) -> pa.DataType:
     if kind == pa.float32():
         return pa.float64()
-    if kind == pa.date32():
+    if kind in _READ_AS_TEXT:
         return pa.string()
     return pa.decimal256(kind.precision, kind.scale) if pa.types.is_decimal128(kind) else kind
 
@@ -94,7 +96,7 @@ def finish(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def needs_check(kind: pa.DataType) -> bool:
-    return kind in (pa.float32(), pa.float64(), pa.date32(), UTC_MICROS) or any(
+    return kind in (pa.float32(), pa.float64(), UTC_MICROS, *_READ_AS_TEXT) or any(
         needs_check(child.type) or not child.nullable for child in _children(kind)
     )
 
@@ -109,6 +111,8 @@ def fit(read: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_map(kind):
         items = fit(read.items, kind.item_type)
         return pa.MapArray.from_arrays(read.offsets, read.keys, items, type=kind, mask=_nulls(read))
+    if kind == pa.binary():
+        return read if read.type == kind else _decoded(read)
     done = read if read.type == kind else read.cast(kind)  # of a DECIMAL this checks the precision
     if kind == pa.float32():
         if pc.any(pc.and_(pc.is_inf(done), pc.invert(pc.is_inf(read)))).as_py():
@@ -118,9 +122,17 @@ def fit(read: pa.Array, kind: pa.DataType) -> pa.Array:
         return pc.add(done, pa.scalar(0.0, kind))  # a negative zero is zero, whichever reader reads it
     if kind == pa.date32():
         _check_range(done.view(pa.int32()), DAYS)
-    elif kind == UTC_MICROS:
+    elif kind in (UTC_MICROS, LOCAL_MICROS):
         _check_range(done.view(pa.int64()), MICROS)
     return done
+
+
+def _decoded(read: pa.StringArray) -> pa.BinaryArray:
+    try:
+        decoded = [from_base64(text) if text is not None else None for text in read.to_pylist()]
+    except ValueError:
+        raise Unreadable("a string that is not base64") from None
+    return pa.array(decoded, pa.binary())
 
 
 def _fit_struct(read: pa.StructArray, kind: pa.StructType) -> pa.StructArray:

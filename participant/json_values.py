@@ -7,6 +7,7 @@ of thing was there, never the content: values may hold personal data, and reason
 
 from __future__ import annotations
 
+import binascii
 import json
 import math
 import re
@@ -17,7 +18,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from table.schema import DECIMAL_PRECISION_MAX, UTC_MICROS, ddl_name
+from table.schema import DECIMAL_PRECISION_MAX, LOCAL_MICROS, UTC_MICROS, ddl_name
 
 WHITESPACE = b" \t\r\n"
 INTEGER = re.compile(r"-?[0-9]+")
@@ -28,6 +29,7 @@ DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 CLOCK = r"[0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?"
 ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 TIMESTAMP = re.compile(rf"{DATE.pattern}([ T]{CLOCK}{ZONE}?)?")
+TIMESTAMP_NTZ = re.compile(rf"{DATE.pattern}([ T]{CLOCK})?")
 _EXACT = Context(prec=2 * DECIMAL_PRECISION_MAX, traps=[Inexact])
 INT32 = 2**31
 INT64 = 2**63
@@ -242,6 +244,29 @@ def _to_timestamp(value: Any, kind: pa.DataType, path: str) -> datetime:
     _refuse(value, kind, path, "a string that is no time like 2026-12-31T23:59:59.123456Z")
 
 
+def _to_local_timestamp(value: Any, kind: pa.DataType, path: str) -> datetime:
+    _expect(value, str, kind, path)
+    try:
+        if TIMESTAMP_NTZ.fullmatch(value):
+            return datetime.fromisoformat(value)
+    except ValueError:
+        pass
+    _refuse(value, kind, path, "a string that is no time without a zone like 2026-12-31T23:59:59.123456")
+
+
+def from_base64(text: str) -> bytes:
+    """The bytes of base64 with its padding and nothing else in it. Raises `ValueError`."""
+    return binascii.a2b_base64(text, strict_mode=True)
+
+
+def _to_bytes(value: Any, kind: pa.DataType, path: str) -> bytes:
+    _expect(value, str, kind, path)
+    try:
+        return from_base64(value)
+    except ValueError:
+        _refuse(value, kind, path, "a string that is not base64 with its padding")
+
+
 _SCALARS: dict[pa.DataType, Callable[[Any, pa.DataType, str], Any]] = {
     pa.string(): _to_string,
     pa.bool_(): _to_bool,
@@ -251,4 +276,6 @@ _SCALARS: dict[pa.DataType, Callable[[Any, pa.DataType, str], Any]] = {
     pa.float64(): _to_float,
     pa.date32(): _to_date,
     UTC_MICROS: _to_timestamp,
+    LOCAL_MICROS: _to_local_timestamp,
+    pa.binary(): _to_bytes,
 }

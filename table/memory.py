@@ -20,7 +20,7 @@ from enum import Enum
 from control_topic.messages import DataFile
 from table.checks import rival_open
 from table.errors import OutcomeUnknown, Refused, Unavailable
-from table.port import Commit, TableLayout, Unfinished
+from table.port import Commit, ServiceProgress, TableLayout, Unfinished
 from table.state import TableState, decode, encode
 
 
@@ -216,6 +216,9 @@ class MemoryTable:
 
     def tend(self) -> None:
         return None
+
+    def services(self) -> Sequence[ServiceProgress]:
+        return ()
 
     def close(self) -> None:
         return None

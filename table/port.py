@@ -14,14 +14,18 @@ from typing import Protocol
 from control_topic.messages import DataFile, Offsets
 from table.state import TableState
 
+ASYNC, INLINE, SCHEDULE, OFF = "async", "inline", "schedule", "off"
+"""How a service of the table is done: beside the transactions; by the thread that commits; planned, and left
+to others; left to others altogether."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
     """What the configuration asks of a table. `ddl` is Spark DDL; `properties` are `hoodie.*`.
 
     Of upserts only: `ordering_field` decides between versions of a row, empty where the later one counts;
-    `bucket_count` of a table partition; `source_position`: the table has the column of that name;
-    `compaction`: `async`, `schedule` or `off`, after so many commits.
+    `bucket_count` of a table partition; `source_position`: the table has the column of that name. The modes
+    of the services are those above, each after so many commits.
     """
 
     path: str
@@ -35,8 +39,12 @@ class TableSpec:
     ordering_field: str = ""
     bucket_count: int = 0
     source_position: bool = False
-    compaction: str = "off"
+    compaction: str = OFF
     compaction_every: int = 10
+    clustering: str = OFF
+    clustering_every: int = 100
+    cleaning: str = OFF
+    cleaning_every: int = 50
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -86,6 +94,30 @@ class Commit:
     files: Sequence[DataFile]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceProgress:
+    """How one of the table's services stands in this run.
+
+    `every`: it is due after so many commits; `commits`: there were so many since. `running_ms`: None while it
+    does nothing; `doing`: a phrase. `done`: so often; `last_*`: what it did last, `last_age_ms` None where
+    nothing yet. `failures`: in a row, `problem` why, empty after a success.
+    """
+
+    name: str
+    mode: str
+    every: int
+    commits: int
+    running_ms: int | None
+    doing: str
+    done: int
+    last_instant: str
+    last_what: str
+    last_took_ms: int
+    last_age_ms: int | None
+    failures: int
+    problem: str
+
+
 class TransactionalTable(Protocol):
     def open(self) -> TableLayout:
         """Create the table when missing; refuse one that contradicts the specification (`Refused`)."""
@@ -116,10 +148,13 @@ class TransactionalTable(Protocol):
     def sweep(self, *, grace_ms: int) -> int:
         """Remove files that name an instant of ours but are not in its commit; the number removed.
 
-        The table's own upkeep (compaction of its metadata, cleaning) is done here too, where it has any.
+        What makes commits slower when it is put off is done here too.
         """
 
     def tend(self) -> None:
         """Do what upkeep is due and makes commits slower when it is put off. Called where nobody waits."""
+
+    def services(self) -> Sequence[ServiceProgress]:
+        """How the services of this run stand. Unlike all others any thread may ask."""
 
     def close(self) -> None: ...

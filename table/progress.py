@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from control_topic.messages import Offsets
 from table.calls import CoordinatorReport, WorkerReport
 from table.ledger import Standing
+from table.port import ServiceProgress
 from table.roster import Entry
 from table.state import nest
 
@@ -33,6 +34,7 @@ class Progress:
     newest_run: str
     busy_with: str
     queued: int
+    services: tuple[ServiceProgress, ...]
     now_ms: int
 
     def to_json(self) -> dict[str, Any]:
@@ -65,6 +67,7 @@ class Progress:
             },
             "fenced": list(standing.fenced),
             "table": {"busy_with": self.busy_with, "queued": self.queued},
+            "services": [asdict(service) for service in self.services],
         }
 
 

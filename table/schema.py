@@ -24,6 +24,8 @@ BOOLEAN = pa.bool_()
 POSITION_COLUMN = "_source_position"
 """Where in its database's log a change was made, as a number that grows with the log."""
 UTC_MICROS = pa.timestamp("us", tz="UTC")
+LOCAL_MICROS = pa.timestamp("us")
+"""What a calendar and a clock show, nobody says where: TIMESTAMP_NTZ."""
 ORDERING_TYPES = (pa.int32(), pa.int64(), UTC_MICROS)
 """Not STRING: Hudi 1.2.0 compares texts of parquet blocks after their memory was used again."""
 DECIMAL_PRECISION_MAX = 38
@@ -44,10 +46,12 @@ ARROW_TYPES: dict[Any, pa.DataType] = {
     DataType.TIMESTAMP: UTC_MICROS,
     DataType.TIMESTAMPTZ: UTC_MICROS,
     DataType.TIMESTAMPLTZ: UTC_MICROS,
+    DataType.TIMESTAMPNTZ: LOCAL_MICROS,
+    DataType.BINARY: pa.binary(),
 }
 SUPPORTED = (
-    "STRING, BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP, ARRAY<…>, STRUCT<…>, "
-    "MAP<STRING,…>"
+    "STRING, BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, "
+    "ARRAY<…>, STRUCT<…>, MAP<STRING,…>"
 )
 AVRO_TYPES: dict[pa.DataType, Any] = {
     pa.string(): "string",
@@ -58,6 +62,8 @@ AVRO_TYPES: dict[pa.DataType, Any] = {
     pa.float64(): "double",
     pa.date32(): {"type": "int", "logicalType": "date"},
     UTC_MICROS: {"type": "long", "logicalType": "timestamp-micros"},
+    LOCAL_MICROS: {"type": "long", "logicalType": "local-timestamp-micros"},
+    pa.binary(): "bytes",
 }
 DDL_NAMES: dict[pa.DataType, str] = {
     pa.string(): "STRING",
@@ -68,6 +74,8 @@ DDL_NAMES: dict[pa.DataType, str] = {
     pa.float64(): "DOUBLE",
     pa.date32(): "DATE",
     UTC_MICROS: "TIMESTAMP",
+    LOCAL_MICROS: "TIMESTAMP_NTZ",
+    pa.binary(): "BINARY",
 }
 
 

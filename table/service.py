@@ -328,6 +328,7 @@ class TableService(Servicer):
             newest_run=newest.run if newest is not None else "",
             busy_with=self._thread.busy_with(),
             queued=self._thread.queued(),
+            services=tuple(self._table.services()),
             now_ms=now_ms,
         )
 

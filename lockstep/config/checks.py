@@ -150,6 +150,9 @@ def _upserts_say_of_which_row(config: Config) -> Iterator[Problem]:
         if not table.key:
             sentence = 'empty; table.kind = "upsert" needs the fields of the record key: key = ["id"]'
             yield Problem(settings=("table.key", "table.kind"), sentence=sentence)
+        if config.services.clustering != "off":
+            sentence = 'means nothing to table.kind = "upsert", whose files are merged by services.compaction'
+            yield Problem(settings=("services.clustering", "table.kind"), sentence=sentence)
         return
     for name, given in (("ordering", table.ordering), ("delete_field", table.delete_field)):
         if given:

@@ -201,14 +201,14 @@ class Table(Section):
 
 
 class Services(Section):
-    """What keeps the table in order, beside the ingestion: no transaction waits for it."""
+    """What keeps the table in order, beside the ingestion: no transaction waits, unless it says `inline`."""
 
-    compaction: Literal["async", "schedule", "off"] = Field(
+    compaction: Literal["async", "inline", "schedule", "off"] = Field(
         default="async",
         description=(
             "Upserts: who merges log files into base files. `async`: the driver, in a thread of its own and "
-            "in Spark's free slots; `schedule`: it plans them and leaves them to others; `off`: others plan "
-            "them as well."
+            "in Spark's free slots; `inline`: the driver, and the next commit waits until it is done; "
+            "`schedule`: the driver plans and leaves the work to others; `off`: others do both."
         ),
     )
     compaction_every: int = Field(
@@ -216,6 +216,35 @@ class Services(Section):
         ge=1,
         le=10_000,
         description="Upserts: after how many commits a compaction is planned.",
+    )
+    clustering: Literal["async", "inline", "schedule", "off"] = Field(
+        default="off",
+        description=(
+            "Inserts: who puts small files together, below half of `table.target_file_size`. The values are "
+            "those of `services.compaction`; `hoodie.clustering.plan.strategy.*` in `table.hudi` chooses "
+            "otherwise, or sorts."
+        ),
+    )
+    clustering_every: int = Field(
+        default=100,
+        ge=1,
+        le=100_000,
+        description="Inserts: after how many commits a clustering is planned.",
+    )
+    cleaning: Literal["async", "inline", "off"] = Field(
+        default="async",
+        description=(
+            "Who removes file versions that were replaced, and archives old instants, both by Hudi's own "
+            "policies (`hoodie.clean.*`, `hoodie.keep.*` in `table.hudi`). `async`: the driver, in a thread "
+            "of its own; `inline`: the driver, and the next commit waits; `off`: others clean, and instants "
+            "are archived within the commits."
+        ),
+    )
+    cleaning_every: int = Field(
+        default=50,
+        ge=1,
+        le=100_000,
+        description="After how many commits is cleaned and archived.",
     )
 
 
@@ -337,6 +366,10 @@ class Config(Section):
             source_position=self.record.envelope == "debezium",
             compaction=self.services.compaction,
             compaction_every=self.services.compaction_every,
+            clustering=self.services.clustering,
+            clustering_every=self.services.clustering_every,
+            cleaning=self.services.cleaning,
+            cleaning_every=self.services.cleaning_every,
             properties=dict(self.table.hudi),
         )
 

@@ -33,6 +33,10 @@ MARKER_SUFFIX = ".marker.CREATE"
 PARTITION_METADATA = ".hoodie_partition_metadata"
 MIN_KEY_FOOTER = "hoodie_min_record_key"
 MAX_KEY_FOOTER = "hoodie_max_record_key"
+SPARK_VERSION_FOOTER = "org.apache.spark.version"
+CALENDAR = "3.5.0"
+"""A file without this footer may be one of Spark 2's, which had another calendar: where a date before 1582 is
+in it, Spark 3 refuses to read it."""
 
 SEQNO_DIGITS = 12
 _NAME = re.compile(r"(?P<file_id>[0-9a-f-]+-\d+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.parquet")
@@ -131,8 +135,9 @@ class KeyRange:
         self.high = max(candidates, key=_java_order)
 
     def footers(self) -> dict[str, str]:
-        """What Hudi's bloom index reads to skip a file."""
-        return {MIN_KEY_FOOTER: self.low or "", MAX_KEY_FOOTER: self.high or ""}
+        """What Hudi's bloom index reads to skip a file, and what tells Spark the calendar of its dates."""
+        keys = {MIN_KEY_FOOTER: self.low or "", MAX_KEY_FOOTER: self.high or ""}
+        return {**keys, SPARK_VERSION_FOOTER: CALENDAR}
 
 
 def _java_order(text: str) -> bytes:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -18,27 +17,28 @@ from pyspark.sql import SparkSession
 from table.checks import same_ranges
 from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
 from table.hudi import rollback
-from table.hudi.commit import PreCommit, check, check_files, write_stats
-from table.hudi.compaction import OFF, Compactor
+from table.hudi.commit import Columns, PreCommit, check, check_files, write_stats
 from table.hudi.definition import (
     Definition,
-    check_schema,
     check_table,
     fixed_properties,
     layout,
     plain_spec,
     schema_of,
 )
+from table.hudi.evolution import evolve
 from table.hudi.history import History
 from table.hudi.java import FAILED, THROWN, changing, sentence, without_effect
 from table.hudi.kinds import INDEX_TYPE, KINDS, UPSERT, kept_properties
 from table.hudi.properties import LOCK_EXPIRE_MINUTES, ONE_CLOCK
 from table.hudi.properties import check as check_properties
+from table.hudi.services import upkeep
 from table.hudi.session import Session
 from table.hudi.storage import is_of_one_machine
 from table.hudi.sweep import Sweeper
+from table.hudi.upkeep import Upkeep
 from table.hudi.watchdog import CALLBACK_S, SILENCE_S, Watchdog
-from table.port import Commit, TableLayout, TableSpec, Unfinished
+from table.port import Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
 from table.state import TableState, encode, owner
 
 log = logging.getLogger(__name__)
@@ -47,18 +47,15 @@ TEND_FACTOR = 2
 """Beside a transaction the metadata table is tended when so many of its compactions are due, which costs a
 few percent of the commits' time. Unless commits are fast, a sweep comes before it."""
 
-COMPACTOR_STOP_S = 1.0
-CLEAN_EVERY_S = 600
-"""A clean looks at every table partition. Hudi would do so within every commit, which at 60 table partitions
-made commits take seconds; an insert-only table has files to clean only where a foreign writer left them."""
+UPKEEP_STOP_S = 1.0
+NOTHING: Mapping[str, str] = {}
 
 
 class HudiTable:
     """Implements `table.port.TransactionalTable` for every kind. One thread calls it.
 
-    `watchdog_silence_s`, `watchdog_callback_s`: see `table.hudi.watchdog`. `clean_every_s`: how often a
-    sweep lets Hudi clean, where the configuration does not have it clean within every commit. `services`:
-    whether this is the process that compacts, where the configuration wants that.
+    `watchdog_silence_s`, `watchdog_callback_s`: see `table.hudi.watchdog`. `services`: whether this is the
+    process that looks after the table (compaction, clustering, cleaning), as the configuration wants it.
     """
 
     def __init__(
@@ -69,7 +66,6 @@ class HudiTable:
         *,
         watchdog_silence_s: int = SILENCE_S,
         watchdog_callback_s: int = CALLBACK_S,
-        clean_every_s: float = CLEAN_EVERY_S,
         services: bool = False,
     ) -> None:
         if spec.kind not in KINDS:
@@ -84,13 +80,12 @@ class HudiTable:
         self._watchdog = Watchdog(
             self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
         )
-        self._services = services
-        self._compactor: Compactor | None = None
+        self._upkeep = upkeep(self._spec, pipeline, self._session_beside) if services else Upkeep([])
+        self._opened = False
         self._given: dict[str, str] = {}
         self._fixed: dict[str, str] = {}
+        self._columns: Columns
         self._tend_after = self._untended = 0
-        self._clean_every_s = clean_every_s
-        self._cleaned_s = time.monotonic()
 
     def open(self) -> TableLayout:
         """Create the table when missing; `Contradiction` where the one that exists says something else."""
@@ -108,43 +103,23 @@ class HudiTable:
             if spec.kind == UPSERT and INDEX_TYPE not in definition.properties:
                 definition = self._keep_index(spec) or definition
             check_table(definition, spec)
-            if definition.schema:
-                check_schema(definition.schema, schema, spec)
+            # The table's own columns first: their order stays what foreign writers know.
+            schema = evolve(definition.schema, schema, spec)
+            self._columns = Columns(self._session, spec, schema)
             if self._session.client is not None:
                 self._session.close()
-            # The table's own schema, where it has one: its order of columns stays what foreign writers know.
-            schema = definition.schema or schema
             self._fixed = fixed_properties(definition, schema, spec)
             clock = ONE_CLOCK if is_of_one_machine(spec.path) else {}
-            self._given = {**clock, **spec.properties}
+            self._given = {**clock, **self._upkeep.properties, **spec.properties}
             self._session.start(self._given, self._fixed, spec.kind)
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
-        if self._services and self._compactor is None and spec.kind == UPSERT and spec.compaction != OFF:
-            self._compactor = self._start_compactor()
+        if not self._opened:
+            self._opened = True
+            self._upkeep.start()
         # An older table soon, for a run may be short, but not before its first commit.
         self._untended = 0 if created else self._tend_after - 1
         log.info("table %s is %s", spec.path, "created" if created else "open")
         return layout(definition, spec, schema, created=created)
-
-    def _start_compactor(self) -> Compactor:
-        spec = self._spec
-        compactor = Compactor(
-            self._compaction_session,
-            pipeline=self._pipeline,
-            mode=spec.compaction,
-            every=spec.compaction_every,
-        )
-        compactor.start()
-        return compactor
-
-    def _compaction_session(self) -> Session:
-        """A session for another thread: Hudi's clients are for one thread each."""
-        due = {"hoodie.compact.inline.max.delta.commits": str(self._spec.compaction_every)}
-        with changing(f"table {self._spec.path} could not be opened for compaction"):
-            session = Session(self._session.spark, self._spec.path)
-            session.load()
-            session.start(self._given, {**self._fixed, **due}, self._spec.kind, by_spark=True)
-        return session
 
     def _keep_index(self, spec: TableSpec) -> Definition | None:
         """Keep with a table that nobody has written to yet what its writers must know, and load it again."""
@@ -194,15 +169,16 @@ class HudiTable:
         check_files(self._spec.path, self._spec.kind, commit.instant, commit.files)
         self._untended += 1
         pre_commit = PreCommit(
-            lambda: check(self._session, self._history, commit, fence), self._watchdog, self._session.holder
+            lambda: check(self._session, self._history, commit, fence, self._columns),
+            self._watchdog,
+            self._session.holder,
         )
         try:
             with self._watchdog.armed():
                 self._commit(commit, pre_commit)
         except FAILED as error:
             self._settle(commit, pre_commit, error)
-        if self._compactor is not None:
-            self._compactor.committed()
+        self._upkeep.committed()
 
     def roll_back(self, instant: str) -> bool:
         """Remove an instant's files and the instant. False where it proved to be complete under the lock."""
@@ -212,26 +188,28 @@ class HudiTable:
     def sweep(self, *, grace_ms: int) -> int:
         """Remove files with our mark that no commit names, unchanged for `grace_ms`; the number removed.
 
-        The metadata table is tended and old file versions are cleaned as well; where that fails it is
-        logged, and tried again.
+        The metadata table is tended as well; where that fails it is logged, and tried again.
         """
         self._enter()
         removed = self._sweeper.sweep(grace_ms)
         self._tend()
-        self._clean()
         return removed
 
     def tend(self) -> None:
-        """Let Hudi compact its metadata table where so many commits were made that it is due."""
+        """Let Hudi compact its metadata table, and do what is due of the services that are inline."""
         self._enter()
         if self._untended >= self._tend_after:
             self._tend()
+        self._upkeep.run_inline()
+
+    def services(self) -> Sequence[ServiceProgress]:
+        """How the table's services stand, as far as this process does them. Any thread may ask."""
+        return self._upkeep.progress()
 
     def close(self) -> None:
         """Stop heartbeats and the watchdog. Open instants stay: whoever comes next rolls them back."""
         self._enter()
-        if self._compactor is not None:
-            self._compactor.stop(COMPACTOR_STOP_S)
+        self._upkeep.stop(UPKEEP_STOP_S)
         self._watchdog.close()
         with changing(f"table {self._spec.path} could not be closed"):
             self._session.close()
@@ -242,6 +220,21 @@ class HudiTable:
         self._thread = self._thread or here
         if self._thread != here:
             raise RuntimeError("a HudiTable is used by one thread only, the one that used it first")
+
+    def _session_beside(
+        self,
+        *,
+        given: Mapping[str, str] = NOTHING,
+        fixed: Mapping[str, str] = NOTHING,
+        by_spark: bool = False,
+    ) -> Session:
+        """See `table.hudi.upkeep.Opener`."""
+        with changing(f"table {self._spec.path} could not be opened for its services"):
+            session = Session(self._session.spark, self._spec.path)
+            session.load()
+            properties = {**given, **self._given}
+            session.start(properties, {**self._fixed, **fixed}, self._spec.kind, by_spark=by_spark)
+        return session
 
     def _tend(self) -> None:
         """Let Hudi compact its metadata table.
@@ -258,19 +251,6 @@ class HudiTable:
                     self._session.tend_metadata()
         except TableError as error:
             log.warning("%s: until it is, no instant is archived; it will be tried again", error)
-
-    def _clean(self) -> None:
-        """Let Hudi remove the file versions that its cleaning policy no longer keeps."""
-        due = time.monotonic() - self._cleaned_s >= self._clean_every_s
-        if not due or self._session.cleans_itself():
-            return
-        self._cleaned_s = time.monotonic()
-        try:
-            with changing(f"table {self._spec.path} could not be cleaned"), self._watchdog.armed():
-                self._session.holder.free_if_dead()
-                self._session.client.clean()
-        except TableError as error:
-            log.warning("%s; it will be tried again in %.0f s", error, self._clean_every_s)
 
     def _start_instant(self, owned_by: dict[str, str]) -> str:
         session, client, model = self._session, self._session.client, self._session.hudi.common.model

@@ -12,15 +12,17 @@ from typing import Any
 
 from control_topic.messages import DataFile
 from table.checks import rival_open
-from table.errors import Refused, TableError, Unavailable
+from table.errors import Contradiction, Refused, TableError, Unavailable
 from table.hudi.base_file import parse_file_name
+from table.hudi.evolution import covers
 from table.hudi.history import History, rollbacks
 from table.hudi.holder import LockHolder
+from table.hudi.java import reading
 from table.hudi.kinds import UPSERT
 from table.hudi.log_file import parse_log_file_name
 from table.hudi.session import Session
 from table.hudi.watchdog import Watchdog
-from table.port import Commit
+from table.port import Commit, TableSpec
 from table.state import PREFIX, TableState
 
 CHECK_S = 15.0
@@ -66,8 +68,64 @@ class PreCommit:
         implements = ("java.util.function.BiConsumer",)
 
 
+class Columns:
+    """The table's columns as our commits say them, and whether those of others still agree.
+
+    Hudi takes the schema of the newest commit for the table's: without a look at others' commits, ours would
+    take away the columns that they added. `schema`: ours, in Avro. To be made right after the table was
+    loaded, which is when `schema` fitted.
+    """
+
+    def __init__(self, session: Session, spec: TableSpec, schema: str) -> None:
+        self._session = session
+        self._spec = spec
+        self._schema = schema
+        self._ours = ""
+        latest = _completed(session.meta.getActiveTimeline()).getLatestCompletionTime()
+        self._seen_until = str(latest.get()) if latest.isPresent() else ""
+
+    def check(self, instant: str) -> None:
+        """Raise `Contradiction` where somebody has changed them. Under the table lock, after a reload.
+
+        `instant`: the one that is about to be completed, which needs no look afterwards.
+        """
+        until = self._seen_until
+        with reading(f"table {self._session.path}: its timeline cannot be read"):
+            timeline = self._session.meta.getActiveTimeline()
+            fresh = _completed(timeline).findInstantsModifiedAfterByCompletionTime(until)
+            for one in fresh.getInstants():
+                if one.requestedTime() != self._ours:
+                    self._look_at(one, timeline.readCommitMetadata(one))
+                until = max(until, str(one.getCompletionTime()))
+        self._ours, self._seen_until = instant, until
+
+    def _look_at(self, instant: Any, made: Any) -> None:
+        theirs = made.getMetadata("schema")
+        operations = self._session.hudi.common.model.WriteOperationType
+        if theirs and operations.canUpdateSchema(made.getOperationType()):
+            self._compare(str(instant.requestedTime()), str(theirs))
+
+    def _compare(self, instant: str, theirs: str) -> None:
+        doing = f"another writer changed the table's columns while this run went on (instant {instant})"
+        try:
+            fits = covers(self._schema, theirs, self._spec)
+        except Contradiction as error:
+            raise Contradiction(f"{doing}: {error}; then start again") from error
+        if not fits:
+            raise Contradiction(f"{doing}: table {self._spec.path} allows nulls that it did not: start again")
+
+
+def _completed(timeline: Any) -> Any:
+    """The commits of an active timeline that are complete, everybody's."""
+    return timeline.getCommitsTimeline().filterCompletedInstants()
+
+
 def check(
-    session: Session, history: History, commit: Commit, fence: Callable[[TableState | None], str]
+    session: Session,
+    history: History,
+    commit: Commit,
+    fence: Callable[[TableState | None], str],
+    columns: Columns,
 ) -> None:
     """Raise `Refused` unless the commit follows from what the table holds now. Under the table lock."""
     instant, transaction = commit.instant, commit.state.transaction
@@ -90,6 +148,7 @@ def check(
     committed = dict(newest.offsets) if newest is not None else {}
     if committed != dict(commit.expected):
         raise Refused(_moved(commit, committed, newest))
+    columns.check(instant)
 
 
 def write_stats(session: Session, kind: str, commit: Commit) -> Any:

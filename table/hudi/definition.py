@@ -125,34 +125,6 @@ def check_table(definition: Definition, spec: TableSpec) -> None:
         )
 
 
-def check_schema(table_schema: str, wanted_schema: str, spec: TableSpec) -> None:
-    """Raise `Contradiction` where the table's Avro schema and ours differ in a field, a type or a null."""
-    where = f"table {spec.path}"
-    has, wanted = _columns(table_schema), _columns(wanted_schema)
-    for name, (kind, nullable) in wanted.items():
-        if name not in has:
-            raise Contradiction(
-                f"{where}: it has no field {name}, the configuration has: take it out of record.schema "
-                "(or set table.kafka_columns = false), or add it to the table first"
-            )
-        table_kind, table_nullable = has[name]
-        if table_kind != kind:
-            raise Contradiction(
-                f"{where}: field {name} is {_show_type(table_kind)}, the configuration says "
-                f"{_show_type(kind)}: change record.schema"
-            )
-        if nullable and not table_nullable:
-            raise Contradiction(
-                f"{where}: field {name} is NOT NULL, the configuration allows null: "
-                "write NOT NULL in record.schema"
-            )
-    missing = [name for name in has if name not in wanted]
-    if missing:
-        raise Contradiction(
-            f"{where}: it has the field {missing[0]}, the configuration has not: add it to record.schema"
-        )
-
-
 def layout(definition: Definition, spec: TableSpec, schema: str, *, created: bool) -> TableLayout:
     """How files are to be written, by what the table says. `schema`: the Avro schema of its rows."""
     key_format = "plain" if len(definition.key_fields) == 1 else "complex"
@@ -300,43 +272,3 @@ def _show(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(value) if value else "empty"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _show_type(kind: object) -> str:
-    return kind if isinstance(kind, str) else json.dumps(kind)
-
-
-def _columns(schema: str) -> dict[str, tuple[Any, bool]]:
-    """Field -> (its type in one spelling, whether null is allowed), Hudi's meta fields left out."""
-    return {
-        field["name"]: (_spelled(field["type"]), _nullable(field["type"]))
-        for field in json.loads(schema)["fields"]
-        if not field["name"].startswith(META_FIELDS_PREFIX)
-    }
-
-
-def _nullable(kind: Any) -> bool:
-    return isinstance(kind, list) and "null" in kind
-
-
-def _spelled(kind: Any) -> Any:
-    """One spelling per Avro type: names, namespaces, defaults and inner nulls do not count."""
-    if isinstance(kind, list):
-        inner = [_spelled(branch) for branch in kind if branch != "null"]
-        return inner[0] if len(inner) == 1 else ["union", *inner]
-    if isinstance(kind, str):
-        return kind
-    logical = kind.get("logicalType")
-    if logical == "decimal":
-        return f"decimal({kind['precision']},{kind.get('scale', 0)})"
-    if logical:
-        return f"{kind['type']} ({logical})"
-    match kind["type"]:
-        case "record":
-            return ["record", *([field["name"], _spelled(field["type"])] for field in kind["fields"])]
-        case "array":
-            return ["array", _spelled(kind["items"])]
-        case "map":
-            return ["map", _spelled(kind["values"])]
-        case other:
-            return _spelled(other)

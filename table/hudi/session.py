@@ -31,7 +31,8 @@ JAVA_CLIENT = "org.apache.hudi.client.HoodieJavaWriteClient"
 LOCAL_FILE_SYSTEM = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 """Sets permissions by itself; Hadoop's own starts `chmod` for every file that is created."""
 SPARK_ONLY = (
-    "hoodie.clustering.",
+    "hoodie.clustering.inline",
+    "hoodie.clustering.schedule.",
     "hoodie.layout.optimize.",
     "hoodie.metadata.index.",
     "hoodie.table.services.",
@@ -238,9 +239,25 @@ class Session:
         """
         self.client.initTable(self.hudi.common.model.WriteOperationType.UNKNOWN, self.none())
 
+    def archive(self) -> int:
+        """Move instants to the archived timeline that Hudi's settings keep no longer; how many.
+
+        Under the table lock, whose holder is noted, as Hudi's own archiving does not do it.
+        """
+        with self.locked():
+            table = self.table()
+            version = table.getMetaClient().getTimelineLayoutVersion()
+            archivers = self.hudi.client.timeline.TimelineArchivers
+            archiver = archivers.getInstance(version, table.getConfig(), table)
+            return int(archiver.archiveIfRequired(self.client.getEngineContext(), False))
+
     def cleans_itself(self) -> bool:
         """Whether the configuration has Hudi clean within every commit."""
         return bool(self.client.getConfig().isAutoClean())
+
+    def archives_itself(self) -> bool:
+        """Whether the configuration has Hudi archive within every commit."""
+        return bool(self.client.getConfig().isAutoArchive())
 
     def close(self) -> None:
         """Stop the heartbeats, which are all that lives on.

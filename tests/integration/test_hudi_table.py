@@ -24,8 +24,8 @@ from pyspark.sql import SparkSession
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
 from table.hudi.base_file import create_marker, create_partition, file_name, new_file_id
-from table.hudi.client import CLEAN_EVERY_S, HudiTable
-from table.hudi.definition import Definition, check_schema, check_table, local_path
+from table.hudi.client import HudiTable
+from table.hudi.definition import Definition, check_table, local_path
 from table.hudi.holder import NOTE, started_at
 from table.hudi.properties import check as check_properties
 from table.hudi.properties import merge
@@ -71,7 +71,8 @@ class Driver:
         *,
         pipeline: str = PIPELINE,
         key: tuple[str, ...] = ("event_id",),
-        clean_every_s: float = CLEAN_EVERY_S,
+        services: bool = False,
+        **changes: Any,
     ) -> None:
         self.path = path
         spec = TableSpec(
@@ -82,9 +83,10 @@ class Driver:
             key_fields=key,
             partition_field="day",
             properties=properties,
+            **changes,
         )
-        self.pipeline = pipeline
-        self.table = HudiTable(spark, spec, pipeline, clean_every_s=clean_every_s)
+        self.pipeline, self.spec = pipeline, spec
+        self.table = HudiTable(spark, spec, pipeline, services=services)
         self.layout = self.table.open()
 
     def begin(self, transaction: str) -> str:
@@ -223,7 +225,7 @@ def test_a_table_whose_schema_has_other_fields_is_refused(spark: SparkSession, t
         kafka_columns=False,
     )
     table = HudiTable(spark, spec, PIPELINE)
-    with pytest.raises(Contradiction, match="field amount is long, the configuration says double"):
+    with pytest.raises(Contradiction, match="field amount is BIGINT, the configuration says DOUBLE"):
         table.open()
     table.close()
 
@@ -279,25 +281,6 @@ def test_a_contradicting_table_property_is_named_with_what_to_do(name: str, valu
         check_table(Definition(properties={**FITTING, name: value}), SPEC)
     if "keygenerator" not in name:
         assert name in str(refused.value)
-
-
-def test_schemas_are_compared_by_field_type_and_null() -> None:
-    def schema(**fields: object) -> str:
-
-        listed = [{"name": name, "type": kind} for name, kind in fields.items()]
-        return json.dumps({"type": "record", "name": "t", "fields": listed})
-
-    micros = {"type": "long", "logicalType": "timestamp-micros"}
-    has = schema(_hoodie_file_name=["null", "string"], a=["null", "string"], b=micros)
-    check_schema(has, schema(b=micros, a="string"), SPEC)
-    for wanted, reason in [
-        (schema(a="string"), "has the field b"),
-        (schema(a="string", b=micros, c="int"), "no field c"),
-        (schema(a="string", b="long"), "field b is long \\(timestamp-micros\\)"),
-        (schema(a="string", b=["null", micros]), "field b is NOT NULL"),
-    ]:
-        with pytest.raises(Contradiction, match=reason):
-            check_schema(has, wanted, SPEC)
 
 
 @pytest.mark.parametrize(
@@ -946,28 +929,6 @@ def test_a_metadata_table_that_cannot_be_tended_holds_up_nothing(
     assert "its metadata table could not be compacted" in caplog.text
     lock.unlink()
     made.run("t2", rows=1)
-
-
-def test_file_versions_that_a_foreign_update_replaced_are_cleaned_beside_the_commits(
-    spark: SparkSession, driver: Callable[..., Driver]
-) -> None:
-    made = driver({**PLAIN, "hoodie.clean.commits.retained": "1"}, clean_every_s=0)
-    made.run("t1", rows=3)
-    frame = spark.read.format("hudi").load(str(made.path)).drop(*_meta_columns())
-    options = {**FOREIGN, **PLAIN, "hoodie.datasource.write.operation": "upsert"}
-    options["hoodie.clean.automatic"] = "false"
-    for _ in range(2):
-        frame.write.format("hudi").options(**options).mode("append").save(str(made.path))
-    made.run("t2", rows=1)
-    made.run("t3", rows=1)
-    timeline = made.path / ".hoodie" / "timeline"
-    assert not [entry for entry in timeline.iterdir() if entry.name.endswith(".clean")]
-    before = {path.name for path in made.path.rglob("*.parquet") if ".hoodie" not in path.parts}
-    made.table.sweep(grace_ms=0)
-    after = {path.name for path in made.path.rglob("*.parquet") if ".hoodie" not in path.parts}
-    assert [entry for entry in timeline.iterdir() if entry.name.endswith(".clean")]
-    assert after < before
-    assert len(rows_in(spark, made.path)) == 5
 
 
 def commits_in(timeline: Path) -> list[str]:

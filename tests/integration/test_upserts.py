@@ -20,8 +20,9 @@ from participant.raw import RawBatch, Values
 from participant.stages import stages
 from table.errors import Contradiction, Unavailable
 from table.hudi.client import HudiTable
-from table.hudi.compaction import abandon, plan
+from table.hudi.compaction import Compaction, abandon, plan
 from table.hudi.java import THROWN
+from table.hudi.session import Session
 from table.hudi.timeline import Timeline
 from table.port import Commit, TableSpec
 from table.state import TableState
@@ -53,7 +54,8 @@ class Upserts:
             "bucket_count": 2,
             **changes,
         }
-        self.table = HudiTable(spark, TableSpec(**spec), "changes", services=services)
+        self.spec = TableSpec(**spec)
+        self.table = HudiTable(spark, self.spec, "changes", services=services)
         self.layout = self.table.open()
         self._transactions = 0
 
@@ -109,6 +111,10 @@ class Upserts:
         )
         waiting(self.table.commit, commit, fence=lambda _newest: "")
         return instant
+
+    def service_session(self) -> Session:
+        """As the compaction of another driver has it."""
+        return Compaction(self.spec, "changes").open(self.table._session_beside)
 
     def logs(self) -> list[Path]:
         """The data's log files."""
@@ -309,20 +315,21 @@ def test_what_a_dead_driver_was_compacting_is_taken_away_and_it_cannot_complete_
     for number in range(3):
         table.run([record(one) for one in history(number, length=30, tombstones=False, late=False)])
     rows, files = table.rows(), sorted(table.path.glob("*/*.parquet"))
-    paused = table.table._compaction_session()
-    instant = plan(paused, "changes")
+    paused = table.service_session()
+    instant, _ = plan(paused, "changes")
     done = paused.client.compact(instant)
     done.getWriteStatuses().collect()  # Spark does it when somebody asks
     assert sorted(table.path.glob("*/*.parquet")) != files
 
-    successor = table.table._compaction_session()
+    successor = table.service_session()
     assert abandon(successor, "changes") == [instant]
     assert sorted(table.path.glob("*/*.parquet")) == files and table.rows() == rows
     with pytest.raises(THROWN):
         paused.client.commitCompaction(instant, done, paused.none())
     assert completed_compactions(table) == 0 and table.rows() == rows
 
-    again = plan(successor, "changes")
+    again, groups = plan(successor, "changes")
+    assert groups == 4
     assert again > instant
     successor.client.commitCompaction(again, successor.client.compact(again), successor.none())
     assert completed_compactions(table) == 1 and table.rows() == rows == table.rows_without_jvm()
@@ -336,8 +343,8 @@ def test_what_a_dead_driver_was_compacting_is_taken_away_and_it_cannot_complete_
 def test_plans_that_are_others_to_carry_out_are_left_alone(upserts: Callable[..., Upserts]) -> None:
     table = upserts(compaction_every=1)
     table.run([record(Change(key=("a", "k1"), amount=1, ts=1))])
-    session = table.table._compaction_session()
-    assert plan(session, "")
+    session = table.service_session()
+    assert plan(session, "")[0]
     assert abandon(session, "changes") == []
     assert len(list(table.path.glob(".hoodie/timeline/*.compaction.requested"))) == 1
 

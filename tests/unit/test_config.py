@@ -63,6 +63,10 @@ max_consecutive_failures = 5
 [services]
 compaction = "async"
 compaction_every = 10
+clustering = "off"
+clustering_every = 100
+cleaning = "async"
+cleaning_every = 50
 
 [control]
 topic = "lockstep-control-events"
@@ -369,7 +373,9 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("table.name", "1st", "is not a table's name"),
         ("table.kind", "replace", "'replace' is not supported"),
         ("table.buckets", 0, "0 is not 1 or more"),
-        ("services.compaction", "inline", "'inline' is not one of async, schedule, off"),
+        ("services.compaction", "sometimes", "'sometimes' is not one of async, inline, schedule, off"),
+        ("services.clustering_every", 0, "0 is not 1 or more"),
+        ("services.cleaning", "schedule", "'schedule' is not one of async, inline, off"),
         ("record.envelope", "maxwell", "'maxwell' is not one of none, debezium"),
         ("table.key", ["event_id", "event_id"], "event_id is listed more than once"),
         ("table.target_file_size", 5, "5 has no unit"),

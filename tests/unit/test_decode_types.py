@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from base64 import b64encode
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -75,16 +76,28 @@ def field(ddl_type: str, text: str) -> Any:
         ("TIMESTAMP", '"2020-01-02 03:04"', datetime(2020, 1, 2, 3, 4, tzinfo=UTC)),
         ("TIMESTAMP", '"2020-01-02"', datetime(2020, 1, 2, tzinfo=UTC)),
         ("TIMESTAMP", '"2020-01-02T03:04:05+02:00"', datetime(2020, 1, 2, 1, 4, 5, tzinfo=UTC)),
+        ("TIMESTAMP_NTZ", '"2020-01-02T03:04:05.123456"', datetime(2020, 1, 2, 3, 4, 5, 123456)),
+        ("TIMESTAMP_NTZ", '"2020-01-02 03:04"', datetime(2020, 1, 2, 3, 4)),
+        ("TIMESTAMP_NTZ", '"0001-01-01"', datetime(1, 1, 1)),
+        ("BINARY", '"AP+A"', b"\x00\xff\x80"),
+        ("BINARY", r'"\u005ag=\u003d"', b"f"),
+        ("BINARY", '""', b""),
+        ("BINARY", "null", None),
         ("DECIMAL(10,2)", "12.3", Decimal("12.30")),
         ("DECIMAL(10,2)", '"1.500"', Decimal("1.50")),
         ("DECIMAL(38,0)", "9" * 38, Decimal("9" * 38)),
         ("ARRAY<INT>", "[1,null]", [1, None]),
         ("ARRAY<DATE>", '["2024-01-01",null]', [date(2024, 1, 1), None]),
+        ("ARRAY<BINARY>", '["Zg==",null,""]', [b"f", None, b""]),
+        ("ARRAY<TIMESTAMP_NTZ>", '[null,"2024-01-01"]', [None, datetime(2024, 1, 1)]),
+        ("STRUCT<x: BINARY, y: TIMESTAMP_NTZ>", '{"x":"/w=="}', {"x": b"\xff", "y": None}),
         ("STRUCT<x: FLOAT, y: DATE>", '{"x":1.5,"z":[{}]}', {"x": 1.5, "y": None}),
         ("MAP<STRING,BIGINT>", '{"k":1,"":null}', [("k", 1), ("", None)]),
         ("MAP<STRING,BIGINT>", "{}", []),
         ("MAP<STRING,STRUCT<d: DATE>>", '{"k":{"d":"2020-01-02"}}', [("k", {"d": date(2020, 1, 2)})]),
         ("MAP<STRING,TIMESTAMP>", '{"k":"2020-01-02"}', [("k", datetime(2020, 1, 2, tzinfo=UTC))]),
+        ("MAP<STRING,TIMESTAMP_NTZ>", '{"k":"2020-01-02"}', [("k", datetime(2020, 1, 2))]),
+        ("MAP<STRING,STRUCT<b: BINARY>>", '{"k":{"b":"Zg=="},"l":null}', [("k", {"b": b"f"}), ("l", None)]),
         ("ARRAY<MAP<STRING,DECIMAL(4,1)>>", '[{"k":1.50}]', [[("k", Decimal("1.5"))]]),
     ],
 )  # fmt: skip
@@ -114,6 +127,16 @@ def test_a_value_of_the_columns_type_is_kept_as_it_is(ddl_type: str, text: str, 
         ("TIMESTAMP", "1577934245", "field a: not a TIMESTAMP but a number"),
         ("TIMESTAMP", '"2020-01-02T03:04:05.1234567"', "field a: not a TIMESTAMP but a string that is"),
         ("TIMESTAMP", '"0001-01-01T00:00:00+01:00"', "field a: not a TIMESTAMP but a string that is no time"),
+        ("TIMESTAMP_NTZ", '"2020-01-02T03:04:05Z"', "field a: not a TIMESTAMP_NTZ but a string that"),
+        ("TIMESTAMP_NTZ", '"2020-01-02T03:04:05+00:00"', "field a: not a TIMESTAMP_NTZ but a string that"),
+        ("TIMESTAMP_NTZ", '"0000-01-01"', "field a: not a TIMESTAMP_NTZ but a string that"),
+        ("TIMESTAMP_NTZ", "1577934245", "field a: not a TIMESTAMP_NTZ but a number"),
+        ("BINARY", '"Zg"', "field a: not a BINARY but a string that is not base64"),
+        ("BINARY", '"Zg==Zg=="', "field a: not a BINARY but a string that is not base64"),
+        ("BINARY", '"-_-_"', "field a: not a BINARY but a string that is not base64"),
+        ("BINARY", r'"Zm9v\n"', "field a: not a BINARY but a string that is not base64"),
+        ("BINARY", '"é"', "field a: not a BINARY but a string that is not base64"),
+        ("BINARY", "[102]", "field a: not a BINARY but an array"),
         ("DECIMAL(10,2)", "1.555", "field a: not a DECIMAL(10,2) but a number with more digits"),
         ("DECIMAL(10,2)", "100000000", "field a: not a DECIMAL(10,2) but a number with more digits"),
         ("DECIMAL(10,2)", '"x"', "field a: not a DECIMAL(10,2) but a string that is not spelled"),
@@ -187,6 +210,7 @@ def test_no_reason_holds_what_the_value_held() -> None:
             "BOOLEAN",
             "DATE",
             "TIMESTAMP",
+            "TIMESTAMP_NTZ",
             "DECIMAL(3,1)",
             "ARRAY<DATE>",
             "MAP<STRING,INT>",
@@ -211,7 +235,7 @@ def test_a_schema_of_maps_alone_is_refused() -> None:
 
 TYPES = [
     *("INT", "BIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "STRING", "DATE", "TIMESTAMP", "DECIMAL(5,2)"),
-    *("ARRAY<INT>", "STRUCT<x: DATE>"),
+    *("TIMESTAMP_NTZ", "BINARY", "ARRAY<INT>", "STRUCT<x: DATE>"),
 ]
 two_digits = st.integers(0, 99).map("{:02}".format)
 times = st.builds(
@@ -238,15 +262,38 @@ numbers = st.one_of(
     st.decimals(-2000, 2000, places=3).map(str),
     st.builds("{}e{}".format, st.integers(0, 10_000), st.integers(-8, 45)),
 )
+base64 = st.one_of(
+    st.binary(max_size=5).map(lambda raw: b64encode(raw).decode()),
+    st.text("AZg9+/=-_ \n", max_size=6),
+).map(json.dumps)
 texts = st.one_of(
     numbers,
     numbers.map(json.dumps),
     times,
+    base64,
     st.sampled_from(
         ["null", "true", "[]", "[1,null]", "{}", '{"x":"2024-01-01"}', '{"x":1}', '"\\ud800"', "oops"]
     ),
     st.text(max_size=4).map(json.dumps),
 )
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(st.sampled_from(["TIMESTAMP_NTZ", "BINARY"]), times | base64)
+def test_base64_and_clock_times_are_the_same_by_arrow_and_in_a_map_which_python_reads(
+    ddl_type: str, text: str
+) -> None:
+    assert in_map(ddl_type, text) == by_arrow(ddl_type, text)
+
+
+def by_arrow(ddl_type: str, text: str) -> Any:
+    found = outcome(f"a {ddl_type}", '{"a":' + text + "}")
+    return found["a"] if isinstance(found, dict) else "refused"
+
+
+def in_map(ddl_type: str, text: str) -> Any:
+    found = outcome(f"a MAP<STRING,{ddl_type}>, other STRING", '{"a":{"k":' + text + "}}")
+    return found["a"][0][1] if isinstance(found, dict) else "refused"
 
 
 @settings(max_examples=2_000, deadline=None)

@@ -15,7 +15,8 @@ NESTED_DDL = (
     "a DECIMAL(10,2), b DATE, c TIMESTAMP, d ARRAY<STRING>, e STRUCT<x: INT, y: DECIMAL(5,1)>, "
     "f MAP<STRING,DOUBLE>, m ARRAY<STRUCT<z: DECIMAL(38,10)>>, n MAP<STRING,STRUCT<q: INT>>, "
     "o STRING NOT NULL, q STRUCT<r: STRUCT<s: INT NOT NULL> NOT NULL> NOT NULL, dd ARRAY<DECIMAL(4,0)>, "
-    "aa ARRAY<ARRAY<STRUCT<u: STRING>>> NOT NULL"
+    "aa ARRAY<ARRAY<STRUCT<u: STRING>>> NOT NULL, v BINARY, w TIMESTAMP_NTZ NOT NULL, x ARRAY<BINARY>, "
+    "y MAP<STRING,TIMESTAMP_NTZ>"
 )
 # What HoodieSchemaConversionUtils.convertStructTypeToHoodieSchema of hudi-spark3.5-bundle_2.12 1.2.0 makes of
 # the same DDL, with record name ev_record and namespace hoodie.ev.
@@ -47,20 +48,26 @@ NESTED_AVRO = """
  "default":null},
 {"name":"aa","type":{"type":"array","items":["null",{"type":"array","items":["null",{"type":"record",
  "name":"aa","namespace":"hoodie.ev.ev_record","fields":[{"name":"u","type":["null","string"],
- "default":null}]}]}]}}]}
+ "default":null}]}]}]}},
+{"name":"v","type":["null","bytes"],"default":null},
+{"name":"w","type":{"type":"long","logicalType":"local-timestamp-micros"}},
+{"name":"x","type":["null",{"type":"array","items":["null","bytes"]}],"default":null},
+{"name":"y","type":["null",{"type":"map","values":["null",{"type":"long",
+ "logicalType":"local-timestamp-micros"}]}],"default":null}]}
 """
 
 
 def test_every_type_has_its_arrow_type() -> None:
     ddl = (
         "a STRING, b BIGINT, c INT, d SMALLINT, e TINYINT, f FLOAT, g DOUBLE, h BOOLEAN, i DATE, "
-        "j TIMESTAMP, k DECIMAL, l DECIMAL(38,38), m LONG, n REAL, o INTEGER, p NUMERIC(5)"
+        "j TIMESTAMP, k DECIMAL, l DECIMAL(38,38), m LONG, n REAL, o INTEGER, p NUMERIC(5), "
+        "q TIMESTAMP_NTZ, r BINARY"
     )
     types = [pa.string(), pa.int64(), pa.int32(), pa.int32(), pa.int32(), pa.float32(), pa.float64()]
     types += [pa.bool_(), pa.date32(), UTC, pa.decimal128(10, 0), pa.decimal128(38, 38), pa.int64()]
-    types += [pa.float32(), pa.int32(), pa.decimal128(5, 0)]
+    types += [pa.float32(), pa.int32(), pa.decimal128(5, 0), pa.timestamp("us"), pa.binary()]
     assert parse_ddl(ddl) == pa.schema(
-        [pa.field(n, t) for n, t in zip("abcdefghijklmnop", types, strict=True)]
+        [pa.field(n, t) for n, t in zip("abcdefghijklmnopqr", types, strict=True)]
     )
 
 
@@ -94,9 +101,9 @@ def test_words_of_sql_are_names_when_they_are_unmistakable() -> None:
         ("_KAFKA_offset BIGINT", "column _KAFKA_offset: names that begin with _kafka_ are Lockstep's own"),
         ("`a b` INT", "column a b: a name is made of ASCII letters"),
         ("s STRUCT<`a-b`: INT>", "column s.a-b: a name is made of ASCII letters"),
-        ("a BINARY", "column a: type BINARY is not supported"),
+        ("a BINARY(4)", "column a: type BINARY(4) is not supported"),
         ("a VARCHAR(10)", "column a: type VARCHAR(10) is not supported"),
-        ("s ARRAY<STRUCT<x: TIMESTAMP_NTZ>>", "column s[].x: type TIMESTAMP_NTZ is not supported"),
+        ("s ARRAY<STRUCT<x: INTERVAL>>", "column s[].x: type INTERVAL is not supported"),
         ("a DECIMAL(39,1)", "column a: DECIMAL(39,1): the precision is 1 to 38"),
         ("a DECIMAL(5,6)", "column a: DECIMAL(5,6): the precision is 1 to 38, the scale 0 to the precision"),
         ("a ARRAY", "column a: type ARRAY is not supported"),

@@ -6,7 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from lockstep.rundir import read_run_file, remove_run_file, write_run_file
 from lockstep.status import Fold, LastCommit, Observed, Status, conclude, fold
 from lockstep.status_text import to_text
 from lockstep.tail import Heard
+from table.port import ServiceProgress
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
 NOW = 1_000_000_000
@@ -320,6 +321,46 @@ def test_what_the_driver_says_is_fresher_than_the_topic() -> None:
     text = shown(found)
     for part in ("5 commits, 500 rows", "worker-0", "busy with commit"):
         assert part in text
+
+
+def service(**more: Any) -> dict[str, Any]:
+    idle = ServiceProgress(
+        name="compaction",
+        mode="async",
+        every=10,
+        commits=7,
+        running_ms=None,
+        doing="",
+        done=0,
+        last_instant="",
+        last_what="",
+        last_took_ms=0,
+        last_age_ms=None,
+        failures=0,
+        problem="",
+    )
+    return {**asdict(idle), **more}
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ({}, "compaction    async, 7 of 10 commits"),
+        ({"running_ms": 12_000, "doing": "16 file groups"}, "running for 12.0 s (16 file groups)"),
+        (
+            {
+                "last_instant": "107",
+                "last_what": "4 file groups",
+                "last_took_ms": 3_200,
+                "last_age_ms": 60_000,
+            },
+            "last: instant 107, 4 file groups, took 3.2 s, 1 m 00 s ago",
+        ),
+        ({"failures": 3, "problem": "the disk is full"}, "FAILED 3 times: the disk is full"),
+    ],
+)
+def test_a_service_says_how_far_it_is_what_it_did_and_why_it_failed(said: dict[str, Any], line: str) -> None:
+    assert line in shown(status(begun(), live=live(services=[service(**said)])))
 
 
 def test_a_driver_that_answers_is_alive_though_the_topic_is_silent() -> None:

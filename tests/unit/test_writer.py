@@ -224,6 +224,13 @@ def test_footers_hold_the_range_of_keys(base: Path) -> None:
     assert b"ARROW:schema" not in footer
 
 
+def test_a_footer_tells_spark_that_dates_before_1582_are_of_its_own_calendar(base: Path) -> None:
+    writer = open_writer(base)
+    writer.write(rows(3))
+    (file,) = writer.close()
+    assert pq.read_metadata(base / file.path).metadata[b"org.apache.spark.version"] >= b"3.0.0"
+
+
 def test_a_table_partition_gets_its_metadata_once(base: Path) -> None:
     for instant in (INSTANT, "20261120201299999"):
         writer = open_writer(base, instant=instant)

@@ -1,0 +1,45 @@
+"""Cleaning and archiving: file versions and instants that Hudi's settings keep no longer.
+
+Hudi would do both within every commit, which at 60 table partitions made commits take seconds. What is
+cleaned is what a compaction, a clustering or a foreign writer has replaced. A clean that was left half done
+is finished by the next one, which is how Hudi does it; archiving is one change under the table lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from table.hudi.java import changing
+from table.hudi.session import Session
+from table.hudi.upkeep import Done, Opener
+
+AUTO_ARCHIVE = "hoodie.archive.automatic"
+
+
+class Cleaning:
+    """Implements `table.hudi.upkeep.Work`."""
+
+    name = "cleaning"
+    properties: Mapping[str, str] = {AUTO_ARCHIVE: "false"}
+
+    def open(self, opener: Opener) -> Session:
+        return opener()
+
+    def tidy(self, session: Session) -> None:
+        """Hudi's next clean begins with what is pending."""
+
+    def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
+        instant, removed, archived = "", 0, 0
+        with changing(f"table {session.path} could not be cleaned", session.lock_folder):
+            session.choose_client()
+            session.holder.free_if_dead()
+            if not session.cleans_itself():
+                doing("file versions")
+                cleaned = session.client.clean()
+                if cleaned is not None:
+                    instant, removed = str(cleaned.getStartCleanTime()), int(cleaned.getTotalFilesDeleted())
+        with changing(f"table {session.path}: its timeline could not be archived", session.lock_folder):
+            if not session.archives_itself():
+                doing("instants")
+                archived = session.archive()
+        return Done(instant, f"{removed:,} files removed, {archived:,} instants archived")

@@ -1,0 +1,23 @@
+"""Which services a run's table has, by its specification."""
+
+from __future__ import annotations
+
+from table.hudi.cleaning import Cleaning
+from table.hudi.clustering import Clustering
+from table.hudi.compaction import Compaction
+from table.hudi.kinds import INSERT, UPSERT
+from table.hudi.upkeep import Opener, Service, Upkeep, Work
+from table.port import OFF, TableSpec
+
+
+def upkeep(spec: TableSpec, pipeline: str, opener: Opener) -> Upkeep:
+    """The services that `spec` has this pipeline do."""
+    wanted: list[tuple[Work, str, int]] = []
+    if spec.kind == UPSERT:
+        wanted.append((Compaction(spec, pipeline), spec.compaction, spec.compaction_every))
+    if spec.kind == INSERT:
+        wanted.append((Clustering(spec, pipeline), spec.clustering, spec.clustering_every))
+    wanted.append((Cleaning(), spec.cleaning, spec.cleaning_every))
+    return Upkeep(
+        [Service(work, opener, mode=mode, every=every) for work, mode, every in wanted if mode != OFF]
+    )

@@ -1,0 +1,287 @@
+"""Clustering, cleaning and archiving beside the transactions, and compaction between them, on real Hudi."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hudi import HudiTableBuilder
+from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay
+
+from table.errors import TableError, Unavailable
+from table.hudi.cleaning import Cleaning
+from table.hudi.clustering import Clustering, abandon, carry_out, plan
+from table.hudi.session import Session
+from table.hudi.timeline import Timeline
+from table.port import ServiceProgress
+from tests.harness import Pipeline, await_that
+from tests.integration.test_hudi_table import FOREIGN, OFTEN_COMPACTED, PIPELINE, PLAIN, QUICK_ARCHIVE, Driver
+from tests.integration.test_upserts import Upserts, history, record
+from tests.merge_model import Model
+
+pytestmark = pytest.mark.integration
+
+LOCK_S = 90
+
+
+@pytest.fixture
+def driver(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Driver]]:
+    made: list[Driver] = []
+
+    def make(**changes: object) -> Driver:
+        made.append(Driver(spark, tmp_path / "t", **changes))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.table.close()
+
+
+def run(driver: Driver, number: int, rows: int = 4) -> str:
+    """A transaction that waits for the table lock as a coordinator does."""
+    waiting = Retrying(
+        retry=retry_if_exception_type(Unavailable), stop=stop_after_delay(LOCK_S), reraise=True
+    )
+    return str(waiting(driver.run, f"t{number}", rows=rows))
+
+
+def rows(spark: SparkSession, path: Path) -> list[str]:
+    """Record keys as Spark's snapshot query has them, in order."""
+    spark.catalog.clearCache()
+    return sorted(row[0] for row in spark.read.format("hudi").load(str(path)).select("event_id").collect())
+
+
+def rows_without_jvm(path: Path) -> list[str]:
+    batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
+    return sorted(one for batch in batches for one in batch.column("event_id").to_pylist())
+
+
+def keys(count: int) -> list[str]:
+    return sorted(f"e{number}" for number in range(count))
+
+
+def progress(driver: Driver | Upserts, name: str) -> ServiceProgress:
+    return next(one for one in driver.table.services() if one.name == name)
+
+
+def completed(path: Path, action: str) -> list[str]:
+    return [one.name for one in path.glob(f".hoodie/timeline/*_*.{action}")]
+
+
+# --- clustering ---------------------------------------------------------------------------------------
+
+
+def test_small_files_are_put_together_beside_the_transactions(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver(services=True, clustering="async", clustering_every=3)
+    for number in range(7):
+        run(made, number)
+    await_that("clustering", lambda: progress(made, "clustering").done >= 1)
+    done = progress(made, "clustering")
+    assert (done.problem, done.last_what.endswith("files put together")) == ("", True)
+    run(made, 7)
+    assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(32)
+    newest = Timeline(made.path).newest(PIPELINE)
+    assert newest is not None and sum(newest.offsets.values()) == 32 and newest == made.table.newest()
+    assert completed(made.path, "replacecommit")
+    assert made.table.sweep(grace_ms=0) == 0
+
+
+def clusterings(driver: Driver) -> Session:
+    """As the clustering of another driver has it."""
+    return Clustering(driver.spec, PIPELINE).open(driver.table._session_beside)
+
+
+def test_what_a_paused_driver_was_clustering_is_taken_away_and_it_cannot_complete_it_any_more(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver()
+    for number in range(3):
+        run(made, number)
+    files = made.files()
+    paused, successor = clusterings(made), clusterings(made)
+    instant, count, folders = plan(paused, PIPELINE)
+    assert (count, folders) == (3, {"a"})
+    assert abandon(successor, PIPELINE) == [instant]
+    with pytest.raises(TableError):
+        carry_out(paused, instant)
+    assert not completed(made.path, "replacecommit")
+
+    again = Clustering(made.spec, PIPELINE)
+    done = again.run(successor, lambda _doing: None)
+    assert done is not None and done.instant > instant
+    assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(12)
+    assert {name for name in made.files() - files if f"_{done.instant}." not in name} == set()
+    assert abandon(successor, PIPELINE) == []
+
+
+def test_what_was_written_for_a_clustering_that_was_taken_away_goes_with_its_failure(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    """The paused driver has planned; its successor takes that away; the paused one goes on, and fails."""
+    made = driver()
+    for number in range(3):
+        run(made, number)
+    files = made.files()
+    paused, successor = clusterings(made), clusterings(made)
+
+    def meanwhile(_doing: str) -> None:
+        assert abandon(successor, PIPELINE)
+
+    with pytest.raises(TableError):
+        Clustering(made.spec, PIPELINE).run(paused, meanwhile)
+    assert made.files() == files
+    assert rows(spark, made.path) == keys(12)
+
+
+def test_a_plan_that_others_carry_out_is_left_alone(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver(services=True, clustering="schedule", clustering_every=2)
+    for number in range(3):
+        run(made, number)
+    await_that("plan", lambda: progress(made, "clustering").done == 1)
+    assert abandon(clusterings(made), PIPELINE) == []
+    spark.sql(f"call run_clustering(path => '{made.path}', op => 'execute')").collect()
+    assert completed(made.path, "replacecommit")
+    run(made, 3)
+    assert rows(spark, made.path) == keys(16)
+
+
+# --- cleaning and archiving ---------------------------------------------------------------------------
+
+
+def test_file_versions_that_a_foreign_update_replaced_are_cleaned_beside_the_commits(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    properties = {**PLAIN, "hoodie.clean.commits.retained": "1"}
+    made = driver(properties=properties, services=True, cleaning="async", cleaning_every=2)
+    run(made, 0, rows=3)
+    frame = spark.read.format("hudi").load(str(made.path))
+    frame = frame.drop(*(name for name in frame.columns if name.startswith("_hoodie_")))
+    options = {**FOREIGN, **PLAIN, "hoodie.datasource.write.operation": "upsert"}
+    options["hoodie.clean.automatic"] = "false"
+    for _ in range(2):
+        frame.write.format("hudi").options(**options).mode("append").save(str(made.path))
+    before = made.files()
+    assert not completed(made.path, "clean")
+    for number in range(1, 4):
+        run(made, number, rows=1)
+    await_that("cleaning", lambda: completed(made.path, "clean"))
+    await_that("its end", lambda: progress(made, "cleaning").running_ms is None)
+    assert before - made.files()
+    assert rows(spark, made.path) == keys(6)
+
+
+@pytest.mark.parametrize("mode", ["async", "inline"])
+def test_instants_are_archived_outside_the_commits_and_offsets_found_again(
+    spark: SparkSession, driver: Callable[..., Driver], mode: str
+) -> None:
+    properties = {**QUICK_ARCHIVE, **OFTEN_COMPACTED}
+    made = driver(properties=properties, services=True, cleaning=mode, cleaning_every=4)
+    for number in range(16):
+        run(made, number, rows=1)
+        made.table.sweep(grace_ms=0)  # the metadata table's own compaction lets instants be archived
+    await_that("cleaning", lambda: progress(made, "cleaning").done)
+    await_that("its end", lambda: progress(made, "cleaning").running_ms is None)
+    assert progress(made, "cleaning").problem == ""
+    made.table.tend()
+    assert "instants archived" in progress(made, "cleaning").last_what
+    assert len(completed(made.path, "commit")) < 16
+    first = made.table.find("t0")
+    assert first is not None and sum(first.offsets.values()) == 1
+    newest = driver(properties=properties).table.newest()
+    assert newest is not None and sum(newest.offsets.values()) == 16
+    assert rows(spark, made.path) == keys(16)
+
+
+@pytest.mark.parametrize("half_done", [False, True], ids=["planned", "half done"])
+def test_a_clean_that_was_begun_by_a_dead_driver_is_finished_by_the_next(
+    spark: SparkSession, driver: Callable[..., Driver], half_done: bool
+) -> None:
+    properties = {**PLAIN, "hoodie.clean.commits.retained": "1"}
+    made = driver(properties=properties)
+    run(made, 0, rows=3)
+    spark.sql(f"create table cleaned using hudi location '{made.path}'")
+    try:
+        for amount in (1, 2, 3):
+            for name, value in {**FOREIGN, **PLAIN, "hoodie.clean.automatic": "false"}.items():
+                spark.sql(f"set {name}={value}")
+            spark.sql(f"update cleaned set amount = {amount} where event_id = 'e1'")
+    finally:
+        spark.sql("drop table cleaned")
+        spark.sql("reset")
+    session = Cleaning().open(made.table._session_beside)
+    session.client.scheduleTableService(session.none(), session.hudi.common.model.TableServiceType.CLEAN)
+    assert list(made.path.glob(".hoodie/timeline/*.clean.requested")) and not completed(made.path, "clean")
+    before = made.files()
+    if half_done:
+        timeline = session.reload()
+        planned = timeline.filterInflightsAndRequested().lastInstant().get()
+        timeline.transitionCleanRequestedToInflight(planned)
+        doomed = timeline.readCleanerPlan(planned).getFilePathsToBeDeletedPerPartition()
+        Path(str(doomed.get("a")[0].getFilePath()).removeprefix("file:")).unlink()
+    successor = driver(properties=properties)
+    done = Cleaning().run(Cleaning().open(successor.table._session_beside), lambda _doing: None)
+    assert done is not None and completed(made.path, "clean")
+    assert before - made.files()
+    assert rows(spark, made.path) == keys(3)
+
+
+# --- compaction ---------------------------------------------------------------------------------------
+
+
+def test_inline_compaction_is_done_before_the_next_commit(spark: SparkSession, tmp_path: Path) -> None:
+    table = Upserts(spark, tmp_path / "t", services=True, compaction="inline", compaction_every=2)
+    model = Model(by_event_time=True)
+    for number in range(6):
+        changes = history(number, length=30, tombstones=False, late=False)
+        table.run([record(one) for one in changes], meanwhile=table.table.tend)
+        for one in changes:
+            model.apply(one)
+        # the transaction that was open while it was compacted is not in it
+        assert len(completed(table.path, "commit")) == number // 2
+        assert table.rows() == model.rows(), number
+    assert progress(table, "compaction").done == 2
+    table.table.close()
+
+
+# --- the whole ----------------------------------------------------------------------------------------
+
+
+def test_a_driver_killed_while_it_clusters_leaves_nothing_that_its_successor_does_not_mend(
+    pipeline: Pipeline,
+) -> None:
+    every = {"services.clustering_every": "2", "services.cleaning_every": "3"}
+    pipeline.settings |= {"services.clustering": "async", "transaction.interval": "300ms", **every}
+    left: set[str] = set()
+    for _ in range(10):  # a clustering that was too quick for the kill is no use
+        started = pipeline.start()
+        deadline = time.monotonic() + 60
+        while not clustering(pipeline.table) and time.monotonic() < deadline:
+            pipeline.produce(200)
+            before = pipeline.committed()
+            await_that("commit", lambda before=before: pipeline.committed() > before)
+        started.kill()
+        left = clustering(pipeline.table)
+        if left:
+            break
+    assert left
+    pipeline.produce(200)
+    started = pipeline.start()
+    await_that("end of what was left", lambda: not left & clustering(pipeline.table))
+    await_that("last record", lambda: pipeline.committed() == pipeline.produced)
+    assert started.stop() == 0, started.text()
+    assert all(f"clustering {instant} was left behind by another run" in started.text() for instant in left)
+    pipeline.assert_exact(pipeline.produced)
+
+
+def clustering(table: Path) -> set[str]:
+    """Clusterings that have been begun and are not complete."""
+    names = [path.name for path in (table / ".hoodie" / "timeline").glob("*.*")]
+    begun = {name.split(".")[0] for name in names if name.endswith(".clustering.inflight")}
+    return begun - {name.split("_")[0] for name in names if name.endswith(".replacecommit")}
