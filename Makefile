@@ -18,9 +18,11 @@ include proto.mk
 
 ##@ Everything
 
-.PHONY: demo
+.PHONY: demo demo-cdc
 demo: $(INSTALLED)  ## A broker, a job, a million events, two kills, a proof. Options: make demo ARGS="--records 200000 --keep"
 	@$(VENV)/bin/lockstep demo $(ARGS)
+demo-cdc: $(INSTALLED)  ## Debezium's change events: upserts, deletes, a compaction, a kill; every row compared, one row's history
+	@$(VENV)/bin/lockstep demo --cdc $(ARGS)
 
 .PHONY: test
 test: lint types  ## All that a change must pass: lint, types, unit, simulation, integration; stops at the first failure
@@ -79,7 +81,7 @@ WORKLOADS ?= narrow wide tiny skewed partitions-1 partitions-24 partitions-1000
 RIVALS ?=
 ROUNDS ?= 3
 
-.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-picture
+.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-upserts bench-picture
 bench: $(INSTALLED)  ## Sustained rates side by side: make bench [WORKLOADS="narrow wide"] [RIVALS="lockstep plain"] [ARGS="--records 4000000"]
 	@status=0; for workload in $(WORKLOADS); do \
 	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS) || status=1; \
@@ -97,6 +99,10 @@ bench-commits: $(INSTALLED)  ## How long a commit takes, at the 10th and at the 
 	@$(PYTHON) -m bench.commits --workload files $(ARGS)
 bench-stall: $(INSTALLED)  ## Memory and recovery where the table takes no commit for a minute, under full load
 	@$(PYTHON) -m bench.stall $(ARGS)
+bench-upserts: $(INSTALLED)  ## Upserts: against Structured Streaming, our appends, and while compactions run; queries of both tables
+	@$(PYTHON) -m bench --workload upserts --rival lockstep --rival streaming@1000000 --rival streaming@2000000 --rival streaming@4000000 --rounds $(ROUNDS) $(ARGS)
+	@$(PYTHON) -m bench --workload upserts --label compacting --records 20000000 --rival lockstep --rival lockstep-append --rival lockstep-compacting --rounds $(ROUNDS) $(ARGS)
+	@$(PYTHON) -m bench.queries
 bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are there
 	@$(PYTHON) -m bench.picture
 

@@ -22,7 +22,7 @@ from bench.load import fill
 from bench.place import prepare, typed, wide_console, working_folder
 from bench.rivals.base import RUN_TIMEOUT_S, Load, Settings
 from bench.rivals.registry import RIVALS, STREAMING_BATCH_RECORDS, Entry, Runners, order, parse
-from bench.workloads import WORKLOADS, Workload
+from bench.workloads import EVERY, Workload
 from lockstep.broker import Broker
 from lockstep.config.units import parse_duration_ms
 from lockstep.errors import Failed, LockstepError, sentence
@@ -148,7 +148,7 @@ def _interval_s(_context: click.Context, _option: click.Parameter, value: str | 
 
 
 @click.command()
-@click.option("--workload", type=click.Choice(list(WORKLOADS)), default="narrow", show_default=True)
+@click.option("--workload", type=click.Choice(list(EVERY)), default="narrow", show_default=True)
 @click.option(
     "--rival",
     "labels",
@@ -196,7 +196,7 @@ def main(
     """Rivals side by side on one machine: rates, CPU, memory, stages; figures as bench-WORKLOAD.json."""
     prepare()
     console = wide_console()
-    chosen = WORKLOADS[workload]
+    chosen = EVERY[workload]
     try:
         entries = [parse(one) for one in dict.fromkeys(labels or DEFAULT_RIVALS)]
         plan = Plan(

@@ -49,7 +49,9 @@ class Measured:
     `peak_bytes`: resident memory of all of them together at its highest, memory they share counted for each;
     `peak_worker_bytes`: of the largest process that moves records. `commit_ms`: how long each commit took,
     from the order to its acknowledgement. `stages`: the part of the steady time that each stage took, 1 being
-    all of it; of stages that run in several workers or threads the mean over those.
+    all of it; of stages that run in several workers or threads the mean over those. `rows`: of upserts the
+    records of the topic, whatever was written for them. `aborted`, `compactions`: Lockstep's transactions
+    that were given up, and its compactions that were completed; None of others.
     """
 
     rival: str
@@ -66,6 +68,8 @@ class Measured:
     commit_ms: tuple[float, ...] = ()
     stages: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    aborted: int | None = None
+    compactions: int | None = None
 
     @property
     def window_rows_per_s(self) -> float:
@@ -109,6 +113,16 @@ def steady(commits: Sequence[Commit]) -> Span | None:
     if len(last) < 2 or last[-1].at_ms == last[0].at_ms:
         return None
     return Span(start_ms=last[0].at_ms, end_ms=last[-1].at_ms, rows=sum(one.rows for one in last[1:]))
+
+
+def covered(intervals: Iterable[tuple[int, int | None]], span: Span) -> float:
+    """The part of the span in which at least one of the intervals (start, end) is; end None: after all."""
+    inside_ms, upto = 0, span.start_ms
+    for start_ms, end_ms in sorted(intervals, key=lambda one: one[0]):
+        end_ms = span.end_ms if end_ms is None else min(end_ms, span.end_ms)
+        inside_ms += max(0, end_ms - max(start_ms, upto))
+        upto = max(upto, end_ms)
+    return inside_ms / (span.end_ms - span.start_ms)
 
 
 def spread(values: Iterable[float | None]) -> dict[str, float] | None:

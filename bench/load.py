@@ -2,6 +2,7 @@
 
 One block of distinct records is made once and produced over and over: ids repeat after a block. That changes
 nothing for rivals that only insert, and takes the making of records out of what the machine does meanwhile.
+Records of upserts are all made: each is to change its row.
 
     python -m bench.load WORKLOAD BOOTSTRAP TOPIC PER_SECOND SECONDS
 
@@ -23,7 +24,7 @@ import click
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.workloads import WORKLOADS, Workload
+from bench.workloads import EVERY, Workload
 from lockstep.errors import Failed
 
 BLOCK_BYTES_MAX = 200_000_000
@@ -120,6 +121,8 @@ def block_records(workload: Workload) -> int:
 
 
 def _looped(workload: Workload, records: int) -> Iterator[Record]:
+    if workload.key_of is not None:
+        return ((workload.value(number), workload.source_partition(number)) for number in itertools.count())
     block = [
         (workload.value(number), workload.source_partition(number))
         for number in range(min(records, block_records(workload)))
@@ -174,14 +177,14 @@ class _Feeder:
 
 
 @click.command()
-@click.argument("workload", type=click.Choice(list(WORKLOADS)))
+@click.argument("workload", type=click.Choice(list(EVERY)))
 @click.argument("bootstrap_servers")
 @click.argument("topic")
 @click.argument("per_second", type=int)
 @click.argument("seconds", type=float)
 def main(workload: str, bootstrap_servers: str, topic: str, per_second: int, seconds: float) -> None:
     """Feed a topic at a steady rate."""
-    print(pace(bootstrap_servers, topic, WORKLOADS[workload], per_second=per_second, seconds=seconds))
+    print(pace(bootstrap_servers, topic, EVERY[workload], per_second=per_second, seconds=seconds))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ def line(round_number: int, found: Measured) -> str:
         f"{found.window_cpu_us_per_row:>6.2f} µs/row {found.window_s:>6.1f} s  {steady} "
         f"{found.commits:>4} commits  {readable_size(found.peak_worker_bytes):>8} a worker"
         + (f"  commit {commit:,.0f} ms" if commit is not None else "")
+        + (f"  {found.compactions} compactions" if found.compactions else "")
+        + (f"  {found.aborted} transactions aborted" if found.aborted else "")
     )
 
 

@@ -6,12 +6,14 @@ The same number gives the same bytes in every run and on every machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SOURCE_PARTITIONS = 4
 RUN_RECORDS = 1_000
 """So many records in a row go to the same source partition, as batching producers do it."""
 MIX = 2_654_435_761
+KEYS = 1_000_000
+"""Of the upserts. A power of ten, as `key_of` needs it."""
 DAY_1_MS = 1_767_225_600_000
 
 COUNTRIES = ("AR", "BR", "CN", "DE", "ES", "FR", "GB", "IN", "IT", "JP", "KE", "MX", "NG", "PL", "US", "VN")
@@ -34,6 +36,10 @@ class Workload:
     field that Hudi's datasource is given to order by. `partition_by`: empty, the table is not partitioned;
     `table_partitions`: how many values that field has. Unless told otherwise: `interval_s` between commits,
     and `records`, so many that the fastest has some 20 s between its first and its last whole commit.
+
+    `kind`: `insert`, each record is a new row; `upsert`, it changes the row of its key, in a merge-on-read
+    table with so many `buckets` in each table partition. Then `key_of` gives the key's number, records of a
+    key share a source partition, and no record comes twice.
     """
 
     name: str
@@ -48,6 +54,9 @@ class Workload:
     weights: Sequence[int] = (1,) * SOURCE_PARTITIONS
     interval_s: float = 5.0
     records: int = 20_000_000
+    kind: str = "insert"
+    buckets: int = 0
+    key_of: Callable[[int], int] | None = None
 
     @property
     def source_partitions(self) -> int:
@@ -55,12 +64,18 @@ class Workload:
 
     def source_partition(self, number: int) -> int:
         """Where the record of this number goes."""
+        if self.key_of is not None:
+            return self.key_of(number) % self.source_partitions
         turn = number // RUN_RECORDS % sum(self.weights)
         for partition, weight in enumerate(self.weights):
             if turn < weight:
                 return partition
             turn -= weight
         raise AssertionError("unreachable: the turn is below the sum of the weights")
+
+    def as_inserts(self) -> Workload:
+        """The same records for a table that only takes new rows."""
+        return replace(self, kind="insert", buckets=0)
 
     def describe(self) -> dict[str, object]:
         """For the evidence."""
@@ -71,20 +86,36 @@ class Workload:
             "source_partition_weights": list(self.weights),
             "table_partitions": self.table_partitions,
             "interval_s": self.interval_s,
+            "kind": self.kind,
+            "buckets": self.buckets,
         }
 
 
 # --- values -----------------------------------------------------------------------------------------
 
 
-def narrow(number: int, *, day: str = "") -> bytes:
-    """8 fields, about 160 bytes."""
+def narrow(number: int, *, day: str = "", key: int | None = None) -> bytes:
+    """8 fields, about 160 bytes. `key`: of its id, where that is not the record's own number."""
     mixed = _mixed(number)
     return (
-        f'{{"event_id":"e-{number:010d}","user_id":{mixed % 250_000},"country":"{COUNTRIES[mixed >> 28]}",'
+        f'{{"event_id":"e-{number if key is None else key:010d}","user_id":{mixed % 250_000},'
+        f'"country":"{COUNTRIES[mixed >> 28]}",'
         f'"action":"{ACTIONS[mixed % 5]}","amount":{mixed % 20_000 / 100},"ts":{DAY_1_MS + number},'
         f'"day":"{day or DAYS[number % len(DAYS)]}","page":"/products/{mixed % 5_000}?from=home"}}'
     ).encode()
+
+
+def key_of(number: int) -> int:
+    """Which key a record changes: pass after pass over all of them, each pass in an order of its own."""
+    turn, place = divmod(number, KEYS)
+    step = (271_830 * turn + 618_031) % KEYS  # it ends in 1, so a pass meets every key
+    return place * step % KEYS
+
+
+def change(number: int) -> bytes:
+    """The narrow record, of a key that others have as well; a key's `day` never changes, and `ts` grows."""
+    key = key_of(number)
+    return narrow(number, day=DAYS[key // SOURCE_PARTITIONS % len(DAYS)], key=key)
 
 
 def tiny(number: int) -> bytes:
@@ -168,6 +199,12 @@ def _narrow(
     )
 
 
+UPSERTS = replace(
+    _narrow("upserts", "upserts, narrow, 1,000,000 keys", value=change, records=4_000_000),
+    kind="upsert",
+    buckets=4,
+    key_of=key_of,
+)
 WORKLOADS: Mapping[str, Workload] = {
     one.name: one
     for one in (
@@ -214,3 +251,5 @@ WORKLOADS: Mapping[str, Workload] = {
         ),
     )
 }
+"""Those of new rows."""
+EVERY: Mapping[str, Workload] = {**WORKLOADS, UPSERTS.name: UPSERTS}

@@ -56,8 +56,19 @@ def endings(lines: Iterable[str]) -> list[Ending]:
     return list(found.values())
 
 
+def aborted(lines: Iterable[str]) -> int:
+    """How many transactions were given up, from the same lines."""
+    messages = map(json.loads, lines)
+    return len({one["transaction"] for one in messages if one["type"] == "ABORT_COMMIT"})
+
+
 def read(config: Path) -> list[Ending]:
     """Every committed transaction that the pipeline's control topic still tells of. Raises `Failed`."""
+    return endings(read_lines(config))
+
+
+def read_lines(config: Path) -> list[str]:
+    """Every message that the pipeline's control topic still has, a JSON object each. Raises `Failed`."""
     command = [sys.executable, "-m", "lockstep.cli", "events", "-c", str(config)]
     command += ["--from-beginning", "--output", "json"]
     try:
@@ -74,4 +85,4 @@ def read(config: Path) -> list[Ending]:
         raise Failed(f"`lockstep events` did not end within {READ_TIMEOUT_S:.0f} s.") from error
     if done.returncode != 0:
         raise Failed(f"`lockstep events` ended with {done.returncode}: {done.stderr[-1_000:]}")
-    return endings(line for line in done.stdout.splitlines() if line.startswith("{"))
+    return [line for line in done.stdout.splitlines() if line.startswith("{")]

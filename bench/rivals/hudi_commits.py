@@ -6,22 +6,52 @@ from pathlib import Path
 
 from bench.figures import Commit
 from table.errors import Refused
-from table.hudi.timeline import METADATA_ACTIONS, Timeline
+from table.hudi.timeline import METADATA_ACTIONS, Instant, Timeline
+
+COMPACTION, COMPACT = "compaction", "COMPACT"
+"""The action of one that is pending, and the operation of one that is complete."""
+REWRITES = frozenset({COMPACT, "CLUSTER"})
+"""Operations that only put elsewhere what others brought."""
 
 
 def commits(table: Path) -> list[Commit]:
-    """Every commit that brought rows, oldest first, by its completion time."""
+    """Every commit that brought rows, oldest first, by its completion time; rewrites bring none."""
     timeline = Timeline(table)
     found = [
         Commit(
             at_ms=timeline.time_ms(instant.completed),
-            rows=sum(file.rows for file in instant.files),
+            rows=rows(instant),
             files=len(instant.files),
         )
         for instant in timeline.completed()
-        if instant.action in METADATA_ACTIONS
+        if instant.action in METADATA_ACTIONS and instant.operation.upper() not in REWRITES
     ]
     return sorted((one for one in found if one.rows), key=lambda one: one.at_ms)
+
+
+def rows(instant: Instant) -> int:
+    """What a commit brought: the rows of its files, or of Lockstep's upserts the records of its ranges.
+
+    A commit of upserts writes a row once that several of its records change. Nobody else's says how many
+    records those were.
+    """
+    if instant.action == "deltacommit" and instant.state is not None:
+        return sum(one.records for one in instant.state.ranges)
+    return sum(file.rows for file in instant.files)
+
+
+def compactions(table: Path) -> list[tuple[int, int | None]]:
+    """When each compaction was planned and completed (Unix epoch, ms), oldest first; None: it is not."""
+    timeline = Timeline(table)
+    done = [
+        (timeline.time_ms(one.requested), timeline.time_ms(one.completed))
+        for one in timeline.completed()
+        if one.operation.upper() == COMPACT
+    ]
+    pending = [
+        (timeline.time_ms(one.requested), None) for one in timeline.pending() if one.action == COMPACTION
+    ]
+    return sorted([*done, *pending], key=lambda one: one[0])
 
 
 def completions_ms(table: Path) -> dict[str, int]:

@@ -10,12 +10,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from bench.cluster import standalone_cluster
-from bench.figures import Measured, Span, steady
+from bench.figures import Measured, Span, covered, steady
 from bench.processes import Sampler
 from bench.rivals import control_times, hudi_commits
 from bench.rivals.base import ROOT, Load, Settings, Stages, measured
@@ -27,8 +28,11 @@ from table.client import TableClient
 
 WINDOW = (
     "from the job's session being up (Spark started, Hudi loaded) to the completion of the last commit; "
-    "making the table, its first commit, the workers' start and joining the group are inside"
+    "making the table, its first commit, the workers' start and joining the group are inside; of upserts all "
+    "records of the topic are counted, by the commits' ranges"
 )
+ALWAYS_COMPACTING = ("services.compaction=async", "services.compaction_every=1")
+"""The next compaction is due as soon as one is complete, or with the next commit."""
 CLUSTER_WORKERS = 2
 """Spark's worker processes, each with one executor, where Lockstep runs on a standalone cluster."""
 STATUS_PERIOD_S = 0.5
@@ -39,6 +43,16 @@ _BEGAN = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) .*lockstep\.run: p
 def run_plain(load: Load) -> Measured:
     """As `run`, without the optional reader."""
     return run(load, "--set", "source.reader=plain")
+
+
+def run_append(load: Load) -> Measured:
+    """As `run`, every record a new row."""
+    return run(replace(load, workload=load.workload.as_inserts()))
+
+
+def run_compacting(load: Load) -> Measured:
+    """As `run` of upserts, which without this are not compacted."""
+    return run(load, *(word for one in ALWAYS_COMPACTING for word in ("--set", one)))
 
 
 def run_on_cluster(load: Load) -> Measured:
@@ -73,16 +87,25 @@ def run(load: Load, *arguments: str, beside: Sequence[int] = ()) -> Measured:
         finish("lockstep run", process, timeout_s=load.settings.timeout_s, log=log)
     commits = hudi_commits.commits(load.folder / "table")
     span = steady(commits)
-    endings = control_times.read(config)
-    stages = watch.stages.shares(span, workers=load.settings.workers)
-    return measured(
+    said = control_times.read_lines(config)
+    endings = control_times.endings(said)
+    compactions = hudi_commits.compactions(load.folder / "table")
+    stages = watch.stages.shares(span, workers=load.settings.workers) | _coordinated(endings, span)
+    if compactions and span is not None:
+        stages["compaction"] = covered(compactions, span)
+    found = measured(
         load,
         start_ms=began_ms(log),
         commits=commits,
         sampler=sampler,
         worker_pids=sorted(watch.pids),
         commit_ms=[one.commit_ms for one in endings],
-        stages=stages | _coordinated(endings, span),
+        stages=stages,
+    )
+    return replace(
+        found,
+        aborted=control_times.aborted(said),
+        compactions=sum(completed is not None for _, completed in compactions),
     )
 
 
@@ -96,9 +119,13 @@ def write_config(
     interval_s: float,
     settings: Settings,
 ) -> Path:
-    """The pipeline's TOML; its table is `table` in the folder."""
+    """The pipeline's TOML; its table is `table` in the folder. Nobody compacts a table of upserts."""
     path = folder / "pipeline.toml"
-    partition_by = f'partition_by = "{workload.partition_by}"' if workload.partition_by else ""
+    kind = f'partition_by = "{workload.partition_by}"' if workload.partition_by else ""
+    services = ""
+    if workload.kind == "upsert":
+        kind += f'\nkind = "upsert"\nordering = "{workload.ordering}"\nbuckets = {workload.buckets}'
+        services = '[services]\ncompaction = "off"\n'
     path.write_text(
         f"""\
 [pipeline]
@@ -113,8 +140,8 @@ schema = "{workload.schema}"
 path = "file://{folder}/table"
 name = "events"
 key = ["{workload.key}"]
-{partition_by}
-[transaction]
+{kind}
+{services}[transaction]
 interval = "{round(interval_s * 1_000)}ms"
 write_timeout = "{max(60, round(3 * interval_s))}s"
 [memory]

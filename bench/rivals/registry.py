@@ -42,6 +42,12 @@ RIVALS: Mapping[str, Rival] = {
             name="lockstep-cluster",
             title="Lockstep on a standalone cluster of two worker processes",
         ),
+        replace(
+            LOCKSTEP, name="lockstep-append", title="Lockstep, the same records as new rows", unit="append"
+        ),
+        replace(
+            LOCKSTEP, name="lockstep-compacting", title="Lockstep while compactions run", unit="compacting"
+        ),
         Rival(
             name="streaming",
             title="Spark Structured Streaming → Hudi",
@@ -132,6 +138,8 @@ class Runners:
             "lockstep-plain": lockstep_run.run_plain,
             "lockstep-workers": lockstep_run.run,
             "lockstep-cluster": lockstep_run.run_on_cluster,
+            "lockstep-append": lockstep_run.run_append,
+            "lockstep-compacting": lockstep_run.run_compacting,
             "streaming": structured_streaming.run,
             "iceberg-cold": self._iceberg.cold,
             "iceberg-warm": self._iceberg.warm,

@@ -1,4 +1,4 @@
-"""Spark Structured Streaming into Hudi with bulk_insert: the job that people write today."""
+"""Spark Structured Streaming into Hudi, with bulk_insert or upsert: the job that people write today."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.figures import Measured
+from bench.figures import Commit, Measured
 from bench.processes import Sampler
 from bench.rivals import hudi_commits
 from bench.rivals.base import ROOT, Load, Settings, measured
@@ -22,7 +23,8 @@ from lockstep.submit import HUDI_PACKAGE, environment, find_jars, find_spark_hom
 
 WINDOW = (
     "from the job's session being up (Spark started, Hudi loaded) to the completion of the last batch's "
-    "commit; making the table is inside"
+    "commit; making the table is inside; of upserts all records of the topic are counted, by the batches' "
+    "offsets, though of a batch's changes of one row only the last is written"
 )
 JOB = ROOT / "bench" / "jobs" / "structured_streaming.py"
 SORT_ABOVE_PARTITIONS = 100
@@ -48,10 +50,13 @@ def run(load: Load) -> Measured:
     finally:
         end(process)
     result = read_result(load.folder, log)
+    commits = hudi_commits.commits(load.folder / "table")
+    if load.workload.kind == "upsert":
+        commits = by_batches(commits, result["batches"])
     return measured(
         load,
         start_ms=result["began_ms"],
-        commits=hudi_commits.commits(load.folder / "table"),
+        commits=commits,
         sampler=sampler,
         worker_pids=[process.pid],  # the shell of spark-submit becomes the JVM that moves the records
         stages=batch_shares(result["batches"]),
@@ -87,16 +92,21 @@ def write_task(
     return path
 
 
+def by_batches(commits: Sequence[Commit], batches: Sequence[Mapping[str, Any]]) -> list[Commit]:
+    """The commits with what their batches took from the topic; both oldest first. Raises `Failed`."""
+    taken = [batch["records"] for batch in batches if batch["records"]]
+    if len(taken) != len(commits):
+        raise Failed(f"Structured Streaming made {len(commits)} commits of {len(taken)} batches.")
+    return [replace(one, rows=records) for one, records in zip(commits, taken, strict=True)]
+
+
 def options(workload: Workload) -> dict[str, str]:
     """Of Hudi's datasource."""
-    many = workload.table_partitions > SORT_ABOVE_PARTITIONS
     chosen = {
         "hoodie.table.name": "events",
         "hoodie.datasource.write.recordkey.field": workload.key,
         "hoodie.datasource.write.precombine.field": workload.ordering,
-        "hoodie.datasource.write.operation": "bulk_insert",
-        "hoodie.bulkinsert.sort.mode": "PARTITION_SORT" if many else "NONE",
-        "hoodie.combine.before.insert": "false",
+        **(_upserting(workload) if workload.kind == "upsert" else _appending(workload)),
         "hoodie.metadata.index.column.stats.enable": "false",
         "hoodie.parquet.compression.codec": "zstd",
     }
@@ -109,8 +119,30 @@ def options(workload: Workload) -> dict[str, str]:
     return chosen
 
 
-def start(task: Path, settings: Settings, *, log: Path) -> subprocess.Popen[bytes]:
-    """The job under spark-submit; the caller ends it."""
+def _appending(workload: Workload) -> dict[str, str]:
+    many = workload.table_partitions > SORT_ABOVE_PARTITIONS
+    return {
+        "hoodie.datasource.write.operation": "bulk_insert",
+        "hoodie.bulkinsert.sort.mode": "PARTITION_SORT" if many else "NONE",
+        "hoodie.combine.before.insert": "false",
+    }
+
+
+def _upserting(workload: Workload) -> dict[str, str]:
+    """The table that Lockstep makes for upserts; nobody compacts it."""
+    return {
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": str(workload.buckets),
+        "hoodie.bucket.index.hash.field": workload.key,
+        "hoodie.compact.inline": "false",
+        "hoodie.datasource.compaction.async.enable": "false",
+    }
+
+
+def start(task: Path, settings: Settings, *, log: Path, job: Path = JOB) -> subprocess.Popen[bytes]:
+    """The job under spark-submit, with its task as its argument; the caller ends it."""
     home = find_spark_home()
     command = [str(home / "bin" / "spark-submit"), "--master", f"local[{settings.workers}]"]
     command += ["--driver-memory", settings.streaming_memory]
@@ -136,7 +168,7 @@ def start(task: Path, settings: Settings, *, log: Path) -> subprocess.Popen[byte
         command += ["--conf", f"{name}={value}"]
     with log.open("wb") as output:
         return subprocess.Popen(
-            [*command, str(JOB), str(task)],
+            [*command, str(job), str(task)],
             cwd=task.parent,
             stdout=output,
             stderr=output,

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from bench.load import block_records
-from bench.workloads import WORKLOADS, Workload
+from bench.workloads import EVERY, WORKLOADS, Workload
 from control_topic.messages import SourcePartition
 from participant.decode import JsonDecoder
 from participant.raw import RawBatch, Values
 from table.schema import parse_ddl
 
-EACH = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+EACH = pytest.mark.parametrize("workload", EVERY.values(), ids=EVERY)
 SAMPLE = range(0, 3_000_000, 1_499)
 
 
