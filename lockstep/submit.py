@@ -86,6 +86,9 @@ _HUDI_CONF: Mapping[str, str] = {
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    # A compaction or clustering would fail at the first date before 1582, and at each attempt again.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
 }
 _WORKER_CONF: Mapping[str, str] = {
     # A worker runs once, in a process of its own, and is restarted by the supervisor alone.

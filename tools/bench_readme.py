@@ -55,6 +55,9 @@ def figures(read: Read) -> str:
         _cold(read),
         _intervals(read),
         _workers(read),
+        _upserts(read),
+        _beside_compactions(read),
+        _queries(read),
         _freshness(read),
         _commits(read),
         _stall(read),
@@ -153,6 +156,67 @@ def _workers(read: Read) -> list[str]:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, *_origin("narrow-workers", kept)]
+
+
+def _upserts(read: Read) -> list[str]:
+    kept = read("bench-upserts")
+    if kept is None:
+        return [f"Upserts: {NOT_YET}."]
+    found = kept["figures"]
+    lines = [
+        f"Upserts, {found['records']:,} changes of 1,000,000 rows, merge-on-read with a bucket index, nobody "
+        "compacts; from the job's start to all committed, and sustained where there are commits enough:",
+        "",
+        "| | rows/s | µs CPU/row | Lockstep is × | sustained | Lockstep is × |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, metrics in found["rivals"].items():
+        _, _, batch = name.partition("@")
+        title = f"{RIVALS['streaming']}, {int(batch):,} a batch" if batch else "Lockstep"
+        cells = [
+            _spread(metrics["window_rows_per_s"], "{:,.0f}"),
+            _spread(metrics["window_cpu_us_per_row"], "{:.2f}"),
+            _ratio(kept, name, "window_rows_per_s"),
+            _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
+            _ratio(kept, name, "steady_rows_per_s"),
+        ]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return [*lines, *_origin("upserts", kept)]
+
+
+def _beside_compactions(read: Read) -> list[str]:
+    kept = read("bench-upserts-compacting")
+    if kept is None:
+        return [f"Upserts against appends, and while compactions run: {NOT_YET}."]
+    found = kept["figures"]
+    lines = ["Upserts, the same records as new rows, and upserts while compactions run, sustained:", ""]
+    lines += ["| | rows/s | µs CPU/row | × Lockstep's upserts | compactions | transactions aborted |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for name, metrics in found["rivals"].items():
+        runs = [run for run in found["runs"] if run["rival"] == name and "failed" not in run]
+        theirs = found["ratios"].get(name, {}).get(OURS)
+        cells = [
+            _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
+            _spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
+            _spread(theirs["steady_rows_per_s"], "{:.2f}") if theirs else "–",
+            str(sum(run["compactions"] or 0 for run in runs)),
+            str(sum(run["aborted"] or 0 for run in runs)),
+        ]
+        lines.append(f"| {found['titles'][name]} | {' | '.join(cells)} |")
+    return [*lines, *_origin("upserts-compacting", kept)]
+
+
+def _queries(read: Read) -> list[str]:
+    kept = read("bench-queries")
+    if kept is None:
+        return [f"Queries of an upsert table: {NOT_YET}."]
+    found = kept["figures"]
+    taken = {name: _spread(one["seconds"], "{:.3f}") for name, one in found["tables"].items()}
+    return [
+        f"A query that reads all rows of a compacted table takes {taken[OURS]} s, of the same table written "
+        f"by Spark {taken['streaming']} s: {_spread(found['ratio'], '{:.2f}')} times as long.",
+        *_origin("queries", kept),
+    ]
 
 
 def _freshness(read: Read) -> list[str]:

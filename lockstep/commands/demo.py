@@ -1,4 +1,4 @@
-"""`lockstep demo`: watch it work, with two workers killed on the way."""
+"""`lockstep demo`: watch it work, with workers killed on the way."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from lockstep.errors import EXIT_NOT_EXACT, EXIT_WELL
 from lockstep.output import Output
 
 RECORDS_MAX = 100_000_000
+RECORDS = 1_000_000
+CDC_RECORDS = 400_000
 INTERVAL_MS = (100, 30_000)
 
 
@@ -28,8 +30,8 @@ def check_interval(_context: click.Context, _parameter: click.Parameter, interva
 @click.option(
     "--records",
     type=click.IntRange(1, RECORDS_MAX),
-    default=1_000_000,
-    show_default=True,
+    default=None,
+    show_default=f"{RECORDS:,}; with --cdc {CDC_RECORDS:,}",
     help="How many JSON events to produce.",
 )
 @click.option(
@@ -39,17 +41,28 @@ def check_interval(_context: click.Context, _parameter: click.Parameter, interva
     callback=check_interval,
     help="How often records are committed.",
 )
+@click.option("--cdc", is_flag=True, help="Change events of Debezium's for a table of orders, upserted.")
 @click.option("--keep", is_flag=True, help="Keep broker data, table and configuration, below .demo/.")
 @standard_options
-def command(output: Output, records: int, interval: str, keep: bool) -> int:
-    """Watch it work on this machine: a broker, a job under spark-submit, two workers killed, a proof.
+def command(output: Output, records: int | None, interval: str, cdc: bool, keep: bool) -> int:
+    """Watch it work on this machine: a broker, a job under spark-submit, workers killed, a proof.
 
     Produces JSON events while the job runs, kills one worker and later the one that holds the coordinator
     with SIGKILL, waits until everything is committed, stops the job, and has Spark SQL, the hudi reader and
-    lockstep verify count the table. Exit code 4 where anything is not exact.
+    lockstep verify count the table.
+
+    With --cdc the events are changes to a shop's orders, as Debezium's PostgreSQL connector tells them: a
+    snapshot first, then inserts, updates and deletes, with compactions on the way and one worker killed. In
+    the end Spark SQL's rows are compared with the orders as they must be, and one order's history is shown.
+
+    Exit code 4 where anything is not exact.
     """
+    from lockstep.demo.cdc import EVENTS_MAX, EVENTS_MIN
     from lockstep.demo.run import Settings, run_demo
 
-    report = run_demo(Settings(records=records, interval=interval, keep=keep), output)
+    records = records or (CDC_RECORDS if cdc else RECORDS)
+    if cdc and not EVENTS_MIN <= records <= EVENTS_MAX:
+        raise click.BadParameter(f"with --cdc from {EVENTS_MIN} to {EVENTS_MAX}", param_hint="'--records'")
+    report = run_demo(Settings(records=records, interval=interval, keep=keep, cdc=cdc), output)
     output.document(report.to_json(), report.to_text)
     return EXIT_WELL if report.exact else EXIT_NOT_EXACT

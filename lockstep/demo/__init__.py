@@ -1,1 +1,1 @@
-"""`lockstep demo`: a broker, a topic, a job, two kills, and a proof, on one machine."""
+"""`lockstep demo`: a broker, a topic, a job, kills, and a proof, on one machine."""

@@ -32,15 +32,25 @@ class Kill:
         return self.resumed_ms - self.done_ms if self.resumed_ms else 0
 
 
-class KillPlan:
+def two_kills() -> tuple[Kill, ...]:
     """First a worker that only writes, later the one that also holds the coordinator."""
+    return (
+        Kill(victim="a worker", coordinator=False, at_fraction=0.25),
+        Kill(victim="the coordinator's worker", coordinator=True, at_fraction=0.6),
+    )
 
-    def __init__(self, workers: int) -> None:
+
+def one_kill() -> tuple[Kill, ...]:
+    """In the middle, the worker that also holds the coordinator."""
+    return (Kill(victim="the coordinator's worker", coordinator=True, at_fraction=0.5),)
+
+
+class KillPlan:
+    """Kills, one after the other, of a pipeline that has so many workers."""
+
+    def __init__(self, workers: int, kills: tuple[Kill, ...]) -> None:
         self._workers = workers
-        self.kills = (
-            Kill(victim="a worker", coordinator=False, at_fraction=0.25),
-            Kill(victim="the coordinator's worker", coordinator=True, at_fraction=0.6),
-        )
+        self.kills = kills
 
     @property
     def is_over(self) -> bool:

@@ -15,13 +15,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 import lockstep
-from lockstep.demo.producer import KEY, PARTITION_BY, SCHEMA
 from lockstep.errors import EXIT_MEANINGS, Failed
 
 log = logging.getLogger("lockstep.demo")
 
 PIPELINE = "demo"
-TOPIC = "events"
 CONTROL_TOPIC = f"lockstep-control-{PIPELINE}"
 PARTITIONS = 4
 WORKERS = 2
@@ -33,8 +31,8 @@ WORDS_SHOWN = 12
 REAPER = Path(lockstep.__file__).with_name("reaper.py")
 
 
-def write_config(folder: Path, bootstrap_servers: str, interval: str) -> Path:
-    """pipeline.toml in `folder`, its table beside it."""
+def write_config(folder: Path, bootstrap_servers: str, interval: str, *, topic: str, sections: str) -> Path:
+    """pipeline.toml in `folder`. `sections`: [record], [table] and more, as TOML."""
     path = folder / "pipeline.toml"
     path.write_text(
         f"""\
@@ -44,17 +42,9 @@ workers = {WORKERS}
 
 [source]
 bootstrap_servers = "{bootstrap_servers}"
-topics = ["{TOPIC}"]
+topics = ["{topic}"]
 
-[record]
-schema = "{SCHEMA}"
-
-[table]
-path = "{(folder / "table").as_uri()}"
-name = "{TOPIC}"
-key = ["{KEY[0]}"]
-partition_by = "{PARTITION_BY}"
-
+{sections}
 [transaction]
 interval = "{interval}"
 
@@ -66,14 +56,14 @@ topic = "{CONTROL_TOPIC}"
     return path
 
 
-def create_topic(bootstrap_servers: str) -> None:
+def create_topic(bootstrap_servers: str, topic: str) -> None:
     """The source topic. Raises `Failed`."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers}, logger=log)
-    wanted = NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=1)
+    wanted = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)
     try:
-        admin.create_topics([wanted])[TOPIC].result(CREATE_TIMEOUT_S)
+        admin.create_topics([wanted])[topic].result(CREATE_TIMEOUT_S)
     except KafkaException as error:
-        raise Failed(f"topic {TOPIC} could not be made on {bootstrap_servers}: {error}") from error
+        raise Failed(f"topic {topic} could not be made on {bootstrap_servers}: {error}") from error
 
 
 class Job:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from hudi import HudiReadOptions, HudiTableBuilder
+from rich.table import Table
 
 from lockstep.config import Config
+from lockstep.demo.processes import run_logged, run_spark
+from lockstep.demo.report import verdict_text
 from lockstep.errors import Failed
-from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home
+from lockstep.output import readable_count
 
-SPARK_TIMEOUT_S = 300
 VERIFY_TIMEOUT_S = 300
 SPARK_JOB = Path(__file__).with_name("spark_count.py")
 OFFSETS_MAX = 2**40
@@ -44,27 +45,70 @@ class Counts:
         return self.exact and self.rows == self.offsets == self.events == records
 
 
-def count_with_spark(config: Config, config_path: Path, folder: Path) -> tuple[Counts, dict[str, int]]:
-    """Count with Spark SQL in a session of its own; also what else SQL says of the table.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What all of them found where `records` events are to be. As `lockstep.demo.report.Finding` says."""
 
-    `folder`: where the log and the result go. Raises `Failed`.
+    records: int
+    counts: Sequence[Counts]
+    files: int
+    verdict: dict[str, Any]
+
+    @property
+    def exact(self) -> bool:
+        """Whether every reader found every record once."""
+        return all(counts.proves(self.records) for counts in self.counts) and bool(self.verdict["exact"])
+
+    def heading(self) -> str:
+        if self.exact:
+            return f"Exact: {readable_count(self.records)} records in, every one in the table once."
+        return "NOT exact: the table and the topic differ."
+
+    def figures(self) -> Iterator[tuple[str, str]]:
+        yield "files", readable_count(self.files)
+
+    def details(self) -> Table:
+        grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+        for name in ("asked", "rows", "distinct offsets", "distinct events", ""):
+            grid.add_column(name, justify="right" if name not in ("asked", "") else "left", no_wrap=True)
+        for counts in self.counts:
+            grid.add_row(
+                counts.reader,
+                *(readable_count(n) for n in (counts.rows, counts.offsets, counts.events)),
+                verdict_text(counts.proves(self.records)),
+            )
+        wrong = [
+            f"{self.verdict[name]} {name}"
+            for name in ("missing", "duplicated", "unexpected")
+            if self.verdict.get(name)
+        ]
+        grid.add_row(
+            "lockstep verify",
+            readable_count(int(self.verdict.get("rows") or 0)),
+            "",
+            "",
+            verdict_text(bool(self.verdict["exact"]), ", ".join(wrong)),
+        )
+        return grid
+
+    def commands(self, folder: str) -> Sequence[str]:
+        return ()
+
+    def to_json(self) -> dict[str, Any]:
+        counts = [asdict(counts) for counts in self.counts]
+        return {"files": self.files, "counts": counts, "verify": self.verdict}
+
+
+def count_with_spark(config: Config, config_path: Path, folder: Path) -> tuple[Counts, int]:
+    """Count with Spark SQL in a session of its own; also how many files hold rows.
+
+    `folder`: where the result goes. Raises `Failed`.
     """
-    result, log = folder / "spark-count.json", folder / "spark-count.log"
-    spark_home = find_spark_home()
-    submission = Submission(
-        config_path=config_path,
-        job=SPARK_JOB,
-        jars=find_jars({}),
-        log_level="WARN",
-        arguments=[str(result)],
-    )
-    command = compose(config, submission, spark_home=spark_home)
-    status = _run(command, log, SPARK_TIMEOUT_S, env=environment(os.environ, spark_home=spark_home))
-    if status != 0 or not result.exists():
-        raise Failed(f"Spark could not count the table, spark-submit ended with {status}: see {log}")
+    result = folder / "spark-count.json"
+    run_spark(SPARK_JOB, config, config_path, [str(result)])
     found: dict[str, int] = json.loads(result.read_text(encoding="utf-8"))
     counts = Counts(reader="Spark SQL", rows=found["rows"], offsets=found["offsets"], events=found["events"])
-    return counts, found
+    return counts, found["files"]
 
 
 def count_with_hudi(table_path: str) -> Counts:
@@ -92,26 +136,9 @@ def verify(config_path: Path, folder: Path) -> dict[str, Any]:
     verdict, log = folder / "verify.json", folder / "verify.log"
     command = [sys.executable, "-m", "lockstep.cli", "verify", "-c", str(config_path), "--output", "json"]
     with verdict.open("wb") as out:
-        status = _run(command, log, VERIFY_TIMEOUT_S, env=dict(os.environ), out=out)
+        status = run_logged(command, log, VERIFY_TIMEOUT_S, env=dict(os.environ), out=out)
     text = verdict.read_text(encoding="utf-8")
     if not text.strip():
         raise Failed(f"lockstep verify ended with {status} and without a verdict: see {log}")
     answer: dict[str, Any] = json.loads(text)
     return answer
-
-
-def _run(command: Sequence[str], log: Path, timeout_s: float, *, env: dict[str, str], out: Any = None) -> int:
-    with log.open("wb") as said:
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out or said,
-                stderr=said,
-                timeout=timeout_s,
-                check=False,
-                env=env,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise Failed(f"{command[0]} did not end within {timeout_s:.0f} s: see {log}") from error
-    return done.returncode

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from table.hudi.java import changing
+from table.hudi.kinds import UPSERT
 from table.hudi.session import Session
 from table.hudi.upkeep import Done, Opener
+from table.port import TableSpec
 
 AUTO_ARCHIVE = "hoodie.archive.automatic"
 
@@ -22,8 +24,12 @@ class Cleaning:
     name = "cleaning"
     properties: Mapping[str, str] = {AUTO_ARCHIVE: "false"}
 
+    def __init__(self, spec: TableSpec) -> None:
+        # Hudi archives only where it believes in the index, and its Java client knows no bucket index.
+        self._by_spark = spec.kind == UPSERT
+
     def open(self, opener: Opener) -> Session:
-        return opener()
+        return opener(by_spark=self._by_spark)
 
     def tidy(self, session: Session) -> None:
         """Hudi's next clean begins with what is pending."""

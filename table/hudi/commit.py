@@ -14,7 +14,7 @@ from control_topic.messages import DataFile
 from table.checks import rival_open
 from table.errors import Contradiction, Refused, TableError, Unavailable
 from table.hudi.base_file import parse_file_name
-from table.hudi.evolution import covers
+from table.hudi.evolution import covers, evolve
 from table.hudi.history import History, rollbacks
 from table.hudi.holder import LockHolder
 from table.hudi.java import reading
@@ -71,6 +71,8 @@ class PreCommit:
 class Columns:
     """The table's columns as our commits say them, and whether those of others still agree.
 
+    What others allow to be null is taken over, and the commit tried again: its metadata is made already.
+
     Hudi takes the schema of the newest commit for the table's: without a look at others' commits, ours would
     take away the columns that they added. `schema`: ours, in Avro. To be made right after the table was
     loaded, which is when `schema` fitted.
@@ -111,8 +113,10 @@ class Columns:
             fits = covers(self._schema, theirs, self._spec)
         except Contradiction as error:
             raise Contradiction(f"{doing}: {error}; then start again") from error
-        if not fits:
-            raise Contradiction(f"{doing}: table {self._spec.path} allows nulls that it did not: start again")
+        if not fits:  # as Spark's UPDATE does of every column
+            self._schema = evolve(theirs, self._schema, self._spec)
+            self._session.use_schema(self._schema)
+            raise Unavailable(f"{doing}: they may be null now, which this commit is to say as well")
 
 
 def _completed(timeline: Any) -> Any:

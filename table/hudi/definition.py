@@ -162,6 +162,7 @@ def fixed_properties(definition: Definition, schema: str, spec: TableSpec) -> di
         index = index_properties(definition.key_fields, spec.bucket_count)
         index["hoodie.table.type"] = KINDS[UPSERT].table_type  # for the check of the concurrency mode
         index["hoodie.compact.inline"] = "false"  # else Hudi compacts within every fifth commit
+        index["hoodie.archive.automatic"] = "false"  # its Java client fails at it: see table/hudi/cleaning.py
     return {
         **index,
         "hoodie.table.name": definition.name,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.schema import UTC_MICROS, SchemaError, ddl_name
+from table.schema import LOCAL_MICROS, UTC_MICROS, SchemaError, ddl_name
 
 PLAIN, COMPLEX, COORDINATES = "plain", "complex", "coordinates"
 
@@ -46,10 +46,10 @@ class Keys:
 def check_key_field(field: pa.Field, role: str) -> None:
     """Raises `SchemaError` when a column of this type cannot be a key or a partition. `role` names it."""
     kind = field.type
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(kind) or kind in (pa.binary(), LOCAL_MICROS):
         raise SchemaError(
             f"column {field.name}: a {ddl_name(kind)} cannot be {role}: engines spell it differently; use a "
-            "DECIMAL or a STRING"
+            "STRING, or another type"
         )
     if pa.types.is_nested(kind):
         raise SchemaError(f"column {field.name}: {ddl_name(kind)} cannot be {role}; name a plain column")

@@ -67,4 +67,9 @@ def kept_properties(key_fields: Sequence[str], bucket_count: int, lock_expire_mi
         "hoodie.clean.failed.writes.policy": "LAZY",
         # An index that others make while a transaction is open would cost it its commit.
         "hoodie.metadata.index.column.stats.enable": "false",
+        # `MERGE … UPDATE SET` of some columns would write blocks that hold only those, which readers of
+        # whole blocks beside them get wrong.
+        "hoodie.spark.sql.merge.into.partial.updates": "false",
+        # Spark's statements would write the metadata table beside their data, and fail where we commit.
+        "hoodie.metadata.streaming.write.enabled": "false",
     }

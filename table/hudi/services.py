@@ -17,7 +17,7 @@ def upkeep(spec: TableSpec, pipeline: str, opener: Opener) -> Upkeep:
         wanted.append((Compaction(spec, pipeline), spec.compaction, spec.compaction_every))
     if spec.kind == INSERT:
         wanted.append((Clustering(spec, pipeline), spec.clustering, spec.clustering_every))
-    wanted.append((Cleaning(), spec.cleaning, spec.cleaning_every))
+    wanted.append((Cleaning(spec), spec.cleaning, spec.cleaning_every))
     return Upkeep(
         [Service(work, opener, mode=mode, every=every) for work, mode, every in wanted if mode != OFF]
     )

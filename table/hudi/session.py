@@ -126,14 +126,17 @@ class Session:
             self.java_map(merge(properties, fixed, kind)),
         )
         self._index = fixed.get(INDEX_TYPE, "")
-        self._never_java = "" if by_spark else self._why_never_java(properties)
+        self._never_java = "it is asked for" if by_spark else self._why_never_java(properties)
         why_not = "" if by_spark else self._never_java or self._why_not_java_now()
         if why_not:
             log.warning(SLOWER, why_not)
         self._connect(by_spark=by_spark or bool(why_not))
 
     def choose_client(self) -> None:
-        """Take the other write client where the table wants it. Not while an instant of ours is open."""
+        """Take the other write client where the table wants it. Not while an instant of ours is open.
+
+        Where the Spark client is asked for, or nothing else is possible, it stays.
+        """
         if self._never_java:
             return
         self.meta.reloadTableConfig()
@@ -187,6 +190,11 @@ class Session:
         on every commit of this Java process fails with an index out of bounds.
         """
         _ = self.hudi.metadata.HoodieMetadataPayload.SECONDARY_INDEX_RECORD_KEY_SEPARATOR
+
+    def use_schema(self, schema: str) -> None:
+        """What the next commits say of the table's columns, in Avro."""
+        self._config.setSchema(schema)
+        self.client.getConfig().setSchema(schema)
 
     def reload(self) -> Any:
         """The active timeline as it is now."""

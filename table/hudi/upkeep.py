@@ -206,6 +206,9 @@ class Service:
             self._problem = problem
             self._tidied = False  # what it left half done would stand in its way
             self._not_before_s = self._clock_s() + RETRY_S
+            if self._stopping:  # Spark ends under it, and the next run begins where this one does
+                log.info("%s: the run ends", problem)
+                return
         log.warning("%s; ingestion goes on, and it will be tried again in %.0f s", problem, RETRY_S)
 
 

@@ -24,10 +24,17 @@ from tests.faults.scenario import Scenario
 @click.option("--list", "listing", is_flag=True, help="Show the scenarios and play none.")
 @click.option("--only", "names", multiple=True, metavar="NAME", help="Play this scenario; may be repeated.")
 @click.option("--all", "everything", is_flag=True, help="Play every scenario once; leaves scenarios.json.")
-@click.option("--cycles", type=click.IntRange(min=1), help="So many random faults; leaves faults.json.")
+@click.option("--cycles", type=click.IntRange(min=1), help="So many random faults; leaves their figures.")
 @click.option("--seed", type=int, help="The seed of the cycles. Default: a random one, which is printed.")
 @click.option("--records", type=int, default=0, help="Go on loading until there are so many records.")
 @click.option("--per-second", type=int, default=10_000, show_default=True, help="Records a second.")
+@click.option(
+    "--kind",
+    type=click.Choice(["insert", "upsert"]),
+    default="insert",
+    show_default=True,
+    help="Of the table of --cycles.",
+)
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
 def main(
     listing: bool,
@@ -37,6 +44,7 @@ def main(
     seed: int | None,
     records: int,
     per_second: int,
+    kind: str,
     folder: Path | None,
 ) -> None:
     """Faults on the real parts: real broker, real spark-submit, real Hudi."""
@@ -49,6 +57,7 @@ def main(
             cycles=cycles,
             records=records,
             per_second=per_second,
+            upserts=kind == "upsert",
         )
         sys.exit(0 if run_cycles(folder, plan) else 1)
     if listing or not (names or everything):

@@ -20,12 +20,17 @@ AFTERMATH_S = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """`step`: what the transaction had reached at `at_ms` (Unix epoch, milliseconds)."""
+    """`step`: what the transaction had reached at `at_ms` (Unix epoch, milliseconds).
+
+    `instant`: the transaction's; `reported`: incarnations whose WRITE_STATUS of it had been sent.
+    """
 
     aimed: Step
     step: Step | None
     at_ms: int
     last_words: str
+    instant: str = ""
+    reported: frozenset[str] = frozenset()
 
     @property
     def is_on_target(self) -> bool:
@@ -122,9 +127,12 @@ def hit(
             )
         time.sleep(AFTERMATH_S)
         assert trigger.seen is not None
+        statuses = trigger.seen.statuses
         return Hit(
             aimed=step,
             step=trigger.seen.step_at(trigger.at_ms),
             at_ms=trigger.at_ms,
             last_words=watch.last_words(trigger.at_ms),
+            instant=trigger.seen.instant,
+            reported=frozenset(who for who, sent_ms in statuses.items() if sent_ms <= trigger.at_ms),
         )

@@ -69,7 +69,7 @@ def kill(
 
     def strike() -> int:
         not_before()
-        return _send(stage, who, victim, signal.SIGKILL)
+        return send_to(stage, who, victim, signal.SIGKILL)
 
     found = hit(
         stage,
@@ -82,7 +82,7 @@ def kill(
     locked = False
     if victim is Victim.DRIVER:
         stage.current.process.wait(10)
-        locked = (stage.pipeline.table / ".hoodie" / LOCK).exists()
+        locked = is_locked(stage)
         moment_ms = wall_ms()
         stage.restart()
     elif victim is Victim.BROKER:
@@ -102,17 +102,22 @@ def pause(
     found = hit(
         stage,
         step,
-        lambda: _send(stage, who, victim, signal.SIGSTOP),
+        lambda: send_to(stage, who, victim, signal.SIGSTOP),
         writer=_writer(who, victim),
         after_start_ms=after_start_ms,
     )
     time.sleep(max(0.0, seconds - (wall_ms() - found.at_ms) / 1_000))
-    moment_ms = _send(stage, who, victim, signal.SIGCONT)
+    moment_ms = send_to(stage, who, victim, signal.SIGCONT)
     if victim is Victim.DRIVER and _ends(stage):
         moment_ms = wall_ms()
         stage.restart()
     recovery = stage.recovery(moment_ms, deadline_s=ANSWER_S)
     return Blow(victim=victim, kind="pause", hit=found, recovery=recovery)
+
+
+def is_locked(stage: Stage) -> bool:
+    """Whether somebody holds the table lock, or left it behind."""
+    return (stage.pipeline.table / ".hoodie" / LOCK).exists()
 
 
 def _ends(stage: Stage) -> bool:
@@ -140,7 +145,7 @@ def _writer(who: Processes, victim: Victim) -> str:
     return who.incarnations[pid] if pid else ""
 
 
-def _send(stage: Stage, who: Processes, victim: Victim, number: signal.Signals) -> int:
+def send_to(stage: Stage, who: Processes, victim: Victim, number: signal.Signals) -> int:
     """The moment after the signal, Unix epoch, milliseconds."""
     match victim:
         case Victim.WORKER:

@@ -13,10 +13,14 @@ from confluent_kafka import Consumer, TopicPartition
 
 from control_topic.messages import SourcePartition
 from table.errors import TableError
-from table.hudi.base_file import is_ours
+from table.hudi.base_file import is_ours, parse_file_name
+from table.hudi.log_file import is_in_bucket, is_log_file, is_our_log_file
 from table.hudi.timeline import Instant, Timeline
 
-COMPLETED = re.compile(r"(\d{17})_(\d{17})\.commit")
+COMPLETED = re.compile(r"(\d{17})_(\d{17})\.(commit|deltacommit)")
+"""Of inserts; of upserts, whose compactions are commits."""
+FINISHED_BY_THE_NEXT = ("clean",)
+"""Actions whose pending instants nobody takes away: the next such instant begins with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +122,14 @@ def log_ends(bootstrap_servers: str, topic: str, partitions: int) -> dict[Source
 
 def leftovers(table: Path, pipeline: str) -> Leftovers:
     """What no completed commit accounts for. Files first: what is written meanwhile is then accounted for."""
-    there = [path for path in _data_files(table)]
+    there = [path for path in _data_files(table) if _is_of_lockstep(os.path.basename(path))]
     timeline = Timeline(table)
     pending = tuple(
-        one.requested for one in timeline.pending() if one.owner.get("pipeline", pipeline) == pipeline
+        one.requested
+        for one in timeline.pending()
+        if one.owner.get("pipeline", pipeline) == pipeline and one.action not in FINISHED_BY_THE_NEXT
     )
-    named = {file.path for instant in timeline.completed() for file in instant.files}
+    named = _named(timeline)
     temp = table / ".hoodie" / ".temp"
     markers = sorted(os.listdir(temp)) if temp.exists() else []
     return Leftovers(
@@ -133,13 +139,30 @@ def leftovers(table: Path, pipeline: str) -> Leftovers:
     )
 
 
+def unnamed_base_files(table: Path) -> list[str]:
+    """Base files, anybody's, that no completed commit accounts for."""
+    there = [path for path in _data_files(table) if parse_file_name(os.path.basename(path)) is not None]
+    named = _named(Timeline(table))
+    return [path for path in there if path not in named]
+
+
+def _named(timeline: Timeline) -> set[str]:
+    return {file.path for instant in timeline.completed() for file in instant.files}
+
+
 def _data_files(table: Path) -> Iterator[str]:
     for folder, folders, names in os.walk(table):
         if ".hoodie" in folders:
             folders.remove(".hoodie")
         for name in names:
-            if is_ours(name):
+            if parse_file_name(name) is not None or is_log_file(name):
                 yield os.path.relpath(os.path.join(folder, name), table)
+
+
+def _is_of_lockstep(name: str) -> bool:
+    """Whether a driver or worker of Lockstep wrote it; of a bucket's base files whoever compacted."""
+    compacted = is_in_bucket(name) and parse_file_name(name) is not None
+    return is_ours(name) or compacted or is_our_log_file(name)
 
 
 def wall_ms() -> int:

@@ -37,7 +37,7 @@ LIMITS_S = {
 
 _OPEN = (Step.START_SENT, Step.MID_WRITE, Step.END_SENT, Step.SOME_STATUS)
 _GIVEN_UP = "the transaction is given up at once, its records are in the next one"
-_EXPECTED = {
+EXPECTED = {
     Victim.WORKER: {
         **dict.fromkeys(_OPEN[:3], _GIVEN_UP),
         Step.SOME_STATUS: "where its files are reported they belong to the transaction, else it is given up",
@@ -64,31 +64,44 @@ _EXPECTED = {
 }
 
 
+def killed_at(stage: Stage, victim: Victim, step: Step) -> Outcome:
+    """A pipeline under load whose victim is killed at this step; proved in the end."""
+    if step is Step.SOME_STATUS:
+        stage.weights = SKEWED
+    stage.start(per_second=SKEWED_PER_SECOND if step is Step.SOME_STATUS else 4_000)
+    blow, misses = on_target(stage, step, lambda: kill(stage, victim, step))
+    figures = stage.settle_and_verify()
+    return Outcome(
+        recovery_s=blow.recovery.commit_s,
+        expiry_s=LOCK_EXPIRY_S if blow.locked else 0.0,
+        notes={
+            "hit": blow.hit.last_words,
+            "misses": misses,
+            **({"left_the_table_locked": "yes"} if blow.locked else {}),
+            "all_source_partitions_s": blow.recovery.all_partitions_s,
+            **figures,
+        },
+    )
+
+
+def named(victim: Victim, step: Step) -> tuple[str, str]:
+    """The scenario's name, and what is done."""
+    after = " and restarted" if victim in (Victim.DRIVER, Victim.BROKER) else ""
+    return (
+        f"{_words(victim.value)}_killed_at_{_words(step.value)}",
+        f"SIGKILL of the {victim.value}{after}: {step.value}",
+    )
+
+
 def _generate(victim: Victim, step: Step) -> None:
     def play(stage: Stage) -> Outcome:
-        if step is Step.SOME_STATUS:
-            stage.weights = SKEWED
-        stage.start(per_second=SKEWED_PER_SECOND if step is Step.SOME_STATUS else 4_000)
-        blow, misses = on_target(stage, step, lambda: kill(stage, victim, step))
-        figures = stage.settle_and_verify()
-        return Outcome(
-            recovery_s=blow.recovery.commit_s,
-            expiry_s=LOCK_EXPIRY_S if blow.locked else 0.0,
-            notes={
-                "hit": blow.hit.last_words,
-                "misses": misses,
-                **({"left_the_table_locked": "yes"} if blow.locked else {}),
-                "all_source_partitions_s": blow.recovery.all_partitions_s,
-                **figures,
-            },
-        )
+        return killed_at(stage, victim, step)
 
-    after = " and restarted" if victim in (Victim.DRIVER, Victim.BROKER) else ""
-    play.__name__ = f"{_words(victim.value)}_killed_at_{_words(step.value)}"
+    play.__name__, fault = named(victim, step)
     scenario(
         GROUP,
-        fault=f"SIGKILL of the {victim.value}{after}: {step.value}",
-        expected=_EXPECTED[victim][step],
+        fault=fault,
+        expected=EXPECTED[victim][step],
         limit_s=LIMITS_S[victim],
         in_tests=(victim, step) == (Victim.COORDINATOR, Step.COMMIT_LANDED),
     )(play)
@@ -102,6 +115,11 @@ def _generate(victim: Victim, step: Step) -> None:
     in_tests=True,
 )
 def driver_killed_inside_the_table_lock(stage: Stage) -> Outcome:
+    return killed_inside_the_table_lock(stage)
+
+
+def killed_inside_the_table_lock(stage: Stage) -> Outcome:
+    """The driver, once the note beside the lock says that it is the holder."""
     stage.start()
     hoodie = stage.pipeline.table / ".hoodie"
     blow, misses = on_target(

@@ -1,7 +1,8 @@
 """A continuous load of events with known numbers, from a process of its own; it outlives broker restarts.
 
-`Load` is the handle; the process is `python -m tests.faults.load`. Event n of the load is `event(n)`, once:
-the producer is idempotent and never gives a record up. SIGTERM asks it to deliver what it holds and end.
+`Load` is the handle; the process is `python -m tests.faults.load`. Event n of the load is `event(n)`, of
+upserts `upsert_model.change(n, …)`, once: the producer is idempotent and never gives a record up. SIGTERM
+asks it to deliver what it holds and end.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from tests.faults.upsert_model import change
+
 STEP_S = 0.02
 FLUSH_S = 120.0
 QUEUE_MESSAGES_MAX = 500_000
@@ -25,7 +28,10 @@ COUNT_BYTES = 20
 
 
 class Load:
-    """`per_second` events from number `first` on. `weights`: how many of each round go to which partition."""
+    """`per_second` events from number `first` on. `weights`: how many of each round go to which partition.
+
+    `upserts`: changes of keyed rows instead of events.
+    """
 
     def __init__(
         self,
@@ -36,12 +42,14 @@ class Load:
         weights: Sequence[int],
         per_second: int,
         first: int,
+        upserts: bool = False,
     ) -> None:
         self._count = folder / f"load-{first}.count"
         self._log = folder / f"load-{first}.log"
         self._count.write_bytes(f"{first:>{COUNT_BYTES}}".encode())
         command = [sys.executable, "-m", "tests.faults.load", bootstrap_servers, topic]
         command += [",".join(map(str, weights)), str(per_second), str(first), str(self._count)]
+        command += ["--upserts"] if upserts else []
         with self._log.open("w") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
 
@@ -116,7 +124,9 @@ def _produce(arguments: argparse.Namespace) -> int:
             due = arguments.first + int((time.monotonic() - began) * arguments.per_second)
             try:
                 while sent < due:
-                    producer.produce(arguments.topic, event(sent), partition=order[sent % len(order)])
+                    partition = order[sent % len(order)]
+                    key, value = change(sent, partition) if arguments.upserts else (None, event(sent))
+                    producer.produce(arguments.topic, value, key=key, partition=partition)
                     sent += 1
             except BufferError:
                 pass  # the broker is away or slow: later
@@ -138,6 +148,7 @@ def main() -> int:
     parser.add_argument("per_second", type=int)
     parser.add_argument("first", type=int)
     parser.add_argument("count_file")
+    parser.add_argument("--upserts", action="store_true")
     return _produce(parser.parse_args())
 
 

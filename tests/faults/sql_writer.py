@@ -1,8 +1,9 @@
 """A foreign writer: Spark SQL in a process of its own, on the table that Lockstep writes.
 
 `SqlWriter` is the handle; the process is `python -m tests.faults.sql_writer`. Each round inserts rows of its
-own; every few rounds it updates rows of Lockstep's, clusters and cleans. SIGTERM ends it after its round.
-It prints a JSON line for every round: how many of each kind succeeded, and what was refused.
+own; every few rounds it updates rows of Lockstep's, clusters and cleans. On a table of upserts it updates
+and merges. SIGTERM ends it after its round. It prints a JSON line for every round: how many of each kind
+succeeded, which round the last of them was in, and how many were refused.
 """
 
 from __future__ import annotations
@@ -14,11 +15,23 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from lockstep.submit import HUDI_PACKAGE
+from pyspark.sql import SparkSession
+
+from tests.faults.spark_sql import session
+from tests.faults.upsert_model import Row, always_there
+from tests.merge_model import Key
 
 END_S = 180.0
+CHANGING = "changing"
+UPDATED, MERGED = slice(0, 6), slice(6, 12)
+"""Of the pipeline's rows."""
+THEIRS = tuple(("ab"[n % 2], f"sql-{n}") for n in range(6))
+"""Rows that the merge makes."""
+PINNED_TS = 10**15
+"""Above all that the pipeline's changes have: from then on only the SQL writer changes a row."""
 
 WELL_BEHAVED = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
@@ -54,7 +67,7 @@ ARCHIVING = {
 
 
 class SqlWriter:
-    """`kind`: well_behaved, eager or archiving; `rounds`: 0 for until `stop`."""
+    """`kind`: well_behaved, eager, archiving, or of upserts changing; `rounds`: 0 for until `stop`."""
 
     def __init__(
         self, table: Path, *, kind: str, folder: Path, rounds: int = 0, updates: bool = True
@@ -66,6 +79,10 @@ class SqlWriter:
             self._process = subprocess.Popen(
                 command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
 
     def rounds(self) -> int:
         return len(self._lines())
@@ -103,29 +120,15 @@ class SqlWriter:
 
 
 def _write(arguments: argparse.Namespace) -> None:
-    from pyspark.sql import SparkSession
-
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: ending.append(number))
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars.packages", HUDI_PACKAGE)
-        .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-        .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
-        .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
-        .config("spark.driver.memory", "1g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = session()
     spark.sql(f"create table t using hudi location '{arguments.table}'")
     options = {
         "well_behaved": WELL_BEHAVED,
         "eager": EAGER,
         "archiving": {**WELL_BEHAVED, **ARCHIVING},
+        CHANGING: {},  # what it must know is kept with the table
     }[arguments.kind]
     for name, value in options.items():
         spark.sql(f"set {name}={value}")
@@ -133,15 +136,23 @@ def _write(arguments: argparse.Namespace) -> None:
     number = 0
     while not ending and (not arguments.rounds or number < arguments.rounds):
         number += 1
-        for kind, statement in _statements(number, updates=arguments.updates):
+        changing = arguments.kind == CHANGING
+        for kind, statement in _changes(number) if changing else _statements(number, arguments.updates):
+            done[f"{kind}_tried_round"] = number
             try:
+                spark.catalog.refreshTable("t")  # Spark remembers files, and some are cleaned meanwhile
                 spark.sql(statement).collect()
                 done[kind] += 1
+                done[f"{kind}_round"] = number
                 done["rows"] += 10 * (kind == "insert")
+            except ConnectionError:
+                raise  # its JVM has ended: nobody refuses anything any more
             except Exception as error:  # noqa: BLE001 - a conflict, which optimistic writers must expect
                 done[f"{kind}_refused"] += 1
                 _say(f"{kind} was refused: {_reason(error)}")
         _say(json.dumps({"round": number, **done}))
+    if arguments.kind == CHANGING:
+        _say(json.dumps({"round": number, **done, **_landed(spark)}))
     spark.stop()
 
 
@@ -157,7 +168,7 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _statements(number: int, *, updates: bool) -> list[tuple[str, str]]:
+def _statements(number: int, updates: bool) -> list[tuple[str, str]]:
     values = ", ".join(
         f"('foreign-{number}-{row}', {row}, 1.0D, 'theirs', 'elsewhere', 0, {number * 10 + row},"
         f" timestamp'2026-01-01 00:00:00', '2026-01-0{1 + row % 3}')"
@@ -179,10 +190,60 @@ def _statements(number: int, *, updates: bool) -> list[tuple[str, str]]:
     return found
 
 
+def _changes(number: int) -> list[tuple[str, str]]:
+    """An update of some of the pipeline's rows, a merge into others and into rows of its own."""
+    ts = PINNED_TS + number
+    names = ", ".join(f"'{name}'" for _, name in always_there()[UPDATED])
+    rows = " union all ".join(
+        f"select '{region}' region, '{name}' id, {-number}L amount, {ts}L ts, false deleted,"
+        f" 'elsewhere' _kafka_topic, 0 _kafka_partition, {number}L _kafka_offset,"
+        " timestamp'2026-01-01 00:00:00' _kafka_timestamp"
+        for region, name in (*always_there()[MERGED], *THEIRS)
+    )
+    merge = (
+        f"merge into t using ({rows}) new on t.id = new.id and t.region = new.region"
+        " when matched then update set amount = new.amount, ts = new.ts when not matched then insert *"
+    )
+    return [
+        ("update", f"update t set amount = {-number}L, ts = {ts}L where id in ({names})"),
+        ("merge", merge),
+    ]
+
+
+def _landed(spark: SparkSession) -> dict[str, int]:
+    """The round whose statement each row of a kind is as, -1 where they are not all as the same one.
+
+    A statement that was refused may have landed all the same: Hudi's services come after its commit.
+    """
+    found = {}
+    spark.catalog.refreshTable("t")
+    for kind, keys in _changed_keys():
+        names = ", ".join(f"'{name}'" for _, name in keys)
+        rows = spark.sql(f"select amount, ts from t where id in ({names})").collect()
+        rounds = {ts - PINNED_TS for amount, ts in rows if amount == PINNED_TS - ts}
+        whole = len(rounds) == 1 and len(rows) == len(keys)
+        found[f"{kind}_landed_round"] = rounds.pop() if whole else -1
+    return found
+
+
+def _changed_keys() -> tuple[tuple[str, Sequence[Key]], ...]:
+    return ("update", always_there()[UPDATED]), ("merge", (*always_there()[MERGED], *THEIRS))
+
+
+def changed_rows(done: dict[str, int]) -> dict[Key, Row]:
+    """The rows that a `changing` writer has left. Fails where a statement has not landed that succeeded."""
+    rows: dict[Key, Row] = {}
+    for kind, keys in _changed_keys():
+        number = done[f"{kind}_landed_round"]
+        assert done[f"{kind}_round"] <= number <= done[f"{kind}_tried_round"], done
+        rows |= {key: (-number, PINNED_TS + number) for key in keys}
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table")
-    parser.add_argument("kind", choices=["well_behaved", "eager", "archiving"])
+    parser.add_argument("kind", choices=["well_behaved", "eager", "archiving", CHANGING])
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--updates", action="store_true")
     _write(parser.parse_args())

@@ -12,17 +12,22 @@ from pathlib import Path
 from lockstep.broker import Broker
 from lockstep.config import load
 from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home
-from tests.faults import commits, processes
+from tests.faults import commits, processes, upkeep, upsert_model
 from tests.faults.commits import Landed, Leftovers, wall_ms
 from tests.faults.load import Load
 from tests.faults.processes import Processes
+from tests.faults.upkeep import Action
+from tests.faults.upsert_model import Difference, Row
 from tests.harness import DEADLINE_S, Pipeline, Run, await_that
+from tests.merge_model import Key
 
 PER_SECOND = 4_000
 START_S = 240.0
 """A run's start and the table's first commits take long on a busy machine; no scenario is about them."""
 SETTLE_S = 180.0
 SWEEP_S = 120.0
+EVERY = {Action.COMPACTION: "services.compaction_every", Action.CLUSTERING: "services.clustering_every"}
+"""Services whose unfinished work the next run takes away at once. A clean is finished by the next clean."""
 SWEEP_JOB = Path(__file__).with_name("sweep_job.py")
 
 
@@ -39,7 +44,8 @@ class Recovery:
 class Stage:
     """One scenario's own topic, table and broker. `close` ends whatever was started here.
 
-    `weights`: how the load is spread over the source partitions; evenly where it is empty.
+    `weights`: how the load is spread over the source partitions; evenly where it is empty. `upserts`: see
+    `with_upserts`. `others`: rows of an upsert table that somebody else has written.
     """
 
     broker: Broker
@@ -47,8 +53,19 @@ class Stage:
     run: Run | None = None
     load: Load | None = None
     weights: Sequence[int] = field(default_factory=tuple)
+    upserts: bool = False
+    others: dict[Key, Row] = field(default_factory=dict)
 
     # --- beginning --------------------------------------------------------------------------------
+
+    def with_upserts(self, **services: str) -> None:
+        """Before anything is started: the table is one of upserts, and the load changes of its rows.
+
+        `services`: the configuration's section of that name.
+        """
+        self.upserts = True
+        self.pipeline.settings |= upsert_model.SETTINGS
+        self.pipeline.settings |= {f"services.{name}": value for name, value in services.items()}
 
     def start(self, *, per_second: int = PER_SECOND, arguments: Sequence[str] = ()) -> Run:
         """The load and a run, with every worker there and the first commits landed."""
@@ -69,6 +86,7 @@ class Stage:
             weights=self.weights or [1] * self.pipeline.partitions,
             per_second=per_second,
             first=self.pipeline.produced,
+            upserts=self.upserts,
         )
         return self.load
 
@@ -175,14 +193,56 @@ class Stage:
         if self.current.process.poll() is None:
             status = self.current.stop()
             assert status == 0, f"the run ended with {status}:\n{self.current.text()[-4_000:]}"
-        self.pipeline.assert_exact(self.pipeline.produced)
+        for action, setting in EVERY.items():
+            self._end_pending(action, setting)
+        rows = self._prove()
         before = self.leftovers()
         assert not before.pending, f"instants left pending after a clean stop: {before.pending}"
         if not before.none:
             self.sweep()
             after = self.leftovers()
             assert after.none, f"left behind after the sweep: {after}"
-        return {"records": self.pipeline.produced, "files_swept": len(before.files)}
+            self._prove()  # it took nothing that counts
+        return {"records": self.pipeline.produced, **rows, "files_swept": len(before.files)}
+
+    def _prove(self) -> dict[str, int]:
+        """The table holds what it should, no row more and none twice. Nothing runs any more."""
+        if not self.upserts:
+            self.pipeline.assert_exact(self.pipeline.produced)
+            return {}
+        self.assert_no_gap()
+        found = self.difference()
+        assert found.none, f"the table is not what the records make of it: {found}"
+        return {
+            "rows": found.rows,
+            "compactions": len(upkeep.completed(self.pipeline.table, Action.COMPACTION)),
+        }
+
+    def assert_no_gap(self) -> None:
+        """Of upserts `lockstep verify` can check no more than that the commits' ranges follow each other."""
+        verdict = self.pipeline.verify()
+        assert verdict["exact"] is None and not verdict["ranges_broken"], verdict
+
+    def difference(self) -> Difference:
+        """Of an upsert table from what the records on the topic make, by the rules in `tests.merge_model`."""
+        topic, partitions = self.pipeline.topic, self.pipeline.partitions
+        expected = upsert_model.expected_rows(self.broker.bootstrap_servers, topic, partitions)
+        held = upsert_model.held_rows(self.pipeline.table, self.pipeline.folder)
+        return upsert_model.difference(held, {**expected, **self.others})
+
+    def _end_pending(self, action: Action, setting: str) -> None:
+        """A driver that ends does not wait for what it does beside transactions; its successor tidies up."""
+        if not upkeep.pending(self.pipeline.table, action):
+            return
+        self.pipeline.settings[setting] = "10000"  # no other one is begun
+        self.restart()
+        self.processes()
+        await_that(
+            f"end of the {action.value[0]} that was left",
+            lambda: not upkeep.pending(self.pipeline.table, action),
+            deadline_s=START_S,
+        )
+        assert self.current.stop() == 0, self.current.text()[-4_000:]
 
     def leftovers(self) -> Leftovers:
         return commits.leftovers(self.pipeline.table, self.pipeline.id)

@@ -64,7 +64,7 @@ def sql_writer_beside_the_pipeline(stage: Stage) -> Outcome:
             "rows_rewritten_by_the_other": rewritten,
             "commits_meanwhile": commits,
             "their_round_s": round(seconds / done, 1),
-            **{f"their_{kind}": count for kind, count in theirs.items() if kind != "round"},
+            **{f"their_{kind}": count for kind, count in theirs.items() if not kind.endswith("round")},
         }
     )
 

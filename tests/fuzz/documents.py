@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from random import Random
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from tests.fuzz.target import damaged, noise
 
 PLAIN = ("STRING", "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP")
+PLAIN += ("TIMESTAMP_NTZ", "BINARY")
 DECIMALS = (
     "DECIMAL(9,2)",
     "DECIMAL(38,18)",
@@ -256,6 +258,10 @@ def scalar(random: Random) -> str:
             '"\\ud800"',
             "[null]",
             '[{"a": null}]',
+            '"Zg=="',
+            '"Zg"',
+            '"-_-_"',
+            '"Zg==\\n"',
             "tru",
             "nul",
         )
@@ -305,9 +311,11 @@ def _plain(random: Random, kind: pa.DataType) -> str:
     if kind == pa.date32():
         return f'"2026-{random.randrange(1, 13):02}-{random.randrange(1, 29):02}"'
     if pa.types.is_timestamp(kind):
-        zone = random.choice(("Z", "", "+02:00", "-0730"))
+        zone = random.choice(("Z", "", "+02:00", "-0730")) if kind.tz else ""
         second = f"{random.randrange(60):02}.{random.randrange(10**6):06}"
         return f'"2026-01-02{random.choice("T ")}03:04:{second}{zone}"'
+    if kind == pa.binary():
+        return json.dumps(base64.b64encode(random.randbytes(random.randrange(6))).decode())
     return _text(random, random.choice(TEXTS))
 
 

@@ -6,6 +6,7 @@ row or a reject; a row must hold the reference's values all the same.
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
@@ -126,7 +127,7 @@ def convert(value: Any, kind: pa.DataType, found: Reading) -> Any:
     if pa.types.is_decimal(kind):
         return _decimal(value, kind)
     if pa.types.is_timestamp(kind):
-        return _moment(value, found)
+        return _moment(value, found) if kind.tz else _clock(value, found)
     if kind in INSIDE:
         return _whole(value, INSIDE[kind])
     return _PLAIN[kind](value)
@@ -210,12 +211,25 @@ def _moment(value: Any, found: Reading) -> datetime:
     return moment.replace(microsecond=int((fraction or "0").ljust(6, "0")), tzinfo=UTC)
 
 
+def _clock(value: Any, found: Reading) -> datetime:
+    if any(sign in _string(value)[10:] for sign in "+-Z"):
+        _no()  # it names a zone
+    return _moment(value, found).replace(tzinfo=None)
+
+
+def _bytes(value: Any) -> bytes:
+    if not re.fullmatch(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", _string(value)):
+        _no()
+    return base64.b64decode(value)
+
+
 _PLAIN: dict[pa.DataType, Callable[[Any], Any]] = {
     pa.string(): _string,
     pa.bool_(): _truth,
     pa.float32(): _single,
     pa.float64(): _double,
     pa.date32(): _day,
+    pa.binary(): _bytes,
 }
 
 

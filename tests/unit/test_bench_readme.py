@@ -78,6 +78,18 @@ KEPT: Mapping[str, Any] = {
     "bench-narrow-cold": _evidence("narrow", ("lockstep", "streaming", "iceberg-cold")),
     "bench-narrow-intervals": _evidence("narrow", ("lockstep@2s", "lockstep@60s")),
     "bench-narrow-workers": _evidence("narrow", ("lockstep-workers@1", "lockstep-cluster")),
+    "bench-upserts": _evidence("narrow", ("lockstep", "streaming@1000000")),
+    "bench-upserts-compacting": _evidence("narrow", ("lockstep", "lockstep-compacting")),
+    "bench-queries": _evidence("narrow")
+    | {
+        "figures": {
+            "tables": {
+                "lockstep": {"seconds": {"min": 1.0, "median": 1.1, "max": 1.2}},
+                "streaming": {"seconds": {"min": 1.0, "median": 1.0, "max": 1.0}},
+            },
+            "ratio": {"min": 1.0, "median": 1.1, "max": 1.2},
+        }
+    },
     "bench-stall": _evidence("narrow")
     | {
         "figures": {
@@ -116,7 +128,8 @@ def test_the_figures_of_the_readme_are_the_recorded_ones(generator: ModuleType) 
 def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
     shown = generator.figures(lambda name: None)
     assert f"{WORKLOADS['narrow'].title} | not measured yet" in shown
-    for part in ("Cold", "intervals", "visible", "commit", "plain reader", "cluster", "for a minute"):
+    parts = ("Cold", "intervals", "visible", "commit", "plain reader", "cluster", "for a minute")
+    for part in (*parts, "Upserts", "compactions run", "Queries"):
         assert re.search(rf"{part}.*: not measured yet\.", shown)
 
 
@@ -130,7 +143,11 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert "| Structured Streaming → Hudi | 0.33 (0.33 to 0.34) | 3.00 |" in shown
     assert "| Lockstep with workers, 1 | 600,500 (600,000 to 601,000) | 2.00 | 400 MB |" in shown
     assert "a worker's peak is 640 MB, 0 workers are replaced, and the next commit comes 0.9 s after" in shown
-    assert shown.count("commit `abc`, 2 processors") == 8
+    streaming = "| Structured Streaming → Hudi, 1,000,000 a batch | 50,000 | 6.00 | 2.00 |"
+    assert f"{streaming} 300,500 (300,000 to 301,000) | 2.00 |" in shown
+    assert "| Lockstep while compactions run | 300,500 (300,000 to 301,000) | 4.00 | 0.50 | 0 | 0 |" in shown
+    assert "takes 1.100 (1.000 to 1.200) s, of the same table written by Spark 1.000 s: 1.10 (1.00" in shown
+    assert shown.count("commit `abc`, 2 processors") == 11
     assert "* Lockstep: from the job's session being up" in shown
 
 

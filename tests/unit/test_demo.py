@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
@@ -31,10 +32,10 @@ from control_topic.messages import (
 )
 from lockstep.commands.demo import check_interval
 from lockstep.commands.demo import command as demo_command
-from lockstep.demo.kills import Kill, KillPlan
-from lockstep.demo.producer import KEY, PARTITION_BY, SCHEMA, event, spread
-from lockstep.demo.proof import Counts
-from lockstep.demo.report import Report
+from lockstep.demo.events import KEY, PARTITION_BY, SCHEMA, event, records, spread
+from lockstep.demo.kills import Kill, KillPlan, two_kills
+from lockstep.demo.proof import Counted, Counts
+from lockstep.demo.report import Ran, Report
 from lockstep.demo.view import LineView, LiveView, Scene, make_view
 from lockstep.demo.watch import Phase, Watch
 from lockstep.output import ConsoleOutput, JsonOutput
@@ -128,10 +129,11 @@ def test_the_same_number_gives_the_same_event_and_another_number_another_id() ->
 
 def test_events_are_spread_over_all_source_partitions_and_none_is_forgotten() -> None:
     assert spread(10, 4) == {0: 3, 1: 3, 2: 2, 3: 2}
-    for records in (0, 1, 5, 1_000_003):
-        dealt = spread(records, 4)
-        assert sum(dealt.values()) == records
-        assert dealt == {p: len(range(p, records, 4)) for p in range(4)}
+    for events in (0, 1, 5, 1_000_003):
+        dealt = spread(events, 4)
+        assert sum(dealt.values()) == events
+        assert dealt == {p: len(range(p, events, 4)) for p in range(4)}
+    assert Counter(one.source_partition for one in records(11, 4)) == spread(11, 4)
 
 
 # --- watching the control topic -----------------------------------------------------------------
@@ -255,7 +257,7 @@ def workers(*, dead: int | None = None) -> list[dict[str, Any]]:
 
 
 def test_first_a_worker_dies_that_only_writes_and_later_the_coordinators() -> None:
-    plan = KillPlan(2)
+    plan = KillPlan(2, two_kills())
     assert plan.due(fraction=0.1, writing=True, workers=workers()) is None
     assert plan.due(fraction=0.3, writing=False, workers=workers()) is None
     assert plan.due(fraction=0.3, writing=True, workers=workers(dead=0)) is None
@@ -327,7 +329,8 @@ def test_in_the_json_form_only_the_report_is_written() -> None:
 def report(*, rows: int = 10, verified: bool = True) -> Report:
     kill = Kill(victim="a worker", coordinator=False, at_fraction=0.2, worker="worker-1", pid=7)
     kill.done_ms, kill.resumed_ms = 1_000, 4_500
-    return Report(
+    ran = Ran(
+        started_as="demo",
         records=10,
         produced_bytes=1_600,
         running_ms=2_000,
@@ -336,12 +339,16 @@ def report(*, rows: int = 10, verified: bool = True) -> Report:
         aborts=(),
         epoch=2,
         kills=(kill, Kill(victim="the coordinator's worker", coordinator=True, at_fraction=0.6)),
-        files=3,
-        counts=(Counts(reader="Spark SQL", rows=rows, offsets=10, events=10),),
-        verdict={"exact": verified, "rows": rows, "missing": 0, "duplicated": 1 - verified, "unexpected": 0},
         kept=None,
         port=9092,
     )
+    finding = Counted(
+        records=10,
+        counts=(Counts(reader="Spark SQL", rows=rows, offsets=10, events=10),),
+        files=3,
+        verdict={"exact": verified, "rows": rows, "missing": 0, "duplicated": 1 - verified, "unexpected": 0},
+    )
+    return Report(ran=ran, finding=finding)
 
 
 def told(what: Report) -> str:

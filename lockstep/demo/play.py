@@ -1,0 +1,42 @@
+"""What one demo has that another has not: its records, its table, its kills, and how its end is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from lockstep.config import Config
+from lockstep.demo.events import Record
+from lockstep.demo.kills import Kill
+from lockstep.demo.report import Finding
+
+
+class Play(Protocol):
+    """Everything else is the stage's, `lockstep.demo.stage`.
+
+    `started_as`: the words of the command line. `wanted`: how many records each source partition gets, by
+    its number. `per_second`: the pace at which they are produced.
+    """
+
+    title: str
+    started_as: str
+    topic: str
+    wanted: Mapping[int, int]
+    per_second: int
+    kills: tuple[Kill, ...]
+
+    def records(self) -> Iterator[Record]:
+        """All of them, in the order in which they are produced."""
+
+    def sections(self, folder: Path) -> str:
+        """[record], [table] and more of the pipeline's configuration; the table lies in `folder`."""
+
+    def look(self, folder: Path, sent: int) -> Sequence[str]:
+        """Called some times a second, `sent` records after the beginning: sentences about what is new."""
+
+    def awaited(self) -> str:
+        """All records are committed: what is to happen before the job leaves, as far as `look` has seen."""
+
+    def prove(self, config: Config, config_path: Path, doing: Callable[[str], None]) -> Finding:
+        """The job has left: what readers find in the table. `doing` is told what goes on. Raises `Failed`."""

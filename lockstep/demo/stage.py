@@ -1,0 +1,229 @@
+"""What every demo does: start everything, watch, kill, wait, stop, have it proven, tell."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from control_topic.kafka import ControlReader
+from control_topic.messages import Message, SourcePartition
+from lockstep.broker import Broker
+from lockstep.config import Config, load, resolve_kafka
+from lockstep.demo.driver import Driver
+from lockstep.demo.kills import KillPlan
+from lockstep.demo.pipeline import CONTROL_TOPIC, PIPELINE, WORKERS, Job, create_topic, write_config
+from lockstep.demo.play import Play
+from lockstep.demo.producer import RecordProducer
+from lockstep.demo.report import Finding, Ran, Report
+from lockstep.demo.view import Scene, View, make_view
+from lockstep.demo.watch import Watch
+from lockstep.errors import EXIT_WELL, Failed
+from lockstep.jars import KAFKA_VERSION
+from lockstep.output import Output, readable_count, readable_duration
+
+POLL_S = 0.1
+FIRST_COMMIT_S = 900
+"""The first start downloads Hudi, some hundred megabytes."""
+STALLED_S = 120
+AWAITED_S = 60.0
+"""What a play waits for after the last commit it waits for so long at most."""
+PACE_S = (20.0, 60.0)
+"""Records are produced at a play's pace, but for at least and at most so long."""
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Stage:
+    """One play in one folder. Everything it starts is ended when `run` returns or raises."""
+
+    def __init__(self, play: Play, folder: Path, output: Output, *, interval: str, keep: bool) -> None:
+        self._play = play
+        self._records = sum(play.wanted.values())
+        self._interval = interval
+        self._keep = keep
+        self._folder = folder
+        self._output = output
+        self._view: View = make_view(output)
+        self._watch = Watch(PIPELINE)
+        self._plan = KillPlan(WORKERS, play.kills)
+        self._began_ms = now_ms()
+        self._producing_ms = 0
+        self._scene = Scene(
+            title=play.title,
+            watch=self._watch,
+            began_ms=self._began_ms,
+            wanted=self._by_partition(play.wanted),
+        )
+
+    def run(self) -> Report:
+        """Raises `Failed`; ends everything it started, whatever happens."""
+        try:
+            with ExitStack() as stack:
+                try:
+                    return self._run(stack)
+                except KeyboardInterrupt:
+                    self._doing("interrupted: everything that was started is ended")
+                    raise
+        finally:
+            self._view.close()
+
+    def _run(self, stack: ExitStack) -> Report:
+        broker = self._start_broker(stack)
+        servers, topic = broker.bootstrap_servers, self._play.topic
+        sections = self._play.sections(self._folder)
+        config_path = write_config(self._folder, servers, self._interval, topic=topic, sections=sections)
+        config = load(config_path)
+        create_topic(servers, topic)
+        seconds = min(max(self._records / self._play.per_second, PACE_S[0]), PACE_S[1])
+        producer = RecordProducer(
+            servers, topic, self._play.records(), wanted=self._play.wanted, seconds=seconds
+        )
+        job = Job(config_path, self._folder / "run.log")
+        stack.callback(job.close)
+        stack.callback(producer.stop)
+        self._doing("spark-submit starts the job (the first time on a machine it downloads Hudi)")
+        job.start()
+        self._drive(stack, config, job, producer)
+        self._stop(job)
+        running_ms = self._watch.last_commit_ms - self._producing_ms
+        finding = self._play.prove(config, config_path, self._doing)
+        self._doing("")
+        return self._report(producer, broker, finding, running_ms)
+
+    def _start_broker(self, stack: ExitStack) -> Broker:
+        self._doing(f"Kafka {KAFKA_VERSION} starts (the first time on a machine it is downloaded)")
+        began = time.monotonic()
+        broker = Broker(self._folder / "kafka", heap_mb=512)
+        broker.start()
+        stack.callback(broker.stop)
+        took = readable_duration(int((time.monotonic() - began) * 1_000))
+        self._view.say(f"a Kafka broker answers on {broker.bootstrap_servers} after {took}")
+        return broker
+
+    # --- while it runs ----------------------------------------------------------------------------
+
+    def _drive(self, stack: ExitStack, config: Config, job: Job, producer: RecordProducer) -> None:
+        """Until every record is committed."""
+        reader = ControlReader(resolve_kafka(config), CONTROL_TOPIC, start="beginning", pipeline=PIPELINE)
+        stack.callback(reader.close)
+        driver = Driver(PIPELINE)
+        stack.callback(driver.close)
+        while not (producer.done and self._watch.committed_total >= self._records):
+            if producer.failure:
+                raise Failed(f"the records could not be produced: {producer.failure}")
+            self._look(reader, driver, job, producer)
+            self._check_progress(job)
+        self._view.say("everything that was produced is committed", style="green")
+        if awaited := self._play.awaited():
+            self._doing(awaited)
+        until = time.monotonic() + AWAITED_S
+        while self._play.awaited() and time.monotonic() < until:
+            self._look(reader, driver, job, producer)
+        self._view.show(self._scene)
+
+    def _look(self, reader: ControlReader, driver: Driver, job: Job, producer: RecordProducer) -> None:
+        """Take what is new, kill who is due, show it."""
+        job.check()
+        for received in reader.poll(POLL_S):
+            if isinstance(received.content, Message):
+                self._hear(received.content, received.time_ms, producer)
+        for sentence in self._play.look(self._folder, producer.sent):
+            self._view.say(sentence, style="cyan")
+        self._scene.workers = driver.workers()
+        self._kill_who_is_due(self._scene.workers)
+        self._scene.sent = self._by_partition(producer.sent_to())
+        self._view.show(self._scene)
+
+    def _hear(self, message: Message, time_ms: int, producer: RecordProducer) -> None:
+        commits = len(self._watch.commits)
+        for sentence in self._watch.take(message, time_ms):
+            self._view.say(sentence, style="red" if "abort" in sentence else "")
+        if self._watch.halted:
+            raise Failed(f"the run halted: {self._watch.halted}")
+        if self._watch.run and not producer.started:
+            producer.start()
+            self._doing("the table's first commit (it makes the metadata table and takes longest)")
+        if len(self._watch.commits) > commits:
+            self._go_on(producer)
+            kill = self._plan.committed(self._watch.last_commit_ms)
+            if kill is not None:
+                after = readable_duration(kill.outage_ms)
+                self._view.say(f"commits go on, {after} after {kill.worker} was killed", style="bold green")
+
+    def _go_on(self, producer: RecordProducer) -> None:
+        """From the first commit on events come at an even pace, and figures are taken."""
+        if not self._producing_ms:
+            self._producing_ms = now_ms()
+            producer.go_on()
+            pace = readable_count(round(producer.per_second))
+            self._view.say(
+                f"now {pace} records a second, a transaction every {self._interval}, timed from its "
+                "start to its commit"
+            )
+            self._doing("")
+
+    def _kill_who_is_due(self, workers: Sequence[Mapping[str, Any]]) -> None:
+        open_one = self._watch.open_transaction
+        due = self._plan.due(
+            fraction=self._watch.committed_total / self._records,
+            writing=open_one is not None,
+            workers=workers,
+        )
+        if due is None:
+            return
+        kill, pid = due
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return  # it ended by itself a moment ago: the next look finds another
+        kill.done_ms = now_ms()
+        role = ", which holds the coordinator," if kill.coordinator else ""
+        self._view.say(f"SIGKILL for {kill.worker}{role} in the middle of a transaction", style="bold red")
+
+    def _check_progress(self, job: Job) -> None:
+        last_ms = self._watch.last_commit_ms or self._began_ms
+        waited_s = (now_ms() - last_ms) / 1_000
+        if waited_s > (STALLED_S if self._watch.last_commit_ms else FIRST_COMMIT_S):
+            raise Failed(f"nothing was committed for {waited_s:.0f} s; {job.last_words()}")
+
+    # --- afterwards -------------------------------------------------------------------------------
+
+    def _stop(self, job: Job) -> None:
+        self._doing("SIGTERM: the job commits what is open and leaves")
+        status = job.stop()
+        if status != EXIT_WELL:
+            raise Failed(f"the job was asked to leave and ended with {status}; {job.last_words()}")
+        self._view.say("the job has left cleanly")
+        self._scene.workers = ()
+
+    def _report(self, producer: RecordProducer, broker: Broker, finding: Finding, running_ms: int) -> Report:
+        ran = Ran(
+            started_as=self._play.started_as,
+            records=self._records,
+            produced_bytes=producer.size_bytes,
+            running_ms=running_ms,
+            total_ms=now_ms() - self._began_ms,
+            commits=self._watch.commits,
+            aborts=self._watch.aborts,
+            epoch=self._watch.epoch,
+            kills=self._plan.kills,
+            kept=self._folder if self._keep or not finding.exact else None,
+            port=broker.port,
+        )
+        return Report(ran=ran, finding=finding)
+
+    def _doing(self, sentence: str) -> None:
+        self._scene.doing = sentence
+        if sentence and not self._output.console.is_terminal:
+            self._view.say(sentence)
+        self._view.show(self._scene)
+
+    def _by_partition(self, numbers: Mapping[int, int]) -> dict[SourcePartition, int]:
+        return {SourcePartition(self._play.topic, number): count for number, count in numbers.items()}

@@ -1,0 +1,79 @@
+"""Compactions, clusterings and cleans seen from outside, closely enough to hit one in the middle."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+
+PATIENCE_S = 120.0
+LOOK_S = 0.001
+_OPEN = re.compile(r"(\d{17})\.([a-z]+)\.(requested|inflight)")
+_COMPLETED = re.compile(r"(\d{17})_\d{17}\.([a-z]+)")
+
+
+class Action(Enum):
+    """What an instant is called while it is open, and when it is complete. The last: a transaction's."""
+
+    COMPACTION = ("compaction", "commit")
+    CLUSTERING = ("clustering", "replacecommit")
+    CLEAN = ("clean", "clean")
+    DELTACOMMIT = ("deltacommit", "deltacommit")
+
+
+def pending(table: Path, action: Action) -> set[str]:
+    """Instants that are planned or begun, and not complete."""
+    return set(_open(table, action)) - completed(table, action)
+
+
+def begun(table: Path, action: Action) -> set[str]:
+    """Those of them that are being carried out, or were when their driver ended."""
+    found = {instant for instant, phase in _open(table, action).items() if phase == "inflight"}
+    return found - completed(table, action)
+
+
+def completed(table: Path, action: Action) -> set[str]:
+    """Instants that are complete and not archived. Of a table of upserts: inserts are commits, too."""
+    matches = (_COMPLETED.fullmatch(name) for name in _names(table))
+    return {match[1] for match in matches if match and match[2] == action.value[1]}
+
+
+def base_files(table: Path, instant: str) -> list[Path]:
+    """Base files of this instant, whole or not."""
+    return [path for folder in _folders(table) for path in folder.glob(f"*_{instant}.parquet")]
+
+
+def await_begun(table: Path, action: Action, *, writing: bool = False) -> str:
+    """The instant of one as soon as it is begun; `writing`: as soon as it has a base file."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        for instant in begun(table, action):
+            if not writing or base_files(table, instant):
+                return instant
+        time.sleep(LOOK_S)
+    raise AssertionError(f"within {PATIENCE_S:.0f} s no {action.value[0]} was begun")
+
+
+def _open(table: Path, action: Action) -> dict[str, str]:
+    """Instant → the further of its phases; those of complete ones included, whose files stay."""
+    found: dict[str, str] = {}
+    for name in sorted(_names(table), reverse=True):  # "requested" before "inflight"
+        match = _OPEN.fullmatch(name)
+        if match and match[2] == action.value[0]:
+            found[match[1]] = match[3]
+    return found
+
+
+def _names(table: Path) -> list[str]:
+    try:
+        return os.listdir(table / ".hoodie" / "timeline")
+    except FileNotFoundError:
+        return []  # not made yet
+
+
+def _folders(table: Path) -> Iterator[Path]:
+    with os.scandir(table) as entries:
+        yield from (Path(one.path) for one in entries if one.is_dir() and one.name != ".hoodie")

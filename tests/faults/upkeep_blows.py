@@ -1,0 +1,84 @@
+"""A driver that dies while it compacts, clusters or cleans, and what its successor makes of that."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.faults import upkeep
+from tests.faults.blows import ANSWER_S, ATTEMPTS_MAX, Victim, is_locked, send_to
+from tests.faults.commits import wall_ms
+from tests.faults.kills import LOCK_EXPIRY_S
+from tests.faults.scenario import Outcome
+from tests.faults.stage import START_S, Recovery, Stage
+from tests.faults.upkeep import Action
+from tests.harness import Run, await_that
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Struck:
+    """An instant that was being carried out at the blow. `base_files`: as many it had made.
+
+    `locked`: the table was.
+    """
+
+    instant: str
+    base_files: int
+    locked: bool
+    recovery: Recovery
+
+    def outcome(self, **notes: float | int | str) -> Outcome:
+        return Outcome(
+            recovery_s=self.recovery.commit_s,
+            expiry_s=LOCK_EXPIRY_S if self.locked else 0.0,
+            notes={
+                "base_files_begun": self.base_files,
+                **({"left_the_table_locked": "yes"} if self.locked else {}),
+                "all_source_partitions_s": self.recovery.all_partitions_s,
+                **notes,
+            },
+        )
+
+
+def until_struck(strike: Callable[[], Struck | None]) -> tuple[Struck, int]:
+    """Strike until something is hit that was not complete by then; and how many attempts missed."""
+    for misses in range(ATTEMPTS_MAX):
+        struck = strike()
+        if struck is not None:
+            return struck, misses
+    raise AssertionError(f"nothing was hit in {ATTEMPTS_MAX} attempts")
+
+
+def kill_driver(stage: Stage, action: Action, *, writing: bool = False) -> Struck | None:
+    """SIGKILL as soon as such an instant is begun, or writes; and start it again. None for a miss."""
+    table, who = stage.pipeline.table, stage.processes()
+    instant = upkeep.await_begun(table, action, writing=writing)
+    send_to(stage, who, Victim.DRIVER, signal.SIGKILL)
+    stage.current.process.wait(10)
+    was_pending = instant in upkeep.pending(table, action)
+    files, locked = len(upkeep.base_files(table, instant)), is_locked(stage)
+    at_ms = wall_ms()
+    stage.restart()
+    recovery = stage.recovery(at_ms, deadline_s=ANSWER_S)
+    if not was_pending:
+        return None
+    return Struck(instant=instant, base_files=files, locked=locked, recovery=recovery)
+
+
+def await_taken_away(stage: Stage, run: Run, action: Action, instant: str) -> None:
+    """Until this run says so. Nothing of it is left then."""
+    said = f"{action.value[0]} {instant} was left behind by another run"
+    await_that(f"end of the {action.value[0]} that was left", lambda: said in run.text(), deadline_s=START_S)
+    table = stage.pipeline.table
+    assert instant not in upkeep.pending(table, action) | upkeep.completed(table, action)
+
+
+def await_another(stage: Stage, action: Action, instant: str) -> None:
+    """Until one that was planned later is complete."""
+    table = stage.pipeline.table
+    await_that(
+        f"another {action.value[0]}",
+        lambda: any(one > instant for one in upkeep.completed(table, action)),
+        deadline_s=START_S,
+    )

@@ -1,0 +1,163 @@
+"""Kills and pauses while the driver compacts an upsert table beside its transactions."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import psutil
+
+from lockstep.errors import EXIT_SUPERSEDED
+from tests.faults import upkeep
+from tests.faults.blows import ANSWER_S, Victim, is_locked, send_to
+from tests.faults.commits import wall_ms
+from tests.faults.kills import DRIVER_LIMIT_S, WORKER_LIMIT_S
+from tests.faults.scenario import Outcome, scenario
+from tests.faults.stage import START_S, Stage
+from tests.faults.upkeep import Action
+from tests.faults.upkeep_blows import Struck, await_another, await_taken_away, kill_driver, until_struck
+from tests.harness import await_that
+
+GROUP = "Upserts"
+EVERY = "2"
+"""Commits between compactions, so that there is one soon."""
+REFUSALS = ("the table refused the commit", "the commit did not land")
+"""How the reason of an abort begins that the table has to do with; others name workers."""
+
+
+def _begin(stage: Stage) -> None:
+    stage.with_upserts(compaction_every=EVERY)
+    stage.start()
+
+
+# --- the driver dies --------------------------------------------------------------------------------
+
+
+def _driver_killed(stage: Stage, *, writing: bool) -> Outcome:
+    _begin(stage)
+    struck, misses = until_struck(lambda: kill_driver(stage, Action.COMPACTION, writing=writing))
+    await_taken_away(stage, stage.current, Action.COMPACTION, struck.instant)
+    left = upkeep.base_files(stage.pipeline.table, struck.instant)
+    assert not left, f"files of the compaction that was taken away are still there: {left}"
+    await_another(stage, Action.COMPACTION, struck.instant)
+    return struck.outcome(misses=misses, **stage.settle_and_verify())
+
+
+@scenario(
+    GROUP,
+    fault="SIGKILL of the driver and restarted: a compaction has just been begun",
+    expected="the next run takes the compaction away and compacts anew",
+    limit_s=DRIVER_LIMIT_S,
+)
+def upserts_driver_killed_as_a_compaction_begins(stage: Stage) -> Outcome:
+    return _driver_killed(stage, writing=False)
+
+
+@scenario(
+    GROUP,
+    fault="SIGKILL of the driver and restarted: a compaction is writing base files",
+    expected="the next run takes the compaction and its files away and compacts anew",
+    limit_s=DRIVER_LIMIT_S,
+)
+def upserts_driver_killed_while_a_compaction_writes(stage: Stage) -> Outcome:
+    return _driver_killed(stage, writing=True)
+
+
+# --- the driver is frozen ---------------------------------------------------------------------------
+
+
+def _pause_driver(stage: Stage) -> Struck | None:
+    """Freeze it, start a successor, let it go on once that one commits; None where it proves nothing."""
+    table, who, older = stage.pipeline.table, stage.processes(), stage.current
+    instant = upkeep.await_begun(table, Action.COMPACTION, writing=True)
+    send_to(stage, who, Victim.DRIVER, signal.SIGSTOP)
+    await_that("frozen driver", lambda: all(_is_stopped(pid) for pid in who.run), deadline_s=10)
+    was_pending = instant in upkeep.pending(table, Action.COMPACTION)
+    files, locked = len(upkeep.base_files(table, instant)), is_locked(stage)
+    at_ms = wall_ms()
+    newer = stage.restart()
+    recovery = stage.recovery(at_ms, deadline_s=ANSWER_S)
+    if was_pending:
+        await_taken_away(stage, newer, Action.COMPACTION, instant)
+    lives = all(_is_stopped(pid) for pid in who.run)  # its guardian may have ended it
+    send_to(stage, who, Victim.DRIVER, signal.SIGCONT)
+    status = older.wait(ANSWER_S)
+    if not (was_pending and lives):
+        return None
+    assert status == EXIT_SUPERSEDED, older.text()[-4_000:]
+    return Struck(instant=instant, base_files=files, locked=locked, recovery=recovery)
+
+
+@scenario(
+    GROUP,
+    fault="the driver is frozen while its compaction writes base files, a successor is started, then the "
+    "driver goes on",
+    expected="the successor takes the compaction away and compacts anew; the driver cannot complete it and "
+    "ends as superseded",
+    limit_s=DRIVER_LIMIT_S,
+)
+def upserts_driver_paused_while_a_compaction_writes(stage: Stage) -> Outcome:
+    _begin(stage)
+    struck, misses = until_struck(lambda: _pause_driver(stage))
+    await_another(stage, Action.COMPACTION, struck.instant)
+    tried = f"compaction {struck.instant} of table" in stage.pipeline.runs[-2].text()
+    found = stage.settle_and_verify()
+    table = stage.pipeline.table
+    on_timeline = upkeep.completed(table, Action.COMPACTION) | upkeep.pending(table, Action.COMPACTION)
+    assert struck.instant not in on_timeline, "the compaction that was taken away is on the timeline again"
+    return struck.outcome(misses=misses, it_tried_to_complete_it="yes" if tried else "no", **found)
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    except psutil.NoSuchProcess:
+        return False
+
+
+# --- a worker dies ----------------------------------------------------------------------------------
+
+
+def _kill_worker(stage: Stage) -> Struck | None:
+    table, who = stage.pipeline.table, stage.processes()
+    instant = upkeep.await_begun(table, Action.COMPACTION, writing=True)
+    at_ms = send_to(stage, who, Victim.WORKER, signal.SIGKILL)
+    was_pending = instant in upkeep.pending(table, Action.COMPACTION)
+    files = len(upkeep.base_files(table, instant))
+    recovery = stage.recovery(at_ms, deadline_s=ANSWER_S)
+    if not was_pending:
+        return None
+    return Struck(instant=instant, base_files=files, locked=False, recovery=recovery)
+
+
+@scenario(
+    GROUP,
+    fault="SIGKILL of a worker: a compaction is writing base files",
+    expected="commits go on, the compaction is completed, and no transaction is given up because of it",
+    limit_s=WORKER_LIMIT_S,
+)
+def upserts_worker_killed_while_a_compaction_writes(stage: Stage) -> Outcome:
+    _begin(stage)
+    table, run = stage.pipeline.table, stage.current
+    struck, misses = until_struck(lambda: _kill_worker(stage))
+    await_that(
+        "end of the compaction",
+        lambda: struck.instant in upkeep.completed(table, Action.COMPACTION),
+        deadline_s=START_S,
+    )
+    await_another(stage, Action.COMPACTION, struck.instant)
+    reasons = _aborts(stage)
+    blamed = [reason for reason in reasons if reason.startswith(REFUSALS)]
+    assert not blamed, f"transactions were given up because of the table: {blamed}"
+    assert "was not completed" not in run.text(), run.text()[-4_000:]
+    return struck.outcome(misses=misses, transactions_given_up=len(reasons), **stage.settle_and_verify())
+
+
+def _aborts(stage: Stage) -> list[str]:
+    """The reasons of all ABORT_COMMIT on the control topic."""
+    arguments = ("--from-beginning", "--type", "ABORT_COMMIT", "--output", "json")
+    said = stage.pipeline.command("events", *arguments)
+    assert said.returncode == 0, said.stderr
+    return [
+        str(json.loads(line)["content"]["reason"]) for line in said.stdout.splitlines() if line[:1] == "{"
+    ]
