@@ -202,7 +202,8 @@ def _changes(number: int) -> list[tuple[str, str]]:
     )
     merge = (
         f"merge into t using ({rows}) new on t.id = new.id and t.region = new.region"
-        " when matched then update set amount = new.amount, ts = new.ts when not matched then insert *"
+        " when matched then update set id = new.id, amount = new.amount, ts = new.ts"
+        " when not matched then insert *"
     )
     return [
         ("update", f"update t set amount = {-number}L, ts = {ts}L where id in ({names})"),

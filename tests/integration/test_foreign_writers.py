@@ -79,7 +79,7 @@ STATEMENTS = (
     Statement(
         "merge into {t} t using (select held('k7') id, 'a' region, 700L amount, 70L ts, false deleted"
         " union all select 'n7', 'a', 701L, 71L, false) s on t.id = s.id and t.region = s.region"
-        " when matched then update set amount = s.amount, ts = s.ts"
+        " when matched then update set id = s.id, amount = s.amount, ts = s.ts"
         " when not matched then insert (id, amount, ts, deleted, region)"
         " values (s.id, s.amount, s.ts, s.deleted, s.region)",
         "k7",
@@ -364,8 +364,10 @@ def test_our_offsets_are_found_in_the_archive_that_another_pipeline_of_ours_made
         options = "options => 'hoodie.compact.inline.max.delta.commits=1'"
         foreign.run(f"call run_compaction(op => 'scheduleandexecute', path => '{table.path}', {options})")
     archive = {name: value for name, value in ARCHIVE.items() if ".compact.inline." not in name}
-    other = HudiTable(spark, spec_of(table, kind, properties=archive), "other")
+    archiving = {"cleaning": "inline", "cleaning_every": 1}
+    other = HudiTable(spark, spec_of(table, kind, properties=archive, **archiving), "other", services=True)
     other.open()
+    other.tend()
     for number in range(12):
         opened = other.begin(run="run", transaction=f"other-{number}")
         newest = other.newest()
@@ -380,6 +382,7 @@ def test_our_offsets_are_found_in_the_archive_that_another_pipeline_of_ours_made
         )
         other.commit(Commit(instant=opened, expected=before, state=empty, files=()), fence=lambda _newest: "")
         other.sweep(grace_ms=0)
+        other.tend()
         if not is_active(table, instant):
             break
     other.close()
