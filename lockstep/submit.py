@@ -81,7 +81,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 JOB = Path(__file__).with_name("job.py")
 
-_HUDI_CONF: Mapping[str, str] = {
+HUDI_CONF: Mapping[str, str] = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -198,7 +198,7 @@ def parse_conf(assignments: Sequence[str]) -> dict[str, str]:
 
 
 def _spark_conf(submission: Submission, master: str) -> dict[str, str]:
-    conf = {**_HUDI_CONF, **_WORKER_CONF, "spark.ui.enabled": "false", "spark.driver.memory": DRIVER_MEMORY}
+    conf = {**HUDI_CONF, **_WORKER_CONF, "spark.ui.enabled": "false", "spark.driver.memory": DRIVER_MEMORY}
     conf["spark.pyspark.driver.python"] = sys.executable
     if is_local(master):
         conf |= {**_LOCAL_CONF, "spark.pyspark.python": sys.executable}

@@ -93,13 +93,16 @@ def _plain_reader(read: Read) -> list[str]:
     theirs = kept["figures"]["ratios"].get(PLAIN_READER) if kept is not None else None
     if not theirs:
         return [f"With the plain reader (no C compiler at installation): {NOT_YET}."]
-    lines = ["With the plain reader (no C compiler at installation), narrow JSON, Lockstep is:", ""]
-    lines += ["| against | × rows/s | × CPU per row |", "|---|---|---|"]
+    lines = []
     for name, title in {OURS: "Lockstep itself", **RIVALS}.items():
         if name in theirs:
             rows, cpu = theirs[name]["steady_rows_per_s"], theirs[name]["steady_cpu_us_per_row"]
-            lines.append(f"| {title} | {_spread(rows, '{:.2f}')} | {_spread(cpu, '{:.2f}')} |")
-    return lines
+            lines.append([title, _spread(rows, "{:.2f}"), _spread(cpu, "{:.2f}")])
+    return [
+        "With the plain reader (no C compiler at installation), narrow JSON, Lockstep is:",
+        "",
+        *_table(("against", "× rows/s", "× CPU per row"), lines),
+    ]
 
 
 def _cold(read: Read) -> list[str]:
@@ -107,8 +110,7 @@ def _cold(read: Read) -> list[str]:
     if kept is None:
         return [f"Cold, from the job's start to all committed: {NOT_YET}."]
     found = kept["figures"]
-    lines = [f"Cold, {found['records']:,} narrow records from the job's start to all committed:", ""]
-    lines += ["| | rows/s | seconds | µs CPU/row | Lockstep is × |", "|---|---|---|---|---|"]
+    rows = []
     for name, title in {OURS: "Lockstep", **COLD}.items():
         metrics = found["rivals"].get(name)
         if metrics is not None:
@@ -118,16 +120,20 @@ def _cold(read: Read) -> list[str]:
                 _spread(metrics["window_cpu_us_per_row"], "{:.2f}"),
                 _ratio(kept, name, "window_rows_per_s"),
             ]
-            lines.append(f"| {title} | {' | '.join(cells)} |")
-    return [*lines, *_origin("narrow-cold", kept)]
+            rows.append([title, *cells])
+    return [
+        f"Cold, {found['records']:,} narrow records from the job's start to all committed:",
+        "",
+        *_table(("", "rows/s", "seconds", "µs CPU/row", "Lockstep is ×"), rows),
+        *_origin("narrow-cold", kept),
+    ]
 
 
 def _intervals(read: Read) -> list[str]:
     kept = read("bench-narrow-intervals")
     if kept is None:
         return [f"Short and long intervals in the same run: {NOT_YET}."]
-    lines = ["The same load with other intervals between commits:", ""]
-    lines += ["| interval | rows/s, sustained | µs CPU/row | commits |", "|---|---|---|---|"]
+    rows = []
     for name, metrics in kept["figures"]["rivals"].items():
         runs = [run for run in kept["figures"]["runs"] if run["rival"] == name]
         commits = [run["commits"] for run in runs if "commits" in run] or [0]
@@ -137,16 +143,20 @@ def _intervals(read: Read) -> list[str]:
             _spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
             f"{min(commits)} to {max(commits)}",
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, *_origin("narrow-intervals", kept)]
+        rows.append(cells)
+    return [
+        "The same load with other intervals between commits:",
+        "",
+        *_table(("interval", "rows/s, sustained", "µs CPU/row", "commits"), rows),
+        *_origin("narrow-intervals", kept),
+    ]
 
 
 def _workers(read: Read) -> list[str]:
     kept = read("bench-narrow-workers")
     if kept is None:
         return [f"With 1, 2 and 4 workers, and on a standalone cluster: {NOT_YET}."]
-    lines = ["The same load with other numbers of workers, and where they run:", ""]
-    lines += ["| | rows/s, sustained | µs CPU/row | a worker's peak memory |", "|---|---|---|---|"]
+    rows = []
     for name, metrics in kept["figures"]["rivals"].items():
         cells = [
             kept["figures"]["titles"][name],
@@ -154,8 +164,13 @@ def _workers(read: Read) -> list[str]:
             _spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
             _peak(kept, name),
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, *_origin("narrow-workers", kept)]
+        rows.append(cells)
+    return [
+        "The same load with other numbers of workers, and where they run:",
+        "",
+        *_table(("", "rows/s, sustained", "µs CPU/row", "a worker's peak memory"), rows),
+        *_origin("narrow-workers", kept),
+    ]
 
 
 def _upserts(read: Read) -> list[str]:
@@ -163,13 +178,7 @@ def _upserts(read: Read) -> list[str]:
     if kept is None:
         return [f"Upserts: {NOT_YET}."]
     found = kept["figures"]
-    lines = [
-        f"Upserts, {found['records']:,} changes of 1,000,000 rows, merge-on-read with a bucket index, nobody "
-        "compacts; from the job's start to all committed, and sustained where there are commits enough:",
-        "",
-        "| | rows/s | µs CPU/row | Lockstep is × | sustained | Lockstep is × |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for name, metrics in found["rivals"].items():
         _, _, batch = name.partition("@")
         title = f"{RIVALS['streaming']}, {int(batch):,} a batch" if batch else "Lockstep"
@@ -180,8 +189,14 @@ def _upserts(read: Read) -> list[str]:
             _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
             _ratio(kept, name, "steady_rows_per_s"),
         ]
-        lines.append(f"| {title} | {' | '.join(cells)} |")
-    return [*lines, *_origin("upserts", kept)]
+        rows.append([title, *cells])
+    return [
+        f"Upserts, {found['records']:,} changes of 1,000,000 rows, merge-on-read with a bucket index, nobody "
+        "compacts; from the job's start to all committed, and sustained where there are commits enough:",
+        "",
+        *_table(("", "rows/s", "µs CPU/row", "Lockstep is ×", "sustained", "Lockstep is ×"), rows),
+        *_origin("upserts", kept),
+    ]
 
 
 def _beside_compactions(read: Read) -> list[str]:
@@ -189,9 +204,7 @@ def _beside_compactions(read: Read) -> list[str]:
     if kept is None:
         return [f"Upserts against appends, and while compactions run: {NOT_YET}."]
     found = kept["figures"]
-    lines = ["Upserts, the same records as new rows, and upserts while compactions run, sustained:", ""]
-    lines += ["| | rows/s | µs CPU/row | × Lockstep's upserts | compactions | transactions aborted |"]
-    lines += ["|---|---|---|---|---|---|"]
+    rows = []
     for name, metrics in found["rivals"].items():
         runs = [run for run in found["runs"] if run["rival"] == name and "failed" not in run]
         theirs = found["ratios"].get(name, {}).get(OURS)
@@ -202,8 +215,14 @@ def _beside_compactions(read: Read) -> list[str]:
             str(sum(run["compactions"] or 0 for run in runs)),
             str(sum(run["aborted"] or 0 for run in runs)),
         ]
-        lines.append(f"| {found['titles'][name]} | {' | '.join(cells)} |")
-    return [*lines, *_origin("upserts-compacting", kept)]
+        rows.append([found["titles"][name], *cells])
+    titles = ("", "rows/s", "µs CPU/row", "× Lockstep's upserts", "compactions", "transactions aborted")
+    return [
+        "Upserts, the same records as new rows, and upserts while compactions run, sustained:",
+        "",
+        *_table(titles, rows),
+        *_origin("upserts-compacting", kept),
+    ]
 
 
 def _queries(read: Read) -> list[str]:
@@ -224,34 +243,38 @@ def _freshness(read: Read) -> list[str]:
     if kept is None:
         return [f"From produced to visible: {NOT_YET}."]
     found = kept["figures"]
-    lines = [
-        f"From produced to visible, {found['per_second']:,} records a second, "
-        f"a commit each {found['interval_s']:g} s:",
-        "",
-        "| | p50, ms | p99, ms | µs CPU/row |",
-        "|---|---|---|---|",
-    ]
+    rows = []
     titles = {OURS: "Lockstep", **RIVALS}
     for name, metrics in found["rivals"].items():
         forms = {"p50_ms": "{:,.0f}", "p99_ms": "{:,.0f}", "cpu_us_per_row": "{:.2f}"}
         cells = [_spread(metrics[metric], form) for metric, form in forms.items()]
-        lines.append(f"| {titles.get(name, name)} | {' | '.join(cells)} |")
-    return [*lines, *_origin("freshness", kept)]
+        rows.append([titles.get(name, name), *cells])
+    return [
+        f"From produced to visible, {found['per_second']:,} records a second, "
+        f"a commit each {found['interval_s']:g} s:",
+        "",
+        *_table(("", "p50, ms", "p99, ms", "µs CPU/row"), rows),
+        *_origin("freshness", kept),
+    ]
 
 
 def _commits(read: Read) -> list[str]:
     measured = {name: kept for name in ("commits", "commits-files") if (kept := read(f"bench-{name}"))}
     if not measured:
         return [f"How long a commit takes: {NOT_YET}."]
-    lines = ["A commit, from END sent to ACK sent, in a table with few files and in one with many:", ""]
-    lines += ["| files in the table, about | commits | p50, ms | p99, ms |", "|---|---|---|---|"]
+    rows = []
     for kept in measured.values():
         found = kept["figures"]
         for one in found["at"]:
             files = round(found["files_in_table"] * one["commit_number"] / found["commits_in_table"])
             cells = (files, one["commit_number"], one["commit_p50_ms"], one["commit_p99_ms"])
-            lines.append(f"| {' | '.join(f'{cell:,}' for cell in cells)} |")
-    return [*lines, *(line for name, kept in measured.items() for line in _origin(name, kept))]
+            rows.append([f"{cell:,}" for cell in cells])
+    return [
+        "A commit, from END sent to ACK sent, in a table with few files and in one with many:",
+        "",
+        *_table(("files in the table, about", "commits", "p50, ms", "p99, ms"), rows),
+        *(line for name, kept in measured.items() for line in _origin(name, kept)),
+    ]
 
 
 def _stall(read: Read) -> list[str]:
@@ -287,6 +310,12 @@ def _windows(read: Read) -> list[str]:
 
 
 # --- cells ------------------------------------------------------------------------------------------
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table in Markdown."""
+    lines = [f"| {' | '.join(row)} |" for row in (titles, *rows)]
+    return [lines[0].replace("|  |", "| |"), "|" + "---|" * len(titles), *lines[1:]]
 
 
 def _of(found: Mapping[str, Any], rival: str) -> Any:

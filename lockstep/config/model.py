@@ -236,8 +236,8 @@ class Services(Section):
         description=(
             "Who removes file versions that were replaced, and archives old instants, both by Hudi's own "
             "policies (`hoodie.clean.*`, `hoodie.keep.*` in `table.hudi`). `async`: the driver, in a thread "
-            "of its own; `inline`: the driver, and the next commit waits; `off`: others clean, and instants "
-            "are archived within the commits."
+            "of its own; `inline`: the driver, and the next commit waits; `off`: others clean, and archive; "
+            "instants of inserts are archived within the commits."
         ),
     )
     cleaning_every: int = Field(

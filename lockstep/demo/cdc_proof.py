@@ -20,7 +20,7 @@ from lockstep.demo.report import from_here, verdict_text
 from lockstep.demo.shop import FOLLOWED, Model, Order, Version
 from lockstep.output import readable_count
 from lockstep.output import table as plain_table
-from lockstep.submit import HUDI_PACKAGE, JAVA_OPTIONS, QUIET_JOL, find_spark_home
+from lockstep.submit import HUDI_CONF, HUDI_PACKAGE, JAVA_OPTIONS, QUIET_JOL, find_spark_home
 
 SPARK_JOB = Path(__file__).with_name("spark_orders.py")
 SHELL_CONF, SHELL_SQL = "spark.conf", "orders.sql"
@@ -107,10 +107,7 @@ def _write_shell_files(folder: Path, table_path: str) -> None:
     conf = {
         "spark.jars.packages": HUDI_PACKAGE,
         JAVA_OPTIONS: QUIET_JOL,
-        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        **HUDI_CONF,
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",

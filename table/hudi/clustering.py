@@ -3,25 +3,23 @@
 A transaction of ours only adds files, so that it never meets one. A foreign `UPDATE` can: Hudi refuses it
 while a file that it must rewrite is being clustered, and it is repeated afterwards.
 
-What a driver leaves behind that dies, or is paused, is taken away as in table/hudi/compaction.py. The files
-of clustering have names of Hudi's own, by which the sweep cannot tell them: a driver that was paused and may
+What a driver leaves behind that dies, or is paused, is taken away as table/hudi/plans.py says. The files of
+clustering have names of Hudi's own, by which the sweep cannot tell them: a driver that was paused and may
 not complete its clustering any more removes them itself.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from table.errors import TableError
+from table.hudi import plans
 from table.hudi.java import changing
-from table.hudi.plans import OWNER, remove_files
+from table.hudi.plans import OWNER, Pending
 from table.hudi.session import Session
 from table.hudi.upkeep import Done, Opener
 from table.port import SCHEDULE, TableSpec
-
-log = logging.getLogger(__name__)
 
 ACTION = "clustering"
 STRATEGY = "hoodie.clustering.plan.strategy."
@@ -64,21 +62,17 @@ class Clustering:
 
 
 def plan(session: Session, owner: str) -> tuple[str, int, set[str]]:
-    """Plan a clustering of what is committed; its instant, empty where nothing is due, its files and folders.
+    """Plan a clustering: its instant, empty where nothing is due, its files, and the folders of those.
 
-    `owner`: the pipeline that carries it out, empty where it is left to others.
+    See `plans.schedule`.
     """
-    marked = session.java_map({OWNER: owner} if owner else {})
-    with changing(f"table {session.path}: no clustering could be planned", session.lock_folder):
-        session.reload()
-        planned = session.client.scheduleClustering(session.some(marked))
-        if not planned.isPresent():
-            return "", 0, set()
-        instant = str(planned.get())
-        session.reload()
-        made = session.hudi.common.util.ClusteringUtils.getPendingClusteringPlan(session.meta, instant)
-        slices = _slices(made)
-        return instant, len(slices), {str(one.getPartitionPath()) for one in slices}
+    utils = session.hudi.common.util.ClusteringUtils
+
+    def about(instant: str) -> tuple[str, int, set[str]]:
+        made = utils.getPendingClusteringPlan(session.meta, instant)
+        return instant, len(_slices(made)), _folders(made)
+
+    return plans.schedule(session, ACTION, owner, session.client.scheduleClustering, about) or ("", 0, set())
 
 
 def carry_out(session: Session, instant: str) -> None:
@@ -88,22 +82,15 @@ def carry_out(session: Session, instant: str) -> None:
 
 
 def abandon(session: Session, pipeline: str) -> list[str]:
-    """Take away pending clusterings of this pipeline and the files they had made; their instants."""
-    doing = f"table {session.path}: a clustering that was left behind could not be taken away"
+    """Take away pending clusterings of this pipeline; their instants. See `plans.abandon`."""
     utils = session.hudi.common.util.ClusteringUtils
-    taken: list[str] = []
-    with changing(doing, session.lock_folder):
-        session.holder.free_if_dead()
-        with session.locked():
-            session.reload()
-            for pair in utils.getAllPendingClusteringPlans(session.meta).toArray():
-                instant, planned = str(pair.getLeft().requestedTime()), pair.getRight()
-                if _owner(session, instant) == pipeline:
-                    session.remove_pending(ACTION, instant)
-                    remove_files(session, {str(one.getPartitionPath()) for one in _slices(planned)}, instant)
-                    taken.append(instant)
-                    log.warning("clustering %s was left behind by another run: it is taken away", instant)
-    return taken
+
+    def pending() -> Iterator[Pending]:
+        for pair in utils.getAllPendingClusteringPlans(session.meta).toArray():
+            instant = str(pair.getLeft().requestedTime())
+            yield Pending(instant, _owner(session, instant), pair.getRight())
+
+    return plans.abandon(session, ACTION, pipeline, pending, _folders)
 
 
 def _owner(session: Session, instant: str) -> str:
@@ -118,9 +105,13 @@ def _slices(planned: Any) -> list[Any]:
     return [one for group in planned.getInputGroups() or () for one in group.getSlices() or ()]
 
 
+def _folders(planned: Any) -> set[str]:
+    return {str(one.getPartitionPath()) for one in _slices(planned)}
+
+
 def _remove_what_nobody_has(session: Session, instant: str, folders: set[str]) -> None:
     """Where a successor has taken the instant off the timeline: what was written for it since."""
     with changing(f"table {session.path}: its timeline cannot be read"):
         if session.reload().containsInstant(instant):
             return  # taken away with the instant, before it is planned again
-    remove_files(session, folders, instant)
+    plans.remove_files(session, folders, instant)

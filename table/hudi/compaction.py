@@ -1,26 +1,21 @@
 """Compaction of merge-on-read tables: log files become base files, in Spark's free slots.
 
 Log files that are committed meanwhile belong to the next file slice, and under non-blocking concurrency
-control neither side makes the other's commit fail.
-
-A driver that dies leaves a compaction pending, or one that is paused goes on with it after its successor has
-begun. So a successor takes what is pending of its pipeline away, under the table lock, and plans anew: to be
-completed, an instant needs its inflight file, which Hudi looks for under the same lock. Plans of others are
-left alone, and so are those of `schedule`, which are for others to carry out.
+control neither side makes the other's commit fail. What is made of one that a dead or a paused driver leaves:
+table/hudi/plans.py.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+from table.hudi import plans
 from table.hudi.java import changing
-from table.hudi.plans import OWNER, remove_files
+from table.hudi.plans import OWNER, Pending
 from table.hudi.session import Session
 from table.hudi.upkeep import Done, Opener
 from table.port import SCHEDULE, TableSpec
-
-log = logging.getLogger(__name__)
 
 ACTION = "compaction"
 
@@ -57,37 +52,30 @@ class Compaction:
 
 
 def plan(session: Session, owner: str) -> tuple[str, int]:
-    """Plan a compaction of what is committed; its instant, empty where nothing is due, and its file groups.
+    """Plan a compaction: its instant, empty where nothing is due, and how many file groups it has.
 
-    `owner`: the pipeline that carries it out, empty where it is left to others.
+    See `plans.schedule`.
     """
-    marked = session.java_map({OWNER: owner} if owner else {})
-    with changing(f"table {session.path}: no compaction could be planned", session.lock_folder):
-        session.reload()
-        planned = session.client.scheduleCompaction(session.some(marked))
-        if not planned.isPresent():
-            return "", 0
-        instant = str(planned.get())
-        session.reload()
-        utils = session.hudi.common.util.CompactionUtils
+    utils = session.hudi.common.util.CompactionUtils
+
+    def about(instant: str) -> tuple[str, int]:
         return instant, len(utils.getCompactionPlan(session.meta, instant).getOperations())
+
+    return plans.schedule(session, ACTION, owner, session.client.scheduleCompaction, about) or ("", 0)
 
 
 def abandon(session: Session, pipeline: str) -> list[str]:
-    """Take away pending compactions of this pipeline and the files they had made; their instants."""
-    doing = f"table {session.path}: a compaction that was left behind could not be taken away"
+    """Take away pending compactions of this pipeline; their instants. See `plans.abandon`."""
     utils = session.hudi.common.util.CompactionUtils
-    taken: list[str] = []
-    with changing(doing, session.lock_folder):
-        session.holder.free_if_dead()
-        with session.locked():
-            session.reload()
-            for pair in list(utils.getAllPendingCompactionPlans(session.meta)):
-                instant, planned = str(pair.getLeft().requestedTime()), pair.getRight()
-                if (planned.getExtraMetadata() or {}).get(OWNER) == pipeline:
-                    folders = {str(one.getPartitionPath()) for one in planned.getOperations() or ()}
-                    session.remove_pending(ACTION, instant)
-                    remove_files(session, folders, instant)
-                    taken.append(instant)
-                    log.warning("compaction %s was left behind by another run: it is taken away", instant)
-    return taken
+
+    def pending() -> Iterator[Pending]:
+        for pair in utils.getAllPendingCompactionPlans(session.meta):
+            planned = pair.getRight()
+            owner = (planned.getExtraMetadata() or {}).get(OWNER) or ""
+            yield Pending(str(pair.getLeft().requestedTime()), str(owner), planned)
+
+    return plans.abandon(session, ACTION, pipeline, pending, _folders)
+
+
+def _folders(planned: Any) -> set[str]:
+    return {str(one.getPartitionPath()) for one in planned.getOperations() or ()}

@@ -1,16 +1,80 @@
-"""What plans of compactions and of clusterings have in common: whose they are, and the files they made."""
+"""What compactions and clusterings have in common: how they are planned, and taken away from a dead driver.
+
+A driver that dies leaves one pending, or one that is paused goes on with it after its successor has begun. So
+a successor takes what is pending of its pipeline away, under the table lock, and plans anew: to be completed,
+an instant needs its inflight file, which Hudi looks for under the same lock. Plans of others are left alone,
+and so are those of `schedule`, which are for others to carry out.
+"""
 
 from __future__ import annotations
 
+import logging
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
+from table.hudi.java import changing
 from table.hudi.session import Session
 from table.state import PREFIX
 
+log = logging.getLogger(__name__)
+
 OWNER = PREFIX + "compaction"
-"""In a plan's metadata: the pipeline whose driver carries it out."""
+"""In a plan's metadata, of clusterings, too: the pipeline whose driver carries it out."""
+
+T = TypeVar("T")
+
+
+class Pending(NamedTuple):
+    """A plan that is not complete. `owner`: see `OWNER`, empty where it is others'. `plan`: Hudi's own."""
+
+    instant: str
+    owner: str
+    plan: Any
+
+
+def schedule(
+    session: Session, action: str, owner: str, ask: Callable[[Any], Any], about: Callable[[str], T]
+) -> T | None:
+    """Plan one for what is committed; what `about` says of its instant, None where Hudi finds nothing due.
+
+    `ask`: Hudi's client for it. `owner`: the pipeline that carries it out, empty where it is left to others.
+    """
+    marked = session.java_map({OWNER: owner} if owner else {})
+    with changing(f"table {session.path}: no {action} could be planned", session.lock_folder):
+        session.reload()
+        planned = ask(session.some(marked))
+        if not planned.isPresent():
+            return None
+        session.reload()
+        return about(str(planned.get()))
+
+
+def abandon(
+    session: Session,
+    action: str,
+    pipeline: str,
+    pending: Callable[[], Iterable[Pending]],
+    folders: Callable[[Any], set[str]],
+) -> list[str]:
+    """Take away what is pending of this pipeline and the files that were made for it; the instants.
+
+    `pending`: everybody's, asked under the table lock. `folders`: the table partitions of a plan.
+    """
+    doing = f"table {session.path}: a {action} that was left behind could not be taken away"
+    taken: list[str] = []
+    with changing(doing, session.lock_folder):
+        session.holder.free_if_dead()
+        with session.locked():
+            session.reload()
+            for one in list(pending()):
+                if one.owner == pipeline:
+                    session.remove_pending(action, one.instant)
+                    remove_files(session, folders(one.plan), one.instant)
+                    taken.append(one.instant)
+                    log.warning("%s %s was left behind by another run: it is taken away", action, one.instant)
+    return taken
 
 
 def remove_files(session: Session, folders: Iterable[str], instant: str) -> None:

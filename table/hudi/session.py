@@ -127,10 +127,10 @@ class Session:
         )
         self._index = fixed.get(INDEX_TYPE, "")
         self._never_java = "it is asked for" if by_spark else self._why_never_java(properties)
-        why_not = "" if by_spark else self._never_java or self._why_not_java_now()
-        if why_not:
+        why_not = self._never_java or self._why_not_java_now()
+        if why_not and not by_spark:
             log.warning(SLOWER, why_not)
-        self._connect(by_spark=by_spark or bool(why_not))
+        self._connect(by_spark=bool(why_not))
 
     def choose_client(self) -> None:
         """Take the other write client where the table wants it. Not while an instant of ours is open.

@@ -115,8 +115,7 @@ class Service:
     def run_where_due(self) -> None:
         """Do the work on this thread where it is due. Never raises `TableError`: what failed is logged."""
         with self._changed:
-            due = not self._tidied or self._commits >= self._every
-            if not due or self._stopping or self._clock_s() < self._not_before_s:
+            if not self._is_due() or self._stopping or self._clock_s() < self._not_before_s:
                 return
         self._attempt()
 
@@ -159,8 +158,11 @@ class Service:
         """Wait until it is due, and where it failed for a while; False at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopping, max(0.0, self._not_before_s - self._clock_s()))
-            self._changed.wait_for(lambda: self._stopping or not self._tidied or self._commits >= self._every)
+            self._changed.wait_for(lambda: self._stopping or self._is_due())
             return not self._stopping
+
+    def _is_due(self) -> bool:
+        return not self._tidied or self._commits >= self._every
 
     def _attempt(self) -> None:
         with self._changed:

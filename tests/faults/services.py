@@ -7,7 +7,7 @@ from tests.faults.kills import DRIVER_LIMIT_S
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import START_S, Stage
 from tests.faults.upkeep import Action
-from tests.faults.upkeep_blows import await_another, await_taken_away, kill_driver, until_struck
+from tests.faults.upkeep_blows import await_another, kill_driver, until_done_anew, until_struck
 from tests.harness import await_that
 
 GROUP = "Services"
@@ -18,11 +18,7 @@ EVERY = "3"
 def _killed_while_clustering(stage: Stage, *, writing: bool) -> Outcome:
     stage.pipeline.settings |= {"services.clustering": "async", "services.clustering_every": EVERY}
     stage.start()
-    struck, misses = until_struck(lambda: kill_driver(stage, Action.CLUSTERING, writing=writing))
-    await_taken_away(stage, stage.current, Action.CLUSTERING, struck.instant)
-    left = upkeep.base_files(stage.pipeline.table, struck.instant)
-    assert not left, f"files of the clustering that was taken away are still there: {left}"
-    await_another(stage, Action.CLUSTERING, struck.instant)
+    struck, misses = until_done_anew(stage, Action.CLUSTERING, writing=writing)
     figures = stage.settle_and_verify()
     table = stage.pipeline.table
     unnamed = commits.unnamed_base_files(table)

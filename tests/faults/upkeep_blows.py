@@ -66,6 +66,19 @@ def kill_driver(stage: Stage, action: Action, *, writing: bool = False) -> Struc
     return Struck(instant=instant, base_files=files, locked=locked, recovery=recovery)
 
 
+def until_done_anew(stage: Stage, action: Action, *, writing: bool) -> tuple[Struck, int]:
+    """Kill the driver in the middle of one: the next run takes it and its files away, and does it anew.
+
+    The blow that hit, and how many missed.
+    """
+    struck, misses = until_struck(lambda: kill_driver(stage, action, writing=writing))
+    await_taken_away(stage, stage.current, action, struck.instant)
+    left = upkeep.base_files(stage.pipeline.table, struck.instant)
+    assert not left, f"files of the {action.value[0]} that was taken away are still there: {left}"
+    await_another(stage, action, struck.instant)
+    return struck, misses
+
+
 def await_taken_away(stage: Stage, run: Run, action: Action, instant: str) -> None:
     """Until this run says so. Nothing of it is left then."""
     said = f"{action.value[0]} {instant} was left behind by another run"

@@ -15,7 +15,13 @@ from tests.faults.kills import DRIVER_LIMIT_S, WORKER_LIMIT_S
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import START_S, Stage
 from tests.faults.upkeep import Action
-from tests.faults.upkeep_blows import Struck, await_another, await_taken_away, kill_driver, until_struck
+from tests.faults.upkeep_blows import (
+    Struck,
+    await_another,
+    await_taken_away,
+    until_done_anew,
+    until_struck,
+)
 from tests.harness import await_that
 
 GROUP = "Upserts"
@@ -35,11 +41,7 @@ def _begin(stage: Stage) -> None:
 
 def _driver_killed(stage: Stage, *, writing: bool) -> Outcome:
     _begin(stage)
-    struck, misses = until_struck(lambda: kill_driver(stage, Action.COMPACTION, writing=writing))
-    await_taken_away(stage, stage.current, Action.COMPACTION, struck.instant)
-    left = upkeep.base_files(stage.pipeline.table, struck.instant)
-    assert not left, f"files of the compaction that was taken away are still there: {left}"
-    await_another(stage, Action.COMPACTION, struck.instant)
+    struck, misses = until_done_anew(stage, Action.COMPACTION, writing=writing)
     return struck.outcome(misses=misses, **stage.settle_and_verify())
 
 

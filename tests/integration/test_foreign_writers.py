@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -193,8 +194,24 @@ def model_of(kind: str, changes: list[Change]) -> Model:
     return model
 
 
+BEFORE, AFTER = "before our commit", "after our commit"
+
+
+def overlap(
+    table: Upserts, foreign: Foreign, changes: list[Change], statement: Statement, foreign_ends: str
+) -> None:
+    """A transaction and a statement, neither of which begins after the other has ended."""
+    records = [record(one) for one in changes]
+    if foreign_ends == BEFORE:
+        table.run(records, meanwhile=partial(foreign.run, statement.sql))
+    else:
+        foreign.begin(statement)
+        table.run(records)
+        foreign.end()
+
+
 @pytest.mark.parametrize("kind", UPSERTS)
-@pytest.mark.parametrize("foreign_ends", ["before our commit", "after our commit"])
+@pytest.mark.parametrize("foreign_ends", [BEFORE, AFTER])
 def test_a_session_told_nothing_and_upserts_both_succeed_as_if_one_had_come_after_the_other(
     make: Callable[..., tuple[Upserts, Foreign]], kind: str, foreign_ends: str
 ) -> None:
@@ -203,12 +220,7 @@ def test_a_session_told_nothing_and_upserts_both_succeed_as_if_one_had_come_afte
     model = model_of(kind, FIRST)
     for number, statement in enumerate(STATEMENTS):
         changes = ours(kind, number)
-        if foreign_ends == "before our commit":
-            table.run([record(one) for one in changes], meanwhile=partial(foreign.run, statement.sql))
-        else:
-            foreign.begin(statement)
-            table.run([record(one) for one in changes])
-            foreign.end()
+        overlap(table, foreign, changes, statement, foreign_ends)
         theirs_last, ours_last = deepcopy(model), deepcopy(model)
         for one in (*changes, *statement.effect):
             theirs_last.apply(one)
@@ -220,7 +232,7 @@ def test_a_session_told_nothing_and_upserts_both_succeed_as_if_one_had_come_afte
 
 
 @pytest.mark.parametrize("kind", INSERTS)
-@pytest.mark.parametrize("foreign_ends", ["before our commit", "after our commit"])
+@pytest.mark.parametrize("foreign_ends", [BEFORE, AFTER])
 def test_statements_of_a_session_that_follows_the_rules_and_inserts_both_succeed(
     make: Callable[..., tuple[Upserts, Foreign]], kind: str, foreign_ends: str
 ) -> None:
@@ -228,12 +240,7 @@ def test_statements_of_a_session_that_follows_the_rules_and_inserts_both_succeed
     model = model_of(kind, FIRST)
     for number, statement in enumerate(STATEMENTS):
         changes = ours(kind, number)
-        if foreign_ends == "before our commit":
-            table.run([record(one) for one in changes], meanwhile=partial(foreign.run, statement.sql))
-        else:
-            foreign.begin(statement)
-            table.run([record(one) for one in changes])
-            foreign.end()
+        overlap(table, foreign, changes, statement, foreign_ends)
         for one in (*changes, *statement.effect):
             model.apply(one)
         assert table.rows() == model.rows(), statement.sql
@@ -281,9 +288,7 @@ def test_an_insert_that_begins_and_ends_within_a_statement_of_a_session_told_not
     table, foreign = make(kind)
     model = model_of(kind, FIRST)
     for number, statement in enumerate(STATEMENTS):
-        foreign.begin(statement)
-        table.run([record(one) for one in ours(kind, number)])
-        foreign.end()
+        overlap(table, foreign, ours(kind, number), statement, AFTER)
         for one in (*statement.effect, *ours(kind, number)):
             model.apply(one)
         assert table.rows() == model.rows(), statement.sql
@@ -309,23 +314,6 @@ def found_by_fresh_readers(spark: SparkSession, table: Upserts, spec: TableSpec)
     return found
 
 
-def spec_of(table: Upserts, kind: str, **changes: Any) -> TableSpec:
-    spec: dict[str, Any] = {
-        "path": f"file://{table.path}",
-        "name": "changes",
-        "kind": "upsert",
-        "ddl": DDL,
-        "key_fields": ("id",),
-        "partition_field": "region",
-        "ordering_field": "ts",
-        "bucket_count": 2,
-        "kafka_columns": False,
-        **KINDS[kind],
-        **changes,
-    }
-    return TableSpec(**spec)
-
-
 def is_active(table: Upserts, instant: str) -> bool:
     return any(table.path.glob(f".hoodie/timeline/{instant}_*"))
 
@@ -347,9 +335,9 @@ def test_our_offsets_are_found_behind_many_foreign_commits_and_in_the_archive_th
         model.apply(Change(key=key("k9"), amount=number, ts=100 + number))
         if not is_active(table, instant):
             break
-        assert found_by_fresh_readers(spark, table, spec_of(table, kind)) == [state, state], number
+        assert found_by_fresh_readers(spark, table, table.spec) == [state, state], number
     assert not is_active(table, instant), "the instant is not archived yet"
-    assert found_by_fresh_readers(spark, table, spec_of(table, kind)) == [state, state]
+    assert found_by_fresh_readers(spark, table, table.spec) == [state, state]
     assert table.table.newest() == state
     changes = [Change(key=key("o"), amount=1, ts=1)]
     table.run([record(one) for one in changes])
@@ -370,7 +358,7 @@ def test_our_offsets_are_found_in_the_archive_that_another_pipeline_of_ours_made
         foreign.run(f"call run_compaction(op => 'scheduleandexecute', path => '{table.path}', {options})")
     archive = {name: value for name, value in ARCHIVE.items() if ".compact.inline." not in name}
     archiving = {"cleaning": "inline", "cleaning_every": 1}
-    other = HudiTable(spark, spec_of(table, kind, properties=archive, **archiving), "other", services=True)
+    other = HudiTable(spark, replace(table.spec, properties=archive, **archiving), "other", services=True)
     other.open()
     other.tend()
     for number in range(12):
@@ -392,5 +380,5 @@ def test_our_offsets_are_found_in_the_archive_that_another_pipeline_of_ours_made
             break
     other.close()
     assert not is_active(table, instant), "the instant is not archived yet"
-    assert found_by_fresh_readers(spark, table, spec_of(table, kind)) == [state, state]
+    assert found_by_fresh_readers(spark, table, table.spec) == [state, state]
     assert table.table.newest() == state

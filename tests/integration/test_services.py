@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from hudi import HudiTableBuilder
 from pyspark.sql import SparkSession
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 
-from table.errors import TableError, Unavailable
+from table.errors import TableError
 from table.hudi.cleaning import Cleaning
 from table.hudi.clustering import Clustering, abandon, carry_out, plan
 from table.hudi.session import Session
@@ -19,12 +18,10 @@ from table.hudi.timeline import Timeline
 from table.port import ServiceProgress
 from tests.harness import Pipeline, await_that
 from tests.integration.test_hudi_table import FOREIGN, OFTEN_COMPACTED, PIPELINE, PLAIN, QUICK_ARCHIVE, Driver
-from tests.integration.test_upserts import Upserts, history, record
+from tests.integration.test_upserts import PATIENTLY, Upserts, history, record
 from tests.merge_model import Model
 
 pytestmark = pytest.mark.integration
-
-LOCK_S = 90
 
 
 @pytest.fixture
@@ -42,10 +39,7 @@ def driver(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Driver
 
 def run(driver: Driver, number: int, rows: int = 4) -> str:
     """A transaction that waits for the table lock as a coordinator does."""
-    waiting = Retrying(
-        retry=retry_if_exception_type(Unavailable), stop=stop_after_delay(LOCK_S), reraise=True
-    )
-    return str(waiting(driver.run, f"t{number}", rows=rows))
+    return str(PATIENTLY(driver.run, f"t{number}", rows=rows))
 
 
 def rows(spark: SparkSession, path: Path) -> list[str]:

@@ -34,6 +34,8 @@ pytestmark = pytest.mark.integration
 DDL = "id STRING NOT NULL, region STRING, amount BIGINT, ts BIGINT, deleted BOOLEAN"
 SOURCE = SourcePartition("changes", 0)
 MEMORY_BYTES = 64_000_000
+PATIENTLY = Retrying(retry=retry_if_exception_type(Unavailable), stop=stop_after_delay(90), reraise=True)
+"""As a coordinator calls the table: while somebody else holds its lock, it is waited for."""
 Record = tuple[bytes | None, bytes | None]
 """A Kafka record: (key, value)."""
 
@@ -81,13 +83,10 @@ class Upserts:
         return files
 
     def begin(self) -> tuple[str, str]:
-        """As the coordinator: while somebody holds the table lock, it is waited for."""
+        """The next transaction, and its instant."""
         self._transactions += 1
         transaction = f"t{self._transactions}"
-        waiting = Retrying(
-            retry=retry_if_exception_type(Unavailable), stop=stop_after_delay(90), reraise=True
-        )
-        return transaction, waiting(self.table.begin, run="run", transaction=transaction)
+        return transaction, PATIENTLY(self.table.begin, run="run", transaction=transaction)
 
     def run(self, *workers: Sequence[Record], meanwhile: Callable[[], object] = lambda: None) -> str:
         """A whole transaction; its instant. `meanwhile` happens before it is committed."""
@@ -106,10 +105,7 @@ class Upserts:
             ranges=(Range(partition=SOURCE, start=start, next=start + count, records=count),),
         )
         commit = Commit(instant=instant, expected=expected, state=state, files=files)
-        waiting = Retrying(
-            retry=retry_if_exception_type(Unavailable), stop=stop_after_delay(90), reraise=True
-        )
-        waiting(self.table.commit, commit, fence=lambda _newest: "")
+        PATIENTLY(self.table.commit, commit, fence=lambda _newest: "")
         return instant
 
     def service_session(self) -> Session:
