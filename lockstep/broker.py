@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO
@@ -52,14 +52,21 @@ class BrokerError(Failed):
 class Broker:
     """One broker process. The port, once chosen, and the data folder stay the same over restarts.
 
-    `data_dir` holds the log folders, `server.properties` and `broker.log`. The process never outlives
-    this one. Methods raise `BrokerError`, and `lockstep.jars.JarsError` where Java or the jars are missing.
+    `data_dir` holds the log folders, `server.properties` and `broker.log`. `properties`: Kafka's own, which
+    count before ours. The process never outlives this one. Methods raise `BrokerError`, and `lockstep.jars.JarsError` where Java or the jars are missing.
     """
 
     def __init__(
-        self, data_dir: Path, *, port: int = 0, cache_dir: Path | None = None, heap_mb: int = 1024
+        self,
+        data_dir: Path,
+        *,
+        port: int = 0,
+        cache_dir: Path | None = None,
+        heap_mb: int = 1024,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self._data_dir = data_dir.resolve()
+        self._properties = properties or {}
         self._cache_dir = cache_dir
         self._heap_mb = heap_mb
         self._process: subprocess.Popen[bytes] | None = None
@@ -102,7 +109,9 @@ class Broker:
         self.port = self.port or _free_port()
         _refuse_taken(self.port)
         properties = self._data_dir / "server.properties"
-        properties.write_text(_server_properties(self.port, _free_port(), self._data_dir), encoding="utf-8")
+        ours = _server_properties(self.port, _free_port(), self._data_dir)
+        lines = (f"{name}={value}" for name, value in {**ours, **self._properties}.items())
+        properties.write_text("\n".join([*lines, ""]), encoding="utf-8")
         if not (self._data_dir / "logs" / "meta.properties").exists():
             self._format(java, classpath, properties)
         logging_options = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
@@ -319,8 +328,8 @@ def _refuse_taken(port: int) -> None:
             ) from error
 
 
-def _server_properties(port: int, controller_port: int, data_dir: Path) -> str:
-    properties = {
+def _server_properties(port: int, controller_port: int, data_dir: Path) -> dict[str, str]:
+    return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
@@ -344,4 +353,3 @@ def _server_properties(port: int, controller_port: int, data_dir: Path) -> str:
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
     }
-    return "".join(f"{name}={value}\n" for name, value in properties.items())

@@ -40,6 +40,7 @@ KAFKA_OWNED: Mapping[str, str] = {
     "enable.auto.commit": _OFFSETS_ARE_THE_TABLES,
     "auto.commit.enable": _OFFSETS_ARE_THE_TABLES,
     "enable.auto.offset.store": _OFFSETS_ARE_THE_TABLES,
+    "allow.auto.create.topics": "a source topic that does not exist is an error",
     "enable.partition.eof": "the end of a partition must be seen, or tails of aborted records would not move",
     "transactional.id": "Lockstep's transactions are the table's, not Kafka's",
     "acks": "control messages and dead letters must be durable",

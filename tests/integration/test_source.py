@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -204,3 +205,27 @@ def test_a_broker_that_restarts_is_waited_for(broker: Broker, make_topic: Callab
         assert source.facts() == before
     except KafkaException:
         pytest.fail("a Kafka exception came through")
+
+
+def test_a_cluster_that_has_fenced_its_brokers_is_waited_for_and_ends_nobody(tmp_path: Path) -> None:
+    """Answers of such a cluster name no broker, at which librdkafka's `describe_cluster` ends the process."""
+    flapping = {"broker.session.timeout.ms": "300", "broker.heartbeat.interval.ms": "3000"}
+    with Broker(tmp_path, heap_mb=512, properties=flapping) as broker:
+        create_topic(broker.bootstrap_servers, "events")
+        source = SourceTopics({"bootstrap.servers": broker.bootstrap_servers}, ["events"])
+        before = source.facts()
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        deadline = time.monotonic() + 2 * DEADLINE_S
+        for brokers in (0, 1, 0, 1):
+            while len(admin.list_topics("events", timeout=DEADLINE_S).brokers) != brokers:
+                assert time.monotonic() < deadline, f"there never were {brokers} brokers"
+                assert source.facts() == before
+
+
+def test_asking_makes_no_topic_where_the_broker_would(tmp_path: Path) -> None:
+    with Broker(tmp_path, heap_mb=512, properties={"auto.create.topics.enable": "true"}) as broker:
+        kafka = {"bootstrap.servers": broker.bootstrap_servers}
+        for _ in range(2):
+            with pytest.raises(MissingTopic):
+                SourceTopics(kafka, ["never-made"], timeout_s=5).facts()
+        assert "never-made" not in AdminClient(kafka).list_topics(timeout=DEADLINE_S).topics
