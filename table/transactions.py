@@ -17,7 +17,7 @@ from control_topic.messages import Offsets, Range, SourcePartition, WriteStatus
 from table.answering import Answering, answers
 from table.calls import Answer, Fault, Result
 from table.checks import Plan, assemble, identity_problem, position_problem, same_ranges
-from table.errors import OutcomeUnknown, Refused, TableError
+from table.errors import Contradiction, OutcomeUnknown, Refused, TableError
 from table.ledger import Ledger
 from table.port import Commit, TransactionalTable, Unfinished
 from table.source import SourceFacts
@@ -285,9 +285,11 @@ class Transactions(Answering):
             return self._committed(done, ranges, Result.OK)
         if isinstance(error, OutcomeUnknown):
             raise error
-        return self._stale(epoch) or Answer(
-            result=Result.REFUSED, reason=str(error), committed=self._offsets()
-        )
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        if isinstance(error, Contradiction):  # as every later commit would be, until somebody acts
+            return self.halt(str(error))
+        return Answer(result=Result.REFUSED, reason=str(error), committed=self._offsets())
 
     @answers(effect=False)
     def find(self, transaction: str, ranges: Sequence[Range]) -> Answer:

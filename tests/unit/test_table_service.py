@@ -20,7 +20,7 @@ from table import codec
 from table.calls import Answer, CoordinatorReport, Directive, Fault, Mode, Result, Unreached, WorkerReport
 from table.channel import TOKEN_KEY
 from table.client import Deadlines, TableClient
-from table.errors import OutcomeUnknown, Unavailable
+from table.errors import Contradiction, OutcomeUnknown, Unavailable
 from table.ledger import Ledger, Limits, OutcomeKind
 from table.memory import MemoryTable, MemoryTimeline, Phase, Step
 from table.server import RunningServer, serve
@@ -576,6 +576,14 @@ def test_a_topic_that_is_recreated_while_running_is_refused(driver: Driver, topi
     answer = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
     assert answer.result is Result.HALTED
     assert "recreated" in answer.reason
+    assert driver.client.find("t1", []).result is Result.ABSENT
+
+
+def test_a_table_that_contradicts_the_configuration_at_a_commit_halts_the_run_at_once(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    driver.step = fails_at(Step.COMMIT_CHECKED, Contradiction("it has the field seen_at: add it"))
+    answer = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
+    assert (answer.result, answer.reason) == (Result.HALTED, "it has the field seen_at: add it")
     assert driver.client.find("t1", []).result is Result.ABSENT
 
 
