@@ -53,7 +53,8 @@ class Broker:
     """One broker process. The port, once chosen, and the data folder stay the same over restarts.
 
     `data_dir` holds the log folders, `server.properties` and `broker.log`. `properties`: Kafka's own, which
-    count before ours. The process never outlives this one. Methods raise `BrokerError`, and `lockstep.jars.JarsError` where Java or the jars are missing.
+    count before ours. The process never outlives this one. Methods raise `BrokerError`, and
+    `lockstep.jars.JarsError` where Java or the jars are missing.
     """
 
     def __init__(
