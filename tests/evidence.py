@@ -46,7 +46,7 @@ def write(name: str, *, command: str, passed: bool, figures: dict[str, Any]) -> 
         "passed": passed,
         "commit": _commit(),
         "code": code(),
-        "at": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "at": _now(),
         "cpus": os.cpu_count(),
         "figures": figures,
     }
@@ -61,6 +61,19 @@ def read(name: str) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
+
+
+def origin() -> dict[str, str]:
+    """Which code gave a figure, and when, for evidence whose rows are not all of one run."""
+    return {"commit": _commit(), "at": _now()}
+
+
+def rows(name: str, key: str) -> list[dict[str, Any]]:
+    """A list in the recorded evidence, each row with its origin; empty where nothing was recorded."""
+    found = read(name)
+    if found is None:
+        return []
+    return [{"commit": found["commit"], "at": found["at"], **row} for row in found["figures"].get(key, ())]
 
 
 def unfinished(name: str) -> dict[str, Any] | None:
@@ -83,6 +96,10 @@ def code() -> str:
 def _git(*arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _commit() -> str:

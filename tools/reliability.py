@@ -57,7 +57,7 @@ def checkers() -> str:
 
 def scenarios() -> str:
     """The catalogue of the fault tests, with what was measured when each was played last."""
-    measured = {one["name"]: one for one in _rows("scenarios", "each")}
+    measured = {one["name"]: one for one in evidence.rows("scenarios", "each")}
     groups: dict[str, list[Scenario]] = {}
     for scenario in load_catalogue().values():
         groups.setdefault(scenario.group, []).append(scenario)
@@ -105,24 +105,20 @@ PARTS: Mapping[str, Callable[[], str]] = {
 
 def _found_by() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for one in _rows("mutants", "mutants"):
+    for one in evidence.rows("mutants", "mutants"):
         found.setdefault(one["found_by"], []).append(f"{one['bug']} ({one['found_after_schedules']:,})")
     return found
 
 
-def _rows(name: str, key: str) -> list[dict[str, Any]]:
-    found = evidence.read(name)
-    return list(found["figures"].get(key, ())) if found is not None else []
-
-
 def _seen(measured: Mapping[str, Any] | None, limit_s: float | None) -> str:
-    """The outcome; and the limit, where the time that the lock takes to expire was allowed on top."""
+    """The outcome and its commit; and the limit, where the lock's time to expire was allowed on top."""
     if measured is None:
         return "not played yet"
     recovery_s = measured.get("recovery_s")
     allowed = measured.get("limit_s")
     of = f" of {allowed:g} s, the lock's expiry included" if allowed != limit_s else ""
-    return measured["outcome"] + (f", {recovery_s:.1f} s{of}" if recovery_s is not None else "")
+    seen = measured["outcome"] + (f", {recovery_s:.1f} s{of}" if recovery_s is not None else "")
+    return f"{seen} ({measured['commit']})"
 
 
 def _table(found: Mapping[str, Any]) -> Iterator[str]:

@@ -6,8 +6,9 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 # Spark's JVM is forked from processes that use gRPC; gRPC's fork handlers break that.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
@@ -18,6 +19,9 @@ from tests import evidence
 from tests.faults.cycles import Plan, run_cycles
 from tests.faults.play import Played, load_catalogue, play_all, prepare, say
 from tests.faults.scenario import Scenario
+
+Figures = dict[str, Any]
+"""What one scenario came to, as the evidence has it."""
 
 
 @click.command()
@@ -68,18 +72,35 @@ def main(
     if unknown:
         raise click.UsageError(f"there is no scenario {', '.join(unknown)}: --list shows them")
     if everything:
-        sys.exit(0 if _play_everything(folder, catalogue) else 1)
-    done = play_all(folder, [one for one in catalogue.values() if one.name in names])
-    sys.exit(1 if any(one.error or one.slow for one in done) else 0)
+        done = _unfinished()
+        sys.exit(0 if _play(folder, catalogue, catalogue.keys() - done.keys(), so_far=done) else 1)
+    sys.exit(0 if _play(folder, catalogue, names, so_far=_recorded()) else 1)
 
 
-def _play_everything(folder: Path, catalogue: Mapping[str, Scenario]) -> bool:
-    """Every scenario; what each came to is kept at once, and not played again by a run that goes on."""
-    so_far = evidence.unfinished("scenarios") or {"each": []}
-    figures = {one["name"]: one for one in so_far["each"] if one["outcome"] == "as expected"}
+def _unfinished() -> dict[str, Figures]:
+    """What a run of this very code has found to be as expected so far, where it is to be gone on with."""
+    found = evidence.unfinished("scenarios") or {"each": []}
+    return {one["name"]: one for one in found["each"] if one["outcome"] == "as expected"}
+
+
+def _recorded() -> dict[str, Figures]:
+    """What is on record, which single scenarios that are played anew are put into."""
+    return {one["name"]: one for one in evidence.rows("scenarios", "each")}
+
+
+def _play(
+    folder: Path,
+    catalogue: Mapping[str, Scenario],
+    names: Collection[str],
+    *,
+    so_far: Mapping[str, Figures],
+) -> bool:
+    """What each came to is kept at once, with the commit that it was played at; those of `names` anew."""
+    figures = dict(so_far)
+    anew = [one for one in catalogue.values() if one.name in names]
 
     def keep(played: Played) -> None:
-        figures[played.scenario.name] = played.figures()
+        figures[played.scenario.name] = {**played.figures(), **evidence.origin()}
         each = [figures[name] for name in catalogue if name in figures]
         evidence.write(
             "scenarios",
@@ -94,7 +115,7 @@ def _play_everything(folder: Path, catalogue: Mapping[str, Scenario]) -> bool:
             },
         )
 
-    done = play_all(folder, [one for one in catalogue.values() if one.name not in figures], keep)
+    done = play_all(folder, anew, keep)
     return not any(one.error or one.slow for one in done)
 
 

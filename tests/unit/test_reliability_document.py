@@ -34,9 +34,10 @@ def test_every_numbered_invariant_has_a_checker(generator: ModuleType) -> None:
 
 
 def test_a_time_that_the_locks_expiry_was_allowed_on_top_of_is_shown_with_both(generator: ModuleType) -> None:
-    shown = generator._seen({"outcome": "as expected", "recovery_s": 68.3, "limit_s": 75.0}, 15.0)
-    assert shown == "as expected, 68.3 s of 75 s, the lock's expiry included"
-    assert generator._seen({"outcome": "slow", "recovery_s": 9.5, "limit_s": 9.0}, 9.0) == "slow, 9.5 s"
+    measured = {"outcome": "as expected", "recovery_s": 68.3, "limit_s": 75.0, "commit": "1f2e"}
+    assert generator._seen(measured, 15.0) == "as expected, 68.3 s of 75 s, the lock's expiry included (1f2e)"
+    measured = {"outcome": "slow", "recovery_s": 9.5, "limit_s": 9.0, "commit": "1f2e"}
+    assert generator._seen(measured, 9.0) == "slow, 9.5 s (1f2e)"
 
 
 def test_a_document_without_a_place_for_a_part_is_refused(generator: ModuleType) -> None:
