@@ -163,7 +163,16 @@ def _owned() -> str:
         *rows(KAFKA_OWNED.items()),
         "In `table.hudi`, because they have a name of their own here:",
         "",
-        *rows((name, f"write {setting} instead") for name, setting in hudi.OWN.items()),
+        *rows(
+            [
+                *((name, f"write {setting} instead") for name, setting in hudi.OWN.items()),
+                *(
+                    (name, f"of {kind}s: write {setting} instead")
+                    for kind, own in hudi.OWN_OF_KIND.items()
+                    for name, setting in own.items()
+                ),
+            ]
+        ),
         "In `table.hudi`, with any other value, because the protocol would not hold:",
         "",
         "| property | value |",

@@ -22,11 +22,12 @@ class Cleaning:
     """Implements `table.hudi.upkeep.Work`."""
 
     name = "cleaning"
-    properties: Mapping[str, str] = {AUTO_ARCHIVE: "false"}
 
     def __init__(self, spec: TableSpec) -> None:
         # Hudi archives only where it believes in the index, and its Java client knows no bucket index.
         self._by_spark = spec.kind == UPSERT
+        # Of upserts it is off in any case.
+        self.properties: Mapping[str, str] = {} if self._by_spark else {AUTO_ARCHIVE: "false"}
 
     def open(self, opener: Opener) -> Session:
         return opener(by_spark=self._by_spark)

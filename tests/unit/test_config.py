@@ -428,6 +428,7 @@ UPSERT: Mapping[str, object] = {
         ({"record.envelope": "debezium", "table.ordering": "ts"}, "debezium events say it themselves"),
         ({"record.envelope": "debezium", "table.partition_by": "ts"}, "'ts' is not in table.key: an update"),
         ({"table.hudi": {"hoodie.index.type": "BLOOM"}}, "is not taken: say it with table.kind"),
+        ({"table.hudi": {"hoodie.archive.automatic": "true"}}, "not taken: say it with services.cleaning"),
         (
             {"table.hudi": {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}},
             "exactly once needs 'non_blocking_concurrency_control'",
