@@ -14,13 +14,16 @@ delete what `before` says, and a position that grows with the source's log (`par
 Types are those of `participant.decode`; names are told apart by case, and fields that the schema does not
 name are ignored. A top-level DATE column takes two spellings more, both Debezium's: days since 1970 as a
 whole number (`io.debezium.time.Date`) and `"2026-12-31Z"` (`io.debezium.time.IsoDate`). One record has to
-keep to numbers or to strings. Settings of a connector that fit:
+keep to numbers or to strings. A top-level TIMESTAMP_NTZ column takes a zone, too, and shows UTC's clock:
+Debezium writes a Z behind the time of a column that has no zone (`io.debezium.time.IsoTimestamp`).
+
+Settings of a connector that fit:
 
 * `decimal.handling.mode=string` for DECIMAL, without fail: by default it is base64, which is mostly a reject,
   but now and then reads as a number.
-* `time.precision.mode=isostring` for TIMESTAMP; by default columns without a time zone are numbers of unnamed
-  units, a reject. Columns with a time zone are strings that fit, whatever the mode. More than six fractional
-  digits are a reject.
+* `time.precision.mode=isostring` for TIMESTAMP and TIMESTAMP_NTZ; by default columns without a time zone are
+  numbers of unnamed units, a reject. Columns with a time zone are strings that fit, whatever the mode. More
+  than six fractional digits are a reject.
 * PostgreSQL: `REPLICA IDENTITY FULL` for tables with values beyond some 2 KB. Otherwise an update that leaves
   such a value alone carries a placeholder in its place (`unavailable.value.placeholder`), which a STRING
   column takes for the value.
@@ -44,7 +47,7 @@ from participant.debezium_position import SOURCE, positions
 from participant.decode import JsonDecoder, RejectedRecord
 from participant.json_columns import DAYS
 from participant.raw import RawBatch
-from table.schema import POSITION_COLUMN, SchemaError, record_schema
+from table.schema import LOCAL_MICROS, POSITION_COLUMN, UTC_MICROS, SchemaError, record_schema
 
 OPS = ("c", "u", "r", "d", "t", "m")
 WHY_TRUNCATE = (
@@ -193,6 +196,7 @@ class _EventReader:
         self._dates = [field.name for field in row if field.type == pa.date32()]
         kinds = [pa.string(), pa.int32()] if self._dates else [pa.date32()]
         self._decoders = [JsonDecoder(_envelope(row, kind)) for kind in kinds]
+        self._respelled = any(field.type in (pa.date32(), LOCAL_MICROS) for field in row)
         path = rf"field (?:payload\.)?(?:before|after)\.(?:{'|'.join(self._dates)})"
         self._not_a_date = re.compile(rf"({path}: not a )(STRING|INT)\b")
         self._probed = not self._dates
@@ -241,12 +245,13 @@ class _EventReader:
             reasons={reject.index: reject.reason for reject in decoded.rejects},
         )
         events.refuse(inside & ~_nulls(outer[-1]), "holds op twice: beside payload and in it")
-        if self._dates:
-            events.before = self._with_dates(events, events.before, "before")
-            events.after = self._with_dates(events, events.after, "after")
+        if self._respelled:
+            events.before = self._as_declared(events, events.before, "before")
+            events.after = self._as_declared(events, events.after, "after")
         return events
 
-    def _with_dates(self, events: _Events, rows: pa.StructArray, side: str) -> pa.StructArray:
+    def _as_declared(self, events: _Events, rows: pa.StructArray, side: str) -> pa.StructArray:
+        """The rows with the types that the schema says, where they were read as others."""
         columns = rows.flatten()
         for i, field in enumerate(self._row):
             if field.type == pa.date32():
@@ -254,11 +259,15 @@ class _EventReader:
                 why = "a number beyond its range" if read.type == pa.int32() else NO_DATE
                 wrong = _nulls(columns[i]) & ~_nulls(read)
                 events.refuse(wrong, f"field {side}.{field.name}: not a DATE but {why}")
+            elif field.type == LOCAL_MICROS:
+                columns[i] = columns[i].view(pa.int64()).view(LOCAL_MICROS)
         return pa.StructArray.from_arrays(columns, fields=list(self._row), mask=rows.is_null())
 
 
 def _envelope(row: pa.StructType, date_kind: pa.DataType) -> pa.Schema:
-    read = pa.struct([f.with_type(date_kind) if f.type == pa.date32() else f for f in row])
+    """What an event is read as. See `_EventReader._as_declared`."""
+    others = {pa.date32(): date_kind, LOCAL_MICROS: UTC_MICROS}
+    read = pa.struct([f.with_type(others.get(f.type, f.type)) for f in row])
     event = [
         pa.field("before", read),
         pa.field("after", read),

@@ -3,77 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import product
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from control_topic.messages import SourcePartition
 from participant.debezium import NO_DATE, PROBE_RECORDS, Changes, DebeziumDecoder
 from participant.json_values import explain
-from participant.raw import RawBatch, Values
+from participant.raw import RawBatch
 from table.schema import POSITION_COLUMN, SchemaError, parse_ddl, table_schema
-
-PLACE = SourcePartition("server.public.customers", 3)
-POSTGRESQL = {"version": "3.2.0.Final", "connector": "postgresql", "snapshot": "false", "txId": 555, "lsn": 7}
-BINLOG = {"connector": "mysql", "file": "mysql-bin.000003", "pos": 154, "row": 2, "gtid": None}
-SQLSERVER = {
-    "connector": "sqlserver",
-    "change_lsn": "00000027:00000758:0003",
-    "commit_lsn": "00000027:00000758:0005",
-    "event_serial_no": 1,
-}
-ORACLE: dict[str, Any] = {
-    "connector": "oracle",
-    "scn": "2122185",
-    "commit_scn": "2122190",
-    "rs_id": "001234.00012345.0124",
-}
-
-
-def batch_of(values: Sequence[bytes | None], first: int = 1_000) -> RawBatch:
-    """Offsets with gaps, so that an index is never mistaken for an offset."""
-    offsets = np.arange(len(values), dtype=np.int64) * 7 + first
-    return RawBatch(partition=PLACE, offsets=offsets, timestamps_ms=offsets + 5, values=Values.of(values))
-
-
-def event(op: str | None, *, wrapped: bool = False, source: Any = POSTGRESQL, **fields: Any) -> bytes:
-    """A change event as a connector writes it; `wrapped`: with its schema."""
-    said = {"before": None, "after": None, **fields, "source": source, "op": op, "ts_ms": 1559033904863}
-    whole = {"schema": {"type": "struct", "fields": [{"field": "op"}]}, "payload": said}
-    return json.dumps(whole if wrapped else said).encode()
-
-
-def created(source: Any) -> bytes:
-    return event("c", after={"id": 1}, source=source)
-
-
-def decode(ddl: str, *values: bytes | None) -> Changes:
-    return DebeziumDecoder(parse_ddl(ddl)).decode(batch_of(values))
-
-
-def ids(changes: Changes) -> list[Any]:
-    found: list[Any] = changes.rows.column("id").to_pylist()
-    return found
-
-
-def reasons(changes: Changes) -> dict[int, str]:
-    return {reject.index: reject.reason for reject in changes.rejects}
-
-
-def reason(ddl: str, value: bytes) -> str:
-    """Why one value is refused, beside a good one."""
-    changes = decode(ddl, event("c", after={"id": 1}), value)
-    assert changes.kept.tolist() == [0]
-    return changes.rejects[0].reason
-
+from tests.debezium_events import (
+    BINLOG,
+    ORACLE,
+    POSTGRESQL,
+    SQLSERVER,
+    batch_of,
+    created,
+    decode,
+    event,
+    ids,
+    reason,
+    reasons,
+)
 
 # --- what an event says -----------------------------------------------------------------------------
 
@@ -283,6 +238,30 @@ def test_a_record_that_spells_dates_in_two_ways_is_refused() -> None:
     assert ".day: not a DATE but a " in reason("id INT, day DATE", value)
 
 
+def test_a_time_without_a_zone_may_have_debezium_s_z() -> None:
+    spelled = ["2026-08-22T10:11:12.123456Z", "2026-08-22 10:11:12", "2026-08-22T12:11:12+02:00", None]
+    changes = decode(
+        "id BIGINT, at TIMESTAMP_NTZ, inside STRUCT<at: TIMESTAMP_NTZ>",
+        *(event("c", after={"id": n, "at": at}) for n, at in enumerate(spelled)),
+        event("d", before={"id": 4, "at": "0001-01-01T00:00:00Z"}),
+        event("c", after={"id": 5, "at": "yesterday"}),
+        event("c", after={"id": 6, "inside": {"at": "2026-08-22T10:11:12Z"}}),
+    )
+    clock = datetime(2026, 8, 22, 10, 11, 12)
+    assert changes.rows.schema.field("at").type == pa.timestamp("us")
+    assert changes.rows["at"].to_pylist() == [
+        clock.replace(microsecond=123456),
+        clock,
+        clock,
+        None,
+        datetime(1, 1, 1),
+    ]
+    assert {place: why.split(":")[0] for place, why in reasons(changes).items()} == {
+        5: "field after.at",
+        6: "field after.inside.at",
+    }
+
+
 def test_a_reason_is_not_about_a_date_that_was_spelled_well() -> None:
     value = event("c", after={"day": 20687, "id": "x"})
     assert reason("day DATE, id INT", value) == "field after.id: not a INT but a string"
@@ -300,113 +279,6 @@ def test_days_are_read_at_once_when_the_first_events_showed_them(monkeypatch: py
     values = [event("c", after={"id": i, "day": i}) for i in range(3 * PROBE_RECORDS)]
     assert ids(decoder.decode(batch_of(values))) == list(range(3 * PROBE_RECORDS))
     assert 0 < len(looked) <= PROBE_RECORDS
-
-
-# --- positions --------------------------------------------------------------------------------------
-
-
-def position(source: dict[str, Any], op: str = "c") -> int:
-    found = decode("id INT", event(op, after={"id": 1}, source=source)).rows.column(POSITION_COLUMN)
-    number: int = found[0].as_py()
-    return number
-
-
-@pytest.mark.parametrize(
-    ("source", "number"),
-    [
-        (POSTGRESQL, 7),
-        (POSTGRESQL | {"lsn": 2**63 - 1}, 2**63 - 1),
-        (BINLOG, (3 << 33) + 154),
-        (BINLOG | {"connector": "mariadb", "row": None}, (3 << 33) + 154),
-        (SQLSERVER, (0x27 << 32) + 0x758),
-        (SQLSERVER | {"commit_lsn": "0000002A:00000fB0:00aF"}, (0x2A << 32) + 0xFB0),
-        (ORACLE, 2122185),
-    ],
-)
-def test_a_position_is_made_of_its_connector_s_fields(source: dict[str, Any], number: int) -> None:
-    assert position(source) == number
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        POSTGRESQL,
-        POSTGRESQL | {"lsn": None, "snapshot": "incremental"},
-        {"connector": "mysql", "file": "", "snapshot": True},
-        SQLSERVER,
-        {"connector": "oracle", "snapshot": "last"},
-    ],
-)
-def test_what_a_snapshot_reads_is_older_than_any_change(source: dict[str, Any]) -> None:
-    assert position(source, "r") == 0
-
-
-number = st.integers(0, 9) | st.integers(0, 2**31 - 1)
-large = number | st.integers(0, 2**63 - 1)
-
-
-def postgresql(at: Any) -> dict[str, Any]:
-    return {"connector": "postgresql", "lsn": at[0]}
-
-
-def mysql(at: Any) -> dict[str, Any]:
-    return {"connector": "mysql", "file": f"host-7-bin.{at[0]:06}", "pos": at[1], "row": 7}
-
-
-def sqlserver(at: Any) -> dict[str, Any]:
-    return SQLSERVER | {"commit_lsn": "{:08x}:{:08x}:0003".format(*at)}
-
-
-def oracle(at: Any) -> dict[str, Any]:
-    return ORACLE | {"scn": str(at[0])}
-
-
-PLACES = [
-    (postgresql, st.tuples(large)),
-    (mysql, st.tuples(st.integers(0, 2**30 - 1), st.integers(0, 2**33 - 1))),
-    (sqlserver, st.tuples(number, st.integers(0, 2**32 - 1))),
-    (oracle, st.tuples(st.integers(0, 10**18 - 1))),
-]
-
-
-@pytest.mark.parametrize(("spell", "places"), PLACES)
-@given(data=st.data())
-@settings(max_examples=60, deadline=None)
-def test_positions_are_ordered_as_the_source_s_log_is(
-    spell: Callable[[Any], dict[str, Any]], places: st.SearchStrategy[Any], data: st.DataObject
-) -> None:
-    drawn = data.draw(st.lists(places, min_size=2, max_size=8))
-    changes = decode("id INT", *(created(spell(at)) for at in drawn))
-    numbers = changes.rows.column(POSITION_COLUMN).to_pylist()
-    for (a, number_a), (b, number_b) in product(zip(drawn, numbers, strict=True), repeat=2):
-        assert (a < b) == (number_a < number_b)
-
-
-def test_connectors_in_one_batch_keep_their_own_positions() -> None:
-    sources: list[dict[str, Any]] = [
-        POSTGRESQL,
-        BINLOG,
-        {"connector": "db2"},
-        ORACLE,
-        SQLSERVER,
-        POSTGRESQL | {"lsn": 8},
-        BINLOG,
-    ]
-    changes = decode("id INT", *(event("c", after={"id": i}, source=s) for i, s in enumerate(sources)))
-    assert changes.kept.tolist() == [0, 1, 3, 4, 5, 6]
-    found = changes.rows.column(POSITION_COLUMN).to_pylist()
-    assert found == [position(source) for source in sources if source["connector"] != "db2"]
-
-
-def test_of_several_connectors_only_a_snapshot_s_row_may_lack_its_position() -> None:
-    lacking = POSTGRESQL | {"lsn": None}
-    changes = decode(
-        "id INT",
-        created(BINLOG),
-        event("c", after={"id": 2}, source=lacking),
-        event("r", after={"id": 3}, source=lacking),
-    )
-    assert ids(changes) == [1, 3]
 
 
 # --- against a slow reference -----------------------------------------------------------------------
