@@ -164,8 +164,8 @@ class Stage:
             producer.go_on()
             pace = readable_count(round(producer.per_second))
             self._view.say(
-                f"now {pace} records a second, a transaction every {self._interval}, timed from its "
-                "start to its commit"
+                f"now {pace} records a second, and a transaction every {self._interval}; the seconds beside "
+                "each are those from its start to its commit"
             )
             self._doing("")
 
