@@ -21,7 +21,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
-from table.hudi.base_file import MARKER_SUFFIX, is_ours, parse_file_name
+from table.hudi.base_file import is_ours, parse_file_name
 from table.hudi.history import History, archived_between, listed_files
 from table.hudi.java import reading
 from table.hudi.log_file import is_in_bucket, is_our_log_file, parse_log_file_name
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 COMPACTED = "commit"
 INSTANT_NAME = re.compile(r"^\d{17}$")
+MARKER_NAME = re.compile(r"^(?P<of>.+)\.marker\.(CREATE|MERGE|APPEND)$")
+"""Those of compactions are Hudi's, and may be hidden beside a checksum: `.NAME.crc`."""
 FIRST_LOOK_BACK_S = 7 * 24 * 3600
 """Files that have not changed for longer were judged by an earlier run."""
 ARCHIVE_LOOKUPS_MAX = 200
@@ -131,9 +133,15 @@ def _is_ours_and_old(folder: Path, until_s: float) -> bool:
         changed_s = _changed_s(Path(inner))
         if changed_s is None or changed_s > until_s:
             return False
-        if not all(_instant_of_ours(name.removesuffix(MARKER_SUFFIX)) for name in names):
+        if not all(_is_our_marker(name) for name in names):
             return False
     return True
+
+
+def _is_our_marker(name: str) -> bool:
+    is_checksum = name.startswith(".") and name.endswith(".crc")
+    marker = MARKER_NAME.match(name[1 : -len(".crc")] if is_checksum else name)
+    return marker is not None and bool(_instant_of_ours(marker["of"]))
 
 
 class _Everything(Container[str]):

@@ -269,6 +269,21 @@ def test_services_write_the_columns_that_the_table_has_when_they_run(
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
+def test_a_commit_without_data_says_the_columns_as_any_other(
+    table: Callable[..., Upserts], kind: str
+) -> None:
+    """As genesis, an idle interval's commit and `lockstep offsets --execute` are."""
+    table(kind, DDL).run([record("k1", 1)])
+    made = table(kind, DDL + ", added STRING")
+    made.run()
+    assert columns_of(made)[-1] == "added"
+    made.run([record("k2", 2, added="x")])
+    made.run()
+    assert columns_of(made)[-1] == "added"
+    assert {row["id"]: row["added"] for row in read(made).collect()} == {"k1": None, "k2": "x"}
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
 def test_a_column_that_spark_adds_meanwhile_is_not_taken_away(
     spark: SparkSession, table: Callable[..., Upserts], kind: str
 ) -> None:

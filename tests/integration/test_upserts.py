@@ -357,8 +357,14 @@ def test_what_a_dead_driver_was_compacting_is_taken_away_and_it_cannot_complete_
     assert completed_compactions(table) == 1 and table.rows() == rows == table.rows_without_jvm()
     # what the paused one wrote later than that is nobody's
     (stray,) = (path for path in table.path.glob("a/*.parquet") if path.name.startswith("00000000"))
-    stray.with_name(stray.name.replace(again, instant)).write_bytes(stray.read_bytes())
+    late = stray.with_name(stray.name.replace(again, instant))
+    late.write_bytes(stray.read_bytes())
+    markers = table.path / ".hoodie" / ".temp" / instant
+    (markers / "a").mkdir(parents=True)
+    for name in (f"{late.name}.marker.MERGE", f".{late.name}.marker.MERGE.crc"):
+        (markers / "a" / name).touch()
     assert table.table.sweep(grace_ms=0) == 1
+    assert not markers.exists()
     assert table.rows() == rows
 
 
