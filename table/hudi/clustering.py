@@ -3,9 +3,8 @@
 A transaction of ours only adds files, so that it never meets one. A foreign `UPDATE` can: Hudi refuses it
 while a file that it must rewrite is being clustered, and it is repeated afterwards.
 
-What a driver leaves behind that dies, or is paused, is taken away as table/hudi/plans.py says. The files of
-clustering have names of Hudi's own, by which the sweep cannot tell them: a driver that was paused and may
-not complete its clustering any more removes them itself.
+What a driver leaves behind that dies, or is paused, is taken away as table/hudi/plans.py says. One that was
+paused and may not complete its clustering any more removes what it has written for it at once.
 """
 
 from __future__ import annotations

@@ -4,12 +4,17 @@ A driver that dies leaves one pending, or one that is paused goes on with it aft
 a successor takes what is pending of its pipeline away, under the table lock, and plans anew: to be completed,
 an instant needs its inflight file, which Hudi looks for under the same lock. Plans of others are left alone,
 and so are those of `schedule`, which are for others to carry out.
+
+A paused driver may write files for what was taken away once it goes on, and those of a clustering have names
+of Hudi's own, by which the sweep cannot tell whose they are: so the instant is noted, for a week.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +24,10 @@ from table.hudi.session import Session
 from table.state import PREFIX
 
 log = logging.getLogger(__name__)
+
+NOTES = Path(".hoodie", ".lockstep", "taken_away")
+"""Empty files, named as the instants; Hudi has no use for this folder."""
+NOTED_S = 7 * 24 * 3600
 
 OWNER = PREFIX + "compaction"
 """In a plan's metadata, of clusterings, too: the pipeline whose driver carries it out."""
@@ -71,6 +80,7 @@ def abandon(
             for one in list(pending()):
                 if one.owner == pipeline:
                     session.remove_pending(action, one.instant)
+                    _note(session, one.instant)  # not before: until now it could have been completed
                     remove_files(session, folders(one.plan), one.instant)
                     taken.append(one.instant)
                     log.warning("%s %s was left behind by another run: it is taken away", action, one.instant)
@@ -83,3 +93,21 @@ def remove_files(session: Session, folders: Iterable[str], instant: str) -> None
         for path in (Path(session.path) / folder).glob(f"*_{instant}.parquet"):
             path.unlink(missing_ok=True)
     shutil.rmtree(Path(session.path) / ".hoodie" / ".temp" / instant, ignore_errors=True)
+
+
+def taken_away(path: Path) -> set[str]:
+    """The instants that were taken away from this table within the week."""
+    found: set[str] = set()
+    with contextlib.suppress(FileNotFoundError):
+        for note in (path / NOTES).iterdir():
+            if note.stat().st_mtime > time.time() - NOTED_S:
+                found.add(note.name)
+            else:
+                note.unlink(missing_ok=True)
+    return found
+
+
+def _note(session: Session, instant: str) -> None:
+    note = Path(session.path) / NOTES / instant
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.touch()

@@ -4,8 +4,10 @@ Such a file is left by a worker that was paused and closed it after its instant 
 Readers that use the metadata table never see it; to a reader that lists folders it counts as committed once
 its instant is older than the active timeline, so it has to go before that, or at once where it comes later.
 
-Only files that bear our mark in their file id are looked at. The order is what makes it safe: files first,
-then the active timeline, then the archived one, so that an instant is always found where it is.
+Only files that bear our mark in their file id are looked at, and those of a compaction or a clustering that
+a successor has taken away (table/hudi/plans.py), which a paused driver may write afterwards. The order is
+what makes it safe: files first, then the active timeline, then the archived one, so that an instant is always
+found where it is.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
+from table.hudi import plans
 from table.hudi.base_file import is_ours, parse_file_name
 from table.hudi.history import History, archived_between, listed_files
 from table.hudi.java import reading
@@ -77,11 +80,12 @@ class Sweeper:
 
     def _candidates(self, until_s: float) -> Iterator[tuple[str, str]]:
         """(path below the table, instant) of files with our mark that are old enough and not judged yet."""
+        taken_away = plans.taken_away(self._root)
         for folder, folders, names in os.walk(self._root):
             if ".hoodie" in folders:
                 folders.remove(".hoodie")
             for name in names:
-                instant = _instant_of_ours(name)
+                instant = _instant_of_ours(name, taken_away)
                 if not instant:
                     continue
                 path = os.path.relpath(os.path.join(folder, name), self._root)
@@ -120,28 +124,29 @@ class Sweeper:
 
     def _remove_markers(self, pending: set[str], until_s: float) -> None:
         """Marker folders of instants that are over, where all markers are ours."""
+        taken_away = plans.taken_away(self._root)
         with contextlib.suppress(FileNotFoundError), os.scandir(self._root / ".hoodie" / ".temp") as folders:
             for folder in folders:
                 if not INSTANT_NAME.match(folder.name) or folder.name in pending:
                     continue
-                if _is_ours_and_old(Path(folder.path), until_s):
+                if _is_ours_and_old(Path(folder.path), until_s, taken_away):
                     shutil.rmtree(folder.path, ignore_errors=True)
 
 
-def _is_ours_and_old(folder: Path, until_s: float) -> bool:
+def _is_ours_and_old(folder: Path, until_s: float, taken_away: Container[str]) -> bool:
     for inner, _, names in os.walk(folder):
         changed_s = _changed_s(Path(inner))
         if changed_s is None or changed_s > until_s:
             return False
-        if not all(_is_our_marker(name) for name in names):
+        if not all(_is_our_marker(name, taken_away) for name in names):
             return False
     return True
 
 
-def _is_our_marker(name: str) -> bool:
+def _is_our_marker(name: str, taken_away: Container[str]) -> bool:
     is_checksum = name.startswith(".") and name.endswith(".crc")
     marker = MARKER_NAME.match(name[1 : -len(".crc")] if is_checksum else name)
-    return marker is not None and bool(_instant_of_ours(marker["of"]))
+    return marker is not None and bool(_instant_of_ours(marker["of"], taken_away))
 
 
 class _Everything(Container[str]):
@@ -149,11 +154,13 @@ class _Everything(Container[str]):
         return True
 
 
-def _instant_of_ours(name: str) -> str:
-    """The instant in the name of a file with our mark, or of a bucket's base file; empty for all others."""
-    parsed = parse_file_name(name) if is_ours(name) or is_in_bucket(name) else None
-    if parsed is None and is_our_log_file(name):
-        parsed = parse_log_file_name(name)
+def _instant_of_ours(name: str, taken_away: Container[str]) -> str:
+    """The instant in the name of a file with our mark, of a bucket's base file, or of one for an instant that
+    was taken away; empty for all others."""
+    parsed = parse_file_name(name)
+    if parsed is not None:
+        return parsed[2] if is_ours(name) or is_in_bucket(name) or parsed[2] in taken_away else ""
+    parsed = parse_log_file_name(name) if is_our_log_file(name) else None
     return parsed[2] if parsed is not None else ""
 
 

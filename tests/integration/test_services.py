@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -130,6 +131,28 @@ def test_what_was_written_for_a_clustering_that_was_taken_away_goes_with_its_fai
         Clustering(made.spec, PIPELINE).run(paused, meanwhile)
     assert made.files() == files
     assert rows(spark, made.path) == keys(12)
+
+
+def test_what_a_paused_driver_writes_later_than_that_is_swept(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    """It was ended before it could remove it; nothing in the name of such a file says whose it is."""
+    made = driver()
+    for number in range(3):
+        run(made, number)
+    files = made.files()
+    instant, *_ = plan(clusterings(made), PIPELINE)
+    assert abandon(clusterings(made), PIPELINE) == [instant]
+    source = next(made.path.glob("a/*.parquet"))
+    late = made.path / "a" / f"{uuid.uuid4()}-0_0-1-2_{instant}.parquet"
+    foreign = made.path / "a" / f"{uuid.uuid4()}-0_0-1-2_20200101000000000.parquet"
+    for path in (late, foreign):
+        path.write_bytes(source.read_bytes())
+    marker = made.path / ".hoodie" / ".temp" / instant / "a" / f"{late.name}.marker.CREATE"
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    assert made.table.sweep(grace_ms=0) == 1
+    assert made.files() == files | {foreign.name} and not marker.exists()
 
 
 def test_a_plan_that_others_carry_out_is_left_alone(
