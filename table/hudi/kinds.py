@@ -70,6 +70,8 @@ def kept_properties(key_fields: Sequence[str], bucket_count: int, lock_expire_mi
         # `MERGE … UPDATE SET` of some columns would write blocks that hold only those, which readers of
         # whole blocks beside them get wrong.
         "hoodie.spark.sql.merge.into.partial.updates": "false",
+        # Spark's statements would end with what is pending of ours, and fail where it is being done already.
+        "hoodie.compact.inline": "false",
         # Spark's statements would write the metadata table beside their data, and fail where we commit.
         "hoodie.metadata.streaming.write.enabled": "false",
     }

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from table.errors import Refused
 from table.hudi.client import HudiTable
+from table.hudi.compaction import plan
 from table.hudi.java import THROWN
 from table.hudi.timeline import Timeline
 from table.port import Commit, TableSpec
@@ -229,6 +230,29 @@ def test_a_session_told_nothing_and_upserts_both_succeed_as_if_one_had_come_afte
         found = table.rows()
         assert found in (theirs_last.rows(), ours_last.rows()), statement.sql
         model = theirs_last if found == theirs_last.rows() else ours_last
+
+
+def test_a_session_told_nothing_neither_carries_out_nor_trips_over_a_compaction_of_ours(
+    make: Callable[..., tuple[Upserts, Foreign]],
+) -> None:
+    """Hudi would compact what is pending at the end of a statement, and fail where somebody does already."""
+    kind = "upsert by event time"
+    table, foreign = make(kind, compaction_every=1)
+    model = model_of(kind, FIRST)
+    session = table.service_session()
+    instant, groups = plan(session, "changes")
+    assert groups
+    pending = table.path / ".hoodie" / "timeline" / f"{instant}.compaction.requested"
+    done = None
+    for statement in STATEMENTS:
+        foreign.run(statement.sql)
+        assert pending.exists() and not list(pending.parent.glob(f"{instant}_*"))
+        done = done or session.client.compact(instant)
+        for one in statement.effect:
+            model.apply(one)
+        assert table.rows() == model.rows(), statement.sql
+    session.client.commitCompaction(instant, done, session.none())
+    assert table.rows() == model.rows()
 
 
 @pytest.mark.parametrize("kind", INSERTS)
