@@ -86,6 +86,14 @@ def test_small_files_are_put_together_beside_the_transactions(
     assert made.table.sweep(grace_ms=0) == 0
 
 
+def with_small_files(driver: Callable[..., Driver]) -> Driver:
+    """A table of three files that a clustering puts together, and no services of its own."""
+    made = driver()
+    for number in range(3):
+        run(made, number)
+    return made
+
+
 def clusterings(driver: Driver) -> Session:
     """As the clustering of another driver has it."""
     return Clustering(driver.spec, PIPELINE).open(driver.table._session_beside)
@@ -94,9 +102,7 @@ def clusterings(driver: Driver) -> Session:
 def test_what_a_paused_driver_was_clustering_is_taken_away_and_it_cannot_complete_it_any_more(
     spark: SparkSession, driver: Callable[..., Driver]
 ) -> None:
-    made = driver()
-    for number in range(3):
-        run(made, number)
+    made = with_small_files(driver)
     files = made.files()
     paused, successor = clusterings(made), clusterings(made)
     instant, count, folders = plan(paused, PIPELINE)
@@ -118,9 +124,7 @@ def test_what_was_written_for_a_clustering_that_was_taken_away_goes_with_its_fai
     spark: SparkSession, driver: Callable[..., Driver]
 ) -> None:
     """The paused driver has planned; its successor takes that away; the paused one goes on, and fails."""
-    made = driver()
-    for number in range(3):
-        run(made, number)
+    made = with_small_files(driver)
     files = made.files()
     paused, successor = clusterings(made), clusterings(made)
 
@@ -137,9 +141,7 @@ def test_what_a_paused_driver_writes_later_than_that_is_swept(
     spark: SparkSession, driver: Callable[..., Driver]
 ) -> None:
     """It was ended before it could remove it; nothing in the name of such a file says whose it is."""
-    made = driver()
-    for number in range(3):
-        run(made, number)
+    made = with_small_files(driver)
     files = made.files()
     instant, *_ = plan(clusterings(made), PIPELINE)
     assert abandon(clusterings(made), PIPELINE) == [instant]
