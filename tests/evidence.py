@@ -103,5 +103,5 @@ def _now() -> str:
 
 
 def _commit() -> str:
-    """The commit that ran, with a `+` where the work tree had changes."""
-    return _git("describe", "--always", "--dirty=+").strip() or "unknown"
+    """The commit that ran, with a `+` where code or tests had changes, which evidence is not."""
+    return (_git("describe", "--always").strip() or "unknown") + ("" if code() else "+")
