@@ -6,13 +6,14 @@ import logging
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.kafka import ControlTopic
 from control_topic.messages import Offsets, RunAnnounce
-from lockstep.capacity import check_slots
+from lockstep.capacity import check_slots, free_slots
 from lockstep.config import Config
 from lockstep.errors import Failed
 from lockstep.rundir import remove_run_file, write_run_file
@@ -108,7 +109,13 @@ class Application:
     def _serving(self, source: SourceTopics, until: Offsets | None) -> Iterator[TableService]:
         config = self._config
         service = TableService(
-            table=HudiTable(self._spark, config.table_spec(), config.pipeline.id, services=True),
+            table=HudiTable(
+                self._spark,
+                config.table_spec(),
+                config.pipeline.id,
+                services=True,
+                free_slots=partial(free_slots, self._spark, config.pipeline.workers),
+            ),
             ledger=table_ledger.Ledger(
                 run=self.run_id,
                 now_ms=monotonic_ms(),

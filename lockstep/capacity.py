@@ -16,6 +16,8 @@ log = logging.getLogger("lockstep.run")
 EXECUTORS_S = 60.0
 """Executors of a cluster register one after the other, some time after the driver is up."""
 POLL_S = 0.2
+UNLIMITED = 1_000_000
+"""With dynamic allocation executors come when there is work for them."""
 
 
 def check_slots(spark: SparkSession, workers: int) -> str:
@@ -42,6 +44,14 @@ def check_slots(spark: SparkSession, workers: int) -> str:
             f"--master local[{needed}]) or lower pipeline.workers."
         )
     return f"{slots} slots for {workers} workers and Hudi's own jobs"
+
+
+def free_slots(spark: SparkSession, workers: int) -> int:
+    """How many tasks Hudi's own jobs may run at once and never take the place of a worker; at least 1."""
+    context = spark.sparkContext
+    if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        return UNLIMITED
+    return max(1, _slots(context) - workers)
 
 
 def _wait(context: SparkContext, needed: int) -> int:

@@ -56,6 +56,7 @@ class HudiTable:
 
     `watchdog_silence_s`, `watchdog_callback_s`: see `table.hudi.watchdog`. `services`: whether this is the
     process that looks after the table (compaction, clustering, cleaning), as the configuration wants it.
+    `free_slots`: how many of Spark's slots its compactions may take at once; asked by any thread.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class HudiTable:
         watchdog_silence_s: int = SILENCE_S,
         watchdog_callback_s: int = CALLBACK_S,
         services: bool = False,
+        free_slots: Callable[[], int] = lambda: 1,
     ) -> None:
         if spec.kind not in KINDS:
             raise Refused(f"table.kind {spec.kind!r}: it is one of {', '.join(KINDS)}")
@@ -80,7 +82,9 @@ class HudiTable:
         self._watchdog = Watchdog(
             self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
         )
-        self._upkeep = upkeep(self._spec, pipeline, self._session_beside) if services else Upkeep([])
+        self._upkeep = Upkeep([])
+        if services:
+            self._upkeep = upkeep(self._spec, pipeline, self._session_beside, free_slots)
         self._opened = False
         self._given: dict[str, str] = {}
         self._fixed: dict[str, str] = {}

@@ -3,6 +3,9 @@
 Log files that are committed meanwhile belong to the next file slice, and under non-blocking concurrency
 control neither side makes the other's commit fail. What is made of one that a dead or a paused driver leaves:
 table/hudi/plans.py.
+
+Of Spark's slots it takes no more than the workers leave free: the slot of a worker that dies would else go to
+the next file group, and the worker that replaces it would wait until that is merged.
 """
 
 from __future__ import annotations
@@ -26,8 +29,9 @@ class Compaction:
     name = ACTION
     properties: Mapping[str, str] = {}
 
-    def __init__(self, spec: TableSpec, pipeline: str) -> None:
+    def __init__(self, spec: TableSpec, pipeline: str, free_slots: Callable[[], int] = lambda: 1) -> None:
         self._pipeline = pipeline
+        self._free_slots = free_slots
         self._scheduled_only = spec.compaction == SCHEDULE
         self._due = {"hoodie.compact.inline.max.delta.commits": str(spec.compaction_every)}
 
@@ -46,7 +50,8 @@ class Compaction:
             return Done(instant, f"{what} planned")
         doing(what)
         with changing(f"compaction {instant} of table {session.path} was not completed", session.lock_folder):
-            done = session.client.compact(instant)
+            done = session.client.compact(instant)  # begins with nothing before its outcome is asked for
+            done.setWriteStatuses(done.getWriteStatuses().coalesce(self._free_slots()))
             session.client.commitCompaction(instant, done, session.none())
         return Done(instant, what)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from table.hudi.cleaning import Cleaning
 from table.hudi.clustering import Clustering
 from table.hudi.compaction import Compaction
@@ -10,11 +12,11 @@ from table.hudi.upkeep import Opener, Service, Upkeep, Work
 from table.port import OFF, TableSpec
 
 
-def upkeep(spec: TableSpec, pipeline: str, opener: Opener) -> Upkeep:
-    """The services that `spec` has this pipeline do."""
+def upkeep(spec: TableSpec, pipeline: str, opener: Opener, free_slots: Callable[[], int]) -> Upkeep:
+    """The services that `spec` has this pipeline do. `free_slots`: see `HudiTable`."""
     wanted: list[tuple[Work, str, int]] = []
     if spec.kind == UPSERT:
-        wanted.append((Compaction(spec, pipeline), spec.compaction, spec.compaction_every))
+        wanted.append((Compaction(spec, pipeline, free_slots), spec.compaction, spec.compaction_every))
     if spec.kind == INSERT:
         wanted.append((Clustering(spec, pipeline), spec.clustering, spec.clustering_every))
     wanted.append((Cleaning(spec), spec.cleaning, spec.cleaning_every))

@@ -11,6 +11,7 @@ import pytest
 from hudi import HudiTableBuilder
 from pyspark.sql import SparkSession
 
+from lockstep.capacity import free_slots
 from table.errors import TableError
 from table.hudi.cleaning import Cleaning
 from table.hudi.clustering import Clustering, abandon, carry_out, plan
@@ -64,6 +65,11 @@ def progress(driver: Driver | Upserts, name: str) -> ServiceProgress:
 
 def completed(path: Path, action: str) -> list[str]:
     return [one.name for one in path.glob(f".hoodie/timeline/*_*.{action}")]
+
+
+def test_services_are_given_the_slots_that_workers_leave_and_one_at_least(spark: SparkSession) -> None:
+    slots = spark.sparkContext.defaultParallelism
+    assert [free_slots(spark, workers) for workers in (0, slots - 1, slots, slots + 1)] == [slots, 1, 1, 1]
 
 
 # --- clustering ---------------------------------------------------------------------------------------

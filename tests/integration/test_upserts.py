@@ -368,6 +368,33 @@ def test_what_a_dead_driver_was_compacting_is_taken_away_and_it_cannot_complete_
     assert table.rows() == rows
 
 
+@pytest.mark.parametrize("free_slots", [1, 2])
+def test_a_compaction_takes_no_more_slots_than_the_workers_leave_free(
+    spark: SparkSession, upserts: Callable[..., Upserts], free_slots: int
+) -> None:
+    """The slot of a worker that dies is for the worker that replaces it, not for the next file group."""
+    table = upserts(compaction_every=1)
+    for number in range(2):
+        table.run([record(one) for one in history(number, length=30, tombstones=False, late=False)])
+    rows = table.rows()
+    compaction = Compaction(table.spec, "changes", lambda: free_slots)
+    session = compaction.open(table.table._session_beside)
+    assert plan(session, "changes")[1] == 4
+    assert abandon(session, "changes")
+    group = f"compaction in {free_slots}"
+    spark.sparkContext.setJobGroup(group, "of four file groups")
+    try:
+        assert compaction.run(session, lambda _doing: None)
+        tracker = spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        merging = {stage.numTasks for stage in stages if stage and "SparkRDDWriteClient" in stage.name}
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert merging == {free_slots}
+    assert table.rows() == rows == table.rows_without_jvm()
+
+
 def test_plans_that_are_others_to_carry_out_are_left_alone(upserts: Callable[..., Upserts]) -> None:
     table = upserts(compaction_every=1)
     table.run([record(Change(key=("a", "k1"), amount=1, ts=1))])
