@@ -101,7 +101,7 @@ bench-stall: $(INSTALLED)  ## Memory and recovery where the table takes no commi
 	@$(PYTHON) -m bench.stall $(ARGS)
 bench-upserts: $(INSTALLED)  ## Upserts: against Structured Streaming, our appends, and while compactions run; queries of both tables
 	@$(PYTHON) -m bench --workload upserts --rival lockstep --rival streaming@1000000 --rival streaming@2000000 --rival streaming@4000000 --rounds $(ROUNDS) $(ARGS)
-	@$(PYTHON) -m bench --workload upserts --label compacting --records 20000000 --rival lockstep --rival lockstep-append --rival lockstep-compacting --rounds $(ROUNDS) $(ARGS)
+	@$(PYTHON) -m bench --workload upserts --label compacting --records 32000000 --rival lockstep --rival lockstep-append --rival lockstep-compacting --rounds $(ROUNDS) $(ARGS)
 	@$(PYTHON) -m bench.queries
 bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are there
 	@$(PYTHON) -m bench.picture
