@@ -27,12 +27,11 @@ def check_slots(spark: SparkSession, workers: int) -> str:
     that nothing can be said before.
     """
     context, needed = spark.sparkContext, workers + 1
-    conf = context.getConf()
-    if conf.get("spark.speculation", "false").lower() == "true":
+    if context.getConf().get("spark.speculation", "false").lower() == "true":
         raise ConfigError(
             "spark.speculation is on and would run a worker twice: start with --conf spark.speculation=false."
         )
-    if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+    if _is_dynamic(context):
         return "dynamic allocation: executors come when there is work for them"
     slots = _slots(context)
     if slots < needed and not is_local(context.master):
@@ -49,9 +48,13 @@ def check_slots(spark: SparkSession, workers: int) -> str:
 def free_slots(spark: SparkSession, workers: int) -> int:
     """How many tasks Hudi's own jobs may run at once and never take the place of a worker; at least 1."""
     context = spark.sparkContext
-    if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+    if _is_dynamic(context):
         return UNLIMITED
     return max(1, _slots(context) - workers)
+
+
+def _is_dynamic(context: SparkContext) -> bool:
+    return context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true"
 
 
 def _wait(context: SparkContext, needed: int) -> int:

@@ -155,6 +155,9 @@ def _owned() -> str:
     obeyed = ", ".join(f"`{prefix}{'*' if prefix.endswith('.') else ''}`" for prefix in hudi.OBEYED)
     clustering = ", ".join(f"`{prefix}*`" for prefix in hudi.OBEYED_WHILE_CLUSTERING)
     created = " and ".join(f"`{name}`" for name in hudi.CREATION)
+    owned = [(name, f"write {setting} instead") for name, setting in hudi.OWN.items()]
+    for kind, own in hudi.OWN_OF_KIND.items():
+        owned += [(name, f"of {kind}s: write {setting} instead") for name, setting in own.items()]
     lines = [
         "## Properties that are refused",
         "",
@@ -163,16 +166,7 @@ def _owned() -> str:
         *rows(KAFKA_OWNED.items()),
         "In `table.hudi`, because they have a name of their own here:",
         "",
-        *rows(
-            [
-                *((name, f"write {setting} instead") for name, setting in hudi.OWN.items()),
-                *(
-                    (name, f"of {kind}s: write {setting} instead")
-                    for kind, own in hudi.OWN_OF_KIND.items()
-                    for name, setting in own.items()
-                ),
-            ]
-        ),
+        *rows(owned),
         "In `table.hudi`, with any other value, because the protocol would not hold:",
         "",
         "| property | value |",

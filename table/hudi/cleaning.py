@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 
 from table.hudi.java import changing
 from table.hudi.kinds import UPSERT
+from table.hudi.properties import AUTO_ARCHIVE
 from table.hudi.session import Session
 from table.hudi.upkeep import Done, Opener
 from table.port import TableSpec
-
-AUTO_ARCHIVE = "hoodie.archive.automatic"
 
 
 class Cleaning:

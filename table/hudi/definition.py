@@ -24,7 +24,7 @@ from table.hudi.kinds import (
     index_properties,
     merge_mode,
 )
-from table.hudi.properties import HIVE_STYLE, URL_ENCODE
+from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
 from table.port import TableLayout, TableSpec
 from table.schema import table_schema, to_avro
 
@@ -162,7 +162,7 @@ def fixed_properties(definition: Definition, schema: str, spec: TableSpec) -> di
         index = index_properties(definition.key_fields, spec.bucket_count)
         index["hoodie.table.type"] = KINDS[UPSERT].table_type  # for the check of the concurrency mode
         index["hoodie.compact.inline"] = "false"  # else Hudi compacts within every fifth commit
-        index["hoodie.archive.automatic"] = "false"  # its Java client fails at it: see table/hudi/cleaning.py
+        index[AUTO_ARCHIVE] = "false"  # its Java client fails at it: see table/hudi/cleaning.py
     return {
         **index,
         "hoodie.table.name": definition.name,

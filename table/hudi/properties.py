@@ -20,6 +20,7 @@ LOCK_EXPIRE_MINUTES = 1
 prove it dead (see `table.hudi.holder`); a holder that is paused for longer is stopped by the rollback of its
 instant, not by the lock."""
 
+AUTO_ARCHIVE = "hoodie.archive.automatic"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 CREATION = (HIVE_STYLE, URL_ENCODE)
@@ -93,7 +94,7 @@ OWN: Mapping[str, str] = {
 OWN_OF_KIND: Mapping[str, Mapping[str, str]] = {
     INSERT: {},
     # Hudi's Java client fails at archiving within the commits of such a table: see table/hudi/cleaning.py.
-    UPSERT: {"hoodie.archive.automatic": "services.cleaning"},
+    UPSERT: {AUTO_ARCHIVE: "services.cleaning"},
 }
 
 OBEYED = (

@@ -56,7 +56,8 @@ class Sweeper:
         """Remove orphans that have not changed for `grace_ms`; the number of data files removed."""
         until_s = time.time() - grace_ms / 1_000
         by_instant: dict[str, list[str]] = defaultdict(list)
-        for path, instant in self._candidates(until_s):
+        taken_away = plans.taken_away(self._root)
+        for path, instant in self._candidates(until_s, taken_away):
             by_instant[instant].append(path)
         pending = self._history.pending_times()
         unjudged: set[str] = set()
@@ -75,12 +76,11 @@ class Sweeper:
                 listed = self._listed_in_archive(instant)
             removed += self._remove(instant, [path for path in paths if path not in listed])
         self._judged_until_s, self._unjudged = until_s, unjudged
-        self._remove_markers(pending, until_s)
+        self._remove_markers(pending, until_s, taken_away)
         return removed
 
-    def _candidates(self, until_s: float) -> Iterator[tuple[str, str]]:
+    def _candidates(self, until_s: float, taken_away: Container[str]) -> Iterator[tuple[str, str]]:
         """(path below the table, instant) of files with our mark that are old enough and not judged yet."""
-        taken_away = plans.taken_away(self._root)
         for folder, folders, names in os.walk(self._root):
             if ".hoodie" in folders:
                 folders.remove(".hoodie")
@@ -122,9 +122,8 @@ class Sweeper:
                 log.warning("removed %s: no commit of instant %s names it", path, instant)
         return removed
 
-    def _remove_markers(self, pending: set[str], until_s: float) -> None:
+    def _remove_markers(self, pending: set[str], until_s: float, taken_away: Container[str]) -> None:
         """Marker folders of instants that are over, where all markers are ours."""
-        taken_away = plans.taken_away(self._root)
         with contextlib.suppress(FileNotFoundError), os.scandir(self._root / ".hoodie" / ".temp") as folders:
             for folder in folders:
                 if not INSTANT_NAME.match(folder.name) or folder.name in pending:
