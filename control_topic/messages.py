@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 PROTOCOL_VERSION = 1
+REJECTS_LISTED_MAX = 1_000
+"""More rejects than this are counted, not named, in a WRITE_STATUS and in a commit: a flood of them must not
+make either too large to be sent."""
 
 
 class SourcePartition(NamedTuple):
@@ -145,13 +148,21 @@ class EndCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStatus:
-    """What one participant wrote in a transaction. Taken or refused whole."""
+    """What one participant wrote in a transaction. Taken or refused whole.
+
+    `reject_count`: all rejects, of which `rejects` names REJECTS_LISTED_MAX at most.
+    """
 
     transaction: str
     ranges: tuple[Range, ...]
     files: tuple[DataFile, ...] = ()
     rejects: tuple[Reject, ...] = ()
     lost: tuple[Lost, ...] = ()
+    reject_count: int = 0
+
+    def __post_init__(self) -> None:
+        if self.reject_count < len(self.rejects):
+            object.__setattr__(self, "reject_count", len(self.rejects))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

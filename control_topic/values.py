@@ -12,7 +12,16 @@ from itertools import groupby, repeat
 from typing import Any, TypeVar
 
 from control_topic.errors import Malformed
-from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
+from control_topic.messages import (
+    REJECTS_LISTED_MAX,
+    DataFile,
+    Lost,
+    Offsets,
+    Range,
+    Reject,
+    SourcePartition,
+    WriteStatus,
+)
 from control_topic.stubs import control_pb2 as pb
 
 OFFSET_MAX = 2**63 - 1
@@ -125,11 +134,14 @@ def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
             )
             for x in map(_lost, status.lost)
         ],
+        reject_count=_offset(status.reject_count),
     )
 
 
 def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
     """The inverse of `write_status_to_proto`. Raises `Malformed` for content that cannot be."""
+    if len(status.rejects) > REJECTS_LISTED_MAX:
+        raise Malformed(f"{len(status.rejects)} rejects by name; more than {REJECTS_LISTED_MAX} are counted")
     return WriteStatus(
         transaction=status.transaction,
         ranges=ranges_from_proto(status.ranges),
@@ -156,6 +168,7 @@ def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
             _lost(Lost(partition=SourcePartition(x.topic, _number(x.partition)), start=x.start, next=x.next))
             for x in status.lost
         ),
+        reject_count=_offset(status.reject_count),
     )
 
 

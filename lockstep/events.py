@@ -148,6 +148,7 @@ def _body_json(body: Body) -> dict[str, Any]:
                     _partition_json(r.partition) | {"offset": r.offset, "reason": r.reason}
                     for r in body.rejects
                 ],
+                "reject_count": body.reject_count,
                 "lost": [
                     _partition_json(x.partition) | {"start": x.start, "next": x.next} for x in body.lost
                 ],
@@ -259,7 +260,7 @@ def _write_status(body: WriteStatus) -> str:
     rows = readable_count(sum(file.rows for file in body.files))
     files = f"{len(body.files)} file{'' if len(body.files) == 1 else 's'} {size} {rows} rows"
     ranges = _some([f"{r.partition} [{r.start},{r.next})" for r in body.ranges])
-    rejects = f"{readable_count(len(body.rejects))} rejected" if body.rejects else ""
+    rejects = f"{readable_count(body.reject_count)} rejected" if body.reject_count else ""
     lost = "lost " + _some([f"{x.partition} [{x.start},{x.next})" for x in body.lost]) if body.lost else ""
     return _join(files, ranges, rejects, lost)
 

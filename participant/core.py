@@ -327,7 +327,12 @@ class Participant(Repeats):
         work.ranges = tuple(r for r in work.ranges if r.partition in work.partitions)
         lost = tuple(x for p in sorted(work.partitions) for x in self._lost_in(p))
         self.status = WriteStatus(
-            transaction=work.id, ranges=work.ranges, files=event.files, rejects=event.rejects, lost=lost
+            transaction=work.id,
+            ranges=work.ranges,
+            files=event.files,
+            rejects=event.rejects,
+            lost=lost,
+            reject_count=event.reject_count,
         )
         for r in work.ranges:
             self._prepared(r)

@@ -93,11 +93,15 @@ class Received(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flushed(Event):
-    """The answer to `Flush`: the files are closed and whole, rejects are in the dead-letter topic."""
+    """The answer to `Flush`: the files are closed and whole, rejects are in the dead-letter topic.
+
+    `reject_count`: all rejects, of which `rejects` names REJECTS_LISTED_MAX at most.
+    """
 
     transaction: str
     files: tuple[DataFile, ...] = ()
     rejects: tuple[Reject, ...] = ()
+    reject_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

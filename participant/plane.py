@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from control_topic.messages import Reject, SourcePartition
+from control_topic.messages import REJECTS_LISTED_MAX, Reject, SourcePartition
 from control_topic.threads import guarded
 from participant import events as ev
 from participant.dead_letter import DeadLetters, Rejected
@@ -255,10 +255,17 @@ class Plane:
             files = writer.close()
         if self._rejected and self._dead_letters is not None:
             self._dead_letters.send(self._rejected)
-        rejects = tuple(r.reject for r in self._rejected)
+        reject_count = len(self._rejected)
+        rejects = tuple(r.reject for r in self._rejected[:REJECTS_LISTED_MAX])
         self._writer, self._transaction, self._rejected = None, "", []
         self._post(
-            ev.Flushed(now_ms=self._now_ms(), transaction=order.transaction, files=files, rejects=rejects)
+            ev.Flushed(
+                now_ms=self._now_ms(),
+                transaction=order.transaction,
+                files=files,
+                rejects=rejects,
+                reject_count=reject_count,
+            )
         )
 
     @contextlib.contextmanager

@@ -7,8 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
+from control_topic.messages import (
+    REJECTS_LISTED_MAX,
+    DataFile,
+    Lost,
+    Offsets,
+    Range,
+    Reject,
+    SourcePartition,
+    WriteStatus,
+)
 from table.errors import Refused
 from table.state import TableState
 
@@ -17,13 +27,17 @@ ADOPT = "if that is intended, accept it with `lockstep offsets --adopt --execute
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one commit changes. `offsets`: the whole new map. `rows`: in the files."""
+    """What one commit changes. `offsets`: the whole new map. `rows`: in the files.
+
+    `reject_count`: all rejects, of which `rejects` names REJECTS_LISTED_MAX at most.
+    """
 
     ranges: tuple[Range, ...]
     offsets: Mapping[SourcePartition, int]
     files: tuple[DataFile, ...]
     lost: tuple[Lost, ...]
     rejects: tuple[Reject, ...]
+    reject_count: int
     rows: int
 
 
@@ -52,7 +66,8 @@ def assemble(transaction: str, expected: Offsets, statuses: Sequence[WriteStatus
         offsets={**expected, **{item.partition: item.next for item in ranges.values()}},
         files=tuple(file for status in statuses for file in status.files),
         lost=tuple(lost for status in statuses for lost in status.lost),
-        rejects=tuple(reject for status in statuses for reject in status.rejects),
+        rejects=tuple(islice((r for status in statuses for r in status.rejects), REJECTS_LISTED_MAX)),
+        reject_count=sum(status.reject_count for status in statuses),
         rows=sum(file.rows for status in statuses for file in status.files),
     )
     _check_contents(transaction, plan, ranges)

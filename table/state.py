@@ -10,12 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from control_topic.messages import Lost, Offsets, Range, Reject, SourcePartition
+from control_topic.messages import REJECTS_LISTED_MAX, Lost, Offsets, Range, Reject, SourcePartition
 
 PREFIX = "lockstep."
 STATE_VERSION = "1"
-REJECTS_LISTED_MAX = 1_000
-"""More rejects than this are counted, not listed, so that a commit's metadata stays small."""
 
 
 class StateError(ValueError):

@@ -267,7 +267,7 @@ class Transactions(Answering):
             ranges=plan.ranges,
             lost=plan.lost,
             rejects=plan.rejects,
-            reject_count=len(plan.rejects),
+            reject_count=plan.reject_count,
             cluster=facts.cluster or (newest.cluster if newest is not None else ""),
             topics={**seen, **{topic: name for topic, name in facts.topics.items() if name}},
         )

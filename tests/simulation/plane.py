@@ -282,6 +282,7 @@ class Plane:
                 transaction=transaction,
                 files=tuple(files),
                 rejects=tuple(self._rejects),
+                reject_count=len(self._rejects),
             )
         )
 

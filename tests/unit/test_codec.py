@@ -88,6 +88,7 @@ write_status = st.builds(
         st.builds(Reject, partition=source_partition, offset=offset, reason=text), max_size=4
     ).map(tuple),
     lost=st.lists(lost(), max_size=4).map(tuple),
+    reject_count=offset,
 )
 BODIES: dict[type, st.SearchStrategy] = {
     RunAnnounce: st.builds(
@@ -294,6 +295,8 @@ def writers_of(partitions: list[int], writers: list[int]) -> pb.TopicWriters:
         (status(lost=[pb.Lost(topic="t", start=6, next=5)]), "not a range"),
         (status(lost=[pb.Lost(topic="t", start=6, next=2**63)]), "not a range"),
         (status(rejects=[pb.Reject(topic="t", offset=2**63)]), "not an offset"),
+        (status(rejects=[pb.Reject(topic="t")] * 1_001), "1001 rejects by name"),
+        (status(reject_count=2**63), "not an offset"),
         (status(rejects=[pb.Reject(topic="t", partition=2**31)]), "number"),
         (
             pb.Body(

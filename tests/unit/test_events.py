@@ -123,6 +123,7 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
                 for n in range(2)
             ],
             "rejects": [{"topic": "events", "partition": 0, "offset": 7, "reason": "not JSON"}],
+            "reject_count": 1,
             "lost": [{"topic": "events", "partition": 1, "start": 0, "next": 5}],
         },
     ),

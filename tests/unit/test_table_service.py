@@ -570,6 +570,30 @@ def test_write_statuses_are_taken_together_or_refused_whole(
     assert bool(says) == (len(driver.table.unfinished()) == 1)
 
 
+def test_a_commit_names_at_most_1_000_rejects_and_counts_all_of_them(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    named = tuple(Reject(partition=P0, offset=offset, reason="x") for offset in range(3, 703))
+    statuses = [
+        WriteStatus(
+            transaction="t1",
+            ranges=(Range(partition=P0, start=3, next=2_003, records=2_000),),
+            rejects=named,
+            reject_count=2_000,
+        ),
+        WriteStatus(
+            transaction="t1",
+            ranges=(Range(partition=P1, start=0, next=700, records=700),),
+            rejects=tuple(Reject(partition=P1, offset=offset, reason="y") for offset in range(700)),
+        ),
+    ]
+    assert driver.client.commit(1, "t1", begun.instant, begun.committed, statuses).result is Result.OK
+    state = driver.table.newest()
+    assert state is not None
+    assert state.reject_count == 2_700
+    assert state.rejects[:700] == named
+    assert [reject.partition for reject in state.rejects[700:]] == [P1] * 300
+
+
 def test_a_topic_that_is_recreated_while_running_is_refused(driver: Driver, topics: Topics) -> None:
     begun = begun_driver(driver)
     topics.topic_id = "topic-2"

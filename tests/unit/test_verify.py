@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from control_topic.messages import Lost, Range, Reject, SourcePartition
+from control_topic.messages import REJECTS_LISTED_MAX, Lost, Range, Reject, SourcePartition
 from lockstep.verify.chain import follow
 from lockstep.verify.counts import (
     PAGE_OFFSETS,
@@ -29,7 +29,7 @@ from lockstep.verify.judge import judge
 from lockstep.verify.log import Looked
 from lockstep.verify.report import Report
 from lockstep.verify.rows import RowCounter
-from table.state import REJECTS_LISTED_MAX, TableState, decode, encode
+from table.state import TableState, decode, encode
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
 Row = tuple[str, SourcePartition | None, int]

@@ -66,7 +66,7 @@ class RejectsUnreported(Participant):
     """Records that did not decode are set aside and not counted in the commit."""
 
     def on_flushed(self, event: Flushed) -> None:
-        super().on_flushed(replace(event, rejects=()))
+        super().on_flushed(replace(event, rejects=(), reject_count=0))
 
 
 class BufferedButNotWritten(Participant):
