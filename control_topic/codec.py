@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from control_topic.errors import Malformed
 from control_topic.messages import (
+    EPOCH_MAX,
     PROTOCOL_VERSION,
     AbortCommit,
     AckCommit,
@@ -58,6 +59,7 @@ __all__ = [
     "partitions_to_proto",
     "ranges_from_proto",
     "ranges_to_proto",
+    "run_named",
     "write_status_from_proto",
     "write_status_to_proto",
 ]
@@ -70,8 +72,6 @@ RAW_BYTES_MAX = 1024 * 1024
 
 ENVELOPE_BYTES_MAX = 64 * 1024
 """Room for everything in an envelope but the body."""
-
-EPOCH_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,6 @@ class Decoder:
         envelope = _parse(pb.Envelope, raw)
         if envelope.version != PROTOCOL_VERSION:
             raise Malformed(f"protocol version {envelope.version}, this Lockstep reads {PROTOCOL_VERSION}")
-        if envelope.epoch > EPOCH_MAX:
-            raise Malformed(f"epoch {envelope.epoch} is above {EPOCH_MAX}")
         part = Part(
             pipeline=envelope.pipeline,
             run=envelope.run,
@@ -162,6 +160,16 @@ class Decoder:
             sent_at_ms=envelope.sent_at_ms,
             body=_body_from_proto(_parse(pb.Body, body)),
         )
+
+
+def run_named(raw: bytes | None) -> str:
+    """The run in whose name a record is written, whoever wrote it; empty where it is no message."""
+    if raw is None or len(raw) > RAW_BYTES_MAX:
+        return ""
+    try:
+        return str(pb.Envelope.FromString(raw).run)
+    except DecodeError:
+        return ""
 
 
 _Proto = TypeVar("_Proto", pb.Envelope, pb.Body)

@@ -26,6 +26,7 @@ from control_topic.transport import (
     Start,
     start_offset,
 )
+from control_topic.trust import HEADER, Trust
 
 __all__ = [
     "ControlReader",
@@ -46,6 +47,7 @@ RESOLVE_MIN_S = 1.0
 RESOLVE_TIMEOUT_S = 5.0
 RETRY_S = 0.25
 COMPLAINT_INTERVAL_S = 10.0
+FORGERY_INTERVAL_S = 60.0
 MESSAGE_TIMEOUT_MS = 10_000
 """A message that did not get out by then is given up: its sender has repeated it since."""
 
@@ -70,8 +72,9 @@ _POSITION_LOST = frozenset(
 class ControlReader:
     """A `control_topic.transport.Reader` of a Kafka topic.
 
-    Connects when first polled. Where the log is not the one that was being read any more, it goes on with
-    the tail of what is there and counts a recovery.
+    With `trust`, what is not that run's own word is given to nobody. Connects when first polled. Where the
+    log is not the one that was being read any more, it goes on with the tail of what is there and counts a
+    recovery.
     """
 
     def __init__(
@@ -83,11 +86,13 @@ class ControlReader:
         tail_messages: int = TAIL_MESSAGES,
         pipeline: str = "",
         surface_parts: bool = False,
+        trust: Trust | None = None,
     ) -> None:
         self._topic = topic
         self._start: Start = start
         self._tail_messages = tail_messages
-        self._intake = Intake(pipeline=pipeline, surface_parts=surface_parts)
+        self._intake = Intake(pipeline=pipeline, surface_parts=surface_parts, trust=trust)
+        self._forged_said = (0, 0.0)  # how many, and when that was said last
         self._complaints = Complaints(f"reading the control topic {topic}")
         self._position: int | None = None  # None: not assigned
         self._end_at_start: int | None = None  # None: not known yet
@@ -123,6 +128,16 @@ class ControlReader:
     def unreadable(self) -> int:
         """Records read that were no messages of this version."""
         return self._intake.unreadable
+
+    @property
+    def untrusted(self) -> int:
+        """Records that were not the run's own word: other runs' mostly, as every run leaves some."""
+        return self._intake.untrusted
+
+    @property
+    def forged(self) -> int:
+        """Those of them that somebody wrote in this run's name."""
+        return self._intake.forged
 
     @property
     def errors(self) -> int:
@@ -174,7 +189,26 @@ class ControlReader:
         if self._position is None or offset is None:
             return None  # fetched before the position was lost
         self._position = offset + 1
-        return self._intake.take(offset=offset, time_ms=record.timestamp()[1], raw=record.value())
+        mac = next((value for name, value in record.headers() or () if name == HEADER), None)
+        received = self._intake.take(
+            offset=offset, time_ms=record.timestamp()[1], raw=record.value(), mac=mac
+        )
+        self._complain_of_forgery()
+        return received
+
+    def _complain_of_forgery(self) -> None:
+        """Now and then: whoever forges messages may forge many."""
+        forged, (said, said_s) = self._intake.forged, self._forged_said
+        if forged == said or time.monotonic() - said_s < FORGERY_INTERVAL_S:
+            return
+        self._forged_said = (forged, time.monotonic())
+        log.warning(
+            "%d messages on the control topic %s are in this run's name and not of it (the last at offset"
+            " %d): they are ignored. See who may write to the topic.",
+            forged,
+            self._topic,
+            self._intake.last_forged,
+        )
 
     def _note_progress(self) -> None:
         if self._position is not None and self._end_at_start is not None:
@@ -224,7 +258,8 @@ class ControlReader:
 class ControlWriter:
     """A `control_topic.transport.Writer` to a Kafka topic.
 
-    A message that the broker does not take in time is counted in `failures` and logged, not raised.
+    `key`: the run's, which marks what is written. A message that the broker does not take in time is
+    counted in `failures` and logged, not raised.
     """
 
     def __init__(
@@ -237,10 +272,11 @@ class ControlWriter:
         sender: str,
         incarnation: str,
         clock_ms: Callable[[], int],
+        key: bytes,
     ) -> None:
         self._topic = topic
         self._envelopes = Envelopes(
-            pipeline=pipeline, run=run, sender=sender, incarnation=incarnation, clock_ms=clock_ms
+            pipeline=pipeline, run=run, sender=sender, incarnation=incarnation, clock_ms=clock_ms, key=key
         )
         self._complaints = Complaints(f"writing to the control topic {topic}")
         self.failures = 0
@@ -266,9 +302,15 @@ class ControlWriter:
         return self._complaints.last
 
     def send(self, body: Body, *, epoch: int) -> None:
-        for raw in self._envelopes.seal(body, epoch=epoch):
+        for raw, mac in self._envelopes.seal(body, epoch=epoch):
             try:
-                self._producer.produce(self._topic, raw, partition=PARTITION, on_delivery=self._on_delivery)
+                self._producer.produce(
+                    self._topic,
+                    raw,
+                    partition=PARTITION,
+                    headers=[(HEADER, mac)],
+                    on_delivery=self._on_delivery,
+                )
             except BufferError:
                 self._fail("the queue is full: the broker has not taken messages for a while")
             except KafkaException as error:

@@ -19,6 +19,7 @@ from control_topic.transport import (
     Start,
     start_offset,
 )
+from control_topic.trust import Trust
 
 
 class MemoryTopic:
@@ -27,13 +28,13 @@ class MemoryTopic:
     def __init__(self, *, clock_ms: Callable[[], int]) -> None:
         self._clock_ms = clock_ms
         self._changed = threading.Condition()
-        self._records: list[tuple[int, bytes | None]] = []
+        self._records: list[tuple[int, bytes | None, bytes | None]] = []
         self._low = 0
 
-    def append(self, raw: bytes | None) -> int:
-        """Add a record with this value, whatever it is; its offset."""
+    def append(self, raw: bytes | None, mac: bytes | None = None) -> int:
+        """Add a record with this value and this mark, whatever they are; its offset."""
         with self._changed:
-            self._records.append((self._clock_ms(), raw))
+            self._records.append((self._clock_ms(), raw, mac))
             self._changed.notify_all()
             return self._low + len(self._records) - 1
 
@@ -57,8 +58,8 @@ class MemoryTopic:
 
     def fetch(
         self, position: int, *, records_max: int, timeout_s: float
-    ) -> list[tuple[int, int, bytes | None]] | None:
-        """(offset, time, value) from `position`, waiting for the first; None where it is out of range."""
+    ) -> list[tuple[int, int, bytes | None, bytes | None]] | None:
+        """(offset, time, value, mark) from `position`, waiting for the first; None: it is out of range."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while True:
@@ -68,7 +69,7 @@ class MemoryTopic:
                 found = self._records[index : index + records_max]
                 remaining = deadline - time.monotonic()
                 if found or remaining <= 0 or not self._changed.wait(remaining):
-                    return [(position + n, time_ms, raw) for n, (time_ms, raw) in enumerate(found)]
+                    return [(position + n, *record) for n, record in enumerate(found)]
 
 
 class MemoryReader:
@@ -82,10 +83,11 @@ class MemoryReader:
         tail_messages: int = TAIL_MESSAGES,
         pipeline: str = "",
         surface_parts: bool = False,
+        trust: Trust | None = None,
     ) -> None:
         self._topic = topic
         self._tail_messages = tail_messages
-        self._intake = Intake(pipeline=pipeline, surface_parts=surface_parts)
+        self._intake = Intake(pipeline=pipeline, surface_parts=surface_parts, trust=trust)
         low, self._end_at_start = topic.bounds()
         self._position = start_offset(start, tail_messages=tail_messages, low=low, high=self._end_at_start)
         self.recoveries = 0
@@ -107,7 +109,7 @@ class MemoryReader:
             self._position = start_offset("tail", tail_messages=self._tail_messages, low=low, high=high)
             return []
         self._position += len(records)
-        taken = (self._intake.take(offset=o, time_ms=t, raw=raw) for o, t, raw in records)
+        taken = (self._intake.take(offset=o, time_ms=t, raw=raw, mac=mac) for o, t, raw, mac in records)
         return [received for received in taken if received is not None]
 
     def close(self) -> None:
@@ -126,15 +128,16 @@ class MemoryWriter:
         sender: str,
         incarnation: str,
         clock_ms: Callable[[], int],
+        key: bytes,
     ) -> None:
         self._topic = topic
         self._envelopes = Envelopes(
-            pipeline=pipeline, run=run, sender=sender, incarnation=incarnation, clock_ms=clock_ms
+            pipeline=pipeline, run=run, sender=sender, incarnation=incarnation, clock_ms=clock_ms, key=key
         )
 
     def send(self, body: Body, *, epoch: int) -> None:
-        for raw in self._envelopes.seal(body, epoch=epoch):
-            self._topic.append(raw)
+        for raw, mac in self._envelopes.seal(body, epoch=epoch):
+            self._topic.append(raw, mac)
 
     def flush(self, timeout_s: float) -> bool:
         return True

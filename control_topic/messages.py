@@ -18,6 +18,15 @@ REJECTS_LISTED_MAX = 1_000
 """More rejects than this are counted, not named, in a WRITE_STATUS and in a commit: a flood of them must not
 make either too large to be sent."""
 
+EPOCH_MAX = 2**64 - 1
+"""The highest epoch that a message can carry."""
+
+EPOCH_LEAD_MAX = 1_000_000
+"""An epoch that leads the table's by more is nobody's: each claim takes one more than the highest known.
+
+So the last epoch is never reached: each commit brings the table this much nearer to it at most.
+"""
+
 
 class SourcePartition(NamedTuple):
     """One partition of one Kafka topic. Never to be confused with a table partition."""

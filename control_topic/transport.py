@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from control_topic.codec import Decoder, Incomplete, Unreadable, encode
+from control_topic.codec import Decoder, Incomplete, Unreadable, encode, run_named
 from control_topic.messages import Body, Message
+from control_topic.trust import MAC_BYTES, Trust, mark
 
 Start: TypeAlias = Literal["tail", "beginning", "end"] | int
 """Where a reader begins: the last `tail_messages`, the oldest, only what comes from now on, or an offset."""
@@ -21,12 +22,16 @@ MESSAGES_PER_POLL_MAX = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """One record of the topic. `time_ms`: the record's timestamp, Unix epoch. `size_bytes`: its value."""
+    """One record of the topic. `time_ms`: the record's timestamp, Unix epoch. `size_bytes`: its value.
+
+    `marked`: it carries a mark of some run, which only a reader of that run has checked.
+    """
 
     offset: int
     time_ms: int
     content: Message | Unreadable | Incomplete
     size_bytes: int
+    marked: bool = False
 
 
 class Reader(Protocol):
@@ -62,42 +67,78 @@ class Writer(Protocol):
 
 
 class Intake:
-    """Turns records into `Received`, and keeps what is known across them."""
+    """Turns records into `Received`, and keeps what is known across them.
 
-    def __init__(self, *, pipeline: str, surface_parts: bool) -> None:
+    With `trust`, whatever is not the run's own word is counted and goes no further: it is not joined with
+    others' parts, and its epoch is not learned. `untrusted`: how many; `forged`: those of them that were
+    written in the run's own name; `last_forged`: the last one's offset.
+    """
+
+    def __init__(self, *, pipeline: str, surface_parts: bool, trust: Trust | None = None) -> None:
         self._decoder = Decoder()
         self._pipeline = pipeline
         self._surface_parts = surface_parts
+        self._trust = trust
         self.highest_epoch = 0
         self.unreadable = 0
+        self.untrusted = 0
+        self.forged = 0
+        self.last_forged = -1
 
-    def take(self, *, offset: int, time_ms: int, raw: bytes | None) -> Received | None:
-        """None for a part of a message that is not complete yet, unless parts are surfaced."""
+    def take(
+        self, *, offset: int, time_ms: int, raw: bytes | None, mac: bytes | None = None
+    ) -> Received | None:
+        """None for what is not trusted, and for a part of a message that is not complete yet.
+
+        Incomplete ones are given where parts are surfaced.
+        """
+        if self._trust is not None and not self._trust.authentic(raw, mac):
+            return self._distrust(offset, forged=run_named(raw) == self._trust.run)
         content = self._decoder.feed(raw)
         if isinstance(content, Incomplete) and not self._surface_parts:
             return None
         if isinstance(content, Unreadable):
             self.unreadable += 1
-        if isinstance(content, Message) and self._pipeline in ("", content.pipeline):
-            self.highest_epoch = max(self.highest_epoch, content.epoch)
-        return Received(offset=offset, time_ms=time_ms, content=content, size_bytes=len(raw or b""))
+        if isinstance(content, Message):
+            if self._trust is not None and self._trust.objection(content):
+                return self._distrust(offset, forged=False)
+            if self._pipeline in ("", content.pipeline):
+                self.highest_epoch = max(self.highest_epoch, content.epoch)
+        marked = mac is not None and len(mac) == MAC_BYTES
+        return Received(
+            offset=offset, time_ms=time_ms, content=content, size_bytes=len(raw or b""), marked=marked
+        )
+
+    def _distrust(self, offset: int, *, forged: bool) -> None:
+        self.untrusted += 1
+        if forged:
+            self.forged += 1
+            self.last_forged = offset
 
 
 class Envelopes:
-    """Puts bodies of one sender into envelopes: its names, the next sequence number, the time."""
+    """Puts bodies of one sender into envelopes: its names, the next sequence number, the time, the mark."""
 
     def __init__(
-        self, *, pipeline: str, run: str, sender: str, incarnation: str, clock_ms: Callable[[], int]
+        self,
+        *,
+        pipeline: str,
+        run: str,
+        sender: str,
+        incarnation: str,
+        clock_ms: Callable[[], int],
+        key: bytes,
     ) -> None:
         self._pipeline = pipeline
         self._run = run
         self._sender = sender
         self._incarnation = incarnation
         self._clock_ms = clock_ms
+        self._key = key
         self._sequence = 0
 
-    def seal(self, body: Body, *, epoch: int) -> list[bytes]:
-        """The records' values, in order. Raises `control_topic.errors.Malformed`."""
+    def seal(self, body: Body, *, epoch: int) -> list[tuple[bytes, bytes]]:
+        """The records' values, in order, each with its mark. Raises `control_topic.errors.Malformed`."""
         message = Message(
             pipeline=self._pipeline,
             run=self._run,
@@ -109,7 +150,7 @@ class Envelopes:
             body=body,
         )
         self._sequence += 1
-        return encode(message)
+        return [(raw, mark(self._key, raw)) for raw in encode(message)]
 
 
 def start_offset(start: Start, *, tail_messages: int, low: int, high: int) -> int:

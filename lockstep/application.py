@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.kafka import ControlTopic
 from control_topic.messages import Offsets, RunAnnounce
+from control_topic.trust import KEY_BYTES
 from lockstep.capacity import check_slots, free_slots
 from lockstep.config import Config
 from lockstep.errors import Failed
@@ -54,6 +55,7 @@ class Application:
         self._log_level = log_level
         self.run_id = secrets.token_hex(8)
         self._token = secrets.token_urlsafe(32)
+        self._key = secrets.token_bytes(KEY_BYTES)
         self._service: TableService | None = None
         self._stop_reason = ""
 
@@ -78,12 +80,14 @@ class Application:
             stack.callback(server.stop)
             write_run_file(config.pipeline.id, run=self.run_id, address=server.address, token=self._token)
             stack.callback(remove_run_file, config.pipeline.id, run=self.run_id)
+            announcement = self._announcement(service, server.address)
             watch = RunWatch(
                 self._kafka,
                 config.control.topic,
                 pipeline=config.pipeline.id,
                 run=self.run_id,
-                announcement=self._announcement(service, server.address),
+                key=self._key,
+                announcement=announcement,
             )
             stack.callback(watch.stop)
             watch.start()
@@ -96,7 +100,7 @@ class Application:
             source_watch.start()
             supervisor = Supervisor(
                 self._spark.sparkContext,
-                self._worker_spec(layout, server.address, until),
+                self._worker_spec(layout, server.address, until, announcement.table_epoch),
                 service,
                 watch,
                 limits=self._limits(),
@@ -169,7 +173,9 @@ class Application:
             deaths_max=config.transaction.max_consecutive_failures + config.pipeline.workers + DEATHS_EXTRA,
         )
 
-    def _worker_spec(self, layout: TableLayout, address: str, until: Offsets | None) -> WorkerSpec:
+    def _worker_spec(
+        self, layout: TableLayout, address: str, until: Offsets | None, table_epoch: int
+    ) -> WorkerSpec:
         config = self._config
         return WorkerSpec(
             pipeline=config.pipeline.id,
@@ -180,6 +186,8 @@ class Application:
             control_topic=config.control.topic,
             table_address=address,
             token=self._token,
+            key=self._key,
+            table_epoch=table_epoch,
             layout=layout,
             interval_ms=config.transaction.interval_ms,
             write_timeout_ms=config.transaction.write_timeout_ms,

@@ -35,6 +35,10 @@ UNREADABLE = "UNREADABLE"
 PART = "PART"
 """A part of a message whose other parts have not been read yet."""
 
+UNCHECKED = "unchecked"
+NO_MARK = "none"
+"""Who wrote a message is known to the workers of its run alone: only they have the key for its mark."""
+
 TYPES = (*TYPE_NAMES.values(), PART, UNREADABLE)
 
 ID_SHOWN = 8
@@ -95,12 +99,16 @@ def transaction(content: Content) -> str:
 
 
 def as_json(received: Received) -> dict[str, Any]:
-    """One JSON line. `time` is the record's timestamp in milliseconds of the Unix epoch; sizes are bytes."""
+    """One JSON line. `time` is the record's timestamp in milliseconds of the Unix epoch; sizes are bytes.
+
+    `mark`: whether the message carries one. Nobody has checked it here.
+    """
     content = received.content
     head: dict[str, Any] = {
         "offset": received.offset,
         "time": received.time_ms,
         "type": type_name(content),
+        "mark": UNCHECKED if received.marked else NO_MARK,
         "epoch": None,
         "sender": None,
         "transaction": transaction(content) or None,
@@ -224,7 +232,7 @@ def _columns(
 def _said(received: Received) -> str:
     match received.content:
         case Message(body=body):
-            return _condense(received.content, body)
+            return _join(_condense(received.content, body), "" if received.marked else "without a mark")
         case Incomplete(part=part, parts=parts):
             return f"part {part + 1} of {parts}, {readable_size(received.size_bytes)}"
         case Unreadable(reason=reason):

@@ -23,7 +23,14 @@ class RunWatch:
     """
 
     def __init__(
-        self, kafka: Mapping[str, str], topic: str, *, pipeline: str, run: str, announcement: RunAnnounce
+        self,
+        kafka: Mapping[str, str],
+        topic: str,
+        *,
+        pipeline: str,
+        run: str,
+        key: bytes,
+        announcement: RunAnnounce,
     ) -> None:
         self._topic = topic
         self._pipeline = pipeline
@@ -41,6 +48,7 @@ class RunWatch:
             sender="driver",
             incarnation=secrets.token_hex(16),
             clock_ms=wall_ms,
+            key=key,
         )
         self._thread = threading.Thread(target=self._watch, name="run-watch", daemon=True)
 

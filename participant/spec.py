@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from control_topic.messages import Offsets
+from control_topic.trust import Trust
 from table.port import TableLayout
 
 
@@ -13,9 +14,10 @@ from table.port import TableLayout
 class WorkerSpec:
     """Times in milliseconds, sizes in bytes; a limit of 0 is none.
 
-    `kafka`: librdkafka properties with secrets resolved; they travel in the task's closure only, never in
-    Spark's configuration. `until`: consume exactly to these offsets. `session_timeout_ms`: how long the
-    group waits for a silent worker.
+    `kafka`: librdkafka properties with secrets resolved; they, `token` and `key` (which marks the run's
+    messages on the control topic) travel in the task's closure only, never in Spark's configuration. `until`:
+    consume exactly to these offsets. `session_timeout_ms`: how long the group waits for a silent worker.
+    `table_epoch`: the newest that the table had when the run started.
     """
 
     pipeline: str
@@ -26,6 +28,7 @@ class WorkerSpec:
     control_topic: str
     table_address: str
     token: str = field(repr=False)
+    key: bytes = field(repr=False)
     layout: TableLayout
     interval_ms: int
     write_timeout_ms: int
@@ -39,6 +42,12 @@ class WorkerSpec:
     delete_field: str = ""
     until: Offsets | None = None
     session_timeout_ms: int = 10_000
+    table_epoch: int = 0
+
+    @property
+    def trust(self) -> Trust:
+        """Whose word on the control topic counts."""
+        return Trust(pipeline=self.pipeline, run=self.run, key=self.key, table_epoch=self.table_epoch)
 
     @property
     def group(self) -> str:

@@ -73,7 +73,9 @@ class Worker:
         self._table = TableClient(spec.table_address, spec.token)
         self._calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="offsets")
         self._writer = self._control_writer(self._name, self.incarnation)
-        self._reader = ControlReader(spec.kafka, spec.control_topic, start="tail", pipeline=spec.pipeline)
+        self._reader = ControlReader(
+            spec.kafka, spec.control_topic, start="tail", pipeline=spec.pipeline, trust=spec.trust
+        )
         self._core = Participant(self._settings())
         self._plane = Plane(
             stages=stages(
@@ -147,6 +149,7 @@ class Worker:
             sender=sender,
             incarnation=incarnation,
             clock_ms=wall_ms,
+            key=self._spec.key,
         )
 
     # --- the protocol's thread --------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from control_topic.messages import Offsets
+from control_topic.messages import EPOCH_LEAD_MAX, Offsets
 from table.calls import Directive, Fault, Mode
 from table.modes import DRAINED_STATES, SILENT_STATES, TRANSITIONS, Signal
 from table.state import TableState
@@ -129,14 +129,15 @@ class Ledger:
         return self._highest_epoch
 
     def register(self, epoch: int, incarnation: str, table_epoch: int) -> bool:
-        """Make `incarnation` the coordinator of `epoch`. False: stale, a newer or equal one is known.
+        """Make `incarnation` the coordinator of `epoch`. False: a newer or equal one is known, or it is far
+        beyond them all, and nobody's.
 
         The same pair again is fine as long as nothing newer has been seen since.
         """
         self._highest_epoch = max(self._highest_epoch, table_epoch)
         if (epoch, incarnation) == (self.epoch, self.incarnation):
             return self.is_current(epoch)
-        if epoch <= self._highest_epoch:
+        if not self._highest_epoch < epoch <= self._highest_epoch + EPOCH_LEAD_MAX:
             return False
         self.epoch, self.incarnation, self._highest_epoch = epoch, incarnation, epoch
         self._usurped = False
@@ -158,6 +159,8 @@ class Ledger:
         def objection(newest: TableState | None) -> str:
             if epoch != self.epoch:
                 return f"epoch {epoch} is stale: epoch {self.epoch} is registered in this run"
+            if epoch > (newest.epoch if newest is not None else 0) + EPOCH_LEAD_MAX:
+                return f"epoch {epoch} leads the table's by more than {EPOCH_LEAD_MAX}: it is nobody's"
             if newest is None or newest.epoch < epoch:
                 return ""
             if newest.epoch > epoch:

@@ -10,7 +10,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from control_topic.messages import REJECTS_LISTED_MAX, Lost, Offsets, Range, Reject, SourcePartition
+from control_topic.messages import (
+    EPOCH_LEAD_MAX,
+    EPOCH_MAX,
+    REJECTS_LISTED_MAX,
+    Lost,
+    Offsets,
+    Range,
+    Reject,
+    SourcePartition,
+)
 
 PREFIX = "lockstep."
 STATE_VERSION = "1"
@@ -95,7 +104,7 @@ def decode(metadata: Mapping[str, str], *, instant: str = "") -> TableState | No
         return TableState(
             pipeline=metadata[PREFIX + "pipeline"],
             run=metadata[PREFIX + "run"],
-            epoch=_count(int(metadata[PREFIX + "epoch"])),
+            epoch=_epoch(int(metadata[PREFIX + "epoch"])),
             transaction=metadata[PREFIX + "transaction"],
             offsets=flatten(json.loads(metadata[PREFIX + "offsets"])),
             ranges=tuple(
@@ -126,6 +135,13 @@ def _count(value: object) -> int:
     """An offset, a count or a number of that kind. Raises `ValueError` for what JSON may hold instead."""
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a whole number from 0 on")
+    return value
+
+
+def _epoch(value: int) -> int:
+    """An epoch that leaves others room after it. Raises `ValueError` for what no run can have committed."""
+    if _count(value) > EPOCH_MAX - EPOCH_LEAD_MAX:
+        raise ValueError(f"epoch {value} is at the end of all epochs: no run of Lockstep came so far")
     return value
 
 

@@ -96,7 +96,8 @@ class Transactions(Answering):
             taken = self._ledger.register(epoch, incarnation, newest.epoch if newest is not None else 0)
             highest = self._ledger.highest_epoch
         if not taken:
-            return Answer(result=Result.STALE, reason=f"epoch {epoch} is not above {highest}, which is taken")
+            why = "far above" if epoch > highest else "not above"
+            return Answer(result=Result.STALE, reason=f"epoch {epoch} is {why} {highest}, which is taken")
         log.info("epoch %d is registered by incarnation %s", epoch, incarnation)
         return Answer(result=Result.OK)
 

@@ -48,7 +48,9 @@ def command(
     """Show what coordinator and workers say to each other.
 
     Without --from-beginning: the last 100 messages, or what a filter lets through of the last 10,000.
-    Damaged messages and those of another version are shown as UNREADABLE and never stop it.
+    Nobody checks here who wrote a message: what has no mark is not a run's own word, and what has one only
+    the workers of its run can check. Damaged messages and those of another version are shown as UNREADABLE
+    and never stop it.
     """
     wanted = Filter(types=frozenset(types), transaction=transaction)
     kafka = resolve_kafka(config)
@@ -96,5 +98,6 @@ def _show(reader: ControlReader, output: Output, wanted: Filter, *, follow: bool
 def _show_one(received: Received, output: Output, *, first: bool) -> None:
     width = output.console.width if output.console.is_terminal else None
     if first:
+        output.note("Shown as written: only the workers of a run can check whose word a message is.")
         output.note(heading)
     output.line(as_json(received), lambda: as_text(received, width=width))

@@ -30,6 +30,7 @@ from tests.broker_fixture import create_topic, delete_topic
 pytestmark = pytest.mark.integration
 
 DEADLINE_S = 30.0
+KEY = bytes(range(32))
 
 
 @pytest.fixture
@@ -43,7 +44,14 @@ def now_ms() -> int:
 
 def open_writer(kafka: dict[str, str], topic: str, *, incarnation: str = "i1") -> ControlWriter:
     return ControlWriter(
-        kafka, topic, pipeline="events", run="r1", sender="worker-1", incarnation=incarnation, clock_ms=now_ms
+        kafka,
+        topic,
+        pipeline="events",
+        run="r1",
+        sender="worker-1",
+        incarnation=incarnation,
+        clock_ms=now_ms,
+        key=KEY,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
 
 from control_topic.codec import Decoder, Unreadable, encode
 from control_topic.messages import (
@@ -16,6 +17,7 @@ from control_topic.messages import (
     StartCommit,
     WriteStatus,
 )
+from control_topic.trust import Trust, mark
 from tests.simulation.clocked import Clocked
 from tests.simulation.scheduler import Channel, Process
 
@@ -29,8 +31,30 @@ TAIL = 40
 IN_PARTS = (StartCommit, WriteStatus, AckCommit)
 """Bodies that grow with the pipeline: where the world has a tiny limit, these travel in parts."""
 
-Record = Message | bytes
-"""What the log holds: a whole message as it is, or one part of one as the codec wrote it."""
+SAID_KEPT = 60
+"""Records that a stranger remembers, and may write again."""
+
+
+class Record(NamedTuple):
+    """What the log holds: a whole message as it is, or one part of one as the codec wrote it.
+
+    `raw`: the bytes that are marked: the part, or what stands for the message. `mac`: their mark.
+    """
+
+    content: Message | bytes
+    raw: bytes
+    mac: bytes
+    message: Message
+
+
+def key_of(run: str) -> bytes:
+    """The key that a run's driver draws. Nobody else in the world can know it."""
+    return sha256(run.encode()).digest()
+
+
+def stand_in(message: Message) -> bytes:
+    """The bytes that a whole message would be written as, as far as marks care."""
+    return f"{message.incarnation}/{message.sequence}".encode()
 
 
 READ_MS = 5
@@ -40,11 +64,16 @@ READ_MS = 5
 class Reader:
     """One process's view of the log: everything, in order, some time, and perhaps again.
 
+    With `trust`, what is not the run's own word is dropped before anything is made of it.
+
     `waiting`: what was appended and not read yet: when it is due, the record, its offset and the log's life.
     """
 
-    def __init__(self, process: Process, hear: Callable[[Message], None], decoder: Decoder) -> None:
+    def __init__(
+        self, process: Process, hear: Callable[[Message], None], decoder: Decoder, trust: Trust | None
+    ) -> None:
         self.process = process
+        self.trust = trust
         self.hear = hear
         self.decoder = decoder
         self.waiting: deque[tuple[int, Record, int, int]] = deque()
@@ -58,6 +87,7 @@ class Sender:
         self._bus = bus
         self.process = process
         self._run, self._name, self._incarnation = run, name, incarnation
+        self.key = key_of(run)
         self._sequence = 0
         self.channel = Channel()
         self.dies_with_process: bool | None = None
@@ -92,6 +122,7 @@ class Bus:
         self.parts = 0
         self.readers: list[Reader] = []
         self.senders: list[Sender] = []
+        self.said: deque[Record] = deque(maxlen=SAID_KEPT)
 
     # --- what processes do --------------------------------------------------------------------------
 
@@ -105,24 +136,26 @@ class Bus:
         if self._part_bytes_max and isinstance(message.body, IN_PARTS):
             records = encode(message, body_bytes_max=self._part_bytes_max)
             self.parts += len(records)
-            for record in records:
-                self._produce(record, message, sender)
+            for part in records:
+                self._produce(Record(part, part, mark(sender.key, part), message), sender)
         else:
-            self._produce(message, message, sender)
+            raw = stand_in(message)
+            self._produce(Record(message, raw, mark(sender.key, raw), message), sender)
 
-    def _produce(self, record: Record, message: Message, sender: Sender) -> None:
+    def _produce(self, record: Record, sender: Sender) -> None:
+        message = record.message
         chance, faults = self._chance, self._world.faults
         if chance.of(faults.message_lost) and not isinstance(message.body, RunAnnounce):
             self._world.note("bus", "lost", message)
             return
         delay_ms = chance.upto(2_000) if chance.of(faults.message_delayed) else chance.upto(15)
-        self._scheduler.through(sender.channel, delay_ms, None, self._append, record, message, sender)
+        self._scheduler.through(sender.channel, delay_ms, None, self._append, record, sender)
         if chance.of(faults.message_repeated):
-            self._scheduler.at(delay_ms + chance.upto(6_000), None, self._append, record, message, sender)
+            self._scheduler.at(delay_ms + chance.upto(6_000), None, self._append, record, sender)
 
-    def attach(self, process: Process, hear: Callable[[Message], None]) -> Reader:
+    def attach(self, process: Process, hear: Callable[[Message], None], trust: Trust | None = None) -> Reader:
         """A new reader begins with the tail of what is there."""
-        reader = Reader(process, hear, Decoder(self._world.cores.assembler()))
+        reader = Reader(process, hear, Decoder(self._world.cores.assembler()), trust)
         self.readers = [r for r in self.readers if r.process.alive]
         self.readers.append(reader)
         self._replay(reader)
@@ -167,18 +200,26 @@ class Bus:
         for offset, record in enumerate(tail, first):
             self._deliver_later(reader, record, offset)
 
-    def _append(self, record: Record, message: Message, sender: Sender) -> None:
+    def _append(self, record: Record, sender: Sender) -> None:
+        message = record.message
         if not sender.process.alive and self._died_with(sender) and not isinstance(message.body, RunAnnounce):
             self._world.note("bus", "unsent", message)
             return
-        self._world.note("bus", "log", message if record is message else f"a part of {message.type_name}")
+        self.said.append(record)
+        self.append(record)
+        faults = self._world.faults
+        if isinstance(message.body, CoordinatorClaim) and self._chance.of(faults.topic_lost_at_claim):
+            (self.recreate if self._chance.of(0.5) else self.truncate)()
+
+    def append(self, record: Record) -> None:
+        """Whoever may write can: at the end of the log."""
+        message = record.message
+        whole = record.content is message
+        self._world.note("bus", "log", message if whole else f"a part of {message.type_name}")
         offset = self._low + len(self._log)
         self._log.append(record)
         for reader in self.readers:
             self._deliver_later(reader, record, offset)
-        faults = self._world.faults
-        if isinstance(message.body, CoordinatorClaim) and self._chance.of(faults.topic_lost_at_claim):
-            (self.recreate if self._chance.of(0.5) else self.truncate)()
 
     def _died_with(self, sender: Sender) -> bool:
         """Whether what a dead process had not sent yet died with it."""
@@ -205,18 +246,21 @@ class Bus:
             self._scheduler.at(waiting[0][0] - now_ms, reader.process, self._read, reader)
 
     def _deliver(self, reader: Reader, record: Record, offset: int, life: int) -> None:
-        gone = life != self._life or offset < self._low
-        if isinstance(record, bytes):
-            if gone:
-                return
-            content = reader.decoder.feed(record)
+        if life != self._life or offset < self._low:
+            return
+        trust = reader.trust
+        if trust is not None and not trust.authentic(record.raw, record.mac):
+            return
+        message = record.content
+        if isinstance(message, bytes):
+            content = reader.decoder.feed(message)
             if isinstance(content, Unreadable):
                 self._world.note(reader.process.name, "unreadable", content.reason)
             if not isinstance(content, Message):
                 return
-            record = content
-        elif gone:
+            message = content
+        if trust is not None and trust.objection(message):
             return
-        if record.epoch > reader.highest_epoch:
-            reader.highest_epoch = record.epoch
-        reader.hear(record)
+        if message.epoch > reader.highest_epoch:
+            reader.highest_epoch = message.epoch
+        reader.hear(message)

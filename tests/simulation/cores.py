@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from control_topic.parts import Joiner
+from control_topic.trust import Trust
 from coordinator.core import Coordinator
 from coordinator.events import Settings
 from participant.core import Participant
@@ -18,7 +19,8 @@ from table.transactions import Transactions
 class Cores:
     """Each is called as production calls the class that is its default.
 
-    `table` is made as `MemoryTable(timeline, pipeline, at=...)`; `assembler` joins a reader's parts.
+    `table` is made as `MemoryTable(timeline, pipeline, at=...)`; `assembler` joins a reader's parts;
+    `trust` says whose word a worker takes.
     """
 
     coordinator: Callable[[Settings], Coordinator] = Coordinator
@@ -27,3 +29,4 @@ class Cores:
     transactions: Callable[..., Transactions] = Transactions
     table: Callable[..., MemoryTable] = MemoryTable
     assembler: Callable[[], Joiner] = Joiner
+    trust: Callable[..., Trust] = Trust

@@ -84,9 +84,8 @@ class Driver(Clocked):
         self._busy_until_ms = 0
         self._deaths: dict[int, int] = {}
         newest = next(world.storage.timeline.states(PIPELINE), None)
-        self._announcement = RunAnnounce(
-            table_epoch=newest.epoch if newest is not None else 0, started_at_ms=self.wall_ms()
-        )
+        self.table_epoch = newest.epoch if newest is not None else 0
+        self._announcement = RunAnnounce(table_epoch=self.table_epoch, started_at_ms=self.wall_ms())
         self._rivals = Rivals(run, self._announcement)
         self._reader = world.bus.attach(self, self.hear)
         self._sender = world.bus_sender(self, run=run, name="driver", incarnation=run)

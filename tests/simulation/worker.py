@@ -14,7 +14,7 @@ from control_topic.messages import Message, Offsets, SourcePartition
 from participant import events as ev
 from participant.transitions import State
 from table.calls import Directive, Mode, WorkerReport
-from tests.simulation.bus import PIPELINE, Reader
+from tests.simulation.bus import PIPELINE, Reader, key_of
 from tests.simulation.claims import Claims
 from tests.simulation.clocked import Clocked
 from tests.simulation.hazards import Performer
@@ -66,7 +66,10 @@ class Worker(Clocked):
         self.fenced = False
         self._reached_ms = self.clock_ms()
         self._sender = world.bus_sender(self, run=driver.run, name=f"worker-{slot}", incarnation=incarnation)
-        self.reader: Reader = world.bus.attach(self, self.on_control)
+        trust = world.cores.trust(
+            pipeline=PIPELINE, run=driver.run, key=key_of(driver.run), table_epoch=driver.table_epoch
+        )
+        self.reader: Reader = world.bus.attach(self, self.on_control, trust)
         world.scheduler.at(world.chance.upto(world.tick_ms), self, self._tick)
         world.scheduler.at(world.chance.upto(REPORT_MS), self, self._report)
         world.scheduler.at(world.chance.upto(200), self, world.group.join, self)

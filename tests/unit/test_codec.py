@@ -22,6 +22,7 @@ from control_topic.codec import (
     partitions_to_proto,
     ranges_from_proto,
     ranges_to_proto,
+    run_named,
     write_status_from_proto,
     write_status_to_proto,
 )
@@ -249,8 +250,17 @@ def test_part_numbers_that_cannot_be_are_unreadable(changes: dict) -> None:
     reason(enveloped(pb.Body(halt=pb.Halt()), **changes))
 
 
-def test_an_epoch_beyond_signed_64_bits_is_unreadable() -> None:
-    assert "epoch" in reason(enveloped(pb.Body(halt=pb.Halt()), epoch=2**63))
+@pytest.mark.parametrize("epoch", [2**63 - 1, 2**63, 2**64 - 1])
+def test_a_table_whose_epoch_was_driven_high_is_gone_on_with(epoch: int) -> None:
+    sent = message(Halt(reason="stop"), epoch=epoch)
+    assert Decoder().feed(encode(sent)[0]) == sent
+
+
+def test_who_named_itself_is_known_of_whatever_was_written() -> None:
+    assert run_named(encode(message(Halt(reason="stop"), run="r7"))[0]) == "r7"
+    assert run_named(encode(message(Halt(reason="stop"), run="r7", version=9))[0]) == "r7"
+    for raw in (None, b"", b"\xff", b"\xff" * (RAW_BYTES_MAX + 1)):
+        assert run_named(raw) == ""
 
 
 def start(**changes: object) -> pb.Body:
@@ -339,7 +349,7 @@ def test_what_no_reader_would_accept_is_not_written(body: Body) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"epoch": -1}, {"epoch": 2**63}, {"sequence": -1}, {"sender": "x" * 2**20}]
+    "changes", [{"epoch": -1}, {"epoch": 2**64}, {"sequence": -1}, {"sender": "x" * 2**20}]
 )
 def test_an_envelope_that_no_reader_would_accept_is_not_written(changes: dict) -> None:
     with pytest.raises(Malformed):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC
 
 import pytest
@@ -144,7 +145,7 @@ def message(body: Body, *, sender: str = "worker-1") -> Message:
 
 
 def received(content: Content) -> Received:
-    return Received(offset=41, time_ms=1_763_690_400_123, content=content, size_bytes=2_048)
+    return Received(offset=41, time_ms=1_763_690_400_123, content=content, size_bytes=2_048, marked=True)
 
 
 def test_the_cases_hold_every_type_of_message() -> None:
@@ -171,6 +172,15 @@ def test_every_message_is_one_line_and_one_json_object(
     assert document["content"] == content
     assert document["transaction"] == (getattr(body, "transaction", "") or None)
     assert json.loads(json.dumps(document)) == document
+
+
+def test_each_message_says_that_nobody_checked_whose_word_it_is() -> None:
+    marked = received(message(Halt(reason="stop")))
+    bare = replace(marked, marked=False)
+    assert as_json(marked)["mark"] == "unchecked"
+    assert as_json(bare)["mark"] == "none"
+    assert as_text(marked).plain.endswith("stop")
+    assert as_text(bare).plain.endswith("stop · without a mark")
 
 
 def test_a_damaged_message_is_shown_as_such() -> None:

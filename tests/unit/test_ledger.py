@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from control_topic.messages import SourcePartition
+from control_topic.messages import EPOCH_LEAD_MAX, SourcePartition
 from table.calls import Fault, Mode
 from table.ledger import Ledger, Limits, Outcome, OutcomeKind
 from table.modes import TRANSITIONS, Signal
@@ -90,6 +90,30 @@ def test_a_fence_made_before_a_newer_registration_refuses_after_it() -> None:
     fence = book.fence(1)
     book.register(2, "c2", 0)
     assert "epoch 2 is registered" in fence(None)
+
+
+@pytest.mark.parametrize("table_epoch", [0, 7, 2**63 - 3])
+def test_an_epoch_far_beyond_the_tables_is_nobodys(table_epoch: int) -> None:
+    book = Ledger(run="run-1", now_ms=0)
+    assert not book.register(table_epoch + EPOCH_LEAD_MAX + 1, "a", table_epoch)
+    assert not book.register(2**64 - 1, "a", table_epoch)
+    assert book.highest_epoch == table_epoch
+    assert book.register(table_epoch + EPOCH_LEAD_MAX, "a", table_epoch)
+
+
+def test_not_even_a_registered_epoch_commits_far_beyond_the_tables() -> None:
+    book = Ledger(run="run-1", now_ms=0)
+    assert book.register(10 + EPOCH_LEAD_MAX, "a", 10)
+    assert "nobody's" in book.fence(10 + EPOCH_LEAD_MAX)(None)
+    assert "nobody's" in book.fence(10 + EPOCH_LEAD_MAX)(state(epoch=9))
+    assert book.fence(10 + EPOCH_LEAD_MAX)(state(epoch=10)) == ""
+
+
+def test_a_table_whose_epoch_was_driven_high_is_gone_on_with() -> None:
+    book = Ledger(run="run-1", now_ms=0)
+    for epoch in range(2**63 - 2, 2**63 + 3):
+        assert book.register(epoch, f"c{epoch}", 2**63 - 3)
+        assert book.fence(epoch)(state(epoch=2**63 - 3)) == ""
 
 
 # --- failures ---------------------------------------------------------------------------------

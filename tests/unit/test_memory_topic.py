@@ -12,6 +12,7 @@ from control_topic.messages import DataFile, EndCommit, Message, WriteStatus
 from control_topic.transport import Reader, Received, Writer
 
 DEADLINE_S = 10.0
+KEY = bytes(range(32))
 
 
 @pytest.fixture
@@ -21,7 +22,9 @@ def topic() -> MemoryTopic:
 
 @pytest.fixture
 def writer(topic: MemoryTopic) -> Writer:
-    return MemoryWriter(topic, pipeline="events", run="r1", sender="w", incarnation="i1", clock_ms=lambda: 41)
+    return MemoryWriter(
+        topic, pipeline="events", run="r1", sender="w", incarnation="i1", clock_ms=lambda: 41, key=KEY
+    )
 
 
 def ends(writer: Writer, first: int, following: int, *, epoch: int = 1) -> None:
