@@ -53,6 +53,8 @@ class Faults:
     retention_gap_ms: int = 0
     source_away_gap_ms: int = 0
     wall_clock_jump_gap_ms: int = 0
+    forged_gap_ms: int = 0
+    replayed_gap_ms: int = 0
 
     def quiet(self) -> Faults:
         """The fault-free tail."""
@@ -121,6 +123,12 @@ SHARES: dict[str, tuple[float, tuple[float, float]]] = {
 }
 """Drawn as often as said here, whatever the share of the others: narrow ones, and those that end progress."""
 
+STRANGERS: dict[str, tuple[float, tuple[int, int]]] = {
+    "forged_gap_ms": (0.12, (50, 3_000)),
+    "replayed_gap_ms": (0.12, (50, 3_000)),
+}
+"""As `SHARES`. Drawn beside the others, so that a seed has the faults that it had before there were these."""
+
 
 def draw(random: Random) -> Faults:
     """About one seed in twelve has no faults at all; the others have a few kinds, rare or frequent."""
@@ -135,4 +143,8 @@ def draw(random: Random) -> Faults:
             if random.random() < probability:
                 value = low * (high / low) ** random.random()
                 setattr(faults, name, int(value) if name.endswith("_ms") else value)
+    beside = Random(f"strangers/{random.getstate()}")
+    for name, (probability, (low, high)) in STRANGERS.items():
+        if beside.random() < probability:
+            setattr(faults, name, int(low * (high / low) ** beside.random()))
     return faults

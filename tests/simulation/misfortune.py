@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tests.simulation.stranger import Stranger
+
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
@@ -22,6 +24,7 @@ class Misfortune:
 
     def begin(self) -> None:
         world, faults = self._world, self._world.faults
+        stranger = Stranger(world)
         self._every(PRODUCE_GAP_MS, self._produce)
         for gap_ms, do in (
             (faults.worker_killed_gap_ms, self._kill_worker),
@@ -43,6 +46,8 @@ class Misfortune:
             (faults.retention_gap_ms, self._retain),
             (faults.source_away_gap_ms, self._source_away),
             (faults.wall_clock_jump_gap_ms, self._jump_wall_clock),
+            (faults.forged_gap_ms, stranger.forge),
+            (faults.replayed_gap_ms, stranger.replay),
         ):
             if gap_ms:
                 self._every(gap_ms, do)

@@ -40,12 +40,14 @@ from tests.simulation.mutants import coordinators as c
 from tests.simulation.mutants import participants as p
 from tests.simulation.mutants import readers as r
 from tests.simulation.mutants import services as s
+from tests.simulation.mutants import strangers as t
 from tests.simulation.mutants.base import Mutant
 
 TWO_DRIVERS = ("second_driver",)
 PARTS = ("parts",)
 POISON = ("poison_record",)
 LATE_CALLS = ("call_late",)
+FORGED = ("forged_gap_ms",)
 LOST_MESSAGES = ("message_lost",)
 OLD_MESSAGES = ("message_repeated", "message_delayed")
 KILLED = ("worker_killed_gap_ms", "crash_at_spot", "crash_at_action")
@@ -65,10 +67,10 @@ _ALL = (
     Mutant(LagReturnsToZero, {"coordinator": c.ForgetsWhatItDecided}, LOST_MESSAGES),
     Mutant(IdleHoldsNoInstant, {"coordinator": c.NewTransactionAfterUnknownBegin}),
     Mutant(RepeatsAreNoOps, {"coordinator": c.CoordinatorObeysReplays}),
-    Mutant(OtherRunsHaveNoEffect, {"coordinator": c.CoordinatorHearsAnotherRun}),
+    Mutant(OtherRunsHaveNoEffect, {"coordinator": c.CoordinatorHearsAnotherRun, "trust": t.AllRunsTrusted}),
     Mutant(StaleEpochsHaveNoEffect, {"participant": p.OldClaimObeyed}),
     Mutant(RepeatsAreNoOps, {"participant": p.ParticipantObeysReplays}),
-    Mutant(OtherRunsHaveNoEffect, {"participant": p.OldHaltObeyed}),
+    Mutant(OtherRunsHaveNoEffect, {"participant": p.OldHaltObeyed, "trust": t.AllRunsTrusted}),
     Mutant(CommitsAreWhole, {"participant": p.RangeOffByOne}),
     Mutant(RowsAreTheRecords, {"participant": p.GapTakenAsLoss}),
     Mutant(CommitsAreWhole, {"participant": p.LossUnreported}),
@@ -109,6 +111,8 @@ _ALL = (
     Mutant(ReplacedSourcesAreRefused, {"transactions": s.IdentityBelieved}),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoTransactionsMixed}, PARTS),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoIncarnationsJoined}, PARTS),
+    Mutant(RowsAreTheRecords, {"trust": t.MarksUnchecked}, FORGED),
+    Mutant(LagReturnsToZero, {"trust": t.EpochsUnbounded}, FORGED),
 )
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}
