@@ -14,6 +14,7 @@ from control_topic.messages import (
     EndRequest,
     ParticipantJoin,
     ParticipantLeave,
+    SourcePartition,
     StartCommit,
     WriteStatus,
 )
@@ -52,6 +53,7 @@ class Coordinator(Election):
         body, who = event.message.body, event.message.incarnation
         assert isinstance(body, ParticipantJoin)
         self._vacated(event, self.owners.assign(who, body.partitions))
+        self.unplaced.update(p for p in body.partitions if p not in self.committed)
         if self.transaction is None and who in self.decided:
             self._send(self.decided[who])
         if self.state is State.IDLE:
@@ -112,6 +114,8 @@ class Coordinator(Election):
         ):
             self.state = State.DRAINED
             return
+        if self._admits(event):
+            return
         if not self.ready or event.now_ms < self.hold_until_ms:
             return
         complete = bool(self.partitions) and self.owners.cover(self.partitions)
@@ -122,6 +126,19 @@ class Coordinator(Election):
             return
         self.transaction = Transaction(id=event.nonce)
         self._call(State.BEGINNING, Begin(call=self._next_call(), epoch=self.epoch, transaction=event.nonce))
+
+    def _admits(self, event: Event) -> bool:
+        """Whether source partitions are new to the table: recovery gives them a place before any START does.
+
+        One that the broker does not name either is nobody's to write, and is asked for again later.
+        """
+        self.unplaced = {p for p in self.unplaced if p in self.owners and p not in self.committed}
+        due = event.now_ms >= max(self.hold_until_ms, self.admit_at_ms)
+        if not self.unplaced or not due or self.mode is not Mode.RUN:
+            return False
+        self.admit_at_ms = event.now_ms + self.settings.admit_ms
+        self._call(State.RECOVERING, Recover(call=self._next_call(), epoch=self.epoch))
+        return True
 
     def on_begun(self, event: Completed) -> None:
         transaction = self._open()
@@ -144,7 +161,7 @@ class Coordinator(Election):
         transaction.started_ms = event.now_ms
         transaction.due_ms = self._due_ms(event)
         transaction.committed = dict(self.committed)
-        transaction.expect(dict(self.owners))
+        transaction.expect(self._writers())
         self.ready.clear()
         if not transaction.owed:
             self._abort(event, "everybody left before the transaction began", Fault.NONE)
@@ -153,6 +170,10 @@ class Coordinator(Election):
         self._send_start(transaction)
         if self.mode is Mode.DRAIN:
             self._end(event)
+
+    def _writers(self) -> dict[SourcePartition, str]:
+        """Who writes what: only source partitions that the table has a place for."""
+        return {p: who for p, who in self.owners.items() if p in self.committed}
 
     def _due_ms(self, event: Event) -> int:
         """One interval after the end of the one before: its records have been collected since then.

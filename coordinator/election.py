@@ -83,6 +83,7 @@ class Election(Machine, ABC):
             self._settled()
             self.committed = dict(event.committed)
             self.partitions = event.partitions
+            self.unplaced = set(self.owners.keys() - self.committed.keys())
             self.recover_next = False
             self.state = State.IDLE
             self._maybe_begin(event)

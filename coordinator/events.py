@@ -187,7 +187,8 @@ class Settings:
     `settle_ms`: how long the first READY may wait for owners of every source partition, and how long one
     that was given up is expected to be taken again.
     `repeat_ms`: END and the claim are repeated this often until answered. `retry_ms`: wait before a
-    call that failed is tried again where the service named no wait itself.
+    call that failed is tried again where the service named no wait itself. `admit_ms`: how often the table is
+    asked again for the offset of a source partition that somebody owns and the broker did not name.
     """
 
     pipeline: str
@@ -198,6 +199,7 @@ class Settings:
     repeat_ms: int = 1_000
     settle_ms: int = 1_000
     retry_ms: int = 500
+    admit_ms: int = 10_000
     claims_max: int = 5
 
 

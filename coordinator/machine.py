@@ -42,7 +42,10 @@ SENDERS_MAX = 1_000
 
 
 class Machine:
-    """What every state shares. The handlers that the table names are in the subclasses."""
+    """What every state shares. The handlers that the table names are in the subclasses.
+
+    `unplaced`: source partitions that somebody has owned and that the table had no offset of.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -52,6 +55,8 @@ class Machine:
         self.committed: dict[SourcePartition, int] = {}
         self.partitions: frozenset[SourcePartition] = frozenset()
         self.owners = Owners()
+        self.unplaced: set[SourcePartition] = set()
+        self.admit_at_ms = 0
         self.vacated_ms: int | None = None
         self.dead: dict[str, None] = {}
         self.heard: dict[str, int] = {}

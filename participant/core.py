@@ -132,12 +132,13 @@ class Participant(Repeats):
         self._meter()
 
     def on_offsets_fetched(self, event: OffsetsFetched) -> None:
-        self.fetch_ms = None if event.committed is not None else event.now_ms
-        if event.committed is None:
-            return
+        """A source partition that the table has no offset of is not read: its log may begin anywhere."""
+        committed = event.committed or {}
         for partition, owned in sorted(self.owned.items()):
-            if not owned.resolved:
-                self._place(partition, owned, event.committed.get(partition, 0))
+            if not owned.resolved and partition in committed:
+                self._place(partition, owned, committed[partition])
+        unresolved = any(not owned.resolved for owned in self.owned.values())
+        self.fetch_ms = event.now_ms if unresolved else None
 
     def on_revoked(self, event: Revoked) -> None:
         """Open data dies with its source partition; what is reported belongs to the transaction."""

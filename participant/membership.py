@@ -167,14 +167,13 @@ class Membership:
     # --- what the group says ------------------------------------------------------------------------
 
     def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """The table's offsets are asked for at once, so that the protocol need not; the group's never."""
-        committed = self._callbacks.committed() if partitions else {}
-        offsets = {
-            SourcePartition(p.topic, p.partition): (
-                None if committed is None else committed.get(SourcePartition(p.topic, p.partition), 0)
-            )
-            for p in partitions
-        }
+        """The table's offsets are asked for at once, so that the protocol need not; the group's never.
+
+        Where the table has none yet nothing is read: a log may begin anywhere.
+        """
+        committed = (self._callbacks.committed() if partitions else None) or {}
+        given = [SourcePartition(p.topic, p.partition) for p in partitions]
+        offsets = {partition: committed.get(partition) for partition in given}
         # an offset of their own, lest librdkafka ask for the group's; it is not read from here
         places = [TopicPartition(p.topic, p.partition, 0) for p in partitions]
         self._consumer.incremental_assign(places)

@@ -33,7 +33,8 @@ class StateError(ValueError):
 class TableState:
     """This pipeline's state as one commit left it.
 
-    `kind`: `genesis`, `data` or `operator`. `instant`: the requested time of the instant that holds it;
+    `kind`: `genesis`, `data`, `operator`, or `admission`, which gives source partitions that are new to the
+    table a place to begin. `instant`: the requested time of the instant that holds it;
     not stored, filled in by whoever read it. `topics`: topic -> topic id. `operator`, `reason`: who
     changed offsets by hand, and why.
     """

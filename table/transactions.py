@@ -130,10 +130,13 @@ class Transactions(Answering):
         self._see(newest)
         if (refusal := self._stale(epoch)) is not None:
             return refusal
-        problem = identity_problem(newest, facts.cluster, facts.topics) or self._position_problem(
-            newest, facts
-        )
-        if problem:
+        if problem := identity_problem(newest, facts.cluster, facts.topics):
+            return self.halt(problem)
+        newest = self._admit(epoch, newest, facts)
+        self._see(newest)
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        if problem := self._position_problem(newest, facts):
             return self.halt(problem)
         with self._guard:
             self._ledger.saw_offsets(newest.offsets)
@@ -149,31 +152,67 @@ class Transactions(Answering):
 
     def _genesis(self, epoch: int, facts: SourceFacts) -> TableState:
         """Resolve all starting offsets once and commit them; whoever is first wins."""
-        partitions = tuple(facts.partitions)
+        nothing = TableState(pipeline=self._pipeline, run=self._run, epoch=epoch, transaction="", offsets={})
+        state = self._placed(epoch, nothing, facts, kind="genesis")
+        newest = self._commit_places({}, state)
+        if newest.transaction == state.transaction:
+            log.info("genesis: instant %s holds the starting offsets", newest.instant)
+        return newest
+
+    def _admit(self, epoch: int, newest: TableState, facts: SourceFacts) -> TableState:
+        """Resolve once, and commit, where source partitions begin that the table has no offset of.
+
+        Nothing is read of them before: a log may have lost its beginning when nobody here knew of it.
+        """
+        if all(partition in newest.offsets for partition in facts.partitions):
+            return newest
+        state = self._placed(epoch, newest, facts, kind="admission")
+        now = self._commit_places(newest.offsets, state)
+        if now.transaction == state.transaction:
+            for partition in sorted(state.offsets.keys() - newest.offsets.keys()):
+                log.info(
+                    "source partition %s is new to the table: it is read from offset %d on (instant %s)",
+                    *(partition, state.offsets[partition], now.instant),
+                )
+        return now
+
+    def _placed(self, epoch: int, before: TableState, facts: SourceFacts, *, kind: str) -> TableState:
+        """What a commit leaves behind that gives every source partition a place to begin.
+
+        A topic of which the table knows nothing begins where `starting_offsets` says. A source partition that
+        is added to a topic begins at its beginning: its first records belong to what is followed already.
+        """
+        followed = {partition.topic for partition in before.offsets}
+        wanted = [partition for partition in facts.partitions if partition not in before.offsets]
+        fresh = [partition for partition in wanted if partition.topic not in followed]
+        later = [partition for partition in wanted if partition.topic in followed]
         resolve = self._source.earliest if self._starting_offsets == "earliest" else self._source.end
-        starting = resolve(partitions)
-        state = TableState(
+        starting = {**(resolve(fresh) if fresh else {}), **(self._source.earliest(later) if later else {})}
+        return TableState(
             pipeline=self._pipeline,
             run=self._run,
             epoch=epoch,
             transaction=self._new_id(),
-            offsets={partition: starting[partition] for partition in partitions},
-            cluster=facts.cluster,
-            topics=dict(facts.topics),
-            kind="genesis",
+            offsets={**before.offsets, **{partition: starting[partition] for partition in wanted}},
+            cluster=facts.cluster or before.cluster,
+            topics={**before.topics, **{topic: name for topic, name in facts.topics.items() if name}},
+            kind=kind,
         )
+
+    def _commit_places(self, expected: Offsets, state: TableState) -> TableState:
+        """Commit offsets alone. What the table holds then: ours, or what somebody committed before us."""
         instant = self._table.begin(run=self._run, transaction=state.transaction)
         try:
             self._table.commit(
-                Commit(instant=instant, expected={}, state=state, files=()), fence=self._ledger.fence(epoch)
+                Commit(instant=instant, expected=expected, state=state, files=()),
+                fence=self._ledger.fence(state.epoch),
             )
         except Refused:
             self._table.roll_back(instant)
             newest = self._table.newest()
-            if newest is None:
+            if newest is None or not state.offsets.keys() <= newest.offsets.keys():
                 raise
             return newest
-        log.info("genesis: instant %s holds the starting offsets", instant)
         return replace(state, instant=instant)
 
     def _position_problem(self, newest: TableState, facts: SourceFacts) -> str:

@@ -64,8 +64,9 @@ class Source(Section):
     starting_offsets: Literal["earliest", "latest"] = Field(
         default="earliest",
         description=(
-            "Where to start, `earliest` or `latest`, only where the table has no offset yet. Resolved once, "
-            "for all partitions, in the table's first commit; a later partition starts at its beginning."
+            "Where to start, `earliest` or `latest`, only where the table has no offset yet. Resolved "
+            "once, in the table's first commit, for a topic that is added later in a commit of its own; "
+            "a partition that is added to a topic starts where its log begins."
         ),
     )
     on_data_loss: Literal["fail", "earliest"] = Field(

@@ -136,10 +136,15 @@ def _check_first(chain: Chain, state: TableState) -> None:
 
 
 def _check_next(chain: Chain, previous: TableState, state: TableState) -> None:
-    """A data commit moves exactly the partitions that it has ranges of, from where they were."""
+    """A data commit moves exactly the partitions that it has ranges of, from where they were.
+
+    One that admits source partitions moves none: it gives those that are new a place to begin.
+    """
     where = f"instant {state.instant}"
     if state.kind == "genesis":
         chain.broken.append(f"S2: {where} is a second genesis")
+    if state.kind == "admission" and state.ranges:
+        chain.broken.append(f"S1: {where}, which admits source partitions, holds ranges of records")
     if state.epoch < previous.epoch:
         chain.broken.append(
             f"S6: {where} is of epoch {state.epoch}, the commit before it of {previous.epoch}"
@@ -166,10 +171,18 @@ def _check_next(chain: Chain, previous: TableState, state: TableState) -> None:
                 f" {state.offsets.get(item.partition)}"
             )
         moved.add(item.partition)
+    _check_others(chain, previous, state, moved)
+
+
+def _check_others(chain: Chain, previous: TableState, state: TableState, moved: set[SourcePartition]) -> None:
+    """What has no range stays where it is; only an admission gives a place, to what had none."""
     for partition in sorted({*previous.offsets, *state.offsets} - moved):
         before, after = previous.offsets.get(partition), state.offsets.get(partition)
-        if before != after:
-            chain.broken.append(f"S5: {where} moved {partition} from {before} to {after} without a range")
+        admitted = state.kind == "admission" and before is None
+        if before != after and not admitted:
+            chain.broken.append(
+                f"S5: instant {state.instant} moved {partition} from {before} to {after} without a range"
+            )
 
 
 def _take_ranges(chain: Chain, state: TableState, era: int) -> None:

@@ -40,11 +40,16 @@ class Ending:
         world = self._world
         if world.on_data_loss != "fail":
             return ()
-        lost = [p for p, low in world.log.lows.items() if world.committed.get(p, 0) < low]
+        committed, begins = world.committed, world.log.begins  # what was gone by then is no loss of ours
+        lost = [
+            p
+            for p, low in world.log.lows.items()
+            if p in committed and max(committed[p], begins.get(p, 0)) < low
+        ]
         return tuple(
             phrase
             for p in lost
-            for phrase in (f"Source partition {p}: offsets [", f"{p} at offset {world.committed.get(p, 0)}: ")
+            for phrase in (f"Source partition {p}: offsets [", f"{p} at offset {committed[p]}: ")
         )
 
     def _poison(self) -> tuple[str, ...]:

@@ -8,7 +8,10 @@ from random import Random
 
 @dataclass(slots=True)
 class Faults:
-    """Chances per opportunity (0 to 1), or mean gaps between occurrences in ms (0: never)."""
+    """Chances per opportunity (0 to 1), or mean gaps between occurrences in ms (0: never).
+
+    `log_begins_later`: retention has had the beginning of a log before its source partition is known here.
+    """
 
     message_lost: float = 0.0
     message_repeated: float = 0.0
@@ -55,6 +58,8 @@ class Faults:
     wall_clock_jump_gap_ms: int = 0
     forged_gap_ms: int = 0
     replayed_gap_ms: int = 0
+    topic_added: float = 0.0
+    log_begins_later: float = 0.0
 
     def quiet(self) -> Faults:
         """The fault-free tail."""
@@ -120,6 +125,8 @@ SHARES: dict[str, tuple[float, tuple[float, float]]] = {
     "poison_record": (0.06, (1.0, 1.0)),
     "source_replaced": (0.06, (1.0, 1.0)),
     "retention_gap_ms": (0.12, (500, 8_000)),
+    "topic_added": (0.08, (1.0, 1.0)),
+    "log_begins_later": (0.5, (0.3, 1.0)),
 }
 """Drawn as often as said here, whatever the share of the others: narrow ones, and those that end progress."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from control_topic.messages import SourcePartition
+from tests.simulation.source_log import TOPICS
 from tests.simulation.stranger import Stranger
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ class Misfortune:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._second_driver)
         if faults.partition_added:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._add_partition)
+        if faults.topic_added:
+            world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._add_topic)
         if faults.poison_record:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms // 2), None, self._poison)
         if faults.source_replaced:
@@ -126,9 +130,24 @@ class Misfortune:
     def _add_partition(self) -> None:
         world, log = self._world, self._world.log
         if not self._over and len(log.records) < PARTITIONS_MAX:
-            partition = log.add_partition(world.chance.random.choice(list(log.lives)))
-            log.produce(partition, 10)
-            world.note("source", "partition", f"{partition} is added")
+            self._added(log.add_partition(world.chance.random.choice(list(log.lives))))
+
+    def _add_topic(self) -> None:
+        """As a run does whose `source.topics` names one more; those that are under way see it as well."""
+        log = self._world.log
+        topic = next((topic for topic in TOPICS if topic not in log.lives), "")
+        if topic and not self._over and not log.replaced:
+            for partition in log.add_topic(topic, self._world.chance.between(1, 2)):
+                self._added(partition)
+
+    def _added(self, partition: SourcePartition) -> None:
+        """It holds records before anybody here knows of it, and retention may have had some of them."""
+        world, log, chance = self._world, self._world.log, self._world.chance
+        log.produce(partition, 10)
+        if chance.of(world.faults.log_begins_later):
+            log.begins[partition] = chance.between(1, 10)
+            log.retain_from(partition, log.begins[partition])
+        world.note("source", "partition", f"{partition} is added, and begins at {log.lows[partition]}")
 
     def _rebalance(self) -> None:
         self._world.note("group", "rebalances", None)

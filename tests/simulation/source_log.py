@@ -18,6 +18,7 @@ class SourceLog:
 
     `lives`: how often a topic was made anew; the records of a later life are other ones, whatever their
     offsets. `original`: the records of the first life, which alone the table may hold, retention or not.
+    `begins`: where a log began when its source partition appeared here, 0 where it is not in it.
     """
 
     def __init__(self, random: Random, partitions: Mapping[str, int]) -> None:
@@ -29,6 +30,7 @@ class SourceLog:
         self.bad: dict[SourcePartition, list[int]] = {}
         self.lows: dict[SourcePartition, int] = {}
         self.ends: dict[SourcePartition, int] = {}
+        self.begins: dict[SourcePartition, int] = {}
         self.cluster = "cluster"
         self.lives: dict[str, int] = dict.fromkeys(partitions, 0)
         self.available = True
@@ -53,6 +55,11 @@ class SourceLog:
         if not self.lives[topic]:
             self.original[partition], self.bad[partition] = self.records[partition], []
         return partition
+
+    def add_topic(self, topic: str, partitions: int) -> list[SourcePartition]:
+        """Somebody adds a topic to those that are read."""
+        self.lives.setdefault(topic, 0)
+        return [self.add_partition(topic) for _ in range(partitions)]
 
     # --- what producers, retention and operators do -------------------------------------------------
 

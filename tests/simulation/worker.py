@@ -182,8 +182,8 @@ class Worker(Clocked):
         partitions = tuple(p for p in partitions if self.world.group.is_owner(self, p))
         if self._leaving or not partitions:
             return
-        committed = self.driver.offsets()
-        offsets = {p: None if committed is None else committed.get(p, 0) for p in partitions}
+        committed = self.driver.offsets() or {}
+        offsets = {p: committed.get(p) for p in partitions}
         self.plane.assign(partitions)
         self.post(ev.Assigned(now_ms=self.clock_ms(), offsets=offsets))
         if self.first in partitions and self.claims is None:

@@ -180,7 +180,7 @@ def test_a_refused_begin_leads_to_recovery() -> None:
 def test_a_join_that_comes_while_it_begins_is_in_start() -> None:
     talk = CoordinatorTalk().beginning()
     talk.hear(ParticipantJoin(partitions=(P1,)), "b")
-    (start,) = sent(talk.answer(OK, instant="i1", committed={P0: 0}), StartCommit)
+    (start,) = sent(talk.answer(OK, instant="i1", committed={P0: 0, P1: 4}), StartCommit)
     assert start.writers == {P0: "a", P1: "b"}
 
 
@@ -352,10 +352,60 @@ def test_a_late_write_status_is_ignored_and_counted() -> None:
     assert talk.core.ignored["WRITE_STATUS in IDLE"] == 1
 
 
-def test_a_partition_without_an_offset_yet_starts_at_its_beginning() -> None:
-    talk = CoordinatorTalk().ended({"a": (P0, P1)}, committed={P0: 7})
-    (commit,) = talk.hear(status("t1", (P0, 7, 7), (P1, 0, 5)), "a")
-    assert commit.expected == {P0: 7}
+# --- source partitions that are new to the table ------------------------------------------------
+
+
+def test_a_partition_without_an_offset_is_given_one_before_any_start_lists_it() -> None:
+    talk = CoordinatorTalk().idle(P0)
+    (recover,) = talk.hear(ParticipantJoin(partitions=(P0, P1)), "a")
+    assert isinstance(recover, c.Recover)
+    talk.hear(ParticipantReady(), "a")
+    (begin,) = talk.answer(OK, committed={P0: 0, P1: 600}, partitions=frozenset({P0, P1}))
+    assert isinstance(begin, c.Begin)
+    (start,) = sent(talk.answer(OK, instant="i1", committed={P0: 0, P1: 600}), StartCommit)
+    assert (start.writers, start.committed) == ({P0: "a", P1: "a"}, {P0: 0, P1: 600})
+
+
+def test_a_partition_that_appears_while_a_transaction_is_open_waits_for_the_next_one() -> None:
+    talk = CoordinatorTalk().started({"a": (P0,)})
+    talk.hear(ParticipantJoin(partitions=(P1,)), "b")
+    talk.tick(INTERVAL_MS)
+    talk.hear(status("t1", (P0, 0, 5)), "a")
+    actions = talk.answer(OK)
+    assert of(actions, c.Recover)
+    assert talk.core.state is State.RECOVERING
+
+
+def test_a_partition_that_the_broker_does_not_name_is_in_no_start_and_asked_for_again_later() -> None:
+    talk = CoordinatorTalk(admit_ms=10_000).idle(P0)
+    assert of(talk.hear(ParticipantJoin(partitions=(P0, P1)), "a"), c.Recover)
+    talk.hear(ParticipantReady(), "a")
+    (begin,) = talk.answer(OK, committed={P0: 7}, partitions=frozenset({P0}))
+    assert isinstance(begin, c.Begin)
+    (start,) = sent(talk.answer(OK, instant="i1", committed={P0: 7}), StartCommit)
+    assert start.writers == {P0: "a"}
+    talk.tick(INTERVAL_MS)
+    talk.hear(status("t1", (P0, 7, 9)), "a")
+    assert not of(talk.answer(OK), c.Recover)
+    assert of(talk.tick(9_000), c.Recover)
+
+
+def test_a_draining_coordinator_leaves_new_partitions_to_the_next_run() -> None:
+    talk = CoordinatorTalk().idle(P0)
+    talk.direct(c.Mode.DRAIN)
+    assert talk.hear(ParticipantJoin(partitions=(P0, P1)), "a") == []
+    talk.tick(1_000)
+    assert talk.core.state is State.DRAINED
+
+
+def test_a_new_partition_that_nobody_owns_any_more_is_not_asked_for() -> None:
+    talk = CoordinatorTalk().started({"a": (P0,)})
+    talk.hear(ParticipantJoin(partitions=(P1,)), "b")
+    talk.hear(ParticipantLeave(partitions=(P1,)), "b")
+    talk.tick(INTERVAL_MS)
+    talk.hear(status("t1", (P0, 0, 5)), "a")
+    assert not of(talk.answer(OK), c.Recover)
+    assert talk.core.state is State.IDLE
 
 
 def test_what_a_sender_said_before_is_not_heard_again() -> None:

@@ -49,6 +49,16 @@ def test_without_the_tables_offsets_it_asks_for_them_and_consumes_nothing_until_
     assert rewinds(answered) == [(P0, 9)]
 
 
+def test_what_the_table_has_no_offset_of_is_asked_for_again_and_read_only_when_it_has_one() -> None:
+    talk = ParticipantTalk(repeat_ms=1_000)
+    talk.feed(p.Assigned(now_ms=talk.now_ms, offsets={P0: 5, P1: None}))
+    assert rewinds(talk.feed(p.OffsetsFetched(now_ms=talk.now_ms, committed={P0: 5}))) == []
+    assert of(talk.tick(500), p.FetchOffsets)
+    answered = talk.feed(p.OffsetsFetched(now_ms=talk.now_ms, committed={P0: 5, P1: 600}))
+    assert rewinds(answered) == [(P1, 600)]
+    assert not of(talk.tick(10_000), p.FetchOffsets)
+
+
 def test_join_is_repeated_with_back_off_until_a_start_lists_it() -> None:
     talk = ParticipantTalk(repeat_ms=1_000, repeat_max_ms=4_000)
     talk.assigned(P0)

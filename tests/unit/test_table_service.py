@@ -362,14 +362,87 @@ def test_lost_offsets_are_accepted_where_the_configuration_says_so(make: Make, t
     assert make(run="run-2", on_data_loss="earliest").lead(epoch=2).result is Result.OK
 
 
-def test_a_partition_and_a_topic_that_appear_later_are_no_contradiction(make: Make, topics: Topics) -> None:
-    make().lead()
-    new = SourcePartition("events", 2)
-    topics.start[new] = topics.stop[new] = 0
-    answer = make(run="run-2").lead(epoch=2)
+NEW = SourcePartition("events", 2)
+AUDIT = SourcePartition("audit", 0)
+
+
+@pytest.mark.parametrize("starting_offsets", ["earliest", "latest"])
+def test_a_partition_that_appears_later_begins_where_its_log_does_whatever_the_table_was_begun_with(
+    make: Make, topics: Topics, starting_offsets: str
+) -> None:
+    start = make(starting_offsets=starting_offsets).lead().committed
+    topics.start[NEW], topics.stop[NEW] = 600, 700
+    second = make(run="run-2", starting_offsets=starting_offsets)
+    answer = second.lead(epoch=2)
     assert answer.result is Result.OK
-    assert answer.partitions == (P0, P1, new)
-    assert new not in answer.committed
+    assert answer.partitions == (P0, P1, NEW)
+    assert answer.committed == {**start, NEW: 600}
+    newest = second.table.newest()
+    assert newest is not None
+    assert (newest.kind, newest.epoch, newest.ranges, newest.offsets) == (
+        "admission",
+        2,
+        (),
+        answer.committed,
+    )
+
+
+@pytest.mark.parametrize(("starting_offsets", "begins"), [("earliest", 600), ("latest", 700)])
+def test_a_topic_that_is_added_begins_as_the_first_ones_did_and_once(
+    make: Make, topics: Topics, timeline: MemoryTimeline, starting_offsets: str, begins: int
+) -> None:
+    make(starting_offsets=starting_offsets).lead()
+    topics.start[AUDIT], topics.stop[AUDIT] = 600, 700
+    assert make(run="run-2", starting_offsets=starting_offsets).lead(epoch=2).committed[AUDIT] == begins
+    topics.start[AUDIT], topics.stop[AUDIT] = 600, 900
+    third = make(run="run-3", starting_offsets=starting_offsets)
+    assert third.lead(epoch=3).committed[AUDIT] == begins
+    assert third.client.recover(3).committed[AUDIT] == begins
+    assert len(timeline.completed) == 2
+
+
+def test_of_two_drivers_that_admit_the_same_partition_one_decides_and_nothing_is_left_open(
+    make: Make, topics: Topics, timeline: MemoryTimeline
+) -> None:
+    make(starting_offsets="latest").lead()
+    topics.start[AUDIT], topics.stop[AUDIT] = 600, 700
+    loser, winner = make(run="run-2", starting_offsets="latest"), make(run="run-3", starting_offsets="latest")
+
+    def another_wins(step: Step) -> None:
+        if step is Step.BEGIN_INFLIGHT:
+            loser.step = lambda _step: None
+            assert winner.lead(epoch=3).committed[AUDIT] == 700
+            topics.stop[AUDIT] = 800
+
+    loser.step = another_wins
+    assert loser.lead(epoch=2).result is Result.STALE
+    assert loser.lead(epoch=4).committed[AUDIT] == 700
+    assert [state.kind for state in timeline.states("p")] == ["admission", "genesis"]
+    assert not loser.table.unfinished()
+
+
+def test_an_admission_that_was_perhaps_committed_is_found_and_not_made_again(
+    make: Make, topics: Topics, timeline: MemoryTimeline
+) -> None:
+    make().lead()
+    topics.start[NEW], topics.stop[NEW] = 600, 700
+    second = make(run="run-2")
+    second.step = fails_at(Step.COMMIT_COMPLETED, OutcomeUnknown("the connection broke"))
+    assert second.lead(epoch=2).result is Result.UNAVAILABLE
+    second.step = lambda _step: None
+    topics.start[NEW] = 650
+    assert second.client.recover(2).result is Result.HALTED  # 600 it is: what retention took since is lost
+    assert [state.offsets[NEW] for state in timeline.states("p") if state.kind == "admission"] == [600]
+
+
+def test_nothing_is_admitted_from_a_cluster_that_the_offsets_are_not_of(
+    make: Make, topics: Topics, timeline: MemoryTimeline
+) -> None:
+    make().lead()
+    topics.start[NEW], topics.stop[NEW] = 600, 700
+    topics.cluster = "cluster-2"
+    assert make(run="run-2").lead(epoch=2).result is Result.HALTED
+    assert len(timeline.instants) == 1
 
 
 def test_a_topic_that_is_left_out_for_a_while_keeps_its_id_in_the_table(make: Make, topics: Topics) -> None:

@@ -382,6 +382,21 @@ def test_a_partition_that_appears_later_begins_at_its_beginning() -> None:
     assert "leaves a hole" in broken([start, replace(second, ranges=(second.ranges[0], shifted_p1()))])
 
 
+def test_a_partition_may_be_admitted_at_any_offset_once_and_then_only_ranges_move_it() -> None:
+    start = genesis({P0: 0})
+    admitted = replace(
+        start, kind="admission", instant="101", transaction="t101", offsets={**start.offsets, P1: 600}
+    )
+    second = commit(admitted, {P0: 2, P1: 603})
+    assert verdict([start, admitted, second], rows_of(second)).exact is True
+    again = replace(second, kind="admission", instant="103", transaction="t103", ranges=())
+    moved = replace(again, offsets={**again.offsets, P1: 700})
+    assert "S5: instant 103 moved" in broken([start, admitted, second, moved])
+    assert "S5: instant 103 moved" in broken([start, admitted, second, replace(again, offsets={P0: 2})])
+    ranged = replace(again, ranges=second.ranges)
+    assert "which admits source partitions, holds ranges" in broken([start, admitted, second, ranged])
+
+
 def shifted_p1() -> Range:
     return Range(partition=P1, start=1, next=3, records=2)
 

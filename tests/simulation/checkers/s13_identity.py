@@ -13,14 +13,15 @@ class ReplacedSourcesAreRefused(Checker):
     name = "S13"
 
     def __init__(self) -> None:
-        self._identity: tuple[str, dict[str, str]] | None = None
+        self._topics: dict[str, str] = {}
 
     def committed(self, instant: MemoryInstant, state: TableState) -> None:
-        identity = (state.cluster, dict(state.topics))
-        self._identity = self._identity or identity
+        known = self._topics
+        identity = {"": state.cluster, **state.topics}
+        self._topics = {**identity, **known}  # a topic may be added; none may be another one
         self.require(
-            identity == self._identity,
-            f"instant {instant.time} is of {identity}, the table's offsets are of {self._identity}",
+            identity == self._topics,
+            f"instant {instant.time} is of {identity}, the table's offsets are of {known}",
         )
         world = self.world
         if not world.log.replaced:

@@ -16,6 +16,8 @@ class RangesChain(Checker):
         ends = self._ends
         if state.kind == "genesis":
             ends.update(state.offsets)
+        if state.kind == "admission":
+            ends.update({p: o for p, o in state.offsets.items() if p not in ends})
         for r in state.ranges:
             self.require(
                 r.start == ends.get(r.partition, 0),

@@ -1,12 +1,13 @@
 """S3: the table holds exactly the records of the committed ranges.
 
 A record that was rejected is no row; one that is declared lost had been taken by retention, and is none
-either.
+either. A source partition that appears later begins where its log does, one of a topic that is added where
+`starting_offsets` says: what lies before is nobody's, and nothing else is passed over.
 """
 
 from collections import Counter
 
-from control_topic.messages import Lost, Offsets
+from control_topic.messages import Lost, Offsets, SourcePartition
 from table.memory import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
@@ -17,7 +18,7 @@ class RowsAreTheRecords(Checker):
     name = "S3"
 
     def __init__(self) -> None:
-        self._starting: Offsets = {}
+        self._starting: dict[SourcePartition, int] = {}
         self._lost: list[Lost] = []
         self._rejected: set[Row] = set()
 
@@ -32,10 +33,22 @@ class RowsAreTheRecords(Checker):
             self.require(
                 self.world.on_data_loss == "earliest", f"instant {instant.time} gives up {lost}, not allowed"
             )
-        if state.kind == "genesis":
-            self._starting = state.offsets
+        if state.kind in ("genesis", "admission"):
+            self._begin(instant, {p: o for p, o in state.offsets.items() if p not in self._starting})
         self._lost.extend(state.lost)
         self._rejected.update((reject.partition, reject.offset, 0) for reject in state.rejects)
+
+    def _begin(self, instant: MemoryInstant, starting: Offsets) -> None:
+        """Retention may go on between the resolving and the commit, and records may come."""
+        world, followed = self.world, {p.topic for p in self._starting}
+        for partition, offset in starting.items():
+            at_end = world.starting_offsets == "latest" and partition.topic not in followed
+            limit = (world.log.ends if at_end else world.log.lows).get(partition, 0)
+            self.require(
+                offset <= limit or world.log.replaced,
+                f"instant {instant.time} begins {partition} at {offset}, and not at {limit} or before",
+            )
+        self._starting.update(starting)
 
     def _wanted(self) -> set[Row]:
         log = self.world.log

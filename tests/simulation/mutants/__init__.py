@@ -50,6 +50,8 @@ LATE_CALLS = ("call_late",)
 FORGED = ("forged_gap_ms",)
 LOST_MESSAGES = ("message_lost",)
 OLD_MESSAGES = ("message_repeated", "message_delayed")
+ADDED = ("partition_added",)
+BEGINS_LATER = ("log_begins_later",)
 KILLED = ("worker_killed_gap_ms", "crash_at_spot", "crash_at_action")
 
 _ALL = (
@@ -109,6 +111,16 @@ _ALL = (
     Mutant(NoStrayFiles, {"participant": p.FilesWithoutTheirInstant}),
     Mutant(NoStrayFiles, {"table": s.SweepTakesOpenFiles}),
     Mutant(ReplacedSourcesAreRefused, {"transactions": s.IdentityBelieved}),
+    Mutant(
+        LagReturnsToZero,
+        {
+            "coordinator": c.StartsWithoutAPlace,
+            "participant": p.NoOffsetIsZero,
+            "transactions": s.NothingAdmitted,
+        },
+        BEGINS_LATER,
+    ),
+    Mutant(RowsAreTheRecords, {"transactions": s.AddedPartitionsBeginAtTheEnd}, ADDED),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoTransactionsMixed}, PARTS),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoIncarnationsJoined}, PARTS),
     Mutant(RowsAreTheRecords, {"trust": t.MarksUnchecked}, FORGED),

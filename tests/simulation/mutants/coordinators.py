@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from control_topic.messages import AbortCommit, AckCommit, CoordinatorClaim, Message, WriteStatus
+from control_topic.messages import (
+    AbortCommit,
+    AckCommit,
+    CoordinatorClaim,
+    Message,
+    SourcePartition,
+    WriteStatus,
+)
 from coordinator.core import Coordinator
 from coordinator.events import Completed, Event, Fault, Received, Result, WorkerDied
 from coordinator.transitions import State
@@ -175,3 +182,13 @@ class AbortsAfterTheCommitCall(Coordinator):
         super().on_worker_died(event)
         if self.state is State.COMMITTING and event.incarnation in self._open().statuses:
             self._abort(event, "a worker died", Fault.PIPELINE)
+
+
+class StartsWithoutAPlace(Coordinator):
+    """A source partition that the table has no offset of is begun at 0, wherever its log begins."""
+
+    def _admits(self, event: Event) -> bool:
+        return False
+
+    def _writers(self) -> dict[SourcePartition, str]:
+        return dict(self.owners)

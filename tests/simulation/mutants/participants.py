@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from control_topic.messages import DataFile, Halt, Lost, Message, Offsets, Range, SourcePartition, StartCommit
 from participant.core import Participant
-from participant.events import Blocked, Buffered, Event, Flushed, Open, Poison, Received
+from participant.events import Blocked, Buffered, Event, Flushed, OffsetsFetched, Open, Poison, Received
 from participant.transitions import State
 
 
@@ -160,3 +160,13 @@ class ReportTakenForCommitted(Participant):
     def _prepared(self, r: Range) -> None:
         super()._prepared(r)
         self.owned[r.partition].committed = r.next
+
+
+class NoOffsetIsZero(Participant):
+    """What the table has no offset of is read from 0 on."""
+
+    def on_offsets_fetched(self, event: OffsetsFetched) -> None:
+        if event.committed is not None:
+            unknown = dict.fromkeys(self.owned.keys() - event.committed.keys(), 0)
+            event = replace(event, committed={**event.committed, **unknown})
+        super().on_offsets_fetched(event)

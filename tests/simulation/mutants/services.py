@@ -177,3 +177,21 @@ class IdentityBelieved(Transactions):
 
     def __init__(self, *, source: Source, **rest: Any) -> None:
         super().__init__(source=_SameSource(source, self.shared), **rest)
+
+
+class NothingAdmitted(Transactions):
+    """Recovery leaves source partitions that are new to the table without a place."""
+
+    def _admit(self, epoch: int, newest: TableState, facts: SourceFacts) -> TableState:
+        return newest
+
+
+class AddedPartitionsBeginAtTheEnd(Transactions):
+    """A source partition that is added to a topic begins where `starting_offsets` says, as a topic does."""
+
+    def _placed(self, epoch: int, before: TableState, facts: SourceFacts, *, kind: str) -> TableState:
+        state = super()._placed(epoch, before, facts, kind=kind)
+        new = tuple(p for p in state.offsets if p not in before.offsets)
+        if self._starting_offsets != "latest" or not new:
+            return state
+        return replace(state, offsets={**state.offsets, **self._source.end(new)})

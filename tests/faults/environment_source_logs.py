@@ -1,0 +1,95 @@
+"""Source logs that are not as one wishes: they begin late, or cannot be read."""
+
+from __future__ import annotations
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from tests.broker_fixture import create_topic
+from tests.faults.acts import CALM_PER_SECOND, plain, proved
+from tests.faults.commits import wall_ms
+from tests.faults.scenario import Outcome, scenario
+from tests.faults.stage import Stage
+from tests.harness import await_that, event
+
+GROUP = "Source"
+RECORDS = 4_000
+GONE = 600
+"""Offsets that retention has had before the pipeline knows of the log."""
+
+
+def cut(stage: Stage, topic: str, partitions: list[int], before: int) -> None:
+    """As retention would: what lies before this offset goes."""
+    admin = AdminClient({"bootstrap.servers": stage.broker.bootstrap_servers})
+    for future in admin.delete_records([TopicPartition(topic, n, before) for n in partitions]).values():
+        future.result(30)
+
+
+def fill(stage: Stage, topic: str, partitions: list[int], count: int, first: int = 1_000_000) -> None:
+    """`count` events in each of these source partitions."""
+    producer = Producer({"bootstrap.servers": stage.broker.bootstrap_servers, "linger.ms": 5})
+    for number in range(count * len(partitions)):
+        producer.produce(topic, event(first + number), partition=partitions[number % len(partitions)])
+    assert producer.flush(30) == 0
+
+
+@scenario(
+    GROUP,
+    fault="a topic is added to source.topics whose log begins at 600: retention has had what lay before",
+    expected="its start is resolved once and committed before anything of it is read; the others go on",
+    in_tests=True,
+)
+def topic_added_whose_log_begins_late(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    pipeline.produce(RECORDS)
+    assert pipeline.run_to_end().process.returncode == 0
+    added = f"{pipeline.topic}-added"
+    create_topic(stage.broker.bootstrap_servers, added, partitions=2)
+    fill(stage, added, [0, 1], RECORDS)
+    cut(stage, added, [0, 1], GONE)
+    pipeline.settings["source.topics"] = f"{pipeline.topic},{added}"
+    pipeline.config.write_text(
+        pipeline.config.read_text().replace(f'["{pipeline.topic}"]', f'["{pipeline.topic}", "{added}"]')
+    )
+    for _turn in range(2):  # the second one finds the start resolved
+        pipeline.produce(RECORDS)
+        run = pipeline.run_to_end()
+        assert run.process.returncode == 0, run.text()[-4_000:]
+        plain(run)
+        fill(stage, added, [0, 1], 0)
+    verdict = pipeline.verify()
+    assert verdict["exact"] is True, verdict
+    assert verdict["rows"] == 3 * RECORDS + 2 * (RECORDS - GONE), verdict
+    return Outcome(notes={"rows": verdict["rows"]})
+
+
+@scenario(
+    GROUP,
+    fault="source partitions are added while the pipeline runs, and their logs begin at 600 before it is "
+    "known",
+    expected="they are read from where their logs begin, and commits go on",
+    limit_s=90,
+)
+def partitions_added_whose_logs_begin_late(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    run = stage.start(per_second=CALM_PER_SECOND)
+    client = AdminClient({"bootstrap.servers": stage.broker.bootstrap_servers})
+    client.create_partitions([NewPartitions(pipeline.topic, 6)])[pipeline.topic].result(30)
+    began_ms = wall_ms()
+    await_that("leader of the new source partitions", lambda: _filled(stage), deadline_s=60)
+    cut(stage, pipeline.topic, [4, 5], GONE)
+    before = stage.stop_load()
+    pipeline.partitions = 6
+
+    def all_read() -> bool:
+        return pipeline.committed() == before + 2 * RECORDS
+
+    await_that("commit of the new source partitions", all_read, deadline_s=400)
+    seconds = (wall_ms() - began_ms) / 1_000
+    pipeline.produced = before + 2 * (RECORDS - GONE)
+    return proved(stage, run, recovery_s=seconds)
+
+
+def _filled(stage: Stage) -> bool:
+    fill(stage, stage.pipeline.topic, [4, 5], RECORDS)
+    return True
