@@ -26,6 +26,7 @@ from lockstep.topic_keeper import TopicKeeper
 from participant.spec import WorkerSpec
 from table import ledger as table_ledger
 from table.hudi.client import HudiTable
+from table.hudi.kinds import UPSERT
 from table.port import TableLayout
 from table.progress import Progress
 from table.server import serve
@@ -132,6 +133,7 @@ class Application:
             source=source,
             pipeline=config.pipeline.id,
             run=self.run_id,
+            rows_are_records=config.table_spec().kind != UPSERT,
             starting_offsets=config.source.starting_offsets,
             on_data_loss=config.source.on_data_loss,
             clock_ms=monotonic_ms,

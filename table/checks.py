@@ -22,6 +22,7 @@ from control_topic.messages import (
 from table.errors import Refused
 from table.state import TableState
 
+RANGES_SHOWN = 3
 ADOPT = "if that is intended, accept it with `lockstep offsets --adopt --execute`"
 
 
@@ -41,13 +42,21 @@ class Plan:
     rows: int
 
 
-def assemble(transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> Plan:
-    """All write statuses of a transaction as one commit. Raises `Refused` where they do not fit together."""
+def assemble(
+    transaction: str, expected: Offsets, statuses: Sequence[WriteStatus], *, rows_are_records: bool
+) -> Plan:
+    """All write statuses of a transaction as one commit. Raises `Refused` where they do not fit together.
+
+    `rows_are_records`: each record is a row or a reject, so that a worker that reports fewer rows has lost
+    some. Of upserts, several records may become one row.
+    """
     ranges: dict[SourcePartition, Range] = {}
     paths: set[str] = set()
     for status in statuses:
         if status.transaction != transaction:
             raise Refused(f"a write status of transaction {status.transaction} came with {transaction}")
+        if rows_are_records:
+            _check_rows(transaction, status)
         for item in status.ranges:
             if item.partition in ranges:
                 raise Refused(f"transaction {transaction}: {item.partition} is in two write statuses")
@@ -72,6 +81,18 @@ def assemble(transaction: str, expected: Offsets, statuses: Sequence[WriteStatus
     )
     _check_contents(transaction, plan, ranges)
     return plan
+
+
+def _check_rows(transaction: str, status: WriteStatus) -> None:
+    """Of each worker by itself: what one has too many must not hide what another lacks."""
+    rows, records = sum(file.rows for file in status.files), sum(item.records for item in status.ranges)
+    if rows != records - status.reject_count:
+        named = [f"{item.partition} [{item.start}, {item.next})" for item in status.ranges[:RANGES_SHOWN]]
+        where = ", ".join(named) + (", …" if len(status.ranges) > RANGES_SHOWN else "")
+        raise Refused(
+            f"transaction {transaction}: the files of one worker hold {rows} rows of {records} records, of "
+            f"which {status.reject_count} were rejected; nothing of it is committed ({where})"
+        )
 
 
 def _check_contents(transaction: str, plan: Plan, ranges: Mapping[SourcePartition, Range]) -> None:

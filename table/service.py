@@ -96,6 +96,7 @@ def _status_reply(_result: Result, reason: str) -> pb.StatusReply:
 class TableService(Servicer):
     """One run's table service. Thread-safe; `close` ends its table thread.
 
+    `rows_are_records`: see `table.checks.assemble`.
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `clock_ms`: never goes back,
     the same clock that the ledger was made with. `workers`: how many the run has.
     """
@@ -108,6 +109,7 @@ class TableService(Servicer):
         source: Source,
         pipeline: str,
         run: str,
+        rows_are_records: bool,
         starting_offsets: str,
         on_data_loss: str,
         clock_ms: Callable[[], int],
@@ -131,6 +133,7 @@ class TableService(Servicer):
             source=source,
             pipeline=pipeline,
             run=run,
+            rows_are_records=rows_are_records,
             starting_offsets=starting_offsets,
             on_data_loss=on_data_loss,
             clock_ms=clock_ms,

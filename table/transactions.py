@@ -50,6 +50,7 @@ class _Known:
 class Transactions(Answering):
     """The table's side of the protocol, for one run of one pipeline.
 
+    `rows_are_records`: see `table.checks.assemble`.
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `new_id`: a random
     transaction id, for the genesis.
     """
@@ -63,6 +64,7 @@ class Transactions(Answering):
         source: Source,
         pipeline: str,
         run: str,
+        rows_are_records: bool,
         starting_offsets: str,
         on_data_loss: str,
         clock_ms: Callable[[], int],
@@ -73,6 +75,7 @@ class Transactions(Answering):
         self._source = source
         self._pipeline = pipeline
         self._run = run
+        self._rows_are_records = rows_are_records
         self._starting_offsets = starting_offsets
         self._on_data_loss = on_data_loss
         self._new_id = new_id
@@ -267,7 +270,7 @@ class Transactions(Answering):
         self, epoch: int, transaction: str, instant: str, expected: Offsets, statuses: Sequence[WriteStatus]
     ) -> Answer:
         """Complete the instant with everybody's files and ranges, whole or not at all."""
-        plan = assemble(transaction, expected, statuses)
+        plan = self._plan(transaction, expected, statuses)
         known = self._remember(transaction)
         known.rows = plan.rows
         stale = self._stale(epoch)
@@ -293,6 +296,9 @@ class Transactions(Answering):
             return self._after_failed_commit(epoch, transaction, plan.ranges, error)
         self._landed(replace(state, instant=instant))
         return Answer(result=Result.OK, instant=instant, committed=plan.offsets)
+
+    def _plan(self, transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> Plan:
+        return assemble(transaction, expected, statuses, rows_are_records=self._rows_are_records)
 
     def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
         """What the commit leaves behind. A topic that is not read any more keeps its id, as its offsets."""

@@ -71,6 +71,7 @@ class Driver(Clocked):
             source=world.log,
             pipeline=PIPELINE,
             run=run,
+            rows_are_records=True,
             starting_offsets=world.starting_offsets,
             on_data_loss=world.on_data_loss,
             clock_ms=self.clock_ms,

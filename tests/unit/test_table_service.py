@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import grpc
 import pytest
@@ -83,6 +83,7 @@ class Driver:
         deadlines: Deadlines | None = None,
         starting_offsets: str = "earliest",
         on_data_loss: str = "fail",
+        rows_are_records: bool = True,
     ) -> None:
         self.clock = Clock()
         self.step: Callable[[Step], None] = lambda _step: None
@@ -93,6 +94,7 @@ class Driver:
             source=topics,
             pipeline="p",
             run=run,
+            rows_are_records=rows_are_records,
             starting_offsets=starting_offsets,
             on_data_loss=on_data_loss,
             clock_ms=self.clock,
@@ -229,7 +231,8 @@ def test_a_call_without_the_runs_token_has_no_effect(driver: Driver, timeline: M
 def test_a_commit_of_many_megabytes_passes(driver: Driver) -> None:
     driver.lead()
     begun = driver.client.begin(1, "t1")
-    big = status("t1", begun.committed, {P0: 10})
+    big = status("t1", begun.committed, {P0: 90})
+    big = replace(big, files=(replace(big.files[0], rows=big.files[0].rows - 80),))
     rejects = tuple(Reject(partition=P0, offset=3, reason="x" * 100_000) for _ in range(80))
     big = WriteStatus(transaction="t1", ranges=big.ranges, files=big.files, rejects=rejects)
     assert driver.client.commit(1, "t1", begun.instant, begun.committed, [big]).result is Result.OK
@@ -610,7 +613,7 @@ def test_offsets_that_moved_on_refuse_the_commit(driver: Driver) -> None:
             [
                 WriteStatus(
                     transaction="t1",
-                    ranges=(Range(partition=P0, start=3, next=9, records=6),),
+                    ranges=(Range(partition=P0, start=3, next=9),),
                     lost=(Lost(partition=P0, start=0, next=4),),
                 )
             ],
@@ -620,7 +623,7 @@ def test_offsets_that_moved_on_refuse_the_commit(driver: Driver) -> None:
             [
                 WriteStatus(
                     transaction="t1",
-                    ranges=(Range(partition=P0, start=3, next=9, records=6),),
+                    ranges=(Range(partition=P0, start=3, next=9, records=1),),
                     rejects=(Reject(partition=P0, offset=9, reason="x"),),
                 )
             ],
@@ -630,8 +633,24 @@ def test_offsets_that_moved_on_refuse_the_commit(driver: Driver) -> None:
             [WriteStatus(transaction="t1", ranges=(), files=status("t1", {}, {P0: 9}).files)],
             "9 rows of 0 records",
         ),
+        (
+            [WriteStatus(transaction="t1", ranges=status("t1", {P0: 3}, {P0: 9}).ranges)],
+            "0 rows of 6 records, of which 0 were rejected; nothing of it is committed (events:0 [3, 9))",
+        ),
+        (
+            [
+                replace(status("t1", {P0: 3}, {P0: 9}), files=()),
+                replace(status("t1", {}, {P1: 6}), files=status("t1", {}, {P0: 12}).files),
+            ],
+            "0 rows of 6 records",
+        ),
+        ([replace(status("t1", {P0: 3}, {P0: 9}), reject_count=1)], "6 rows of 6 records, of which 1 were"),
+        ([replace(status("t1", {P0: 3}, {P0: 9}), files=(), reject_count=6)], ""),
     ],
-    ids=["overlap", "start", "transaction", "fine", "lost", "reject", "rows"],
+    ids=[
+        *("overlap", "start", "transaction", "fine", "lost", "reject", "rows"),
+        *("too few", "evened out", "rejected and written", "all rejected"),
+    ],
 )
 def test_write_statuses_are_taken_together_or_refused_whole(
     driver: Driver, statuses: list[WriteStatus], says: str
@@ -641,6 +660,19 @@ def test_write_statuses_are_taken_together_or_refused_whole(
     assert answer.result is (Result.REFUSED if says else Result.OK)
     assert says in answer.reason
     assert bool(says) == (len(driver.table.unfinished()) == 1)
+
+
+def test_several_records_of_an_upsert_table_may_be_one_row_and_never_more_rows_than_records(
+    make: Make,
+) -> None:
+    driver = make(rows_are_records=False)
+    begun = begun_driver(driver)
+    one = status("t1", {P0: 3}, {P0: 9})
+    for rows, says in ((7, "7 rows of 6 records"), (1, "")):
+        files = (replace(one.files[0], rows=rows),)
+        answer = driver.client.commit(1, "t1", begun.instant, begun.committed, [replace(one, files=files)])
+        assert answer.result is (Result.REFUSED if says else Result.OK)
+        assert says in answer.reason
 
 
 def test_a_commit_names_at_most_1_000_rejects_and_counts_all_of_them(driver: Driver) -> None:

@@ -80,6 +80,13 @@ class BufferedButNotWritten(Participant):
             del self._out[asked:]
 
 
+class FileLeftOut(Participant):
+    """Of several files the last is not reported."""
+
+    def on_flushed(self, event: Flushed) -> None:
+        super().on_flushed(replace(event, files=event.files[: max(1, len(event.files) - 1)]))
+
+
 class FilesOfAnEarlierTransaction(Participant):
     """Files of the transaction before are reported again.
 
