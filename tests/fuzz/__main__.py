@@ -23,13 +23,19 @@ from typing import Any
 import click
 
 from tests import evidence
-from tests.fuzz import configuration, control, records, timeline
+from tests.fuzz import configuration, control, cores, records, timeline
 from tests.fuzz.shrink import limit_memory, outcome, shrink
 from tests.fuzz.target import Target
 
 TARGETS: dict[str, Target] = {
     target.name: target
-    for target in (*records.TARGETS, *control.TARGETS, *configuration.TARGETS, *timeline.TARGETS)
+    for target in (
+        *records.TARGETS,
+        *control.TARGETS,
+        *cores.TARGETS,
+        *configuration.TARGETS,
+        *timeline.TARGETS,
+    )
 }
 SHARES = {"decoder": 8, "coordinates": 4, "control topic": 2, "configuration": 2}
 """Of the inputs, where it is more than one share; records are what the table consists of."""
