@@ -30,6 +30,7 @@ from control_topic.messages import (
     RunAnnounce,
     SourcePartition,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from control_topic.parts import Joiner, Part, split
@@ -217,6 +218,7 @@ def _start_to_proto(start: StartCommit) -> pb.StartCommit:
         committed=offsets_to_proto(start.committed),
         incarnations=incarnations,
         writers=writers,
+        records_max=start.records_max,
     )
 
 
@@ -234,6 +236,7 @@ def _start_from_proto(start: pb.StartCommit) -> StartCommit:
         instant=start.instant,
         committed=offsets_from_proto(start.committed),
         writers=writers,
+        records_max=start.records_max,
     )
 
 
@@ -258,6 +261,15 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
         end_request=pb.EndRequest(transaction=b.transaction, reason=readable(b.reason))
     ),
     EndCommit: lambda b: pb.Body(end_commit=pb.EndCommit(transaction=b.transaction)),
+    WriteProgress: lambda b: pb.Body(
+        write_progress=pb.WriteProgress(
+            transaction=b.transaction,
+            records=b.records,
+            files=b.files,
+            size_bytes=b.size_bytes,
+            steps=b.steps,
+        )
+    ),
     WriteStatus: lambda b: pb.Body(write_status=write_status_to_proto(b)),
     AckCommit: lambda b: pb.Body(
         ack_commit=pb.AckCommit(
@@ -288,6 +300,13 @@ _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
     "start_commit": lambda b: _start_from_proto(b.start_commit),
     "end_request": lambda b: EndRequest(transaction=b.end_request.transaction, reason=b.end_request.reason),
     "end_commit": lambda b: EndCommit(transaction=b.end_commit.transaction),
+    "write_progress": lambda b: WriteProgress(
+        transaction=b.write_progress.transaction,
+        records=b.write_progress.records,
+        files=b.write_progress.files,
+        size_bytes=b.write_progress.size_bytes,
+        steps=b.write_progress.steps,
+    ),
     "write_status": lambda b: write_status_from_proto(b.write_status),
     "ack_commit": lambda b: AckCommit(
         transaction=b.ack_commit.transaction,

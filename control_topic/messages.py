@@ -134,12 +134,16 @@ class ParticipantReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartCommit:
-    """A transaction begins: who (incarnation) writes which source partition, from which offset."""
+    """A transaction begins: who (incarnation) writes which source partition, from which offset.
+
+    `records_max`: what all writers together may take into it, 0 for no limit but their own.
+    """
 
     transaction: str
     instant: str
     committed: Offsets
     writers: Mapping[SourcePartition, str]
+    records_max: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +157,21 @@ class EndRequest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndCommit:
     transaction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteProgress:
+    """How far the sender has come with its files of a transaction that was ended. Each counts up.
+
+    `records`: taken into the transaction. `files`: finished and durable; `size_bytes`: encoded. `steps`:
+    pieces encoded, files finished, folders made durable: it grows as long as anything is written.
+    """
+
+    transaction: str
+    records: int
+    files: int
+    size_bytes: int
+    steps: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +222,7 @@ Body: TypeAlias = (
     | StartCommit
     | EndRequest
     | EndCommit
+    | WriteProgress
     | WriteStatus
     | AckCommit
     | AbortCommit
@@ -218,6 +238,7 @@ TYPE_NAMES: Mapping[type, str] = {
     StartCommit: "START_COMMIT",
     EndRequest: "END_REQUEST",
     EndCommit: "END_COMMIT",
+    WriteProgress: "WRITE_PROGRESS",
     WriteStatus: "WRITE_STATUS",
     AckCommit: "ACK_COMMIT",
     AbortCommit: "ABORT_COMMIT",

@@ -16,6 +16,7 @@ from control_topic.messages import (
     ParticipantLeave,
     SourcePartition,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from coordinator.election import Election
@@ -42,6 +43,10 @@ DEAD_MAX = 1_000
 
 SHORTEST = 4
 """A transaction that is due when it begins still lasts this part of the interval."""
+
+
+PROGRESS_REPEATS = 3
+"""Who was writing and has said nothing for so many repeats is asked again."""
 
 
 class Coordinator(Election):
@@ -162,6 +167,7 @@ class Coordinator(Election):
         transaction.due_ms = self._due_ms(event)
         transaction.committed = dict(self.committed)
         transaction.expect(self._writers())
+        transaction.records_max = self.pace.records_max
         self.ready.clear()
         if not transaction.owed:
             self._abort(event, "everybody left before the transaction began", Fault.NONE)
@@ -192,6 +198,7 @@ class Coordinator(Election):
                 instant=transaction.instant,
                 committed=transaction.committed,
                 writers=transaction.writers,
+                records_max=transaction.records_max,
             )
         )
 
@@ -282,15 +289,46 @@ class Coordinator(Election):
         transaction.take(who, body)
         self._maybe_commit(event)
 
+    def on_write_progress(self, event: Received) -> None:
+        """It is waited for as long as it gets on."""
+        body, who, transaction = event.message.body, event.message.incarnation, self._open()
+        assert isinstance(body, WriteProgress)
+        if body.transaction != transaction.id or not transaction.advance(who, body, event.now_ms):
+            self.ignored["WRITE_PROGRESS: no step further"] += 1
+
     def on_ended_tick(self, event: Event) -> None:
-        transaction = self._open()
-        if event.now_ms - transaction.ended_ms >= self.settings.write_timeout_ms:
+        """Silence ends a transaction, length only at the limit."""
+        transaction, settings = self._open(), self.settings
+        waited_ms = event.now_ms - transaction.ended_ms
+        silent = transaction.silent(event.now_ms, settings.write_timeout_ms)
+        if silent:
+            who = ", ".join(silent)
+            self._give_up_writing(event, f"no WRITE_STATUS from {who} within {waited_ms / 1000:.1f} s")
+        elif waited_ms >= settings.write_limit_ms:
             who = ", ".join(sorted(transaction.missing()))
-            waited_s = (event.now_ms - transaction.ended_ms) / 1000
-            self._abort(event, f"no WRITE_STATUS from {who} within {waited_s:.1f} s", Fault.PIPELINE)
-        elif event.now_ms - transaction.repeated_ms >= self.settings.repeat_ms:
+            self._give_up_writing(
+                event,
+                f"{who} still wrote files after {waited_ms / 1000:.1f} s (transaction.write_limit); the next "
+                "transactions are made smaller",
+            )
+        elif event.now_ms - transaction.repeated_ms >= settings.repeat_ms and self._is_quiet(event):
             transaction.repeated_ms = event.now_ms
             self._send(EndCommit(transaction=transaction.id))
+
+    def _is_quiet(self, event: Event) -> bool:
+        """Whether somebody may not have heard END, or its WRITE_STATUS was lost.
+
+        While all who are awaited say how far they are, a repeat would only have the others report again.
+        """
+        transaction, repeat_ms = self._open(), self.settings.repeat_ms
+        unheard = transaction.missing() - transaction.progress.keys()
+        return bool(unheard or transaction.silent(event.now_ms, PROGRESS_REPEATS * repeat_ms))
+
+    def _give_up_writing(self, event: Event, reason: str) -> None:
+        transaction = self._open()
+        if transaction.progress:
+            self.pace.given_up(transaction.records())
+        self._abort(event, reason, Fault.PIPELINE)
 
     # --- commit, or not -------------------------------------------------------------------------
 
@@ -298,6 +336,7 @@ class Coordinator(Election):
         transaction = self._open()
         if transaction.missing():
             return
+        self.pace.written(event.now_ms - transaction.ended_ms, transaction.records())
         if transaction.is_empty():
             self._abort(event, "nothing to commit", Fault.NONE)
             return

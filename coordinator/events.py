@@ -184,6 +184,9 @@ Prove: TypeAlias = Callable[[bool, str], None]
 class Settings:
     """Times in milliseconds.
 
+    `write_timeout_ms`: how long a writer may be silent once a transaction was ended; `write_limit_ms`: how
+    long one that says how far it is, is waited for. Never shorter than the timeout. `records_min`: a
+    transaction is never made smaller than that.
     `settle_ms`: how long the first READY may wait for owners of every source partition, and how long one
     that was given up is expected to be taken again.
     `repeat_ms`: END and the claim are repeated this often until answered. `retry_ms`: wait before a
@@ -196,11 +199,13 @@ class Settings:
     incarnation: str
     interval_ms: int
     write_timeout_ms: int
+    write_limit_ms: int = 600_000
     repeat_ms: int = 1_000
     settle_ms: int = 1_000
     retry_ms: int = 500
     admit_ms: int = 10_000
     claims_max: int = 5
+    records_min: int = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

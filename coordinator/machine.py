@@ -34,6 +34,7 @@ from coordinator.events import (
     Stop,
 )
 from coordinator.owners import Owners
+from coordinator.pace import Pace
 from coordinator.transaction import Transaction
 from coordinator.transitions import IGNORED, TABLE, IllegalEvent, State
 
@@ -68,6 +69,7 @@ class Machine:
         self.mode_ms = 0
         self.halt_reason = ""
         self.final = False
+        self.pace = Pace(settings.write_timeout_ms, settings.records_min)
         self.hold_until_ms = 0
         self.next_due_ms = 0
         self.claim_ms = 0

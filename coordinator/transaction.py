@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, KeysView, Mapping, Set
 from dataclasses import dataclass, field
 
-from control_topic.messages import Offsets, Range, SourcePartition, WriteStatus
+from control_topic.messages import Offsets, Range, SourcePartition, WriteProgress, WriteStatus
 
 NONE: frozenset[SourcePartition] = frozenset()
 
@@ -17,7 +17,8 @@ NONE: frozenset[SourcePartition] = frozenset()
 @dataclass(slots=True, kw_only=True)
 class Transaction:
     """`writers`: as START lists them. `owed`: by incarnation, the source partitions it owes a WRITE_STATUS
-    for, whether or not that is in; sets, never counts."""
+    for, whether or not that is in; sets, never counts. `progress`: what a writer last said of its files, and
+    when. `records_max`: what START allows, 0 for no limit."""
 
     id: str
     instant: str = ""
@@ -25,6 +26,8 @@ class Transaction:
     writers: Mapping[SourcePartition, str] = field(default_factory=dict)
     owed: dict[str, set[SourcePartition]] = field(default_factory=dict)
     statuses: dict[str, WriteStatus] = field(default_factory=dict)
+    progress: dict[str, tuple[WriteProgress, int]] = field(default_factory=dict)
+    records_max: int = 0
     at_end: set[str] = field(default_factory=set)
     started_ms: int = 0
     due_ms: int = 0
@@ -54,6 +57,26 @@ class Transaction:
         """A WRITE_STATUS that is not refused."""
         self.statuses[who] = status
         self._awaited.discard(who)
+
+    def advance(self, who: str, said: WriteProgress, now_ms: int) -> bool:
+        """How far a writer is with its files. False where nobody waits for it, or it is no step further."""
+        before = self.progress.get(who)
+        if who not in self._awaited or (before is not None and said.steps <= before[0].steps):
+            return False
+        self.progress[who] = (said, now_ms)
+        return True
+
+    def silent(self, now_ms: int, for_ms: int) -> list[str]:
+        """Those awaited who have come no further for so long since the transaction was ended."""
+        heard = {who: at_ms for who, (_, at_ms) in self.progress.items()}
+        return sorted(who for who in self._awaited if now_ms - heard.get(who, self.ended_ms) >= for_ms)
+
+    def records(self) -> int:
+        """How many it holds, as far as its writers have said so."""
+        reported = sum(r.records for status in self.statuses.values() for r in status.ranges)
+        return reported + sum(
+            said.records for who, (said, _) in self.progress.items() if who not in self.statuses
+        )
 
     @property
     def expected(self) -> set[SourcePartition]:

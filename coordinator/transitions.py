@@ -29,6 +29,7 @@ from control_topic.messages import (
     ParticipantReady,
     RunAnnounce,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from coordinator.events import Completed, Directed, Launch, Tick, WorkerDied
@@ -69,6 +70,7 @@ _MESSAGES: Row = {
     StartCommit: IGNORED,
     EndRequest: IGNORED,
     EndCommit: IGNORED,
+    WriteProgress: IGNORED,
     WriteStatus: IGNORED,
     AckCommit: IGNORED,
     AbortCommit: IGNORED,
@@ -107,6 +109,7 @@ TABLE: Final[Mapping[State, Row]] = {
         ParticipantJoin: "on_join_open",
         ParticipantLeave: "on_leave_open",
         ParticipantReady: "on_ready_open",
+        WriteProgress: "on_write_progress",
         WriteStatus: "on_write_status",
         WorkerDied: "on_worker_died_open",
         Tick: "on_ended_tick",

@@ -193,6 +193,7 @@ class Application:
             layout=layout,
             interval_ms=config.transaction.interval_ms,
             write_timeout_ms=config.transaction.write_timeout_ms,
+            write_limit_ms=config.transaction.write_limit_ms,
             memory_bytes=config.memory.per_worker_bytes,
             records_max=config.transaction.max_records,
             bytes_max=config.transaction.max_bytes,

@@ -26,6 +26,7 @@ from control_topic.messages import (
     RunAnnounce,
     SourcePartition,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from control_topic.transport import Received
@@ -59,6 +60,7 @@ _STYLES: Mapping[str, str] = {
     "START_COMMIT": "blue",
     "END_REQUEST": "dim blue",
     "END_COMMIT": "blue",
+    "WRITE_PROGRESS": "dim yellow",
     "WRITE_STATUS": "yellow",
     "ACK_COMMIT": "bold green",
     "ABORT_COMMIT": "bold red",
@@ -143,7 +145,15 @@ def _body_json(body: Body) -> dict[str, Any]:
             return {
                 "instant": body.instant,
                 "committed": _offsets_json(body.committed),
+                "records_max": body.records_max or None,
                 "writers": [_partition_json(p) | {"incarnation": who} for p, who in writers],
+            }
+        case WriteProgress():
+            return {
+                "records": body.records,
+                "files": body.files,
+                "size_bytes": body.size_bytes,
+                "steps": body.steps,
             }
         case WriteStatus():
             return {
@@ -253,7 +263,11 @@ def _condense(message: Message, body: Body) -> str:
         case StartCommit():
             writers = len(set(body.writers.values()))
             by = f"{writers} worker{'' if writers == 1 else 's'}"
-            return _join(f"instant {body.instant}", by, _offsets(body.committed))
+            at_most = f"at most {readable_count(body.records_max)} records" if body.records_max else ""
+            return _join(f"instant {body.instant}", by, at_most, _offsets(body.committed))
+        case WriteProgress():
+            files = f"{readable_count(body.files)} files so far {readable_size(body.size_bytes)}"
+            return _join(files, f"of {readable_count(body.records)} records")
         case WriteStatus():
             return _write_status(body)
         case AckCommit():

@@ -18,6 +18,7 @@ from control_topic.messages import (
     ParticipantReady,
     RunAnnounce,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from lockstep.offsets import OffsetRow, advice
@@ -41,6 +42,8 @@ class Open:
     expected: set[str]
     ended: bool = False
     answered: set[str] = field(default_factory=set)
+    progress: dict[str, WriteProgress] = field(default_factory=dict)
+    progress_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -99,6 +102,10 @@ class Fold:
             case EndCommit():
                 if self.open is not None and self.open.transaction == body.transaction:
                     self.open.ended = True
+            case WriteProgress():
+                if self.open is not None and self.open.transaction == body.transaction:
+                    self.open.progress[message.incarnation] = body
+                    self.open.progress_ms = heard.time_ms
             case WriteStatus():
                 if self.open is not None and self.open.transaction == body.transaction:
                     self.open.answered.add(message.incarnation)
@@ -156,7 +163,10 @@ class LastCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Current:
-    """The open transaction. `answered`, `missing`: workers, by sender's name where it is known."""
+    """The open transaction. `answered`, `missing`: workers, by sender's name where it is known.
+
+    `writing`: of the missing ones, files finished so far. `progress_age_ms`: since one of them said so.
+    """
 
     id: str
     instant: str
@@ -164,6 +174,8 @@ class Current:
     ended: bool
     answered: tuple[str, ...]
     missing: tuple[str, ...]
+    writing: Mapping[str, int] = field(default_factory=dict)
+    progress_age_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,15 +301,17 @@ def _current(seen: Observed) -> Current | None:
     report = seen.live.get("coordinator") if seen.live is not None else None
     if report and report.get("transaction"):
         opened = seen.fold.open
-        same = opened is not None and opened.transaction == report["transaction"]
-        started_ms = opened.started_ms if same and opened is not None else int(report["started_at_ms"])
+        same = opened if opened is not None and opened.transaction == report["transaction"] else None
+        started_ms = same.started_ms if same is not None else int(report["started_at_ms"])
+        missing = set(report.get("missing", ()))
         return Current(
             id=report["transaction"],
             instant=report.get("instant") or "",
             age_ms=_ago(seen, started_ms) if started_ms else 0,
             ended=report.get("state") in ("ended", "committing"),
             answered=named(report.get("answered", ())),
-            missing=named(report.get("missing", ())),
+            missing=named(missing),
+            **(_progress(seen, same, missing) if same is not None else {}),
         )
     if report or seen.fold.open is None:
         return None
@@ -309,7 +323,17 @@ def _current(seen: Observed) -> Current | None:
         ended=opened.ended,
         answered=named(opened.answered & opened.expected),
         missing=named(opened.expected - opened.answered),
+        **_progress(seen, opened, opened.expected - opened.answered),
     )
+
+
+def _progress(seen: Observed, opened: Open, missing: set[str]) -> dict[str, Any]:
+    """How far those are whose files are awaited."""
+    if not opened.progress_ms:
+        return {}
+    names = seen.fold.names
+    files = {names.get(who, who): said.files for who, said in opened.progress.items() if who in missing}
+    return {"writing": files, "progress_age_ms": _ago(seen, opened.progress_ms)}
 
 
 def _state(seen: Observed, *, alive: bool, halted: bool, current: Current | None, lag: int | None) -> str:
@@ -319,7 +343,8 @@ def _state(seen: Observed, *, alive: bool, halted: bool, current: Current | None
         return "stopped" if seen.last_commit is not None or seen.fold.run else "never"
     patience_ms = COMMITTING_FACTOR * seen.interval_ms + seen.write_timeout_ms
     if current is not None:
-        return "stalled" if current.age_ms > patience_ms else "running"
+        silent_ms = current.age_ms if current.progress_age_ms is None else current.progress_age_ms
+        return "stalled" if min(current.age_ms, silent_ms) > patience_ms else "running"
     committed_ago = seen.last_commit.age_ms if seen.last_commit is not None else None
     if committed_ago is None:
         return "stalled" if _ago(seen, seen.fold.run_ms) > patience_ms else "starting"

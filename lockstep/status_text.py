@@ -77,7 +77,11 @@ def _transaction(current: Current) -> str:
     if current.answered:
         said += f"; answered: {', '.join(current.answered)}"
     if current.ended and current.missing:
-        said += f"; NOT answered: {', '.join(current.missing)}"
+        missing = [
+            f"{who} ({readable_count(current.writing[who])} files so far)" if who in current.writing else who
+            for who in current.missing
+        ]
+        said += f"; NOT answered: {', '.join(missing)}"
     return said
 
 

@@ -22,6 +22,7 @@ from control_topic.messages import (
     ParticipantLeave,
     SourcePartition,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from participant.events import (
@@ -43,6 +44,7 @@ from participant.events import (
     Settings,
     Stop,
     Work,
+    Wrote,
 )
 from participant.repeats import Repeats
 from participant.transitions import IGNORED, TABLE, IllegalEvent, State
@@ -229,12 +231,12 @@ class Participant(Repeats):
             instant=body.instant,
             partitions=mine,
             writers=writers,
+            records_max=-(-body.records_max // writers),
             opened_ms=event.now_ms,
         )
         self.status = None
         self._out.append(Open(transaction=body.transaction, instant=body.instant))
-        for partition in sorted(mine):
-            self._write(partition)
+        self._write_all(mine)
         self._meter()
         self._maybe_end(event)
 
@@ -293,6 +295,7 @@ class Participant(Repeats):
             self.on_end_unknown(event)
             return
         work.ranges = tuple(self._range(p) for p in sorted(work.partitions))
+        work.told_ms = event.now_ms
         self.state = State.FLUSHING
         self._out.append(Flush(transaction=work.id))
 
@@ -319,6 +322,23 @@ class Participant(Repeats):
             self._send(self.status)
         else:
             self.on_end_unknown(event)
+
+    def on_wrote(self, event: Wrote) -> None:
+        """Whoever waits for the files hears now and then that they get on."""
+        work = self.work
+        assert work is not None
+        if event.transaction != work.id or event.now_ms - work.told_ms < self.settings.progress_ms:
+            return
+        work.told_ms = event.now_ms
+        self._send(
+            WriteProgress(
+                transaction=work.id,
+                records=work.records,
+                files=event.files,
+                size_bytes=event.size_bytes,
+                steps=event.steps,
+            )
+        )
 
     def on_flushed(self, event: Flushed) -> None:
         work = self.work

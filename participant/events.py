@@ -7,6 +7,7 @@ to an older generation is void.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -89,6 +90,16 @@ class Received(Event):
     """A message was read from the control topic, in topic order."""
 
     message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrote(Event):
+    """The open transaction's files got on: `steps` in all, of which `files` are finished; bytes encoded."""
+
+    transaction: str
+    files: int
+    size_bytes: int
+    steps: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +248,9 @@ class Settings:
 
     `until`: consume exactly to these offsets, then wait. `interval_ms`: how long progress without records
     (markers, aborted tails) may wait before it is worth a transaction of its own. `commit_wait_ms`: how
-    long a commit may take before its outcome is asked for.
+    long a commit may take before its outcome is asked for. `progress_ms`: how often at most is said how far
+    files are that are being closed. `piece_records`: what is decoded is remembered in pieces of about so
+    many, and a transaction that may not take everything takes whole ones.
     """
 
     pipeline: str
@@ -251,9 +264,20 @@ class Settings:
     repeat_ms: int = 1_000
     commit_wait_ms: int = 5_000
     repeat_max_ms: int = 30_000
+    progress_ms: int = 1_000
+    piece_records: int = 1_000
 
 
 # --- the participant's own memory -------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Held:
+    """A stretch of what is decoded and not written, up to `next`."""
+
+    next: int
+    records: int
+    size_bytes: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -263,6 +287,7 @@ class Owned:
     `start`: the first offset that no commit of ours covers, what START must name. `written`: up to where
     the open transaction's files hold it. `next`: up to where it is decoded. Always start <= written <= next.
     `committed`: the table's offset, as far as we were told. `reason`: why it is blocked, until that is said.
+    `held`: what is decoded and not written, in order; `records` and `size_bytes` of it all.
     """
 
     generation: int = 0
@@ -272,6 +297,7 @@ class Owned:
     next: int = 0
     records: int = 0
     size_bytes: int = 0
+    held: deque[Held] = field(default_factory=deque)
     written_records: int = 0
     lost: list[Lost] = field(default_factory=list)
     committed: int = 0
@@ -282,13 +308,15 @@ class Owned:
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """The transaction this participant takes part in."""
+    """The transaction this participant takes part in. `records_max`: what we may take into it; 0: all."""
 
     id: str
     instant: str
     partitions: set[SourcePartition]
     writers: int
+    records_max: int = 0
     opened_ms: int = 0
+    told_ms: int = 0
     records: int = 0
     size_bytes: int = 0
     ranges: tuple[Range, ...] = ()

@@ -6,7 +6,8 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,11 +17,28 @@ from participant.errors import StorageError
 log = logging.getLogger("lockstep.writer")
 
 
-class Files:
-    """The files that one writer makes for one instant, and the time that storage takes for them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How far a writer is. `files`: finished; `size_bytes`: encoded; `steps`: whatever it did, counted."""
 
-    def __init__(self, instant: str) -> None:
+    files: int = 0
+    size_bytes: int = 0
+    steps: int = 0
+
+
+Tell = Callable[[Written], None]
+
+
+class Files:
+    """The files that one writer makes for one instant, and the time that storage takes for them.
+
+    `tell`: called with every step of the writing.
+    """
+
+    def __init__(self, instant: str, tell: Tell | None = None) -> None:
         self._instant = instant
+        self._tell = tell
+        self.written = Written()
         self.created: list[Path] = []
         self.upload_s = 0.0
         """Spent so far on making, ending and securing files; all else that a writer does is encoding."""
@@ -46,11 +64,22 @@ class Files:
         yield
         self.upload_s += time.monotonic() - began
 
+    def stepped(self, *, files: int = 0, size_bytes: int = 0) -> None:
+        """So much more is finished or encoded."""
+        self.written = Written(
+            files=self.written.files + files,
+            size_bytes=self.written.size_bytes + size_bytes,
+            steps=self.written.steps + 1,
+        )
+        if self._tell is not None:
+            self._tell(self.written)
+
     def secure_folders(self) -> None:
         """Make the files' names durable. Raises `StorageError`."""
         for folder in {path.parent for path in self.created}:
             with self.storing(folder), self.uploading():
                 fsync(folder)
+            self.stepped()
 
     def remove(self) -> None:
         """Remove every file; what cannot be removed is left to the rollback."""

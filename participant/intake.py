@@ -11,6 +11,7 @@ from participant.events import (
     Blocked,
     Buffered,
     Event,
+    Held,
     Owned,
     Pause,
     Poison,
@@ -51,16 +52,27 @@ class Intake(ABC):
                 f"{event.partition}: chunk [{event.start}, {event.next}) where {owned.next} comes next"
             )
         owned.next = event.next
-        owned.records += event.records
-        owned.size_bytes += event.size_bytes
+        self._hold(owned, event)
         owned.lost.extend(event.lost)
         if owned.progress_ms is None and event.next > event.start:
             owned.progress_ms = event.now_ms
         if self.work is not None and self.state is State.WRITING and event.partition in self.work.partitions:
-            self._write(event.partition)
+            self._write(event.partition, self.work.records_max)
             self._maybe_end(event)
         self._meter()
         self._maybe_ready(event)
+
+    def _hold(self, owned: Owned, event: Buffered) -> None:
+        owned.records += event.records
+        owned.size_bytes += event.size_bytes
+        last = owned.held[-1] if owned.held else None
+        room = self.settings.piece_records - last.records if last is not None else 0
+        if last is not None and (not event.records or event.records <= room):
+            last.next = event.next
+            last.records += event.records
+            last.size_bytes += event.size_bytes
+        else:
+            owned.held.append(Held(event.next, event.records, event.size_bytes))
 
     def on_blocked(self, event: Blocked) -> None:
         owned = self.owned.get(event.partition)
@@ -80,19 +92,42 @@ class Intake(ABC):
             self._out.append(Poison(reason=owned.reason))
             owned.reason = ""
 
-    def _write(self, partition: SourcePartition) -> None:
-        """What is decoded goes to the open transaction's files; from here on memory no longer holds it."""
+    def _write_all(self, partitions: set[SourcePartition]) -> None:
+        """A transaction that may not take everything takes of each source partition, of the fullest first."""
+        work = self.work
+        assert work is not None
+        order = sorted(partitions, key=lambda p: (-self.owned[p].records, p))
+        for place, partition in enumerate(order):
+            share = -(-(work.records_max - work.records) // (len(order) - place))
+            self._write(partition, work.records + share)
+
+    def _write(self, partition: SourcePartition, records_max: int) -> None:
+        """What is decoded goes to the open transaction's files; from here on memory no longer holds it.
+
+        Where the transaction is limited, only until it holds `records_max`: the rest waits for the next one.
+        """
         work, owned = self.work, self.owned[partition]
         assert work is not None
-        if owned.next > owned.written:
+        before = owned.written
+        while owned.held and (
+            not work.records_max or work.records < records_max or not owned.held[0].records
+        ):
+            piece = owned.held.popleft()
+            owned.written = piece.next
+            owned.written_records += piece.records
+            owned.records -= piece.records
+            owned.size_bytes -= piece.size_bytes
+            work.records += piece.records
+            work.size_bytes += piece.size_bytes
+        if owned.written > before:
             self._out.append(
-                Write(transaction=work.id, partition=partition, generation=owned.generation, upto=owned.next)
+                Write(
+                    transaction=work.id,
+                    partition=partition,
+                    generation=owned.generation,
+                    upto=owned.written,
+                )
             )
-        work.records += owned.records
-        work.size_bytes += owned.size_bytes
-        owned.written = owned.next
-        owned.written_records += owned.records
-        owned.records = owned.size_bytes = 0
 
     def _range(self, partition: SourcePartition) -> Range:
         owned = self.owned[partition]
@@ -145,6 +180,8 @@ class Intake(ABC):
         """Limits are the transaction's; each of its writers asks at its own share."""
         limits = self.settings
         if limits.records_max and work.records * work.writers >= limits.records_max:
+            return "records"
+        if work.records_max and work.records >= work.records_max:
             return "records"
         if limits.bytes_max and work.size_bytes * work.writers >= limits.bytes_max:
             return "bytes"

@@ -24,7 +24,7 @@ from control_topic.messages import DataFile
 from participant.backlog import Backlog
 from participant.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers
 from participant.encoding import writer_options
-from participant.files import Files, fsync
+from participant.files import Files, Tell, fsync
 from participant.split import split
 from participant.upserts import Upserts
 from table.hudi import base_file, log_file
@@ -66,6 +66,7 @@ class LogWriter:
         writer_number: int,
         incarnation: str,
         pending_bytes_max: int,
+        tell: Tell | None = None,
     ) -> None:
         self._base = Path(base_path)
         self._layout = layout
@@ -77,7 +78,7 @@ class LogWriter:
         self._backlog: Backlog[Group] = Backlog(count_max=BLOCK_ROWS, bytes_max=BLOCK_BYTES)
         self._taken = 0
         self._rows = 0
-        self._files = Files(instant)
+        self._files = Files(instant, tell)
         self._logs: dict[Group, _LogFile] = {}
         self._options: dict[str, Any] | None = None
         self._reported = False
@@ -256,10 +257,12 @@ class LogWriter:
         with self._files.storing(log.path), self._files.uploading(), log.path.open("ab") as file:
             for part in parts:
                 file.write(part)
+        self._files.stepped(size_bytes=sum(map(len, parts)))
 
     def _finish(self, log: _LogFile) -> DataFile:
         with self._files.storing(log.path), self._files.uploading():
             size_bytes = fsync(log.path)
+        self._files.stepped(files=1)
         return DataFile(
             path=log.path.relative_to(self._base).as_posix(),
             file_id=log.file_id,

@@ -24,6 +24,7 @@ from participant.dead_letter import DeadLetters, Rejected
 from participant.derive import Derived
 from participant.errors import ParticipantError, StorageError
 from participant.fetched import Fetched
+from participant.files import Written
 from participant.queues import ByteQueue
 from participant.stages import Stages, Writer
 from participant.upserts import Upserts
@@ -31,6 +32,10 @@ from participant.upserts import Upserts
 log = logging.getLogger("lockstep.plane")
 
 Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Discard
+
+
+TELL_MS = 100
+"""Between two words on how far the files are."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,6 +68,10 @@ class Meters:
     )
 
 
+class _GivenUp(Exception):
+    """The transaction that is being written is to be discarded."""
+
+
 class Plane:
     """`post` takes the participant's events."""
 
@@ -83,6 +92,8 @@ class Plane:
         self._stages = stages
         self._writer: Writer | None = None
         self._transaction = ""
+        self._told_ms = 0
+        self._given_up = ""
         self._rejected: list[Rejected] = []
         self.meters = Meters()
         self.storage_failed = False
@@ -102,7 +113,12 @@ class Plane:
         return self._queue.put(fetched, fetched.size_bytes + 1)
 
     def order(self, order: Order) -> None:
-        """Take an order; it is obeyed before anything that is delivered after it, or sooner."""
+        """Take an order; it is obeyed before anything that is delivered after it, or sooner.
+
+        A transaction that is given up is not written to its end first.
+        """
+        if isinstance(order, ev.Discard):
+            self._given_up = order.transaction
         self._queue.put(order)
 
     def stop(self, timeout_s: float) -> bool:
@@ -149,10 +165,9 @@ class Plane:
                 self._lanes.pop(order.partition, None)
             case ev.Open():
                 self._open(order)
-            case ev.Write():
-                self._write(order)
-            case ev.Flush():
-                self._flush(order)
+            case ev.Write() | ev.Flush():
+                with contextlib.suppress(_GivenUp):
+                    self._write(order) if isinstance(order, ev.Write) else self._flush(order)
             case ev.Discard():
                 self._discard(order.transaction)
 
@@ -234,7 +249,25 @@ class Plane:
     def _open(self, order: ev.Open) -> None:
         self._transaction = order.transaction
         self._rejected = []
-        self._writer = self._stages.new_writer(order.instant)
+        self._writer = self._stages.new_writer(order.instant, self._wrote)
+
+    def _wrote(self, written: Written) -> None:
+        """A step of the writer's; of many in a short time the first is told."""
+        if self._given_up and self._given_up == self._transaction:
+            raise _GivenUp  # the order to remove the files is next
+        now_ms = self._now_ms()
+        if now_ms - self._told_ms < TELL_MS:
+            return
+        self._told_ms = now_ms
+        self._post(
+            ev.Wrote(
+                now_ms=now_ms,
+                transaction=self._transaction,
+                files=written.files,
+                size_bytes=written.size_bytes,
+                steps=written.steps,
+            )
+        )
 
     def _write(self, order: ev.Write) -> None:
         lane = self._lanes.get(order.partition)

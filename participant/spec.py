@@ -32,6 +32,7 @@ class WorkerSpec:
     layout: TableLayout
     interval_ms: int
     write_timeout_ms: int
+    write_limit_ms: int = 600_000
     memory_bytes: int
     records_max: int = 0
     bytes_max: int = 0

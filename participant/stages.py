@@ -14,6 +14,7 @@ from control_topic.messages import DataFile
 from participant.debezium import DebeziumDecoder
 from participant.decode import Decoded, JsonDecoder
 from participant.derive import Derived, Deriver
+from participant.files import Tell
 from participant.log_writer import LogWriter
 from participant.raw import RawBatch
 from participant.upserts import ChangeDecoder, UpsertDeriver, Upserts
@@ -38,11 +39,11 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """`new_writer` makes the writer of one instant."""
+    """`new_writer` makes the writer of one instant, which tells what it does step by step."""
 
     decode: Callable[[RawBatch], Decoded]
     derive: Callable[[RawBatch, Decoded], Derived | Upserts]
-    new_writer: Callable[[str], Writer]
+    new_writer: Callable[[str, Tell], Writer]
 
 
 def stages(
@@ -70,12 +71,14 @@ def stages(
             if layout.source_position
             else ChangeDecoder(schema, delete_field).decode,
             derive=UpsertDeriver(layout, schema).derive,
-            new_writer=lambda instant: LogWriter(**common, instant=instant),
+            new_writer=lambda instant, tell: LogWriter(**common, instant=instant, tell=tell),
         )
     return Stages(
         decode=JsonDecoder(schema).decode,
         derive=Deriver(layout, schema).derive,
-        new_writer=lambda instant: TransactionWriter(**common, instant=instant, new_uuid=uuid4),
+        new_writer=lambda instant, tell: TransactionWriter(
+            **common, instant=instant, new_uuid=uuid4, tell=tell
+        ),
     )
 
 

@@ -27,6 +27,7 @@ from control_topic.messages import (
     ParticipantReady,
     RunAnnounce,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from participant.events import (
@@ -39,6 +40,7 @@ from participant.events import (
     OffsetsFetched,
     Revoked,
     Tick,
+    Wrote,
 )
 
 IGNORED: Final = ""
@@ -65,6 +67,7 @@ _OTHERS: Row = {
     ParticipantLeave: IGNORED,
     ParticipantReady: IGNORED,
     EndRequest: IGNORED,
+    WriteProgress: IGNORED,
     WriteStatus: IGNORED,
 }
 _ALWAYS: Row = {
@@ -82,6 +85,7 @@ _ALWAYS: Row = {
     Blocked: "on_blocked",
     EffectFailed: "on_effect_failed",
     Leave: "on_leave",
+    Wrote: IGNORED,
     Flushed: IGNORED,
     Tick: "on_tick",
 }
@@ -90,7 +94,13 @@ TABLE: Final[Mapping[State, Row]] = {
     State.JOINING: _ALWAYS,
     State.WAITING: _ALWAYS,
     State.WRITING: {**_ALWAYS, EndCommit: "on_end", AbortCommit: "on_abort", Tick: "on_tick_writing"},
-    State.FLUSHING: {**_ALWAYS, EndCommit: "on_end_flushing", AbortCommit: "on_abort", Flushed: "on_flushed"},
+    State.FLUSHING: {
+        **_ALWAYS,
+        EndCommit: "on_end_flushing",
+        AbortCommit: "on_abort",
+        Wrote: "on_wrote",
+        Flushed: "on_flushed",
+    },
     State.PREPARED: {
         **_ALWAYS,
         EndCommit: "on_end_again",

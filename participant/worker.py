@@ -47,6 +47,8 @@ TICK_S = 0.05
 EVENTS_MAX = 100_000
 LEAVE_S = 15
 CONTROL_POLL_S = 0.05
+PROGRESS_MS = 1_000
+"""How often a worker that closes files says how far it is; oftener where it is not waited for so long."""
 
 
 def nonce() -> str:
@@ -131,6 +133,7 @@ class Worker:
             records_max=spec.records_max,
             bytes_max=spec.bytes_max,
             until=spec.until or {},
+            progress_ms=min(PROGRESS_MS, spec.write_timeout_ms // 4),
         )
 
     def _open_fetcher(self) -> Fetcher:
@@ -279,6 +282,7 @@ class Worker:
                     incarnation="",
                     interval_ms=spec.interval_ms,
                     write_timeout_ms=spec.write_timeout_ms,
+                    write_limit_ms=spec.write_limit_ms,
                 ),
                 Environment(
                     sender=lambda incarnation: self._control_writer(f"coordinator@{self._name}", incarnation),

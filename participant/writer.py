@@ -25,7 +25,7 @@ from control_topic.messages import DataFile
 from participant.backlog import Backlog
 from participant.derive import Derived
 from participant.encoding import writer_options
-from participant.files import Files, fsync
+from participant.files import Files, Tell, fsync
 from participant.split import split
 from table.hudi import base_file
 from table.hudi.base_file import RECORD_KEY, KeyRange
@@ -41,7 +41,7 @@ class TransactionWriter:
     """Not for several threads. `new_uuid` gives a random UUID per file, so that no two writers ever meet.
 
     `base_path`: the table's folder on this machine. `writer_number`: the worker's slot. Memory held by rows
-    that are not yet encoded stays below `pending_bytes_max`, one batch aside.
+    that are not yet encoded stays below `pending_bytes_max`, one batch aside. `tell`: see `Files`.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class TransactionWriter:
         incarnation: str,
         pending_bytes_max: int,
         new_uuid: Callable[[], UUID],
+        tell: Tell | None = None,
     ) -> None:
         self._base = Path(base_path)
         self._target_bytes = layout.target_file_bytes
@@ -65,7 +66,7 @@ class TransactionWriter:
         self._new_uuid = new_uuid
         self._backlog: Backlog[str] = Backlog(count_max=ROW_GROUP_ROWS, bytes_max=ROW_GROUP_BYTES)
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
-        self._files = Files(instant)
+        self._files = Files(instant, tell)
         self._finished: list[DataFile] = []
         self._rows = 0
         self._options: dict[str, Any] | None = None
@@ -143,8 +144,10 @@ class TransactionWriter:
         if file is None:
             file = self._create(partition, name, table)
         with self._files.storing(file.path):
+            before_bytes = file.size_bytes
             file.write(table, keys)
             full = file.size_bytes >= self._target_bytes
+        self._files.stepped(size_bytes=file.size_bytes - before_bytes)
         self._open.move_to_end(partition)
         if full:
             self._finish(partition)
@@ -173,6 +176,7 @@ class TransactionWriter:
         with self._files.storing(file.path), self._files.uploading():
             self._finished.append(file.close(self._base))
         del self._open[partition]
+        self._files.stepped(files=1)
 
 
 class _OpenFile:

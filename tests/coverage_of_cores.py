@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 CORES = {
-    "coordinator": ("core", "machine", "election", "transaction", "events", "transitions"),
+    "coordinator": ("core", "machine", "election", "transaction", "pace", "events", "transitions"),
     "participant": ("core", "intake", "repeats", "events", "transitions"),
 }
 TESTS = (
@@ -29,6 +29,7 @@ TESTS = (
     "unit/test_participant_*.py",
     "unit/test_core_branches_*.py",
     "unit/test_transitions.py",
+    "unit/test_slow_writers.py",
 )
 SCHEDULES = 500
 MEASURING_MAX_S = 240

@@ -35,7 +35,7 @@ class Envelope(_message.Message):
     def __init__(self, version: _Optional[int] = ..., pipeline: _Optional[str] = ..., run: _Optional[str] = ..., epoch: _Optional[int] = ..., sender: _Optional[str] = ..., incarnation: _Optional[str] = ..., sequence: _Optional[int] = ..., sent_at_ms: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., digest: _Optional[bytes] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class Body(_message.Message):
-    __slots__ = ("run_announce", "coordinator_claim", "participant_join", "participant_leave", "participant_ready", "start_commit", "end_request", "end_commit", "write_status", "ack_commit", "abort_commit", "halt")
+    __slots__ = ("run_announce", "coordinator_claim", "participant_join", "participant_leave", "participant_ready", "start_commit", "end_request", "end_commit", "write_status", "ack_commit", "abort_commit", "halt", "write_progress")
     RUN_ANNOUNCE_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_CLAIM_FIELD_NUMBER: _ClassVar[int]
     PARTICIPANT_JOIN_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +48,7 @@ class Body(_message.Message):
     ACK_COMMIT_FIELD_NUMBER: _ClassVar[int]
     ABORT_COMMIT_FIELD_NUMBER: _ClassVar[int]
     HALT_FIELD_NUMBER: _ClassVar[int]
+    WRITE_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     run_announce: RunAnnounce
     coordinator_claim: CoordinatorClaim
     participant_join: ParticipantJoin
@@ -60,7 +61,8 @@ class Body(_message.Message):
     ack_commit: AckCommit
     abort_commit: AbortCommit
     halt: Halt
-    def __init__(self, run_announce: _Optional[_Union[RunAnnounce, _Mapping]] = ..., coordinator_claim: _Optional[_Union[CoordinatorClaim, _Mapping]] = ..., participant_join: _Optional[_Union[ParticipantJoin, _Mapping]] = ..., participant_leave: _Optional[_Union[ParticipantLeave, _Mapping]] = ..., participant_ready: _Optional[_Union[ParticipantReady, _Mapping]] = ..., start_commit: _Optional[_Union[StartCommit, _Mapping]] = ..., end_request: _Optional[_Union[EndRequest, _Mapping]] = ..., end_commit: _Optional[_Union[EndCommit, _Mapping]] = ..., write_status: _Optional[_Union[WriteStatus, _Mapping]] = ..., ack_commit: _Optional[_Union[AckCommit, _Mapping]] = ..., abort_commit: _Optional[_Union[AbortCommit, _Mapping]] = ..., halt: _Optional[_Union[Halt, _Mapping]] = ...) -> None: ...
+    write_progress: WriteProgress
+    def __init__(self, run_announce: _Optional[_Union[RunAnnounce, _Mapping]] = ..., coordinator_claim: _Optional[_Union[CoordinatorClaim, _Mapping]] = ..., participant_join: _Optional[_Union[ParticipantJoin, _Mapping]] = ..., participant_leave: _Optional[_Union[ParticipantLeave, _Mapping]] = ..., participant_ready: _Optional[_Union[ParticipantReady, _Mapping]] = ..., start_commit: _Optional[_Union[StartCommit, _Mapping]] = ..., end_request: _Optional[_Union[EndRequest, _Mapping]] = ..., end_commit: _Optional[_Union[EndCommit, _Mapping]] = ..., write_status: _Optional[_Union[WriteStatus, _Mapping]] = ..., ack_commit: _Optional[_Union[AckCommit, _Mapping]] = ..., abort_commit: _Optional[_Union[AbortCommit, _Mapping]] = ..., halt: _Optional[_Union[Halt, _Mapping]] = ..., write_progress: _Optional[_Union[WriteProgress, _Mapping]] = ...) -> None: ...
 
 class TopicPartitions(_message.Message):
     __slots__ = ("topic", "partitions")
@@ -177,18 +179,20 @@ class ParticipantReady(_message.Message):
     def __init__(self) -> None: ...
 
 class StartCommit(_message.Message):
-    __slots__ = ("transaction", "instant", "committed", "incarnations", "writers")
+    __slots__ = ("transaction", "instant", "committed", "incarnations", "writers", "records_max")
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     INSTANT_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
     INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
     WRITERS_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_MAX_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     instant: str
     committed: _containers.RepeatedCompositeFieldContainer[TopicOffsets]
     incarnations: _containers.RepeatedScalarFieldContainer[str]
     writers: _containers.RepeatedCompositeFieldContainer[TopicWriters]
-    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., incarnations: _Optional[_Iterable[str]] = ..., writers: _Optional[_Iterable[_Union[TopicWriters, _Mapping]]] = ...) -> None: ...
+    records_max: int
+    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., incarnations: _Optional[_Iterable[str]] = ..., writers: _Optional[_Iterable[_Union[TopicWriters, _Mapping]]] = ..., records_max: _Optional[int] = ...) -> None: ...
 
 class EndRequest(_message.Message):
     __slots__ = ("transaction", "reason")
@@ -219,6 +223,20 @@ class WriteStatus(_message.Message):
     lost: _containers.RepeatedCompositeFieldContainer[Lost]
     reject_count: int
     def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ...) -> None: ...
+
+class WriteProgress(_message.Message):
+    __slots__ = ("transaction", "records", "files", "size_bytes", "steps")
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    transaction: str
+    records: int
+    files: int
+    size_bytes: int
+    steps: int
+    def __init__(self, transaction: _Optional[str] = ..., records: _Optional[int] = ..., files: _Optional[int] = ..., size_bytes: _Optional[int] = ..., steps: _Optional[int] = ...) -> None: ...
 
 class AckCommit(_message.Message):
     __slots__ = ("transaction", "instant", "committed")

@@ -92,6 +92,19 @@ def _write_timeout_covers_an_interval(config: Config) -> Iterator[Problem]:
         )
 
 
+def _write_limit_covers_the_timeout(config: Config) -> Iterator[Problem]:
+    transaction = config.transaction
+    if transaction.write_limit_ms < transaction.write_timeout_ms:
+        yield Problem(
+            settings=("transaction.write_limit", "transaction.write_timeout"),
+            sentence=(
+                f"{format_duration(transaction.write_limit_ms)} is shorter than transaction.write_timeout "
+                f"({format_duration(transaction.write_timeout_ms)}): a worker that says nothing would be "
+                "waited for longer than one that writes; raise it"
+            ),
+        )
+
+
 def _control_topic_is_its_own(config: Config) -> Iterator[Problem]:
     topic = config.control.topic
     if topic in config.source.topics:
@@ -183,6 +196,7 @@ RELATIONS: tuple[Check, ...] = (
     _upserts_say_of_which_row,
     _change_events_bring_their_order,
     _write_timeout_covers_an_interval,
+    _write_limit_covers_the_timeout,
     _control_topic_is_its_own,
     _dead_letters_go_elsewhere,
     _fetching_ahead_fits_into_memory,

@@ -266,8 +266,19 @@ class Transaction(Section):
         validate_default=True,
         alias="write_timeout",
         description=(
-            "How long the coordinator waits, after it ended a transaction, for every worker's files; then "
-            "it aborts and starts anew. Not shorter than `transaction.interval`. From 1s to 24h."
+            "How long a worker may be silent, after a transaction was ended, until its files are there; then "
+            "the coordinator aborts and starts anew. A worker that is writing says how far it is, and is "
+            "waited for. Not shorter than `transaction.interval`. From 1s to 24h."
+        ),
+    )
+    write_limit_ms: values.TimeoutMs = Field(
+        default="10m",
+        validate_default=True,
+        alias="write_limit",
+        description=(
+            "How long the coordinator waits for files at most, although their worker says that it gets on. "
+            "A transaction that took longer than `transaction.write_timeout` makes the next ones smaller, "
+            "until they are quick again. Not shorter than `transaction.write_timeout`. From 1s to 24h."
         ),
     )
     max_records: int = Field(

@@ -59,10 +59,21 @@ def _body(random: Random) -> m.Body:
             m.ParticipantLeave(partitions=tuple(offsets), transaction=text),
             m.ParticipantReady(),
             m.StartCommit(
-                transaction=text, instant=text, committed=offsets, writers=dict.fromkeys(offsets, "i1")
+                transaction=text,
+                instant=text,
+                committed=offsets,
+                writers=dict.fromkeys(offsets, "i1"),
+                records_max=_offset(random),
             ),
             m.EndRequest(transaction=text, reason=text),
             m.EndCommit(transaction=text),
+            m.WriteProgress(
+                transaction=text,
+                records=_offset(random),
+                files=_offset(random),
+                size_bytes=0,
+                steps=_offset(random),
+            ),
             m.WriteStatus(
                 transaction=text,
                 ranges=_ranges(random),

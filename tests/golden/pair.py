@@ -7,6 +7,8 @@ message sent, effect asked for and state reached. Nothing is random; time passes
     own a 0 1 / disown a 0       the group gives or takes source partitions
     read a 0 5 [rows 3]          its consumer goes on to offset 5 of source partition 0
     block a 0                    a record that cannot be passed
+    slow a / finish a            a's files take long from now on / they are closed
+    wrote a 7                    they have got on by so many steps in all
     coordinate a                 source partition 0 is a's: a coordinator starts there
     pass 1000                    milliseconds go by, with a tick for everybody every 250
     lose TYPE [a]                the next message of this type (from a) is lost
@@ -92,6 +94,7 @@ class Pair:
         self._log: deque[Message] = deque()
         self._work: deque[tuple[str, Any]] = deque()
         self._lost: list[tuple[str, str]] = []
+        self._slow: dict[str, p.Flush | None] = {}
         self._begun = 0
         self._lines: list[str] = []
 
@@ -147,6 +150,26 @@ class Pair:
     def do_block(self, name: str, number: str) -> None:
         generation = self.participants[name].owned[partition(number)].generation
         self._give(name, p.Blocked(now_ms=self.now_ms, partition=partition(number), generation=generation))
+
+    def do_slow(self, name: str) -> None:
+        self._slow[name] = None
+
+    def do_finish(self, name: str) -> None:
+        order = self._slow.pop(name)
+        assert order is not None, f"{name} closes no files"
+        self._give(name, self._flush(name, order))
+
+    def do_wrote(self, name: str, steps: str) -> None:
+        order = self._slow[name]
+        assert order is not None, f"{name} closes no files"
+        event = p.Wrote(
+            now_ms=self.now_ms,
+            transaction=order.transaction,
+            files=int(steps) // 2,
+            size_bytes=10 * int(steps),
+            steps=int(steps),
+        )
+        self._give(name, event)
 
     def do_coordinate(self, home: str) -> None:
         name = f"c{len(self.homes) + 1}"
@@ -232,7 +255,10 @@ class Pair:
             self.coordinators.pop(name, None) or self.participants.pop(name, None)
         elif isinstance(action, p.Flush):
             self._line(name, "does", show(action))
-            self._give(name, self._flush(name, action))
+            if name in self._slow:
+                self._slow[name] = action
+            else:
+                self._give(name, self._flush(name, action))
         elif isinstance(action, p.FetchOffsets):
             self._give(name, p.OffsetsFetched(now_ms=self.now_ms, committed=dict(self.table.offsets)))
         elif name in self.coordinators:

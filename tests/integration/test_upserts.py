@@ -73,7 +73,7 @@ class Upserts:
                 memory_bytes=MEMORY_BYTES,
                 delete_field="deleted",
             )
-            writer = made.new_writer(instant)
+            writer = made.new_writer(instant, lambda _written: None)
             for first in range(0, len(records), 7):  # in several batches, as they come
                 batch = raw(records[first : first + 7], first)
                 derived = made.derive(batch, made.decode(batch))

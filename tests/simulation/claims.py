@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from control_topic.messages import Message
 from coordinator import events as ev
 from coordinator.core import Coordinator
+from coordinator.transitions import State
 from table.calls import Answer, CoordinatorReport, Directive
 from tests.simulation.bus import PIPELINE
 from tests.simulation.hazards import Performer
@@ -17,6 +18,7 @@ from tests.simulation.hazards import Performer
 if TYPE_CHECKING:
     from tests.simulation.worker import Worker
 
+RECORDS_MIN = 5
 RECLAIM_MS = (200, 400, 800, 1_600)
 
 
@@ -51,6 +53,8 @@ class Claims:
                 incarnation=self.incarnation,
                 interval_ms=world.interval_ms,
                 write_timeout_ms=world.write_timeout_ms,
+                write_limit_ms=world.write_limit_ms,
+                records_min=RECORDS_MIN,
                 repeat_ms=world.repeat_ms,
                 settle_ms=500,
                 retry_ms=200,
@@ -134,7 +138,8 @@ class Claims:
             world.note(self._name, "hears", event.message if isinstance(event, ev.Received) else event)
         if core.state is not before:
             world.note(self._name, "becomes", core.state)
-        if told or world.tail_began_ms is not None or type(event) is not ev.Tick:
+        waiting = core.state is State.ENDED
+        if told or waiting or world.tail_began_ms is not None or type(event) is not ev.Tick:
             world.checks.coordinator_handled(self, event, before, actions)
         return not actions or self._performer.run(actions)
 

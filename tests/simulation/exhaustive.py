@@ -196,6 +196,7 @@ class _Small(Overrides):
         world.slots = world.partitions = 2
         world.topics = 1
         world.interval_ms, world.write_timeout_ms = 400, 1_500
+        world.row_ms, world.write_limit_ms = 0, 6_000
         world.repeat_ms, world.tick_ms = 400, 300
         world.memory_bytes, world.records_max, world.flush_ms = 100_000, 0, 20
         world.fault_phase_ms = FAULT_PHASE_MS

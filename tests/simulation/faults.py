@@ -60,6 +60,7 @@ class Faults:
     replayed_gap_ms: int = 0
     topic_added: float = 0.0
     log_begins_later: float = 0.0
+    endless_writer: float = 0.0
 
     def quiet(self) -> Faults:
         """The fault-free tail."""
@@ -135,6 +136,15 @@ STRANGERS: dict[str, tuple[float, tuple[int, int]]] = {
     "replayed_gap_ms": (0.12, (50, 3_000)),
 }
 """As `SHARES`. Drawn beside the others, so that a seed has the faults that it had before there were these."""
+
+
+def draw_late(faults: Faults, random: Random) -> None:
+    """Kinds that came after the others, from a stream of their own, so that schedules stay as they were.
+
+    `endless_writer`: the files of a transaction get on and on, and are not finished before its limit.
+    """
+    if random.random() < 0.1:
+        faults.endless_writer = random.uniform(0.05, 0.6)
 
 
 def draw(random: Random) -> Faults:

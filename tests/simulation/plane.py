@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 RECORD_BYTES = 10
 POLL_MS = 150
+STEP_MAX_MS = 300
+"""A step of a long flush is never longer: a fifth of the shortest write timeout."""
+
 BAD = "is not JSON"
 
 
@@ -69,6 +72,8 @@ class Plane:
         self._rows: list[Row] = []
         self._rejects: list[Reject] = []
         self._files = 0
+        self._writing = ""
+        self._behind: list[tuple[Channel, Any, tuple[Any, ...]]] = []
         self._delay_ms = self._world.chance.random.choice((0, 0, 50, 400))
         self._world.scheduler.at(POLL_MS, worker, self._poll)
 
@@ -162,7 +167,6 @@ class Plane:
             lost=lost,
         )
         position.next = next_offset
-        self._records.last_ms = max(self._records.last_ms, self._orders.last_ms)
         self._through(self._records, self._take, partition, position.generation, chunk)
 
     # --- orders -----------------------------------------------------------------------------------
@@ -187,8 +191,15 @@ class Plane:
                 self._through(self._orders, self._flush, order)
             case ev.Discard():
                 self._through(self._orders, self._discard, order)
+                if order.transaction == self._writing:  # what is given up is not written to its end first
+                    self._end_writing()
 
     def _through(self, channel: Channel, do: Any, *args: Any) -> None:
+        if self._writing:
+            self._behind.append((channel, do, args))
+            return
+        if channel is self._records:
+            channel.last_ms = max(channel.last_ms, self._orders.last_ms)
         delay_ms = self._world.chance.upto(self._delay_ms) if self._delay_ms else 0
         self._world.scheduler.through(channel, delay_ms, self._worker, do, *args)
 
@@ -257,8 +268,40 @@ class Plane:
         """Files are closed one by one, which takes a while; the worker may die in between."""
         if order.transaction != self._transaction:
             return
-        slow_ms = self._world.chance.upto(self._world.flush_ms)
-        self._world.scheduler.through(self._orders, slow_ms, self._worker, self._close, order.transaction)
+        world = self._world
+        slow_ms = world.chance.upto(world.flush_ms)
+        row_ms = min(world.row_ms * len(self._rows), world.write_limit_ms // 2)
+        endless = world.chance.of(world.faults.endless_writer)
+        if endless:
+            row_ms = world.write_limit_ms + world.chance.upto(4_000)
+        if not row_ms:
+            world.scheduler.through(self._orders, slow_ms, self._worker, self._close, order.transaction)
+            return
+        self._writing = order.transaction
+        self._write_on(order.transaction, world.scheduler.now_ms + slow_ms + row_ms, 1, endless)
+
+    def _write_on(self, transaction: str, ends_ms: int, steps: int, endless: bool) -> None:
+        """A step of a long flush, and word of it; beyond the limit, unless the faults are over before."""
+        if transaction != self._writing:
+            return
+        world, worker = self._world, self._worker
+        if world.scheduler.now_ms >= ends_ms or (endless and not world.faults.endless_writer):
+            self._close(transaction)
+            self._end_writing()
+            return
+        now_ms = worker.clock_ms()
+        worker.post(
+            ev.Wrote(now_ms=now_ms, transaction=transaction, files=steps // 2, size_bytes=steps, steps=steps)
+        )
+        step_ms = world.chance.between(50, STEP_MAX_MS)
+        world.scheduler.at(step_ms, worker, self._write_on, transaction, ends_ms, steps + 1, endless)
+
+    def _end_writing(self) -> None:
+        """What came meanwhile has its turn."""
+        self._writing = ""
+        behind, self._behind = self._behind, []
+        for channel, do, args in behind:
+            self._through(channel, do, *args)
 
     def _close(self, transaction: str) -> None:
         if transaction != self._transaction:
@@ -297,6 +340,8 @@ class Plane:
     def _discard(self, order: ev.Discard) -> None:
         if order.transaction == self._transaction:
             self._rows, self._rejects, self._transaction = [], [], ""
+        if order.transaction == self._writing:
+            self._end_writing()
 
 
 def worker_until(worker: Worker, partition: SourcePartition) -> int | None:

@@ -51,6 +51,8 @@ class Worker(Clocked):
                 repeat_ms=world.repeat_ms,
                 repeat_max_ms=4_000,
                 until=driver.until or {},
+                progress_ms=world.write_timeout_ms // 4,
+                piece_records=10,
             )
         )
         self.plane = Plane(self)

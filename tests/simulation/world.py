@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
 
 from control_topic.messages import CoordinatorClaim, DataFile, SourcePartition
 from coordinator import events as coordinator_events
@@ -100,6 +101,7 @@ class World:
         self.scheduler = Scheduler()
         self.faults = fault_kinds.draw(self.chance.random)
         self._draw_shape()
+        self._draw_writers()
         overrides.apply(self)
         self.checks = Checks(self, all_checkers())
         self.committed: dict[SourcePartition, int] = {}
@@ -144,6 +146,13 @@ class World:
         self.on_error = "fail" if self.faults.poison_record else "dead_letter"
         self.restarts_at_end = self.chance.of(0.15)
         self.moves_at_end = self.chance.of(0.4)
+
+    def _draw_writers(self) -> None:
+        """How long the rows of a transaction take to write; most are written in no time."""
+        own = Random(f"writers {self.seed}")
+        self.row_ms = own.choice((0, 0, 0, 5, 15, 40))
+        self.write_limit_ms = 4 * self.write_timeout_ms
+        fault_kinds.draw_late(self.faults, own)
 
     def _lead_to_spot(self) -> None:
         """Some actions follow from faults only."""

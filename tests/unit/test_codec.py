@@ -47,6 +47,7 @@ from control_topic.messages import (
     RunAnnounce,
     SourcePartition,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from control_topic.stubs import control_pb2 as pb
@@ -105,9 +106,13 @@ BODIES: dict[type, st.SearchStrategy] = {
         instant=text,
         committed=offsets,
         writers=st.dictionaries(source_partition, st.sampled_from(["a", "b", "c"]), max_size=8),
+        records_max=count,
     ),
     EndRequest: st.builds(EndRequest, transaction=text, reason=text),
     EndCommit: st.builds(EndCommit, transaction=text),
+    WriteProgress: st.builds(
+        WriteProgress, transaction=text, records=count, files=count, size_bytes=count, steps=count
+    ),
     WriteStatus: write_status,
     AckCommit: st.builds(AckCommit, transaction=text, instant=text, committed=offsets),
     AbortCommit: st.builds(AbortCommit, transaction=text, reason=text),

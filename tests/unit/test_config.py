@@ -56,6 +56,7 @@ hudi = { }
 [transaction]
 interval = "10s"
 write_timeout = "60s"
+write_limit = "10m"
 max_records = 0
 max_bytes = "512MB"
 max_consecutive_failures = 5

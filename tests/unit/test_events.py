@@ -29,6 +29,7 @@ from control_topic.messages import (
     RunAnnounce,
     SourcePartition,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from control_topic.transport import Received
@@ -93,11 +94,27 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
                 {"topic": "events", "partition": 0, "offset": 0},
                 {"topic": "events", "partition": 1, "offset": 5},
             ],
+            "records_max": None,
             "writers": [
                 {"topic": "events", "partition": 0, "incarnation": "w0"},
                 {"topic": "events", "partition": 1, "incarnation": "w1"},
             ],
         },
+    ),
+    (
+        StartCommit(transaction=TXN, instant=INSTANT, committed={}, writers={E0: "w0"}, records_max=50_000),
+        f"instant {INSTANT} · 1 worker · at most 50,000 records",
+        {
+            "instant": INSTANT,
+            "committed": [],
+            "records_max": 50_000,
+            "writers": [{"topic": "events", "partition": 0, "incarnation": "w0"}],
+        },
+    ),
+    (
+        WriteProgress(transaction=TXN, records=30_000, files=1_200, size_bytes=5_000_000, steps=2_500),
+        "1,200 files so far 5.0 MB · of 30,000 records",
+        {"records": 30_000, "files": 1_200, "size_bytes": 5_000_000, "steps": 2_500},
     ),
     (
         AckCommit(transaction=TXN, instant=INSTANT, committed={E0: 30_000}),

@@ -21,6 +21,7 @@ from control_topic.messages import (
     Range,
     RunAnnounce,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from coordinator import events as c
@@ -44,6 +45,7 @@ BODIES: dict[type[Any], Any] = {
     StartCommit: StartCommit(transaction="t1", instant="i1", committed=COMMITTED, writers={P0: "a"}),
     EndRequest: EndRequest(transaction="t1", reason="bytes"),
     EndCommit: EndCommit(transaction="t1"),
+    WriteProgress: WriteProgress(transaction="t1", records=5, files=1, size_bytes=9, steps=2),
     WriteStatus: STATUS,
     AckCommit: AckCommit(transaction="t1", instant="i1", committed={P0: 5}),
     AbortCommit: AbortCommit(transaction="t1", reason="x"),
@@ -179,6 +181,7 @@ class ParticipantWalk(ParticipantTalk):
                 size_bytes=2_000,
             ),
             p.Blocked: p.Blocked(now_ms=now_ms, partition=P0, generation=generation),
+            p.Wrote: p.Wrote(now_ms=now_ms, transaction="t1", files=1, size_bytes=9, steps=2),
             p.Flushed: p.Flushed(now_ms=now_ms, transaction="t1"),
             p.EffectFailed: p.EffectFailed(now_ms=now_ms, reason="x"),
             p.Leave: p.Leave(now_ms=now_ms, reason="x"),
@@ -194,6 +197,7 @@ PARTICIPANT_KINDS = [
     p.OffsetsFetched,
     p.Buffered,
     p.Blocked,
+    p.Wrote,
     p.Flushed,
     p.EffectFailed,
     p.Leave,

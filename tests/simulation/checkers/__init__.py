@@ -15,6 +15,7 @@ from tests.simulation.checkers.idle import IdleHoldsNoInstant
 from tests.simulation.checkers.l1_bounded import TransactionsEnd
 from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
 from tests.simulation.checkers.l3_lag import LagReturnsToZero
+from tests.simulation.checkers.patience import WritersAreWaitedFor
 from tests.simulation.checkers.poison import HaltsAfterEverythingBefore
 from tests.simulation.checkers.prompt import AbortsArePrompt
 from tests.simulation.checkers.s1_once import EveryOffsetOnce
@@ -55,6 +56,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     IdleHoldsNoInstant,
     CommitsCoverTheExpectedSet,
     AbortsArePrompt,
+    WritersAreWaitedFor,
     RejectsAreKept,
     HaltsAfterEverythingBefore,
     AbortedIsNeverCommitted,

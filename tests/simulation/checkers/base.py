@@ -76,7 +76,7 @@ class Checker:
     ) -> None:
         """A coordinator's core took an event; its actions were not performed yet.
 
-        Ticks that caused nothing are told in the tail only.
+        Ticks that caused nothing are told in the tail only, and while files are awaited.
         """
 
     def coordinator_sent(self, claims: Claims, action: coordinator_events.Send) -> None:

@@ -1,5 +1,6 @@
-"""L1: while everything is up, a transaction ends within interval + write timeout."""
+"""L1: while everything is up, a transaction ends within interval + write timeout; the limit with progress."""
 
+from control_topic.messages import WriteProgress
 from coordinator import events as ev
 from coordinator.transitions import State
 from tests.simulation.checkers.base import Checker
@@ -14,6 +15,7 @@ class TransactionsEnd(Checker):
 
     def __init__(self) -> None:
         self._began_ms: dict[str, int] = {}
+        self._progress: set[str] = set()
 
     def coordinator_handled(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
@@ -23,13 +25,16 @@ class TransactionsEnd(Checker):
             return
         now_ms, state = world.scheduler.now_ms, claims.core.state
         open_one = claims.core.transaction
-        if open_one is None or state in (State.FENCED, State.HALTED):
+        if open_one is None or state in (State.BEGINNING, State.FENCED, State.HALTED):
             self._began_ms.pop(claims.incarnation, None)
         elif state is State.STARTED and before is not State.STARTED:
             self._began_ms[claims.incarnation] = now_ms
         elif claims.incarnation in self._began_ms:
+            if isinstance(event, ev.Received) and isinstance(event.message.body, WriteProgress):
+                self._progress.add(event.message.body.transaction)
+            longest_ms = world.write_limit_ms if open_one.id in self._progress else world.write_timeout_ms
             took_ms = now_ms - self._began_ms[claims.incarnation]
             self.require(
-                took_ms <= world.interval_ms + world.write_timeout_ms + SLACK_MS,
+                took_ms <= world.interval_ms + longest_ms + SLACK_MS,
                 f"transaction {open_one.id} has been open for {took_ms} ms and is {state.value}",
             )

@@ -20,6 +20,7 @@ from tests.simulation.checkers.idle import IdleHoldsNoInstant
 from tests.simulation.checkers.l1_bounded import TransactionsEnd
 from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
 from tests.simulation.checkers.l3_lag import LagReturnsToZero
+from tests.simulation.checkers.patience import WritersAreWaitedFor
 from tests.simulation.checkers.poison import HaltsAfterEverythingBefore
 from tests.simulation.checkers.prompt import AbortsArePrompt
 from tests.simulation.checkers.s1_once import EveryOffsetOnce
@@ -64,6 +65,8 @@ _ALL = (
     Mutant(CommitsCoverTheExpectedSet, {"coordinator": c.AbortsAfterTheCommitCall}, KILLED),
     Mutant(AbortsArePrompt, {"coordinator": c.LeaveIgnored}),
     Mutant(AbortsArePrompt, {"coordinator": c.NewIncarnationIgnored}),
+    Mutant(WritersAreWaitedFor, {"coordinator": c.ProgressNotCounted}),
+    Mutant(WritersAreWaitedFor, {"coordinator": c.WritesForEver}, ("endless_writer",)),
     Mutant(NobodyIsWaitedForInVain, {"coordinator": c.IdlePartitionWaitedFor}),
     Mutant(TransactionsEnd, {"coordinator": c.IntervalForgotten}),
     Mutant(LagReturnsToZero, {"coordinator": c.ForgetsWhatItDecided}, LOST_MESSAGES),

@@ -131,6 +131,22 @@ class IdlePartitionWaitedFor(Coordinator):
             super().on_write_status(event)
 
 
+class ProgressNotCounted(Coordinator):
+    """A writer that says how far it is is given up as if it had said nothing."""
+
+    def on_write_progress(self, event: Received) -> None:
+        """Heard, and forgotten."""
+
+
+class WritesForEver(Coordinator):
+    """A writer that gets on is waited for without a limit."""
+
+    def on_ended_tick(self, event: Event) -> None:
+        waited_ms = event.now_ms - self._open().ended_ms
+        if waited_ms < self.settings.write_limit_ms:
+            super().on_ended_tick(event)
+
+
 class IntervalForgotten(Coordinator):
     """A transaction ends where somebody asks for its end, and never because its interval is over."""
 
