@@ -12,7 +12,10 @@ INSTALLED := $(VENV)/.installed
 # Tried in this order; the first that runs and is new enough makes the virtual environment. Another one:
 # make BASE_PYTHON=/opt/python/bin/python3 …
 BASE_PYTHON ?= python3.11 python3.12 python3 python3.13
-TESTS := $(wildcard tests/unit tests/golden tests/fuzz tests/spec tests/simulation tests/integration tests/faults)
+TESTS := $(wildcard tests/unit tests/golden tests/fuzz tests/spec tests/simulation tests/conformance tests/integration tests/faults)
+
+# So many tests are played at a time: two compute or start parts while one waits for its parts, on two cores.
+PROCESSES ?= 3
 
 include proto.mk
 
@@ -25,9 +28,9 @@ demo-cdc: $(INSTALLED)  ## Debezium's change events: upserts, deletes, a compact
 	@$(VENV)/bin/lockstep demo --cdc $(ARGS)
 
 .PHONY: test
-test: lint types  ## All that a change must pass: lint, types, unit, simulation, integration; stops at the first failure
-	@$(VENV)/bin/lockstep prepare --quiet
-	@$(PYTHON) -m pytest --maxfail=1 $(TESTS)
+test: lint  ## All that a change must pass: lint, types, unit, simulation, integration; stops at the first failure
+	@$(PYTHON) -m pytest -p tests.suite.plugin -n $(PROCESSES) --maxfail=1 \
+	  --before-parts "$(VENV)/bin/lockstep prepare --quiet" --beside "$(VENV)/bin/mypy" $(TESTS)
 
 ##@ Parts of it
 

@@ -1,0 +1,112 @@
+"""The tests side by side: what `make test` says, how it ends, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.suite.leftovers import MARK, marked
+
+ROOT = Path(__file__).resolve().parents[2]
+LONG_S = 600
+DEADLINE_S = 120
+
+PASS = "def test_passes(): pass\n"
+FAIL = "def test_fails(): assert False, 'for a reason'\n"
+LONG = f"import subprocess\ndef test_long(): subprocess.run(['sleep', '{LONG_S}'])\n"
+LEAVE = """
+import subprocess
+def test_leaves():
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
+"""
+DIE = "import os\ndef test_dies(): os._exit(3)\n"
+
+
+def play(folder: Path, files: dict[str, str], *options: str) -> tuple[int, str]:
+    """The tests in these files, as `make test` plays them; the exit code and what was said."""
+    for name, text in files.items():
+        (folder / f"test_{name}.py").write_text(text)
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", MARK))}
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "xdist.plugin", "-p", "tests.suite.plugin"),
+            *("-n", "2", "--maxfail=1"),
+            *("-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(folder), *options, str(folder)),
+        ],
+        cwd=folder,
+        env={**known, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def alive(pid: int) -> bool:
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())  # empty once it is only waited for
+    except OSError:
+        return False
+
+
+def test_all_that_pass_are_counted_in_the_last_line(tmp_path: Path) -> None:
+    files = {"a": PASS * 1, "b": PASS, "c": "import pytest\ndef test_x(): pytest.skip('no reason')\n"}
+    code, said = play(tmp_path, files, "--beside", "true", "--before-parts", "true")
+    assert code == 0, said
+    assert re.search(r"2 passed, 1 skipped in [\d.]+s", said.splitlines()[-1])
+    assert "3 tests: 3 compute, 0 share a Spark, 0 start real parts; 2 processes" in said
+
+
+def test_the_first_failure_ends_it_while_others_still_run(tmp_path: Path) -> None:
+    began = time.monotonic()
+    code, said = play(tmp_path, {"a": LONG, "b": FAIL})
+    assert time.monotonic() - began < LONG_S / 2
+    assert code == 1
+    assert "FAILED test_b.py::test_fails (call)" in said
+    assert "for a reason" in said
+    assert "1 failed" in said.splitlines()[-1]
+
+
+def test_a_process_that_dies_is_a_failure_of_what_it_played(tmp_path: Path) -> None:
+    code, said = play(tmp_path, {"a": DIE})
+    assert code == 1
+    assert "crashed while running 'test_a.py::test_dies'" in said
+
+
+def test_a_process_that_is_left_behind_is_named_ended_and_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TESTS_PATIENCE_S", "0.5")
+    code, said = play(tmp_path, {"a": LEAVE})
+    assert code == 1
+    left = re.search(r"(\d+): sleep 600", said)
+    assert left and not alive(int(left[1]))
+    assert "1 passed, 1 error" in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("option", ["--beside", "--before-parts"])
+def test_what_runs_beside_the_tests_has_to_succeed(tmp_path: Path, option: str) -> None:
+    complaint = tmp_path / "complaint"
+    complaint.write_text("echo this is wrong; exit 2")
+    parts = "import pytest\n@pytest.fixture\ndef broker(): pass\ndef test_x(broker): pass\n"
+    code, said = play(tmp_path, {"a": PASS, "b": parts}, option, f"bash {complaint}")
+    assert code == 1
+    assert "this is wrong" in said
+    assert "1 error" in said.splitlines()[-1]
+
+
+def test_a_process_is_known_by_its_mark_and_not_one_that_has_ended() -> None:
+    run = f"test-{os.getpid()}"
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: run}) as process:
+        assert [(one.pid, one.command) for one in marked(run)] == [(process.pid, "sleep 60")]
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert marked(run) == []
