@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 from typing import Any
 
 import pytest
@@ -111,5 +112,6 @@ def test_the_walk_finds_a_bug_that_is_put_into_the_participant() -> None:
 
 
 def found_with(cores: Cores) -> bool:
-    """Whether some point of the small world fails with these cores."""
-    return any(walk(point, cores=cores).error for point in all_points())
+    """Whether some point of the small world fails with these cores: in any order, so that it is met soon."""
+    points = all_points()
+    return any(walk(point, cores=cores).error for point in Random(1).sample(points, len(points)))
