@@ -28,6 +28,7 @@ from confluent_kafka.admin import AdminClient
 
 from lockstep.errors import Failed
 from lockstep.jars import find_java, resolve_kafka
+from lockstep.jvm import LATE_C2
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
@@ -118,7 +119,7 @@ class Broker:
         logging_options = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         logging_options += ["-Dorg.slf4j.simpleLogger.showDateTime=true"]
         logging_options += ["-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS"]
-        command = [java, f"-Xmx{self._heap_mb}m", *logging_options, "-cp", classpath]
+        command = [java, f"-Xmx{self._heap_mb}m", *LATE_C2.split(), *logging_options, "-cp", classpath]
         self._spawn([*command, "kafka.Kafka", str(properties)])
         self._await_answer(timeout_s)
 

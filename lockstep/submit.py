@@ -19,6 +19,7 @@ from lockstep.config import Config
 from lockstep.config.properties import is_secret_name
 from lockstep.config.sources import CONF_PREFIX
 from lockstep.errors import ConfigError
+from lockstep.jvm import LATE_C2
 
 HUDI_VERSION = "1.2.0"
 HUDI_PACKAGE = f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{HUDI_VERSION}"
@@ -68,13 +69,6 @@ QUIET_JOL = "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
 """Hudi measures objects with JOL, which otherwise warns on stdout that it may not attach to its own JVM."""
 
 COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
-
-LATE_C2 = (
-    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
-    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
-)
-"""Ten times HotSpot's own: its optimizing compiler takes half of two cores from a start that should be short,
-and the driver's Java code runs once per transaction. Long loops, a compaction's say, still reach it."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 

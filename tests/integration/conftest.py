@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,18 +10,25 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lockstep.broker import Broker
-from lockstep.submit import NOT_ALONG, PACKAGES
+from lockstep.class_archive import options_to_use
+from lockstep.jvm import LATE_C2
+from lockstep.submit import NOT_ALONG, PACKAGES, find_jars
 from tests.harness import Pipeline
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local Spark of two threads that reads and writes Hudi tables, with SQL."""
+    """Local, of two threads; reads and writes Hudi tables, with SQL. Its JVM starts as a driver's."""
+    jars = find_jars({})
+    options = " ".join(filter(None, (LATE_C2, "-XX:+UseSerialGC", options_to_use(jars, {}))))
+    builder = SparkSession.builder.master("local[2]").appName("lockstep-tests")
+    if jars:
+        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars)))
+    else:
+        builder = builder.config("spark.jars.packages", ",".join(PACKAGES))
+        builder = builder.config("spark.jars.excludes", ",".join(NOT_ALONG))
     session = (
-        SparkSession.builder.master("local[2]")
-        .appName("lockstep-tests")
-        .config("spark.jars.packages", ",".join(PACKAGES))
-        .config("spark.jars.excludes", ",".join(NOT_ALONG))
+        builder.config("spark.driver.extraJavaOptions", options)
         .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
         .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
