@@ -20,7 +20,8 @@ PASSING = (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.INVALID_REPLICATION_FACTO
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Started when first asked for. `broker.bootstrap_servers` says where it is."""
-    with Broker(tmp_path_factory.mktemp("broker"), heap_mb=512) as running:
+    properties = {"log.cleaner.backoff.ms": "100"}
+    with Broker(tmp_path_factory.mktemp("broker"), heap_mb=512, properties=properties) as running:
         yield running
 
 

@@ -67,6 +67,7 @@ class Reader:
     With `trust`, what is not the run's own word is dropped before anything is made of it.
 
     `waiting`: what was appended and not read yet: when it is due, the record, its offset and the log's life.
+    `position`: the offset that it reads next, in the log's life that it knows.
     """
 
     def __init__(
@@ -78,6 +79,8 @@ class Reader:
         self.decoder = decoder
         self.waiting: deque[tuple[int, Record, int, int]] = deque()
         self.highest_epoch = 0
+        self.position = 0
+        self.life = 0
 
 
 class Sender:
@@ -176,12 +179,35 @@ class Bus:
         self._life += 1
 
     def truncate(self) -> None:
-        """The log's head is removed, perhaps all of it: whoever lags goes on with what is left."""
+        """The log's head is removed, perhaps all of it."""
+        self.remove_before(self._high - self._chance.upto(5))
+
+    def remove_before(self, offset: int) -> None:
+        """Retention: a reader that still wanted what is gone goes on with the tail of what is left."""
         self._world.note("bus", "truncated", None)
-        removed = len(self._log) - self._chance.upto(5)
+        removed = offset - self._low
         if removed > 0:
             del self._log[:removed]
             self._low += removed
+
+    def lose_end(self) -> None:
+        """A leader that lacked the newest few records takes over."""
+        self.cut_from(self._high - self._chance.upto(3))
+
+    def cut_from(self, offset: int) -> None:
+        """The records from `offset` on are gone. Who had read them notices, and reads the tail again."""
+        self._world.note("bus", "cut", f"from {offset}")
+        self._cut_from(max(self._low, offset))
+        for reader in self.readers:
+            if reader.life == self._life and reader.position > self._high:
+                self._replay(reader)
+
+    def _cut_from(self, offset: int) -> None:
+        del self._log[offset - self._low :]
+        for reader in self.readers:
+            lost = [entry for entry in reader.waiting if entry[3] == self._life and entry[2] >= offset]
+            for entry in lost:
+                reader.waiting.remove(entry)
 
     def stall_sender(self) -> None:
         """One sender's messages are held up, in order, while everybody else's pass them."""
@@ -194,10 +220,16 @@ class Bus:
 
     # --- the log ------------------------------------------------------------------------------------
 
+    @property
+    def _high(self) -> int:
+        return self._low + len(self._log)
+
     def _replay(self, reader: Reader) -> None:
+        """Whatever still waits is in the tail, or was skipped."""
+        reader.waiting.clear()
         tail = self._log[-TAIL:]
-        first = self._low + len(self._log) - len(tail)
-        for offset, record in enumerate(tail, first):
+        reader.life, reader.position = self._life, self._high - len(tail)
+        for offset, record in enumerate(tail, reader.position):
             self._deliver_later(reader, record, offset)
 
     def _append(self, record: Record, sender: Sender) -> None:
@@ -209,14 +241,14 @@ class Bus:
         self.append(record)
         faults = self._world.faults
         if isinstance(message.body, CoordinatorClaim) and self._chance.of(faults.topic_lost_at_claim):
-            (self.recreate if self._chance.of(0.5) else self.truncate)()
+            self._chance.random.choice((self.recreate, self.truncate, self.lose_end))()
 
     def append(self, record: Record) -> None:
         """Whoever may write can: at the end of the log."""
         message = record.message
         whole = record.content is message
         self._world.note("bus", "log", message if whole else f"a part of {message.type_name}")
-        offset = self._low + len(self._log)
+        offset = self._high
         self._log.append(record)
         for reader in self.readers:
             self._deliver_later(reader, record, offset)
@@ -245,8 +277,23 @@ class Bus:
         if waiting:
             self._scheduler.at(waiting[0][0] - now_ms, reader.process, self._read, reader)
 
+    def _reaches(self, reader: Reader, offset: int, life: int) -> bool:
+        """Whether this reader, where it stands, gets to see a record that was appended for it."""
+        if life != self._life:
+            return False
+        if reader.life != life:
+            reader.life = life
+            if reader.position > self._high:  # out of range, which is noticed; else nothing is
+                reader.position = max(self._low, self._high - TAIL)
+        elif reader.position < self._low:
+            reader.position = max(self._low, self._high - TAIL)
+        if offset < reader.position:
+            return False
+        reader.position = offset + 1
+        return True
+
     def _deliver(self, reader: Reader, record: Record, offset: int, life: int) -> None:
-        if life != self._life or offset < self._low:
+        if not self._reaches(reader, offset, life):
             return
         trust = reader.trust
         if trust is not None and not trust.authentic(record.raw, record.mac):

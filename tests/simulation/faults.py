@@ -61,6 +61,9 @@ class Faults:
     topic_added: float = 0.0
     log_begins_later: float = 0.0
     endless_writer: float = 0.0
+    topic_cut_gap_ms: int = 0
+    compaction_gap_ms: int = 0
+    transaction_open_gap_ms: int = 0
 
     def quiet(self) -> Faults:
         """The fault-free tail."""
@@ -118,6 +121,9 @@ MORE_GAPS_MS: dict[str, tuple[int, int]] = {
     "partition_unowned_gap_ms": (2_000, 15_000),
     "source_away_gap_ms": (3_000, 20_000),
     "wall_clock_jump_gap_ms": (1_000, 10_000),
+    "topic_cut_gap_ms": (1_000, 15_000),
+    "compaction_gap_ms": (500, 8_000),
+    "transaction_open_gap_ms": (500, 8_000),
 }
 SHARES: dict[str, tuple[float, tuple[float, float]]] = {
     "crash_at_spot": (0.35, (0.2, 1.0)),

@@ -50,6 +50,9 @@ class Misfortune:
             (faults.wall_clock_jump_gap_ms, self._jump_wall_clock),
             (faults.forged_gap_ms, stranger.forge),
             (faults.replayed_gap_ms, stranger.replay),
+            (faults.topic_cut_gap_ms, world.bus.lose_end),
+            (faults.compaction_gap_ms, self._compact),
+            (faults.transaction_open_gap_ms, self._open_transaction),
         ):
             if gap_ms:
                 self._every(gap_ms, do)
@@ -69,6 +72,7 @@ class Misfortune:
         world = self._world
         self._over = True
         world.storage.timeline.available = world.log.available = True
+        world.log.finish_all()
         self._source_made_again()
         silent = world.chance.of(0.25) and not world.log.replaced  # nothing new makes anybody ask again
         for partition in () if silent else world.log.records:
@@ -210,6 +214,32 @@ class Misfortune:
         if low > log.lows[partition]:
             world.note("source", "retention", f"{partition} begins at {low} now")
             log.retain_from(partition, low)
+
+    def _compact(self) -> None:
+        """Compaction takes records, perhaps some that were read and are not committed yet."""
+        world, log = self._world, self._world.log
+        partition = world.chance.random.choice(list(log.records))
+        share = world.chance.random.random()
+        gone = [
+            offset
+            for offset in log.records[partition]
+            if not log.is_bad(partition, offset) and world.chance.of(share)
+        ]
+        world.note("source", "compaction", f"{partition}: {len(gone)} records are gone")
+        log.compact(partition, gone, committed=world.committed.get(partition, 0))
+
+    def _open_transaction(self) -> None:
+        """A producer's transaction, which holds back everything behind it for a while."""
+        world, log = self._world, self._world.log
+        free = [partition for partition in log.records if log.stable(partition) == log.ends[partition]]
+        if free:
+            partition, for_ms = world.chance.random.choice(free), world.chance.upto(4_000)
+            world.note("source", "transaction", f"{partition}: open at {log.ends[partition]}, {for_ms} ms")
+            log.begin(partition)
+            world.scheduler.at(for_ms, None, self._end_transaction, partition)
+
+    def _end_transaction(self, partition: SourcePartition) -> None:
+        self._world.log.finish(partition, commit=self._world.chance.of(0.5))
 
     def _source_away(self) -> None:
         log = self._world.log

@@ -99,13 +99,14 @@ class Plane:
     def _fetch(self, partition: SourcePartition, position: Position) -> None:
         world = self._world
         log, start = world.log, position.next
-        end = log.ends.get(partition)
         until = worker_until(self._worker, partition)
         if until is not None and start >= until:
             return
-        if end is None:
+        if not log.has(partition):
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
-        elif start > end or start < log.lows[partition]:
+            return
+        end = log.stable(partition)
+        if start > log.ends[partition] or start < log.lows[partition]:
             position.stuck = True  # the broker's answer is on its way, and the log may change meanwhile
             delay_ms = world.chance.upto(300)
             world.scheduler.at(delay_ms, self._worker, self._out_of_range, partition, position)
@@ -123,7 +124,7 @@ class Plane:
         log, start = self._world.log, position.next
         if self.positions.get(partition) is not position or self._stopped:
             return
-        if partition not in log.ends:
+        if not log.has(partition):
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
             return
         low, end = log.lows[partition], log.ends[partition]

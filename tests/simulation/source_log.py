@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 
 from control_topic.messages import Lost, Offsets, SourcePartition
@@ -19,6 +19,7 @@ class SourceLog:
     `lives`: how often a topic was made anew; the records of a later life are other ones, whatever their
     offsets. `original`: the records of the first life, which alone the table may hold, retention or not.
     `begins`: where a log began when its source partition appeared here, 0 where it is not in it.
+    `compacted`: those of them that compaction took before they were committed, which it may lack.
     """
 
     def __init__(self, random: Random, partitions: Mapping[str, int]) -> None:
@@ -28,6 +29,8 @@ class SourceLog:
         self.records: dict[SourcePartition, list[int]] = {}
         self.original: dict[SourcePartition, list[int]] = {}
         self.bad: dict[SourcePartition, list[int]] = {}
+        self.compacted: dict[SourcePartition, set[int]] = {}
+        self._open: dict[SourcePartition, int] = {}
         self.lows: dict[SourcePartition, int] = {}
         self.ends: dict[SourcePartition, int] = {}
         self.begins: dict[SourcePartition, int] = {}
@@ -53,7 +56,8 @@ class SourceLog:
         partition = SourcePartition(topic, sum(p.topic == topic for p in self.records))
         self.records[partition], self.lows[partition], self.ends[partition] = [], 0, 0
         if not self.lives[topic]:
-            self.original[partition], self.bad[partition] = self.records[partition], []
+            self.original[partition], self.bad[partition] = [], []
+            self.compacted[partition] = set()
         return partition
 
     def add_topic(self, topic: str, partitions: int) -> list[SourcePartition]:
@@ -69,19 +73,54 @@ class SourceLog:
         `bad`: the last one is a record that does not decode.
         """
         random, end = self._random.random, self.ends[partition]
-        records = self.records[partition]
+        made: list[int] = []
         bads = [] if self.lives[partition.topic] else self.bad[partition]
         for offset in range(end, end + count):
             if random() >= self._gaps:
-                records.append(offset)
+                made.append(offset)
                 if self.bad_share and random() < self.bad_share:
                     bads.append(offset)
         if bad:
-            if not records or records[-1] != end + count - 1:
-                records.append(end + count - 1)
-            if not bads or bads[-1] != records[-1]:
-                bads.append(records[-1])
+            if not made or made[-1] != end + count - 1:
+                made.append(end + count - 1)
+            if not bads or bads[-1] != made[-1]:
+                bads.append(made[-1])
+        self._keep(partition, made)
         self.ends[partition] = end + count
+
+    def skip(self, partition: SourcePartition, count: int) -> None:
+        """Append `count` offsets that no consumer sees: aborted records and markers."""
+        self.ends[partition] += count
+
+    def begin(self, partition: SourcePartition) -> None:
+        """A producer's transaction begins with one record: nothing from there on is read until it ends."""
+        self._open[partition] = self.ends[partition]
+        self.ends[partition] += 1
+
+    def finish(self, partition: SourcePartition, *, commit: bool) -> None:
+        """It ends with a marker; its record is one that was aborted, or one like all others."""
+        offset = self._open.pop(partition, None)
+        if offset is None:
+            return  # its topic was made anew
+        if commit:
+            self._keep(partition, [offset])
+        self.skip(partition, 1)
+
+    def finish_all(self) -> None:
+        for partition in list(self._open):
+            self.finish(partition, commit=False)
+
+    def _keep(self, partition: SourcePartition, offsets: Sequence[int]) -> None:
+        for held in (self.records, self.original) if not self.lives[partition.topic] else (self.records,):
+            for offset in offsets:
+                insort(held[partition], offset)
+
+    def compact(self, partition: SourcePartition, gone: Collection[int], *, committed: int = 0) -> None:
+        """Compaction takes these records. The log's bounds stay: its last offset is never taken."""
+        gone = {offset for offset in gone if offset < self.ends[partition] - 1}
+        self.records[partition][:] = [o for o in self.records[partition] if o not in gone]
+        if not self.lives[partition.topic]:
+            self.compacted[partition] |= {offset for offset in gone if offset >= committed}
 
     def retain_from(self, partition: SourcePartition, low: int) -> None:
         """Retention removes everything below `low`."""
@@ -92,6 +131,7 @@ class SourceLog:
         self.lives[topic] += 1
         for partition in [p for p in self.records if p.topic == topic]:
             del self.records[partition], self.lows[partition], self.ends[partition]
+            self._open.pop(partition, None)
         for _ in range(partitions):
             self.add_partition(topic)
 
@@ -106,12 +146,21 @@ class SourceLog:
     def fetch(self, partition: SourcePartition, start: int, offsets_max: int) -> tuple[int, list[int]]:
         """Where the next fetch goes on, and the offsets of the records in between.
 
-        As a consumer sees it: up to the last record delivered, or, where there is none left, to the end.
+        As a consumer sees it: up to the last record delivered, or, where there is none left, to the end of
+        what can be read.
         """
-        records = self.records[partition]
+        records, end = self.records[partition], self.stable(partition)
         index = bisect_left(records, start)
-        found = records[index : index + offsets_max]
-        return (found[-1] + 1 if found else self.ends[partition]), found
+        found = records[index : min(index + offsets_max, bisect_left(records, end))]
+        return (found[-1] + 1 if found else end), found
+
+    def stable(self, partition: SourcePartition) -> int:
+        """One past the last offset that can be read: an open transaction holds back all that follows."""
+        return max(self.lows[partition], self._open.get(partition, self.ends[partition]))
+
+    def has(self, partition: SourcePartition) -> bool:
+        """Whether the broker knows this source partition now."""
+        return partition in self.ends and partition.topic != self.missing
 
     # --- what the table must hold -------------------------------------------------------------------
 
@@ -142,13 +191,16 @@ class SourceLog:
         return SourceFacts(cluster=self.cluster, topics=ids, partitions=partitions)
 
     def earliest(self, partitions: Sequence[SourcePartition]) -> Offsets:
-        self._answer()
+        self._answer(partitions)
         return {partition: self.lows[partition] for partition in partitions}
 
     def end(self, partitions: Sequence[SourcePartition]) -> Offsets:
-        self._answer()
-        return {partition: self.ends[partition] for partition in partitions}
+        self._answer(partitions)
+        return {partition: self.stable(partition) for partition in partitions}
 
-    def _answer(self) -> None:
+    def _answer(self, asked: Sequence[SourcePartition] = ()) -> None:
         if not self.available:
             raise SourceUnavailable("the Kafka broker did not answer")
+        for partition in asked:
+            if not self.has(partition):
+                raise MissingTopic(f"Source topic {partition} does not exist on the Kafka broker")

@@ -259,12 +259,15 @@ class World:
 
     def start_driver(self) -> Driver:
         self._starting = False
-        until = dict(self.log.ends) if self.until_first and not self.drivers else None
+        until = self._ends() if self.until_first and not self.drivers else None
         run = f"run-{len(self.drivers) + 1}"
         self.note("world", "starts", f"{run}{' until ' + str(sum(until.values())) if until else ''}")
         driver = Driver(self, run, until)
         self.drivers.append(driver)
         return driver
+
+    def _ends(self) -> dict[SourcePartition, int]:
+        return {partition: self.log.stable(partition) for partition in self.log.ends}
 
     def start_driver_later(self) -> None:
         """Whoever runs the pipeline starts it again, unless another run is there already."""

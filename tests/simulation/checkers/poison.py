@@ -5,6 +5,7 @@ An operator skips the record by that sentence: what the table lacks before it wo
 
 from tests.simulation.checkers.base import Checker
 from tests.simulation.driver import Driver
+from tests.simulation.plane import BAD
 
 
 class HaltsAfterEverythingBefore(Checker):
@@ -15,7 +16,7 @@ class HaltsAfterEverythingBefore(Checker):
         world = self.world
         for partition, offsets in world.log.bad.items():
             for offset in offsets:
-                if driver.outcome.reason.startswith(f"{partition} at offset {offset}: "):
+                if driver.outcome.reason.startswith(f"{partition} at offset {offset}: {BAD}"):
                     committed = world.committed.get(partition, 0)
                     self.require(
                         committed >= offset,  # more where retention has taken the record since
