@@ -368,6 +368,9 @@ def _advice(
         if current is not None and current.missing:
             yield f"Waiting for {', '.join(current.missing)}: look at that worker's log."
         yield "Nothing has been committed for too long: `lockstep events --follow` shows who does not answer."
+    failures = seen.live.get("failures", {}) if seen.live is not None else {}
+    if state != "halted" and failures.get("outage_ms") and failures.get("reasons"):
+        yield f"The table cannot be written to at present: {failures['reasons'][-1]}"
     if state in ("running", "stalled", "idle") and seen.fold.aborts > 1:
         yield f"{seen.fold.aborts} transactions in a row were aborted, the last: {seen.fold.abort_reason}"
     yield from advice(seen.offsets or ())

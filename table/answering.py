@@ -17,7 +17,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from control_topic.messages import Offsets
 from table.calls import Answer, Result
-from table.errors import Refused, TableError, Unavailable
+from table.errors import ClockBehind, Refused, TableError, Unavailable
 from table.ledger import Ledger
 from table.source import SourceRefused, SourceUnavailable
 from table.state import StateError, TableState
@@ -55,6 +55,8 @@ def answers(
             name = method.__name__
             try:
                 return method(self, *args, **kwargs)
+            except ClockBehind as error:
+                return self.unavailable(str(error), patience_ms=error.patience_ms)
             except (Unavailable, SourceUnavailable) as error:
                 return self.unavailable(str(error))
             except (StateError, SourceRefused) as error:
@@ -87,10 +89,13 @@ class Answering:
         self._clock_ms = clock_ms
         self._said = ("", 0)
 
-    def unavailable(self, reason: str) -> Answer:
-        """Nothing came of it, by the environment's fault; when that has lasted too long, the run halts."""
+    def unavailable(self, reason: str, *, patience_ms: int = 0) -> Answer:
+        """Nothing came of it, by the environment's fault; when that has lasted too long, the run halts.
+
+        `patience_ms`: of what is known to pass, how long from now on it may last.
+        """
         with self._guard:
-            wait_ms = self._ledger.unavailable(self._clock_ms(), reason)
+            wait_ms = self._ledger.unavailable(self._clock_ms(), reason, patience_ms=patience_ms)
             halted = self._ledger.halted and self._ledger.closed
             outage_s, budget_s = self._ledger.outage_ms // 1_000, self._ledger.outage_budget_ms // 1_000
         so_far = f" ({outage_s} s so far; after {budget_s} s the run halts)" if outage_s else ""

@@ -17,5 +17,16 @@ class Unavailable(TableError):
     """Provably without effect, and the environment's fault: storage, lock, or network. Try again later."""
 
 
+class ClockBehind(Unavailable):
+    """This machine's clock is behind what the table holds: nothing is begun or completed until it is past.
+
+    `patience_ms`: how long that may be waited for where it is known to pass, 0 where it is not.
+    """
+
+    def __init__(self, reason: str, *, patience_ms: int = 0) -> None:
+        super().__init__(reason)
+        self.patience_ms = patience_ms
+
+
 class OutcomeUnknown(TableError):
     """May have had an effect. Read the table before anything else."""

@@ -86,11 +86,12 @@ class Standing:
 
 @dataclass(slots=True)
 class _Failures:
-    """Failures since the last commit."""
+    """Failures since the last commit. `budget_ms`: more than usual, where it is known that all will pass."""
 
     pipeline: int = 0
     environment: int = 0
     outage_ms: int = 0
+    budget_ms: int = 0
     last_outage_at_ms: int | None = None
     begin_not_before_ms: int = 0
     reasons: deque[str] = field(default_factory=lambda: deque(maxlen=REASONS_KEPT))
@@ -202,21 +203,26 @@ class Ledger:
             return self._count_pipeline(now_ms, reason)
         return self.unavailable(now_ms, reason)
 
-    def unavailable(self, now_ms: int, reason: str) -> int:
-        """The environment did not serve; the wait before the next attempt, ms."""
+    def unavailable(self, now_ms: int, reason: str, *, patience_ms: int = 0) -> int:
+        """The environment did not serve; the wait before the next attempt, ms.
+
+        `patience_ms`: of what is known to pass, how long from now on it may last.
+        """
         failures, limits = self._failures, self._limits
         quiet_ms = now_ms - failures.last_outage_at_ms if failures.last_outage_at_ms is not None else 0
-        if quiet_ms > limits.outage_budget_ms:  # an idle pipeline commits nothing; its last outage is over
+        if quiet_ms > self.outage_budget_ms:  # an idle pipeline commits nothing; its last outage is over
             failures.outage_ms = failures.environment = 0
         else:
             failures.outage_ms += min(quiet_ms, limits.outage_step_ms)
         failures.last_outage_at_ms = now_ms
         failures.environment += 1
         failures.reasons.append(reason)
-        if failures.outage_ms > limits.outage_budget_ms:
+        if patience_ms:
+            failures.budget_ms = max(failures.budget_ms, failures.outage_ms + patience_ms)
+        if failures.outage_ms > self.outage_budget_ms:
             self.halt(
                 f"Nothing could be committed for {failures.outage_ms // 1000} s, and an outage is waited out "
-                f"for {limits.outage_budget_ms // 1000} s; last: {self._last_reasons()}. Nothing is lost: "
+                f"for {self.outage_budget_ms // 1000} s; last: {self._last_reasons()}. Nothing is lost: "
                 "start again once storage, lock and broker answer."
             )
         return self._back_off(now_ms, failures.environment)
@@ -229,7 +235,7 @@ class Ledger:
     @property
     def outage_budget_ms(self) -> int:
         """How long that may last before the run halts."""
-        return self._limits.outage_budget_ms
+        return max(self._limits.outage_budget_ms, self._failures.budget_ms)
 
     def wait_ms(self, now_ms: int) -> int:
         """How long the next transaction must still wait."""

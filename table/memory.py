@@ -1,13 +1,16 @@
 """A transactional table in memory: the port's reference, for the simulator and for tests of the service.
 
 `MemoryTimeline` is the storage, which any number of drivers share; `MemoryTable` is one driver's client
-for one pipeline. Pure and single-threaded: time is `MemoryTimeline.now_ms`, which the owner moves, and
-faults come from `MemoryTable.at`, which is called at every step of a call and may raise (the process or
-the connection dies there) or use the timeline as somebody else (this process is paused there).
+for one pipeline. Pure and single-threaded: time is `MemoryTimeline.now_ms`, which the owner moves, each
+client's wall clock says what its owner wants, and faults come from `MemoryTable.at`, which is called at every
+step of a call and may raise (the process or the connection dies there) or use the timeline as somebody else
+(this process is paused there).
 
 What is kept of the real thing: one table lock that a dead holder keeps until `expire_lock`; an instant
 that is requested before it says whose it is; a rollback that is requested under the lock and carried out
-after it; completing an instant needs its inflight file, whatever the lock says by then.
+after it; completing an instant needs its inflight file, whatever the lock says by then. Requested and
+completion times are what the wall clock of whoever asks or completes says, and commits are listed by their
+completion times: only the requested times of one process are never the same or less.
 """
 
 from __future__ import annotations
@@ -18,10 +21,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from control_topic.messages import DataFile
+from table.chain import does_not_follow, follows, newest_of
 from table.checks import rival_open
-from table.errors import OutcomeUnknown, Refused, Unavailable
+from table.errors import ClockBehind, OutcomeUnknown, Refused, Unavailable
 from table.port import Commit, ServiceProgress, TableLayout, Unfinished
 from table.state import TableState, decode, encode
+
+CLOCK_WAIT_MS = 1_000
+"""A clock that is behind the table by no more is waited for within the call."""
 
 
 class Phase(Enum):
@@ -45,16 +52,22 @@ class Step(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class MemoryInstant:
-    """One instant of the timeline. `metadata` and `files` are the completed commit's."""
+    """One instant of the timeline. `metadata` and `files` are the completed commit's.
+
+    `time`: when it was requested, which is its name; `completed_at`: empty before that. Both in milliseconds,
+    spelled so that they sort as text.
+    """
 
     time: str
     phase: Phase = Phase.REQUESTED
+    completed_at: str = ""
     pipeline: str = ""
     run: str = ""
     transaction: str = ""
     rollback_requested: bool = False
     metadata: dict[str, str] = field(default_factory=dict)
     files: tuple[DataFile, ...] = ()
+    state: TableState | None = None
 
     @property
     def complete(self) -> bool:
@@ -71,37 +84,53 @@ class StoredFile:
 
 
 class MemoryTimeline:
-    """The storage of one table. Instants are ordered by time in `instants`, by completion in `completed`."""
+    """The storage of one table: `instants` by requested time, `files` by path."""
 
     def __init__(self) -> None:
         self.now_ms = 0
         self.instants: dict[str, MemoryInstant] = {}
-        self.completed: list[MemoryInstant] = []
         self.files: dict[str, StoredFile] = {}
         self.lock_holder: object | None = None
         self.available = True
 
-    def new_instant(self) -> MemoryInstant:
-        instant = MemoryInstant(time=f"{len(self.instants) + 1:017d}")
-        self.instants[instant.time] = instant
+    @property
+    def completed(self) -> list[MemoryInstant]:
+        """Completed instants, as a timeline lists them: by completion time."""
+        done = (instant for instant in self.instants.values() if instant.complete)
+        return sorted(done, key=lambda instant: (instant.completed_at, instant.time))
+
+    def newest_time(self) -> str:
+        """The greatest time that anything on the timeline bears, empty where there is nothing."""
+        return max((max(one.time, one.completed_at) for one in self.instants.values()), default="")
+
+    def new_instant(self, time: str) -> MemoryInstant:
+        """Put a requested instant on the timeline; storage lets nobody take another one's name."""
+        if time in self.instants:
+            raise Unavailable(f"instant {time} is on the timeline already")
+        instant = self.instants[time] = MemoryInstant(time=time)
         return instant
 
     def complete(
-        self, instant: MemoryInstant, metadata: Mapping[str, str], files: Sequence[DataFile]
+        self, instant: MemoryInstant, metadata: Mapping[str, str], files: Sequence[DataFile], *, at: str
     ) -> None:
         """Publish an instant. Storage allows it only while the inflight file is there."""
         if instant.phase is not Phase.INFLIGHT:
             raise Refused(f"instant {instant.time} is {instant.phase.value}: its inflight file is not there")
         instant.metadata, instant.files = dict(metadata), tuple(files)
-        instant.phase = Phase.COMPLETED
-        self.completed.append(instant)
+        instant.state = decode(metadata, instant=instant.time)
+        instant.phase, instant.completed_at = Phase.COMPLETED, at
 
     def foreign_commit(self) -> str:
-        """A commit by a writer that is not Lockstep; its instant."""
-        instant = self.new_instant()
+        """A commit by a writer that is not Lockstep, whose clock is behind nobody's; its instant."""
+        time = self.later(self.now_ms)
+        instant = self.new_instant(time)
         instant.phase = Phase.INFLIGHT
-        self.complete(instant, {}, ())
+        self.complete(instant, {}, (), at=time)
         return instant.time
+
+    def later(self, now_ms: int) -> str:
+        """The time of a clock that says `now_ms` once it is past everything on the timeline."""
+        return spelled(max(now_ms, int(self.newest_time() or 0) + 1))
 
     def write_file(self, path: str, instant: str) -> None:
         """A participant closes a data file; nobody asks whether its instant is still open."""
@@ -112,11 +141,15 @@ class MemoryTimeline:
         self.lock_holder = None
 
     def states(self, pipeline: str) -> Iterator[TableState]:
-        """This pipeline's committed states, newest first."""
+        """This pipeline's committed states, by completion time, the latest first."""
         for instant in reversed(self.completed):
-            state = decode(instant.metadata, instant=instant.time)
-            if state is not None and state.pipeline == pipeline:
-                yield state
+            if instant.state is not None and instant.state.pipeline == pipeline:
+                yield instant.state
+
+
+def spelled(time_ms: int) -> str:
+    """A time as instants are named."""
+    return f"{time_ms:017d}"
 
 
 def _nothing(_step: Step) -> None:
@@ -124,14 +157,24 @@ def _nothing(_step: Step) -> None:
 
 
 class MemoryTable:
-    """One driver's client. Implements `table.port.TransactionalTable`."""
+    """One driver's client. Implements `table.port.TransactionalTable`.
+
+    `wall_ms`: the driver's wall clock, which may be set forth and back; by default one that never is.
+    """
 
     def __init__(
-        self, timeline: MemoryTimeline, pipeline: str, *, at: Callable[[Step], None] = _nothing
+        self,
+        timeline: MemoryTimeline,
+        pipeline: str,
+        *,
+        at: Callable[[Step], None] = _nothing,
+        wall_ms: Callable[[], int] | None = None,
     ) -> None:
         self.timeline = timeline
         self.pipeline = pipeline
         self.at = at
+        self._wall_ms = wall_ms or (lambda: int(timeline.later(timeline.now_ms)))
+        self._last_requested = ""
 
     def open(self) -> TableLayout:
         self._reach()
@@ -150,7 +193,7 @@ class MemoryTable:
 
     def newest(self) -> TableState | None:
         self._reach()
-        return next(self.timeline.states(self.pipeline), None)
+        return newest_of(self.timeline.states(self.pipeline))
 
     def unfinished(self) -> Sequence[Unfinished]:
         self._reach()
@@ -161,13 +204,13 @@ class MemoryTable:
                 transaction=instant.transaction,
                 rollback_requested=instant.rollback_requested,
             )
-            for instant in self.timeline.instants.values()
+            for _, instant in sorted(self.timeline.instants.items())
             if instant.phase is Phase.INFLIGHT and instant.pipeline == self.pipeline
         ]
 
     def begin(self, *, run: str, transaction: str) -> str:
         self._reach()
-        instant = self.timeline.new_instant()
+        instant = self.timeline.new_instant(self._requested())
         self.at(Step.BEGIN_REQUESTED)
         instant.pipeline, instant.run, instant.transaction = self.pipeline, run, transaction
         instant.phase = Phase.INFLIGHT
@@ -176,6 +219,7 @@ class MemoryTable:
 
     def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
         self._reach()
+        waited_ms = self._await_clock()
         with self._lock(commit.instant):
             self.at(Step.COMMIT_LOCKED)
             if self._is_repeat(commit):
@@ -183,7 +227,7 @@ class MemoryTable:
             self._check(commit, fence)
             self.at(Step.COMMIT_CHECKED)
             instant = self.timeline.instants[commit.instant]
-            self.timeline.complete(instant, encode(commit.state), commit.files)
+            self.timeline.complete(instant, encode(commit.state), commit.files, at=self._now(waited_ms))
             self.at(Step.COMMIT_COMPLETED)
 
     def find(self, transaction: str) -> TableState | None:
@@ -196,6 +240,7 @@ class MemoryTable:
         target = self.timeline.instants.get(instant)
         if target is None or target.pipeline != self.pipeline:
             raise Refused(f"instant {instant} is not one of pipeline {self.pipeline!r}: it is left alone")
+        self._await_clock()
         with self._lock(instant):
             if target.complete:
                 return False
@@ -226,6 +271,26 @@ class MemoryTable:
     def _reach(self) -> None:
         if not self.timeline.available:
             raise Unavailable("the table's storage does not answer")
+
+    def _now(self, waited_ms: int) -> str:
+        """What the wall clock says: `waited_ms` were waited for in this call, which moves no clock here."""
+        return spelled(self._wall_ms() + waited_ms)
+
+    def _requested(self) -> str:
+        """The next requested time. Of one process no two are the same, and none is less than one before."""
+        now = self._now(self._await_clock())
+        self._last_requested = max(now, spelled(int(self._last_requested or 0) + 1))
+        return self._last_requested
+
+    def _await_clock(self) -> int:
+        """Nothing is requested or completed while the clock is behind what is on the timeline.
+
+        How long was waited, ms. Raises `ClockBehind` where that would be too long.
+        """
+        behind_ms = max(0, int(self.timeline.newest_time() or 0) + 1 - self._wall_ms())
+        if behind_ms > CLOCK_WAIT_MS:
+            raise ClockBehind(f"the clock is {behind_ms} ms behind the table")
+        return behind_ms
 
     @contextmanager
     def _lock(self, instant: str) -> Iterator[None]:
@@ -277,6 +342,11 @@ class MemoryTable:
                 f"instant {commit.instant}: the table's committed offsets are no longer those that "
                 f"transaction {commit.state.transaction} started from"
             )
+        if newest is not None and not self._follows(newest, commit.state):
+            raise Refused(does_not_follow(newest, commit.state))
+
+    def _follows(self, newest: TableState | None, state: TableState) -> bool:
+        return follows(newest, state)
 
     def _check_rivals(self, instant: str) -> None:
         for rival in self.unfinished():

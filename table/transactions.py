@@ -16,6 +16,7 @@ from typing import Protocol
 from control_topic.messages import Offsets, Range, SourcePartition, WriteStatus
 from table.answering import Answering, answers
 from table.calls import Answer, Fault, Result
+from table.chain import follows
 from table.checks import Plan, assemble, identity_problem, position_problem, same_ranges
 from table.errors import Contradiction, OutcomeUnknown, Refused, TableError
 from table.ledger import Ledger
@@ -397,7 +398,7 @@ class Transactions(Answering):
     def _landed(self, state: TableState) -> None:
         """A transaction is durable. Counted once, however often it is found."""
         view, now_ms = self.view, self._clock_ms()
-        if view.newest is None or view.newest.instant < state.instant:
+        if follows(view.newest, state):
             self.view = view = replace(view, newest=state)
         known = self._known.get(state.transaction)
         if state.run != self._run or known is None or known.ended:

@@ -11,6 +11,7 @@ from lockstep.verify.chain import follow
 from lockstep.verify.judge import Log, judge
 from lockstep.verify.report import Report
 from lockstep.verify.rows import count_rows
+from table.chain import place
 from table.hudi.definition import local_path
 from table.hudi.timeline import METADATA_ACTIONS, Instant, Timeline, table_properties
 from table.state import TableState
@@ -107,5 +108,5 @@ def _split(instants: Iterable[Instant], pipeline: str) -> _Split:
                 foreign[instant.requested] = _Foreign(
                     updated=instant.updated, deleted=instant.deleted, replaces=instant.replaces
                 )
-    ours.sort(key=lambda one: (one[0].completed, one[0].requested))
+    ours.sort(key=lambda one: (place(one[1]), one[0].requested))
     return _Split(ours=ours, foreign=foreign)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from table.hudi.clock import await_clock
 from table.hudi.java import changing
 from table.hudi.kinds import UPSERT
 from table.hudi.properties import AUTO_ARCHIVE
@@ -36,6 +37,7 @@ class Cleaning:
 
     def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
         instant, removed, archived = "", 0, 0
+        await_clock(session)
         with changing(f"table {session.path} could not be cleaned", session.lock_folder):
             session.choose_client()
             session.holder.free_if_dead()

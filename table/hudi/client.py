@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from table.checks import same_ranges
 from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
 from table.hudi import rollback
+from table.hudi.clock import await_clock, check_requested
 from table.hudi.commit import Columns, PreCommit, check, check_files, write_stats
 from table.hudi.definition import (
     Definition,
@@ -171,6 +172,7 @@ class HudiTable:
         if self._is_repeat(commit):
             return
         check_files(self._spec.path, self._spec.kind, commit.instant, commit.files)
+        await_clock(self._session)
         self._untended += 1
         pre_commit = PreCommit(
             lambda: check(self._session, self._history, commit, fence, self._columns),
@@ -187,6 +189,7 @@ class HudiTable:
     def roll_back(self, instant: str) -> bool:
         """Remove an instant's files and the instant. False where it proved to be complete under the lock."""
         self._enter()
+        await_clock(self._session)
         return rollback.roll_back(self._session, self._history, self._watchdog, instant)
 
     def sweep(self, *, grace_ms: int) -> int:
@@ -249,6 +252,7 @@ class HudiTable:
         self._untended = 0
         doing = f"table {self._spec.path}: its metadata table could not be compacted"
         try:
+            await_clock(self._session)
             with changing(doing, self._session.lock_folder), self._watchdog.armed():
                 if self._session.has_metadata():
                     self._session.holder.free_if_dead()
@@ -258,6 +262,7 @@ class HudiTable:
 
     def _start_instant(self, owned_by: dict[str, str]) -> str:
         session, client, model = self._session, self._session.client, self._session.hudi.common.model
+        await_clock(session)
         instant, requested = self._request_instant()
         try:
             timeline = session.reload()
@@ -285,7 +290,7 @@ class HudiTable:
             if not timeline.getRestoreTimeline().filterInflightsAndRequested().empty():
                 raise Unavailable(f"table {self._spec.path} is being restored to an earlier instant")
             instant = str(client.createNewInstantTime(False))
-            self._check_clock(timeline, instant)
+            check_requested(session, timeline, instant)
             requested = session.meta.createNewInstant(
                 session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, self._kind.action, instant
             )
@@ -296,16 +301,6 @@ class HudiTable:
                 self._take_back(instant)
                 raise
         return instant, requested
-
-    def _check_clock(self, timeline: Any, instant: str) -> None:
-        """Instants are told apart, and ordered, by their times alone."""
-        last = timeline.lastInstant()
-        newest = str(last.get().requestedTime()) if last.isPresent() else ""
-        if newest >= instant:
-            raise Unavailable(
-                f"table {self._spec.path} has instant {newest}, and this machine's clock says {instant}: the "
-                "clock went back, or another writer's is ahead; it is waited for"
-            )
 
     def _take_back(self, instant: str) -> None:
         """Remove an instant that could not be opened: nothing was written for it, and nobody knows of it.

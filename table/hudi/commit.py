@@ -14,11 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from control_topic.messages import DataFile
+from table.chain import does_not_follow, follows
 from table.checks import rival_open
 from table.errors import Contradiction, Refused, TableError, Unavailable
 from table.hudi.base_file import parse_file_name
+from table.hudi.clock import check_clock
 from table.hudi.evolution import covers, evolve
-from table.hudi.history import History, rollbacks
+from table.hudi.history import History, Seen, rollbacks
 from table.hudi.holder import LockHolder
 from table.hudi.java import reading
 from table.hudi.kinds import UPSERT
@@ -89,23 +91,22 @@ class Columns:
         self._spec = spec
         self._schema = schema
         self._ours = ""
-        latest = _completed(session.meta.getActiveTimeline()).getLatestCompletionTime()
-        self._seen_until = str(latest.get()) if latest.isPresent() else ""
+        self._seen = Seen(session)
+        self._seen.note(_completed(session.meta.getActiveTimeline()))
 
     def check(self, instant: str) -> None:
         """Raise `Contradiction` where somebody has changed them. Under the table lock, after a reload.
 
         `instant`: the one that is about to be completed, which needs no look afterwards.
         """
-        until = self._seen_until
         with reading(f"table {self._session.path}: its timeline cannot be read"):
             timeline = self._session.meta.getActiveTimeline()
-            fresh = _completed(timeline).findInstantsModifiedAfterByCompletionTime(until)
-            for one in fresh.getInstants():
+            completed = _completed(timeline)
+            for one in self._seen.fresh(completed):
                 if one.requestedTime() != self._ours:
                     self._look_at(one, timeline.readCommitMetadata(one))
-                until = max(until, str(one.getCompletionTime()))
-        self._ours, self._seen_until = instant, until
+            self._seen.note(completed)
+        self._ours = instant
 
     def _look_at(self, instant: Any, made: Any) -> None:
         theirs = made.getMetadata("schema")
@@ -126,8 +127,8 @@ class Columns:
 
 
 def _completed(timeline: Any) -> Any:
-    """The commits of an active timeline that are complete, everybody's."""
-    return timeline.getCommitsTimeline().filterCompletedInstants()
+    """A java.util.List of the commits of an active timeline that are complete, everybody's."""
+    return timeline.getCommitsTimeline().filterCompletedInstants().getInstants()
 
 
 def check(
@@ -158,6 +159,9 @@ def check(
     committed = dict(newest.offsets) if newest is not None else {}
     if committed != dict(commit.expected):
         raise Refused(_moved(commit, committed, newest))
+    if newest is not None and not follows(newest, commit.state):
+        raise Refused(f"instant {instant} cannot be completed: {does_not_follow(newest, commit.state)}")
+    check_clock(session)
     columns.check(instant)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from table.hudi import plans
+from table.hudi.clock import await_clock
 from table.hudi.java import changing
 from table.hudi.plans import OWNER, Pending
 from table.hudi.session import Session
@@ -52,6 +53,7 @@ class Compaction:
         with changing(f"compaction {instant} of table {session.path} was not completed", session.lock_folder):
             done = session.client.compact(instant)  # begins with nothing before its outcome is asked for
             done.setWriteStatuses(done.getWriteStatuses().coalesce(self._free_slots()))
+            await_clock(session)
             session.client.commitCompaction(instant, done, session.none())
         return Done(instant, what)
 

@@ -1,19 +1,21 @@
 """What a pipeline has committed and what it has open, read from the table's timeline and remembered.
 
-The newest instant that carries our keys counts, in the order of completion, however many foreign instants
-came after it. It is looked for once; from then on only instants that completed since are read, so that a
-look costs the same however long the timeline is.
+The newest instant that carries our keys counts, however many foreign instants came after it. Which of ours is
+newest, they say themselves (table/chain.py): requested and completion times come from clocks. All are read
+once; from then on only instants that were not there at the last look, so that a look costs the same however
+long the timeline is.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
+from table.chain import follows
 from table.errors import Refused
 from table.hudi.java import is_gone, reading
 from table.hudi.session import Session
@@ -47,8 +49,8 @@ class History:
         self._pipeline = pipeline
         self.action = action
         self._newest: TableState | None = None
-        self._anchor = ""
-        self._seen_until = ""
+        self._anchor: Any = None  # the newest one's instant, as long as it is on the active timeline
+        self._seen = Seen(session)
         self._instants: OrderedDict[str, str] = OrderedDict()  # by transaction; states may be large
         self._owners: dict[str, Mapping[str, str]] = {}
 
@@ -123,42 +125,42 @@ class History:
             )(self._look_once)
 
     def _begin_anew(self, _retry: RetryCallState) -> None:
-        self._anchor = ""
+        self._seen.forget()
 
     def _look_once(self) -> None:
         timeline = self._session.reload()
-        completed = timeline.getCommitsTimeline().filterCompletedInstants()
-        if self._anchor and completed.containsInstant(self._anchor):
-            fresh = completed.findInstantsModifiedAfterByCompletionTime(self._seen_until)
-            self._take(timeline, fresh)
-            return
-        # The first look; or what was seen last has been archived, or taken back by a restore.
-        self._newest, self._anchor, self._seen_until = None, "", ""
-        self._instants.clear()
-        self._take_archived()
-        self._take(timeline, completed)
-
-    def _take(self, timeline: Any, instants: Any) -> None:
-        for instant in _each(instants.getInstantsOrderedByCompletionTime().iterator()):
-            self._remember(self._state(timeline, instant))
-            self._anchor, self._seen_until = str(instant.requestedTime()), str(instant.getCompletionTime())
+        completed = timeline.getCommitsTimeline().filterCompletedInstants().getInstants()
+        if not self._seen or (self._anchor is not None and not completed.contains(self._anchor)):
+            # The first look; or the newest has been archived, or taken back by a restore.
+            self._newest = self._anchor = None
+            self._instants.clear()
+            self._seen.forget()
+            self._take_archived()
+        for instant in self._seen.fresh(completed):
+            if self._remember(self._state(timeline, instant)):
+                self._anchor = instant
+        self._seen.note(completed)
 
     def _take_archived(self) -> None:
-        """The newest archived stretch; older ones only until a state of ours is found."""
+        """The newest archived stretch; older ones as far as they may hold what follows our newest there."""
         for start, end in _stretches(self._session):
-            timeline = archived_between(self._session, start, end)
-            for instant in _each(timeline.getInstantsOrderedByCompletionTime().iterator()):
-                self._remember(self._state(timeline, instant))
-            if self._newest is not None:
-                return
+            if self._newest is not None and self._newest.instant > end:
+                return  # the requested times of ours grow along the chain
+            archived = archived_between(self._session, start, end)
+            for instant in archived.getInstants():
+                self._remember(self._state(archived, instant))
 
-    def _remember(self, state: TableState | None) -> None:
+    def _remember(self, state: TableState | None) -> bool:
+        """Whether it is the newest."""
         if state is None:
-            return
-        self._newest = state
+            return False
         self._instants[state.transaction] = state.instant
         while len(self._instants) > TRANSACTIONS_REMEMBERED:
             self._instants.popitem(last=False)
+        if not follows(self._newest, state):
+            return False
+        self._newest = state
+        return True
 
     def _read(self, time: str) -> TableState | None:
         """The state that this instant of ours left, wherever the timeline has it by now."""
@@ -198,6 +200,30 @@ class History:
         return dict(extra) if extra.get(PIPELINE) is not None else {}
 
 
+class Seen:
+    """The completed instants that were there when `note` was called last; which of a list were not."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._noted: Any = None  # a java.util.HashSet: one call for all of them
+
+    def __bool__(self) -> bool:
+        return self._noted is not None
+
+    def fresh(self, instants: Any) -> list[Any]:
+        """Those of a java.util.List of instants that were not noted, in its order."""
+        fresh = self._session.jvm.java.util.ArrayList(instants)
+        if self._noted is not None:
+            fresh.removeAll(self._noted)
+        return list(fresh)
+
+    def note(self, instants: Any) -> None:
+        self._noted = self._session.jvm.java.util.HashSet(instants)
+
+    def forget(self) -> None:
+        self._noted = None
+
+
 def rollbacks(session: Session) -> dict[str, Any]:
     """Target instant -> HoodiePendingRollbackInfo of its rollback that is requested and not complete.
 
@@ -228,11 +254,6 @@ def _stretches(session: Session) -> list[tuple[str, str]]:
     names = [str(name) for name in manifest.getFileNames()]
     stretches = [(str(files.getMinInstantTime(name)), str(files.getMaxInstantTime(name))) for name in names]
     return sorted(stretches, key=lambda stretch: stretch[1], reverse=True)
-
-
-def _each(iterator: Any) -> Iterator[Any]:
-    while iterator.hasNext():
-        yield iterator.next()
 
 
 def _unreadable(path: str, instant: str, why: str) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from table.hudi.clock import await_clock
 from table.hudi.java import changing
 from table.hudi.session import Session
 from table.state import PREFIX
@@ -51,6 +52,7 @@ def schedule(
     `ask`: Hudi's client for it. `owner`: the pipeline that carries it out, empty where it is left to others.
     """
     marked = session.java_map({OWNER: owner} if owner else {})
+    await_clock(session)
     with changing(f"table {session.path}: no {action} could be planned", session.lock_folder):
         session.reload()
         planned = ask(session.some(marked))

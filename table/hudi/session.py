@@ -70,6 +70,9 @@ class Session:
             .setTableType(KINDS[spec.kind].table_type)
             .setTableName(spec.name)
             .setTableCreateSchema(schema)  # what lets an empty table be read
+            .setCommitTimezone(
+                self.hudi.common.model.HoodieTimelineTimeZone.UTC
+            )  # summer time ends each year
             .setKeyGeneratorClassProp(KEY_GENERATORS[key_generator(spec)])
             .setHiveStylePartitioningEnable(spec.properties.get(HIVE_STYLE, "false") == "true")
             .setUrlEncodePartitioning(spec.properties.get(URL_ENCODE, "false") == "true")

@@ -19,7 +19,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastavro.schema import SchemaParseException
 
+from table.chain import newest_of
 from table.errors import Refused, Unavailable
 from table.hudi.definition import local_path
 from table.state import PREFIX, StateError, TableState, decode
@@ -127,14 +128,9 @@ class Timeline:
     def completed(self) -> Iterator[Instant]:
         """Completed instants, newest completion first: the active ones, then the archived ones, lazily."""
         seen: set[str] = set()
-        found = [match for name in self._names() if (match := _COMPLETED.fullmatch(name))]
-        for match in sorted(found, key=lambda m: (m[2], m[1]), reverse=True):
-            try:
-                raw = _read(self._folder / match[0]) if match[3] in METADATA_ACTIONS else b""
-            except FileNotFoundError:
-                continue  # archived since it was listed, and met again there
-            seen.add(match[1])
-            yield self._instant(match[1], match[2], match[3], raw)
+        for one in self._active():
+            seen.add(one.requested)
+            yield one
         for requested, completed, action, raw in self._archived():
             if requested not in seen:
                 seen.add(requested)
@@ -146,9 +142,23 @@ class Timeline:
         return instant.state if instant is not None else None
 
     def newest_instant(self, pipeline: str) -> Instant | None:
-        """This pipeline's newest commit."""
-        ours = (i for i in self.completed() if i.state is not None and i.state.pipeline == pipeline)
-        return next(ours, None)
+        """This pipeline's newest commit: the one that follows all others, whatever clocks said."""
+        ours = {s.instant: i for i in self._active() if (s := i.state) is not None and s.pipeline == pipeline}
+        newest = newest_of(one.state for one in ours.values() if one.state is not None)
+        if newest is not None:
+            return ours[newest.instant]
+        found: Instant | None = None
+
+        def until() -> str:
+            return found.requested if found is not None else ""
+
+        for entry in self._archived(until=until):
+            one = self._instant(*entry)
+            if one.state is None or one.state.pipeline != pipeline:
+                continue
+            if found is None or found.state is None or newest_of((found.state, one.state)) is one.state:
+                found = one
+        return found
 
     def pending(self) -> list[PendingInstant]:
         """Instants that are requested or inflight, everybody's, oldest first."""
@@ -183,6 +193,16 @@ class Timeline:
             raise Refused(f"Table {self._base}: instant {instant_time} does not name a time.") from error
 
     # --- reading ----------------------------------------------------------------------------------
+
+    def _active(self) -> Iterator[Instant]:
+        """Completed instants of the active timeline, newest completion first."""
+        found = [match for name in self._names() if (match := _COMPLETED.fullmatch(name))]
+        for match in sorted(found, key=lambda m: (m[2], m[1]), reverse=True):
+            try:
+                raw = _read(self._folder / match[0]) if match[3] in METADATA_ACTIONS else b""
+            except FileNotFoundError:
+                continue  # archived since it was listed, and met again there
+            yield self._instant(match[1], match[2], match[3], raw)
 
     def _names(self) -> list[str]:
         try:
@@ -230,8 +250,8 @@ class Timeline:
 
     # --- the archived timeline --------------------------------------------------------------------
 
-    def _archived(self) -> Iterator[tuple[str, str, str, bytes]]:
-        """(requested, completed, action, metadata), newest first.
+    def _archived(self, *, until: Callable[[], str] = lambda: "") -> Iterator[tuple[str, str, str, bytes]]:
+        """(requested, completed, action, metadata), newest first, up to files that end before `until()`.
 
         Hudi merges the files while it is read: a file that is gone has been merged into another one, which
         the newest manifest names.
@@ -240,6 +260,8 @@ class Timeline:
         for _ in range(ARCHIVE_ATTEMPTS):
             try:
                 for name in self._archive_files():
+                    if _last_of(name) < until():
+                        return
                     for entry in self._archive_entries(name):
                         if entry[0] not in given:
                             given.add(entry[0])
@@ -264,7 +286,7 @@ class Timeline:
         try:
             listed = json.loads(_read(manifest))["files"]
             names = [str(entry["fileName"]) for entry in listed]
-            return sorted(names, key=lambda name: name.split("_")[1], reverse=True)
+            return sorted(names, key=_last_of, reverse=True)
         except FileNotFoundError:
             raise
         except _UNREADABLE as error:
@@ -285,6 +307,11 @@ class Timeline:
             raise
         except _UNREADABLE as error:
             raise _unavailable(path, error) from error
+
+
+def _last_of(archive_file: str) -> str:
+    """The greatest requested time in a file of the archived timeline, by its name."""
+    return archive_file.split("_")[1]
 
 
 def _committed(requested: str, completed: str, action: str, metadata: Mapping[str, Any]) -> Instant:

@@ -8,7 +8,8 @@ WALL_EPOCH_MS = 1_700_000_000_000
 
 
 class Clocked(Process):
-    """`clock_ms` never goes back; `wall_ms` is what envelopes carry, and nothing may be decided by it."""
+    """`clock_ms` never goes back; by `wall_ms`, which envelopes carry and which names a driver's instants,
+    nothing may be decided."""
 
     def __init__(self, scheduler: Scheduler, name: str, *, skew_ms: int = 0) -> None:
         super().__init__(scheduler, name)

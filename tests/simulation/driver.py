@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from control_topic.messages import Message, Offsets, RunAnnounce
 from coordinator import events as ev
 from table.calls import Answer, Directive, Fault, Mode, Result, WorkerReport
+from table.chain import newest_of
 from table.errors import TableError
 from table.ledger import Limits, Outcome, OutcomeKind
 from table.rivals import Rivals
@@ -40,6 +41,8 @@ SUPERVISE_MS = 400
 SILENCE_MS = 8_000
 SWEEP_MS = 5_000
 ANNOUNCEMENT_MS = 1_500
+DRIVER_CLOCK_OFF_MAX_MS = 10_000
+"""Several intervals, and no longer than a schedule can wait until a clock has passed what the table holds."""
 IN_CALL = 1 << 60
 EFFECTS = (ev.Begin, ev.Commit, ev.Abort)
 
@@ -54,6 +57,8 @@ class Driver(Clocked):
         self.world = world
         self.run = run
         self.until = until
+        if world.chance.of(world.faults.driver_clock_wrong):
+            self.set_clock(world.chance.between(-DRIVER_CLOCK_OFF_MAX_MS, DRIVER_CLOCK_OFF_MAX_MS))
         self.ledger = world.cores.ledger(run=run, now_ms=self.clock_ms(), limits=LIMITS, until=until)
         interruptions = Interruptions(
             world.storage,
@@ -65,7 +70,9 @@ class Driver(Clocked):
             lambda: sum(d.alive for d in world.drivers) == 1,
         )
         self.transactions = world.cores.transactions(
-            table=world.cores.table(world.storage.timeline, PIPELINE, at=interruptions.reached),
+            table=world.cores.table(
+                world.storage.timeline, PIPELINE, at=interruptions.reached, wall_ms=self.wall_ms
+            ),
             ledger=self.ledger,
             guard=Lock(),
             source=world.log,
@@ -84,7 +91,7 @@ class Driver(Clocked):
         self._requests = Channel()
         self._busy_until_ms = 0
         self._deaths: dict[int, int] = {}
-        newest = next(world.storage.timeline.states(PIPELINE), None)
+        newest = newest_of(world.storage.timeline.states(PIPELINE))
         self.table_epoch = newest.epoch if newest is not None else 0
         self._announcement = RunAnnounce(table_epoch=self.table_epoch, started_at_ms=self.wall_ms())
         self._rivals = Rivals(run, self._announcement)
@@ -96,6 +103,11 @@ class Driver(Clocked):
         world.scheduler.at(0, self, self._clear)
         world.scheduler.at(SUPERVISE_MS, self, self.supervise)
         world.scheduler.at(SWEEP_MS, self, self._sweep)
+
+    def set_clock(self, off_by_ms: int) -> None:
+        """Its machine's wall clock, by which instants are named, is off by so much from here on."""
+        self.wall_skew_ms = off_by_ms
+        self.world.note(self.name, "clock", f"off by {off_by_ms} ms")
 
     # --- calls ------------------------------------------------------------------------------------
 

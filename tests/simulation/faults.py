@@ -64,6 +64,8 @@ class Faults:
     topic_cut_gap_ms: int = 0
     compaction_gap_ms: int = 0
     transaction_open_gap_ms: int = 0
+    driver_clock_jump_gap_ms: int = 0
+    driver_clock_wrong: float = 0.0
 
     def quiet(self) -> Faults:
         """The fault-free tail."""
@@ -134,6 +136,8 @@ SHARES: dict[str, tuple[float, tuple[float, float]]] = {
     "retention_gap_ms": (0.12, (500, 8_000)),
     "topic_added": (0.08, (1.0, 1.0)),
     "log_begins_later": (0.5, (0.3, 1.0)),
+    "driver_clock_jump_gap_ms": (0.2, (500, 8_000)),
+    "driver_clock_wrong": (0.2, (0.3, 1.0)),
 }
 """Drawn as often as said here, whatever the share of the others: narrow ones, and those that end progress."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from control_topic.messages import SourcePartition
+from tests.simulation.driver import DRIVER_CLOCK_OFF_MAX_MS
 from tests.simulation.source_log import TOPICS
 from tests.simulation.stranger import Stranger
 
@@ -53,6 +54,7 @@ class Misfortune:
             (faults.topic_cut_gap_ms, world.bus.lose_end),
             (faults.compaction_gap_ms, self._compact),
             (faults.transaction_open_gap_ms, self._open_transaction),
+            (faults.driver_clock_jump_gap_ms, self._jump_driver_clock),
         ):
             if gap_ms:
                 self._every(gap_ms, do)
@@ -73,6 +75,9 @@ class Misfortune:
         self._over = True
         world.storage.timeline.available = world.log.available = True
         world.log.finish_all()
+        for driver in world.drivers:
+            if driver.wall_skew_ms:
+                driver.set_clock(0)
         self._source_made_again()
         silent = world.chance.of(0.25) and not world.log.replaced  # nothing new makes anybody ask again
         for partition in () if silent else world.log.records:
@@ -179,10 +184,17 @@ class Misfortune:
         if living:
             self._world.chance.random.choice(living).skew_ms += self._world.chance.upto(30_000)
 
+    def _jump_driver_clock(self) -> None:
+        living = [d for d in self._world.drivers if d.alive]
+        if living:
+            most_ms = DRIVER_CLOCK_OFF_MAX_MS
+            driver = self._world.chance.random.choice(living)
+            driver.set_clock(self._world.chance.between(-most_ms, most_ms))
+
     def _jump_wall_clock(self) -> None:
-        """Forth or back, by up to two days."""
+        """A worker's, forth or back, by up to two days."""
         world = self._world
-        living = [p for p in (*world.workers, *world.drivers) if p.alive]
+        living = [w for w in world.workers if w.alive]
         if living:
             by_ms = world.chance.between(-WALL_JUMP_MAX_MS, WALL_JUMP_MAX_MS)
             world.chance.random.choice(living).wall_skew_ms += by_ms

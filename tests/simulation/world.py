@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from control_topic.messages import CoordinatorClaim, DataFile, SourcePartition
 from coordinator import events as coordinator_events
 from table.calls import Answer
 from table.memory import MemoryInstant, MemoryTimeline, Phase
-from table.state import TableState, decode
+from table.state import TableState
 from tests.simulation import faults as fault_kinds
 from tests.simulation.bus import PIPELINE, Bus, Sender
 from tests.simulation.chance import Chance
@@ -59,7 +59,6 @@ class Timeline(MemoryTimeline):
         self._scheduler = scheduler
         super().__init__()
         self._observe = observe
-        self._states: list[TableState] = []
 
     @property
     def now_ms(self) -> int:  # type: ignore[override]
@@ -70,17 +69,10 @@ class Timeline(MemoryTimeline):
         """The world's time is the scheduler's."""
 
     def complete(
-        self, instant: MemoryInstant, metadata: Mapping[str, str], files: Sequence[DataFile]
+        self, instant: MemoryInstant, metadata: Mapping[str, str], files: Sequence[DataFile], *, at: str
     ) -> None:
-        super().complete(instant, metadata, files)
-        state = decode(metadata, instant=instant.time)
-        if state is not None:
-            self._states.append(state)
-        self._observe(instant, state)
-
-    def states(self, pipeline: str) -> Iterator[TableState]:
-        """Decoded once: the same metadata is the same state."""
-        return (state for state in reversed(self._states) if state.pipeline == pipeline)
+        super().complete(instant, metadata, files, at=at)
+        self._observe(instant, instant.state)
 
 
 class World:

@@ -761,7 +761,7 @@ def test_an_abort_of_what_is_complete_says_committed(driver: Driver, timeline: M
 
 def test_an_abort_never_touches_an_instant_of_somebody_else(driver: Driver, timeline: MemoryTimeline) -> None:
     driver.lead()
-    foreign = timeline.new_instant()
+    foreign = timeline.new_instant(timeline.later(0))
     foreign.phase = Phase.INFLIGHT
     answer = driver.client.abort(1, "t9", foreign.time, "write timeout", Fault.NONE)
     assert answer.result is Result.OK

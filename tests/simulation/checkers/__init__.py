@@ -31,6 +31,7 @@ from tests.simulation.checkers.s10_table_alone import ARestartNeedsTheTableAlone
 from tests.simulation.checkers.s11_instants import CompletedOrRolledBack
 from tests.simulation.checkers.s12_files import NoStrayFiles
 from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
+from tests.simulation.checkers.s14_times import RequestedTimesGrow
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     CompletedOrRolledBack,
     NoStrayFiles,
     ReplacedSourcesAreRefused,
+    RequestedTimesGrow,
     TransactionsEnd,
     NobodyIsWaitedForInVain,
     LagReturnsToZero,

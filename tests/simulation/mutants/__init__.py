@@ -36,6 +36,7 @@ from tests.simulation.checkers.s10_table_alone import ARestartNeedsTheTableAlone
 from tests.simulation.checkers.s11_instants import CompletedOrRolledBack
 from tests.simulation.checkers.s12_files import NoStrayFiles
 from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
+from tests.simulation.checkers.s14_times import RequestedTimesGrow
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 from tests.simulation.mutants import coordinators as c
 from tests.simulation.mutants import participants as p
@@ -53,6 +54,7 @@ LOST_MESSAGES = ("message_lost",)
 OLD_MESSAGES = ("message_repeated", "message_delayed")
 ADDED = ("partition_added",)
 BEGINS_LATER = ("log_begins_later",)
+CLOCKS = ("driver_clock_jump_gap_ms", "driver_clock_wrong")
 KILLED = ("worker_killed_gap_ms", "crash_at_spot", "crash_at_action")
 
 _ALL = (
@@ -112,6 +114,8 @@ _ALL = (
             "coordinator": c.UnknownIsRolledBack,
         },
     ),
+    Mutant(EveryOffsetOnce, {"table": s.NewestByCompletion}, CLOCKS),
+    Mutant(RequestedTimesGrow, {"table": s.ClockNotAwaited}, CLOCKS),
     Mutant(NoStrayFiles, {"participant": p.FilesWithoutTheirInstant}),
     Mutant(NoStrayFiles, {"table": s.SweepTakesOpenFiles}),
     Mutant(ReplacedSourcesAreRefused, {"transactions": s.IdentityBelieved}),

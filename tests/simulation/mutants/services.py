@@ -150,6 +150,31 @@ class RollsBackWhatItIsTold(Transactions):
         return Answer(result=Result.OK, wait_ms=wait_ms, committed=self._offsets())
 
 
+class ClockNotAwaited(MemoryTable):
+    """Instants are requested and completed by the clock as it is, be it behind what the table holds."""
+
+    def _await_clock(self) -> int:
+        return 0
+
+
+class NewestByCompletion(MemoryTable):
+    """The commit that completed last by the clock is taken for the newest.
+
+    With it goes the look whether a commit leads further, and a clock is waited for only until it has passed
+    the requested times.
+    """
+
+    def _await_clock(self) -> int:
+        return max(0, int(max(self.timeline.instants, default="0")) + 1 - self._wall_ms())
+
+    def newest(self) -> TableState | None:
+        self._reach()
+        return next(self.timeline.states(self.pipeline), None)
+
+    def _follows(self, newest: TableState | None, state: TableState) -> bool:
+        return True
+
+
 class SweepTakesOpenFiles(MemoryTable):
     """The sweep removes every file that no commit names, those of an open transaction among them."""
 

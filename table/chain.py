@@ -1,0 +1,45 @@
+"""Which of a pipeline's commits is the newest: what they say decides, never when they were made. Pure.
+
+Requested and completion times come from clocks, of several machines and in zones that fold, so that a commit
+may seem older than the one it followed. What commits say cannot: under the table lock a commit is completed
+only where it follows the newest one, so that each stands further on than all before it, or, where nothing
+moved, at the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from table.state import TableState
+
+Place = tuple[int, int]
+
+
+def place(state: TableState) -> Place:
+    """Where a commit stands in its pipeline's chain: what follows it has no lesser one.
+
+    Its epoch, and within it how far the offsets have come. An epoch ends where an operator moves them back; a
+    source partition that is new adds one, so that its offset 0 counts.
+    """
+    return state.epoch, sum(offset + 1 for offset in state.offsets.values())
+
+
+def follows(newest: TableState | None, state: TableState) -> bool:
+    """Whether `state` can be the commit after `newest`, which is None before genesis."""
+    return newest is None or place(state) >= place(newest)
+
+
+def newest_of(states: Iterable[TableState]) -> TableState | None:
+    """The newest of one pipeline's commits, whatever their order; None where there is none.
+
+    Of several at one place, whose offsets are the same, the one that was requested last.
+    """
+    return max(states, key=lambda state: (place(state), state.instant), default=None)
+
+
+def does_not_follow(newest: TableState, state: TableState) -> str:
+    """Why `state` cannot be committed after `newest`."""
+    return (
+        f"transaction {state.transaction} of epoch {state.epoch} does not go on from where instant "
+        f"{newest.instant} of epoch {newest.epoch} stands"
+    )

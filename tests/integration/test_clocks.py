@@ -1,0 +1,181 @@
+"""Clocks that were set back, or forth, between the commits of a table: on real Spark, Hudi and files.
+
+A completion by a clock that was ahead is made here by its file's name, which is where Hudi keeps the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from table.errors import ClockBehind, Contradiction
+from table.hudi.timeline import Timeline, table_properties
+from tests.integration.test_hudi_table import PIPELINE, QUICK_ARCHIVE, SOURCE, Driver
+
+pytestmark = pytest.mark.integration
+
+FORMAT = "%Y%m%d%H%M%S%f"
+
+
+@pytest.fixture
+def driver(spark: SparkSession, tmp_path: Path) -> Callable[..., Driver]:
+    """Opens the same table again and again, as successors do."""
+    return lambda *given, **changes: Driver(spark, tmp_path / "table", *given, **changes)
+
+
+def completed_at(made: Driver, instant: str, time: str) -> None:
+    """As if the instant had been completed when the clock said `time`."""
+    [file] = (made.path / ".hoodie" / "timeline").glob(f"{instant}_*")
+    file.rename(file.with_name(f"{instant}_{time}{file.suffix}"))
+
+
+def from_now(seconds: float) -> str:
+    """A time of a timeline in UTC."""
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime(FORMAT)[:17]
+
+
+def test_the_timeline_of_a_new_table_is_in_utc(driver: Callable[..., Driver]) -> None:
+    made = driver()
+    instant = made.run("t1", rows=1)
+    assert table_properties(made.path)["hoodie.table.timeline.timezone"] == "UTC"
+    assert from_now(-600) < instant <= from_now(0)
+
+
+def test_of_two_commits_the_one_that_follows_is_the_newest_though_it_completed_earlier_by_the_clock(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver()
+    first = made.run("t1", rows=2)
+    made.table.newest()
+    second = made.run("t2", rows=2)
+    completed_at(made, first, from_now(0))
+    for one in (made, driver()):
+        newest = one.table.newest()
+        assert newest is not None
+        assert (newest.instant, dict(newest.offsets)) == (second, {SOURCE: 4})
+    read = Timeline(made.path).newest(PIPELINE)
+    assert read is not None and read.instant == second
+
+
+def test_a_commit_that_completed_before_what_was_seen_last_is_seen_all_the_same(
+    driver: Callable[..., Driver],
+) -> None:
+    made, successor = driver(), driver()
+    first = made.run("t1", rows=2)
+    second = successor.run("t2", rows=2)
+    file = completed_file(made, second)
+    hidden = file.rename(file.with_name(f"{file.name}.not_yet"))
+    newest = made.table.newest()
+    assert newest is not None and newest.instant == first
+    hidden.rename(file.with_name(f"{second}_{first}{file.suffix}"))  # its clock was far behind
+    newest = made.table.newest()
+    assert newest is not None
+    assert (newest.instant, dict(newest.offsets)) == (second, {SOURCE: 4})
+
+
+def completed_file(made: Driver, instant: str) -> Path:
+    [file] = (made.path / ".hoodie" / "timeline").glob(f"{instant}_*")
+    return file
+
+
+def test_the_newest_in_the_archive_is_the_one_that_follows_whatever_the_clock_said(
+    driver: Callable[..., Driver],
+) -> None:
+    properties = {"hoodie.metadata.enable": "false", **QUICK_ARCHIVE}
+    made = driver(properties)
+    first = made.run("t1", rows=2)
+    second = made.run("t2", rows=2)
+    completed_at(made, first, from_now(0))
+    foreign = driver(properties, pipeline="other")
+    for number in range(8):
+        foreign.run(f"f{number}")
+    assert not any(name.startswith((first, second)) for name in made.timeline()), "not archived yet"
+    newest = driver(properties).table.newest()
+    assert newest is not None and newest.instant == second
+    read = Timeline(made.path).newest(PIPELINE)
+    assert read is not None and read.instant == second
+
+
+def test_nothing_is_begun_while_the_clock_is_behind_the_table_and_the_lock_stays_free(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver()
+    first = made.run("t1", rows=1)
+    ahead = from_now(45)
+    completed_at(made, first, ahead)
+    for one in (made, driver()):
+        with pytest.raises(ClockBehind, match=r"the clock is 4\d s behind the table") as behind:
+            one.begin("t2")
+        assert ahead in str(behind.value) and behind.value.patience_ms == 0
+        with one.table._session.locked():
+            pass
+    assert [name for name in made.timeline() if not name.startswith(first)] == []
+
+
+def test_nothing_is_committed_or_rolled_back_while_the_clock_is_behind_and_afterwards_it_is(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver()
+    first = made.run("t1", rows=1)
+    was = completed_file(made, first).name.split("_")[1].split(".")[0]
+    instant = made.begin("t2")
+    commit = made.planned("t2", instant, 3, made.write(instant, 3))
+    completed_at(made, first, from_now(45))
+    with pytest.raises(ClockBehind):
+        made.table.commit(commit, fence=lambda _newest: "")
+    with pytest.raises(ClockBehind):
+        made.table.roll_back(instant)
+    completed_at(made, first, was)
+    made.table.commit(commit, fence=lambda _newest: "")
+    assert made.table.newest().instant == instant  # type: ignore[union-attr]
+
+
+def test_a_clock_that_is_a_moment_behind_is_waited_for(driver: Callable[..., Driver]) -> None:
+    made = driver()
+    first = made.run("t1", rows=1)
+    ahead = from_now(0.8)
+    completed_at(made, first, ahead)
+    assert made.begin("t2") > ahead
+
+
+def test_a_clock_that_goes_back_inside_the_lock_leaves_the_instant_open_and_is_waited_for(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver()
+    first = made.run("t1", rows=1)
+    was = completed_file(made, first).name.split("_")[1].split(".")[0]
+    instant = made.begin("t2")
+    commit = made.planned("t2", instant, 3, made.write(instant, 3))
+
+    def fence(_newest: object) -> str:
+        completed_at(made, first, from_now(45))
+        made.table._session.reload()
+        return ""
+
+    with pytest.raises(ClockBehind):
+        made.table.commit(commit, fence=fence)
+    completed_at(made, first, was)
+    made.table.commit(commit, fence=lambda _newest: "")
+    assert made.table.newest().instant == instant  # type: ignore[union-attr]
+
+
+def test_a_column_that_others_add_is_seen_though_they_did_so_earlier_by_the_clock(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver()
+    made.run("t1", rows=1)
+    spark.sql(f"create table if not exists clocks using hudi location '{made.path}'")
+    try:
+        spark.sql("alter table clocks add columns (note string)")
+    finally:
+        spark.sql("drop table clocks")
+    [theirs] = [one for one in Timeline(made.path).completed() if one.operation == "ALTER_SCHEMA"]
+    instant = made.begin("t2")
+    commit = made.planned("t2", instant, 1, made.write(instant, 1))
+    completed_at(made, theirs.requested, theirs.requested[:8].ljust(17, "0"))
+    with pytest.raises(Contradiction, match="note"):
+        made.table.commit(commit, fence=lambda _newest: "")
