@@ -20,6 +20,13 @@ _client_log = logging.getLogger(f"{__name__}.client")
 RETENTION_MS = 7 * 24 * 3600 * 1000
 """Long enough to look into what happened over a long weekend; the protocol itself needs minutes."""
 
+SETTINGS = {
+    "cleanup.policy": "delete",
+    "retention.ms": str(RETENTION_MS),
+    "message.timestamp.type": "LogAppendTime",
+}
+"""Times are the broker's: by a worker's clock that is wrong a message would be refused, or taken for old."""
+
 REPLICAS_MAX = 3
 REQUEST_TIMEOUT_S = 10.0
 POLL_S = 0.1
@@ -88,7 +95,7 @@ class ControlTopic:
                 self._topic,
                 num_partitions=1,
                 replication_factor=max(1, min(REPLICAS_MAX, brokers)),
-                config={"cleanup.policy": "delete", "retention.ms": str(RETENTION_MS)},
+                config=SETTINGS,
             )
             self._admin.create_topics([wanted], request_timeout=timeout_s)[self._topic].result(timeout_s)
         except KafkaException as error:

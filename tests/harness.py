@@ -58,6 +58,7 @@ class Pipeline:
     topic: str
     partitions: int
     settings: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
     produced: int = 0
     _runs: list[Run] = field(default_factory=list)
 
@@ -138,7 +139,7 @@ topic = "{self.topic}-control"
     # --- runs -------------------------------------------------------------------------------------
 
     def start(self, *arguments: str) -> Run:
-        """`lockstep run` in a process group of its own."""
+        """`lockstep run` in a process group of its own, with this pipeline's `environment`."""
         log = self.folder / f"run-{len(self._runs)}.log"
         command = [sys.executable, "-m", "lockstep.cli", "run", "-c", str(self.config)]
         for name, value in self.settings.items():
@@ -148,7 +149,7 @@ topic = "{self.topic}-control"
                 [*command, *arguments],
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=self._environment(),
+                env={**self._environment(), **self.environment},
                 start_new_session=True,
             )
         run = Run(pipeline=self, process=process, log=log)

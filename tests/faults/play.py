@@ -21,7 +21,10 @@ from tests.faults.stage import Stage
 from tests.harness import Pipeline
 
 PARTITIONS = 4
-MODULES = ("kills", "pauses", "rivals", "environment_*", "tables_*", "upserts_*", "services", "slow_writers")
+MODULES = (
+    *("kills", "pauses", "rivals", "clocks", "environment_*", "tables_*", "upserts_*", "services"),
+    "slow_writers",
+)
 
 
 def load_catalogue() -> dict[str, Scenario]:

@@ -1,0 +1,246 @@
+"""Wall clocks that are set forth and back, and local times that come twice, while a pipeline runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from table.hudi.timeline import table_properties
+from tests.faults.aim import hit
+from tests.faults.clock import Clock, make_clock
+from tests.faults.commits import wall_ms
+from tests.faults.scenario import Outcome, scenario
+from tests.faults.stage import START_S, Stage
+from tests.faults.steps import AIMED
+from tests.harness import Run, await_that
+
+GROUP = "Clocks"
+
+INTERVAL_S = 2.0
+HOUR_S = 3_600.0
+LIMIT_S = INTERVAL_S + 13.0
+"""Beside the seconds that a clock is behind, which are waited for."""
+ZONES = {
+    "Europe/Berlin": datetime(2026, 10, 25, 1, tzinfo=UTC),
+    "America/New_York": datetime(2026, 11, 1, 6, tzinfo=UTC),
+}
+"""When their local hour begins for the second time."""
+BEFORE_S, AFTER_S = 10.0, 12.0
+BEHIND = "behind the table"
+
+
+class _Clocks:
+    """The driver's clock and the workers', of one pipeline. Made before anything of it is started."""
+
+    def __init__(self, stage: Stage, *, seconds: float = 0.0) -> None:
+        folder = stage.pipeline.folder
+        self.driver = make_clock(folder / "driver.clock", seconds=seconds)
+        self.workers = make_clock(folder / "workers.clock", seconds=seconds)
+        stage.pipeline.environment |= self.driver.environment()
+        stage.pipeline.settings |= {"transaction.interval": f"{INTERVAL_S:.0f}s"}
+        [(variable, value)] = self.workers.variable().items()
+        self.arguments = ["--conf", f"spark.executorEnv.{variable}={value}"]
+
+
+def _commits(run: Run) -> int:
+    status = run.status()
+    return int(status["commits"]) if status else 0
+
+
+def _goes_on_s(run: Run) -> float:
+    """Seconds until two more transactions are committed, by the monotonic clock of here."""
+    began_s, before = time.monotonic(), _commits(run)
+    run.await_commits(before + 2, deadline_s=START_S)
+    return time.monotonic() - began_s
+
+
+def _await_said(run: Run, what: str) -> None:
+    """That the driver's live status names this failure."""
+
+    def probe() -> bool:
+        status = run.status() or {"failures": {"reasons": []}}
+        return any(what in reason for reason in status["failures"]["reasons"])
+
+    await_that(f"status that says {what!r}", probe)
+
+
+def _at_each_step(stage: Stage, clocks: _Clocks, struck: Callable[[int], None]) -> Outcome:
+    """`struck`: what is done to a clock when step number so and so is reached, from 1 on."""
+    run = stage.start(arguments=clocks.arguments)
+    longest_s = 0.0
+    for number, step in enumerate(AIMED, start=1):
+
+        def strike(number: int = number) -> int:
+            struck(number)
+            return wall_ms()
+
+        hit(stage, step, strike)
+        longest_s = max(longest_s, _goes_on_s(run))
+    return Outcome(recovery_s=longest_s, notes={"steps": len(AIMED), **stage.settle_and_verify()})
+
+
+def _steps_back(seconds: float, of: str) -> Callable[[Stage], Outcome]:
+    def play(stage: Stage) -> Outcome:
+        clocks = _Clocks(stage)
+        clock: Clock = getattr(clocks, of)
+        return _at_each_step(stage, clocks, lambda number: clock.off_by(number * seconds))
+
+    return play
+
+
+def _register() -> None:
+    spans = {"1_s": 1.0, "an_interval": INTERVAL_S, "1_h": HOUR_S}
+    for of in ("driver", "workers"):
+        for span, seconds in spans.items():
+            for way, sign in (("back", -1), ("forth", 1)):
+                if (of, span, way) == ("driver", "1_h", "back"):
+                    continue  # nobody waits for eight hours: see driver_clock_back_1_h
+                play = _steps_back(sign * seconds, of)
+                play.__name__ = f"{of}_clock_{way}_{span}_at_each_step"
+                whose = "the driver's" if of == "driver" else "the workers'"
+                scenario(
+                    GROUP,
+                    fault=f"{whose} clock is set {way} by {span.replace('_', ' ')} at each step of a "
+                    f"transaction, {len(AIMED)} times",
+                    expected="nothing is lost or doubled; what a clock is behind is waited for",
+                    limit_s=LIMIT_S + (seconds if way == "back" and of == "driver" else 0.0),
+                )(play)
+
+
+_register()
+
+
+@scenario(
+    GROUP,
+    fault="the driver's clock is set back by 1 h at each step of a transaction, and put right when the "
+    "driver has said so",
+    expected="nothing is begun or completed meanwhile, status says how far the clock is behind, then commits "
+    "go on",
+    limit_s=LIMIT_S,
+)
+def driver_clock_back_1_h(stage: Stage) -> Outcome:
+    clocks = _Clocks(stage)
+
+    def struck(_number: int) -> None:
+        clocks.driver.off_by(-HOUR_S)
+        _await_said(stage.current, BEHIND)
+        clocks.driver.off_by(0)
+
+    return _at_each_step(stage, clocks, struck)
+
+
+@scenario(
+    GROUP,
+    fault="the driver is killed, and its successor's clock is 1 h behind; later it is put right",
+    expected="the successor begins nothing, says how far its clock is behind, and goes on when it is right",
+    limit_s=LIMIT_S,
+)
+def successor_clock_1_h_behind(stage: Stage) -> Outcome:
+    return _successor(stage)
+
+
+@scenario(
+    GROUP,
+    fault="upserts with compactions: the driver is killed, its successor's clock is 1 h behind and put right "
+    "later, then set back by an interval at each step of a transaction",
+    expected="every row is as the last of its changes says",
+    limit_s=LIMIT_S + INTERVAL_S,
+)
+def upserts_clock_set_back(stage: Stage) -> Outcome:
+    stage.with_upserts(compaction_every="4")
+    clocks = _Clocks(stage)
+    first = _one_successor(stage, clocks)
+    longest_s = first
+    for number, step in enumerate(AIMED, start=1):
+
+        def strike(number: int = number) -> int:
+            clocks.driver.off_by(-number * INTERVAL_S)
+            return wall_ms()
+
+        hit(stage, step, strike)
+        longest_s = max(longest_s, _goes_on_s(stage.current))
+    return Outcome(recovery_s=longest_s, notes={"successor_s": first, **stage.settle_and_verify()})
+
+
+def _successor(stage: Stage) -> Outcome:
+    clocks = _Clocks(stage)
+    recovery_s = _one_successor(stage, clocks)
+    return Outcome(recovery_s=recovery_s, notes=dict(stage.settle_and_verify()))
+
+
+def _one_successor(stage: Stage, clocks: _Clocks) -> float:
+    stage.start(arguments=clocks.arguments).kill()
+    clocks.driver.off_by(-HOUR_S)
+    run = stage.restart(*clocks.arguments)
+    _await_said(run, BEHIND)
+    assert _commits(run) == 0
+    clocks.driver.off_by(0)
+    return _goes_on_s(run)
+
+
+def _summer_time_ends(stage: Stage, zone: str, *, local: bool) -> Outcome:
+    fold_s = ZONES[zone].timestamp()
+    early_s = fold_s - 1_200 - time.time()
+    clocks = _Clocks(stage, seconds=early_s)
+    stage.pipeline.environment["TZ"] = zone
+    stage.start_load()
+    if local:
+        made = stage.restart(*clocks.arguments)
+        made.await_commits(1, deadline_s=START_S)
+        assert made.stop() == 0
+        _put_in_local_time(stage)
+    run = stage.restart(*clocks.arguments)
+    run.await_commits(2, deadline_s=START_S)
+    for clock in (clocks.driver, clocks.workers):
+        clock.off_by(fold_s - BEFORE_S - time.time())
+    time.sleep(BEFORE_S + AFTER_S)  # what is waited for is this time of day
+    if local:
+        _await_said(run, "summer time ended")
+        for clock in (clocks.driver, clocks.workers):
+            clock.off_by(fold_s + HOUR_S + BEFORE_S - time.time())
+    return Outcome(recovery_s=_goes_on_s(run), notes=dict(stage.settle_and_verify()))
+
+
+def _put_in_local_time(stage: Stage) -> None:
+    """As tables are that were made before timelines were in UTC, or by others."""
+    table = stage.pipeline.table
+    for folder in (table / ".hoodie", table / ".hoodie" / "metadata" / ".hoodie"):
+        file = folder / "hoodie.properties"
+        lines = [line for line in file.read_text().splitlines() if "timeline.timezone" not in line]
+        file.write_text("\n".join([*lines, "hoodie.table.timeline.timezone=LOCAL", ""]))
+        checksum = folder / ".hoodie.properties.crc"
+        checksum.unlink(missing_ok=True)
+    assert table_properties(table)["hoodie.table.timeline.timezone"] == "LOCAL"
+
+
+@scenario(
+    GROUP,
+    fault="summer time ends in Berlin while a pipeline runs there, whose table is in UTC, as new ones are",
+    expected="nobody notices",
+    limit_s=LIMIT_S,
+)
+def summer_time_ends_in_berlin(stage: Stage) -> Outcome:
+    return _summer_time_ends(stage, "Europe/Berlin", local=False)
+
+
+@scenario(
+    GROUP,
+    fault="summer time ends in New York while a pipeline runs there, whose table is in local time",
+    expected="for the hour that comes twice nothing is begun or completed, status says why, and then commits "
+    "go on",
+    limit_s=LIMIT_S,
+)
+def summer_time_ends_in_new_york_in_local_time(stage: Stage) -> Outcome:
+    return _summer_time_ends(stage, "America/New_York", local=True)
+
+
+@scenario(
+    GROUP,
+    fault="summer time ends in Berlin while a pipeline runs there, whose table is in local time",
+    expected="for the hour that comes twice nothing is begun or completed, status says why, and then commits "
+    "go on",
+    limit_s=LIMIT_S,
+)
+def summer_time_ends_in_berlin_in_local_time(stage: Stage) -> Outcome:
+    return _summer_time_ends(stage, "Europe/Berlin", local=True)
