@@ -10,10 +10,13 @@ from __future__ import annotations
 import os
 import struct
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("clock_shift.c")
+FORMAT = "=qq"
+"""By how much it is off and since when, nanoseconds."""
 ONE_S = 1_000_000_000
 
 
@@ -27,7 +30,7 @@ class Clock:
     def off_by(self, seconds: float) -> None:
         """From now on it is off by so much from this machine's clock."""
         with self.file.open("r+b") as file:
-            file.write(struct.pack("=q", round(seconds * ONE_S)))
+            file.write(struct.pack(FORMAT, round(seconds * ONE_S), time.time_ns()))
 
     def environment(self) -> dict[str, str]:
         """What a process is started with to see it."""
@@ -46,7 +49,7 @@ def make_clock(file: Path, *, seconds: float = 0.0) -> Clock:
             ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-o", str(library), str(SOURCE), "-ldl", "-lpthread"],
             check=True,
         )
-    file.write_bytes(struct.pack("=q", 0))
+    file.write_bytes(struct.pack(FORMAT, 0, 0))
     clock = Clock(file, library)
     clock.off_by(-600)
     command = ["date", "+%s"]

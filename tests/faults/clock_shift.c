@@ -1,8 +1,9 @@
 /* A process that is started with this library sees a wall clock that is off by as many nanoseconds as the
    first eight bytes of the file $CLOCK_SHIFT_FILE say (a signed number of this machine's byte order), at any
-   time: calls that tell the time, files' times, and deadlines by the wall clock. The monotonic clock stays.
+   time: calls that tell the time, deadlines by the wall clock, and the times of files that were written since
+   it was set so, which the next eight bytes say (nanoseconds of the Unix epoch). The monotonic clock stays.
 
-   Threads share one aligned load of eight mapped bytes. */
+   Threads share aligned loads of mapped bytes. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,12 +27,13 @@ static const volatile int64_t *shift_file;
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("CLOCK_SHIFT_FILE");
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
+    void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, 2 * sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
     if (file >= 0) close(file);
     if (mapped != MAP_FAILED) shift_file = mapped;
 }
 
-static int64_t shift_ns(void) { return shift_file ? *shift_file : 0; }
+static int64_t shift_ns(void) { return shift_file ? shift_file[0] : 0; }
+static int64_t since_ns(void) { return shift_file ? shift_file[1] : 0; }
 
 static void move(struct timespec *time, int64_t by_ns) {
     int64_t ns = (int64_t)time->tv_sec * SECOND + time->tv_nsec + by_ns;
@@ -47,6 +49,10 @@ static struct timespec real(const struct timespec *deadline) {
     struct timespec moved = *deadline;
     move(&moved, -shift_ns());
     return moved;
+}
+
+static void move_if_since(struct timespec *time) {
+    if ((int64_t)time->tv_sec * SECOND + time->tv_nsec >= since_ns()) move(time, shift_ns());
 }
 
 #define NEXT(name) ((__typeof__(&name))next(#name))
@@ -108,9 +114,9 @@ int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex, const struct timesp
     int name declared {                                            \
         int result = NEXT(name) passed;                            \
         if (result == 0) {                                         \
-            move(&found->st_atim, shift_ns());                     \
-            move(&found->st_mtim, shift_ns());                     \
-            move(&found->st_ctim, shift_ns());                     \
+            move_if_since(&found->st_atim);                        \
+            move_if_since(&found->st_mtim);                        \
+            move_if_since(&found->st_ctim);                        \
         }                                                          \
         return result;                                             \
     }

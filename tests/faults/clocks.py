@@ -62,7 +62,7 @@ def _await_said(run: Run, what: str) -> None:
         status = run.status() or {"failures": {"reasons": []}}
         return any(what in reason for reason in status["failures"]["reasons"])
 
-    await_that(f"status that says {what!r}", probe)
+    await_that(f"status that says {what!r}", probe, deadline_s=START_S)
 
 
 def _at_each_step(stage: Stage, clocks: _Clocks, struck: Callable[[int], None]) -> Outcome:

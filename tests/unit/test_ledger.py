@@ -166,6 +166,20 @@ def test_an_outage_backs_off_up_to_a_cap_and_halts_when_the_budget_is_spent() ->
     assert "the storage does not answer" in book.halted
 
 
+def test_what_is_known_to_pass_is_waited_for_as_long_as_it_takes_and_no_longer() -> None:
+    book = ledger()
+    now_ms = 0
+    while not book.halted:
+        patience_ms = max(0, 3_600_000 - now_ms)  # until summer time's last hour is over for the second time
+        now_ms += book.unavailable(now_ms, "the clock is behind", patience_ms=patience_ms)
+    assert 3_600_000 < now_ms <= 3_700_000
+    assert "an outage is waited out for 36" in book.halted
+    book = ledger()
+    book.unavailable(0, "the clock is behind", patience_ms=3_600_000)
+    book.committed("t1", {P0: 1})
+    assert book.outage_budget_ms == 600_000
+
+
 def test_failures_with_quiet_hours_between_them_are_not_one_outage() -> None:
     book = ledger()
     for hour in range(100):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from control_topic.messages import DataFile, Offsets, Range, SourcePartition
-from table.errors import OutcomeUnknown, Refused, Unavailable
+from table.errors import ClockBehind, OutcomeUnknown, Refused, Unavailable
 from table.memory import MemoryTable, MemoryTimeline, Phase, Step
 from table.port import Commit
 from table.state import TableState
@@ -265,3 +265,64 @@ def test_storage_that_is_away_proves_that_nothing_happened(
         table.commit(commit_of(instant, "t1", 0, 5, expected={}), fence=passes)
     timeline.available = True
     assert [one.instant for one in table.unfinished()] == [instant]
+
+
+# --- clocks -------------------------------------------------------------------------------------
+
+
+class Wall:
+    """A wall clock that is set by hand."""
+
+    def __init__(self, ms: int) -> None:
+        self.ms = ms
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+def test_the_commit_that_follows_is_the_newest_though_it_completed_earlier() -> None:
+    timeline, wall = MemoryTimeline(), Wall(10_000)
+
+    def back(step: Step) -> None:
+        if step is Step.COMMIT_CHECKED and wall.ms > 60_000:
+            wall.ms = 20_000  # between the look at the clock and the completion
+
+    table = MemoryTable(timeline, "p", at=back, wall_ms=wall)
+    committed(table, "t1", 0, 5, {})
+    wall.ms = 70_000
+    second = committed(table, "t2", 5, 9, {P0: 5})
+    assert [state.transaction for state in timeline.states("p")] == ["t2", "t1"]
+    wall.ms = 90_000
+    third = table.begin(run="run-1", transaction="t3")
+    assert third > second
+    assert table.newest() == MemoryTable(timeline, "p").newest()
+    newest = table.newest()
+    assert newest is not None and newest.transaction == "t2"
+
+
+def test_nothing_is_begun_committed_or_rolled_back_while_the_clock_is_behind() -> None:
+    timeline, wall = MemoryTimeline(), Wall(10_000)
+    table = MemoryTable(timeline, "p", wall_ms=wall)
+    committed(table, "t1", 0, 5, {})
+    instant = table.begin(run="run-1", transaction="t2")
+    wall.ms = 8_000
+    behind = MemoryTable(timeline, "p", wall_ms=Wall(1_000))
+    for doing in (
+        lambda: behind.begin(run="run-2", transaction="t3"),
+        lambda: table.roll_back(instant),
+        lambda: table.commit(commit_of(instant, "t2", 5, 6, expected={P0: 5}), fence=passes),
+    ):
+        with pytest.raises(ClockBehind, match="ms behind the table"):
+            doing()
+    wall.ms = 10_000
+    assert table.roll_back(instant)
+
+
+def test_a_clock_that_is_a_moment_behind_is_waited_for() -> None:
+    timeline, wall = MemoryTimeline(), Wall(10_000)
+    table = MemoryTable(timeline, "p", wall_ms=wall)
+    first = committed(table, "t1", 0, 5, {})
+    wall.ms -= 500
+    second = committed(table, "t2", 5, 6, {P0: 5})
+    assert second > timeline.instants[first].completed_at
+    assert timeline.instants[second].completed_at >= second
