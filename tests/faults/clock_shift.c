@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -96,6 +97,11 @@ int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *
     /* Conditions that were made for the monotonic clock come here as well: their deadlines are small. */
     struct timespec moved = deadline->tv_sec < SECOND ? *deadline : real(deadline);
     return theirs(condition, mutex, &moved);
+}
+
+int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict deadline) {
+    struct timespec moved = real(deadline);
+    return NEXT(cnd_timedwait)(condition, mutex, &moved);
 }
 
 int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict deadline) {
