@@ -1,6 +1,6 @@
-/* Records of Kafka as columns, without a Python object per record.
+/* Records of Kafka as columns, without a Python object per record: read, and as dead letters sent.
  *
- * A binding to the few functions of librdkafka that reading takes. It is linked to none: the functions are
+ * A binding to the few functions of librdkafka that this takes. It is linked to none: the functions are
  * looked up in the very library that confluent-kafka has brought and loaded, whose public interface
  * (rdkafka.h, whose ABI is kept stable) is declared here as far as it is used. participant/native.py is the
  * Python side; what is promised is said in participant/fetcher.py.
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#define INTERFACE 2 /* of what is passed to and from native.py, which has the same number */
+#define INTERFACE 3 /* of what is passed to and from native.py, which has the same number */
 #define CALL_RECORDS 4096
 #define GROUPS_MAX 65536
 
@@ -42,7 +42,7 @@ typedef struct {
     void *own;
 } place_t;
 
-/* Every function that is used: its result, its name after rd_kafka_, its parameters. */
+/* Every function that reading takes: its result, its name after rd_kafka_, its parameters. */
 #define FUNCTIONS(F)                                                                                  \
     F(int, version, (void))                                                                           \
     F(void *, conf_new, (void))                                                                       \
@@ -73,10 +73,25 @@ typedef struct {
     F(int, consumer_close, (void *))                                                                  \
     F(void, destroy, (void *))
 
+/* What is needed where keys and headers are kept, and to send dead letters. */
+#define MORE_FUNCTIONS(F)                                                                             \
+    F(int, message_headers, (const message_t *, void **))                                             \
+    F(int, header_get_all, (const void *, size_t, const char **, const void **, size_t *))            \
+    F(void *, headers_new, (size_t))                                                                  \
+    F(void, headers_destroy, (void *))                                                                \
+    F(int, header_add, (void *, const char *, Py_ssize_t, const void *, Py_ssize_t))                  \
+    F(int, producev, (void *, ...))                                                                   \
+    F(int, poll, (void *, int))                                                                       \
+    F(int, outq_len, (void *))                                                                        \
+    F(int, purge, (void *, int))                                                                      \
+    F(void, conf_set_dr_msg_cb, (void *, void (*)(void *, const message_t *, void *)))                \
+    F(void, conf_set_opaque, (void *, void *))
+
 #define DECLARE(result, name, parameters) static result(*k_##name) parameters;
 FUNCTIONS(DECLARE)
+MORE_FUNCTIONS(DECLARE)
 
-enum { CONSUMER = 1 };
+enum { PRODUCER = 0, CONSUMER = 1 };
 
 static PyObject *Failure; /* what native.py turns into a SourceError */
 
@@ -87,6 +102,7 @@ typedef struct {
     message_t **messages;
     Py_ssize_t room;
     int tombstone_keys; /* whether the keys of records without a value are wanted */
+    int whole;          /* whether the keys and headers of all records are wanted, as columns */
     int busy;           /* another thread is in here without the interpreter's lock */
 } Reader;
 
@@ -98,9 +114,15 @@ typedef struct {
     char *data;
     int64_t *starts, *offsets, *timestamps;
     char *null_flags;
-    PyObject *objects[5]; /* data, starts, offsets, timestamps, nulls or None */
-    PyObject *keys;       /* a dict, or NULL where there is none to keep */
+    PyObject *objects[10]; /* data, starts, offsets, timestamps, nulls or None; of keys data, starts, nulls
+                              or None; of headers data, starts; all five None where they are not wanted */
+    PyObject *keys;        /* a dict, or NULL where there is none to keep */
+    Py_ssize_t key_bytes, null_keys, header_bytes;
+    char *key_data, *key_nulls, *header_data;
+    int64_t *key_starts, *header_starts;
 } group_t;
+
+enum { COLUMNS = 10 };
 
 static int64_t now_ms(void) {
     struct timespec now;
@@ -130,6 +152,7 @@ static PyObject *load(PyObject *module, PyObject *args) {
         return NULL;                                                            \
     }
     FUNCTIONS(FIND)
+    MORE_FUNCTIONS(FIND)
     return PyLong_FromLong(k_version());
 }
 
@@ -155,12 +178,12 @@ static int Reader_init(Reader *self, PyObject *args, PyObject *keywords) {
     PyObject *settings;
     char text[512];
     void *conf;
-    int tombstone_keys;
+    int tombstone_keys, whole;
     if (keywords && PyDict_Size(keywords)) {
         PyErr_SetString(PyExc_TypeError, "Reader takes no keywords");
         return -1;
     }
-    if (!PyArg_ParseTuple(args, "O!p:Reader", &PyDict_Type, &settings, &tombstone_keys)) return -1;
+    if (!PyArg_ParseTuple(args, "O!pp:Reader", &PyDict_Type, &settings, &tombstone_keys, &whole)) return -1;
     if (!k_destroy || self->client) {
         PyErr_SetString(Failure, self->client ? "it is open already" : "load() comes first");
         return -1;
@@ -180,6 +203,7 @@ static int Reader_init(Reader *self, PyObject *args, PyObject *keywords) {
     k_poll_set_consumer(self->client);
     self->queue = k_queue_get_consumer(self->client);
     self->tombstone_keys = tombstone_keys;
+    self->whole = whole;
     return 0;
 }
 
@@ -286,6 +310,39 @@ static PyObject *Reader_bounds(Reader *self, PyObject *args) {
     return NULL;
 }
 
+/* --- headers: as participant/headers.py spells them ----------------------------------------------- */
+
+static Py_ssize_t put_text(char *at, const void *text, Py_ssize_t length) {
+    for (int i = 0; i < 4; i++) at[i] = (char)((uint32_t)(int32_t)(text ? length : -1) >> (8 * i));
+    if (text && length) memcpy(at + 4, text, (size_t)length);
+    return 4 + (text ? length : 0);
+}
+
+static int32_t length_at(const char *at) {
+    uint32_t length = 0;
+    for (int i = 0; i < 4; i++) length |= (uint32_t)(unsigned char)at[i] << (8 * i);
+    return (int32_t)length;
+}
+
+/* The bytes of a record's headers, written to `at` unless that is NULL. */
+static Py_ssize_t pack_headers(const message_t *message, char *at) {
+    void *headers;
+    const char *name;
+    const void *value;
+    size_t size;
+    Py_ssize_t total = 0;
+    if (k_message_headers(message, &headers)) return 0;
+    for (size_t i = 0; !k_header_get_all(headers, i, &name, &value, &size); i++) {
+        Py_ssize_t name_length = (Py_ssize_t)strlen(name);
+        if (at) {
+            put_text(at + total, name, name_length);
+            put_text(at + total + 4 + name_length, value, (Py_ssize_t)size);
+        }
+        total += 8 + name_length + (value ? (Py_ssize_t)size : 0);
+    }
+    return total;
+}
+
 /* --- records ------------------------------------------------------------------------------------ */
 
 /* Consume until there are so many records or bytes, or the time is up. Without the interpreter's lock. */
@@ -301,7 +358,9 @@ static Py_ssize_t consume(Reader *self, Py_ssize_t records_max, Py_ssize_t bytes
         for (Py_ssize_t i = count; i < count + got; i++) {
             const message_t *message = self->messages[i];
             size_bytes += (Py_ssize_t)message->size;
-            if (self->tombstone_keys && !message->payload) size_bytes += (Py_ssize_t)message->key_size;
+            if (self->whole || (self->tombstone_keys && !message->payload))
+                size_bytes += (Py_ssize_t)message->key_size;
+            if (self->whole && !message->err) size_bytes += pack_headers(message, NULL);
         }
         count += got;
         if (got < wanted) break;
@@ -347,24 +406,46 @@ static int keep_key(group_t *group, const message_t *message) {
     return code;
 }
 
-static int allot(group_t *group) {
-    Py_ssize_t wide = (Py_ssize_t)sizeof(int64_t);
-    Py_ssize_t sizes[5] = {group->size_bytes + group->count, (group->count + 1) * wide, group->count * wide,
-                           group->count * wide, group->nulls ? group->count : -1};
-    for (int i = 0; i < 5; i++) {
+static int allot(group_t *group, int whole) {
+    Py_ssize_t wide = (Py_ssize_t)sizeof(int64_t), n = group->count;
+    Py_ssize_t sizes[COLUMNS] = {
+        group->size_bytes + n, (n + 1) * wide, n * wide, n * wide, group->nulls ? n : -1,
+        whole ? group->key_bytes + n : -1, whole ? (n + 1) * wide : -1, whole && group->null_keys ? n : -1,
+        whole ? group->header_bytes + n : -1, whole ? (n + 1) * wide : -1};
+    char *at[COLUMNS];
+    for (int i = 0; i < COLUMNS; i++) {
         if (sizes[i] < 0) {
             group->objects[i] = Py_NewRef(Py_None);
         } else if (!(group->objects[i] = PyBytes_FromStringAndSize(NULL, sizes[i]))) {
             return -1;
         }
+        at[i] = sizes[i] < 0 ? NULL : PyBytes_AS_STRING(group->objects[i]);
     }
-    group->data = PyBytes_AS_STRING(group->objects[0]);
-    group->starts = (int64_t *)PyBytes_AS_STRING(group->objects[1]);
-    group->offsets = (int64_t *)PyBytes_AS_STRING(group->objects[2]);
-    group->timestamps = (int64_t *)PyBytes_AS_STRING(group->objects[3]);
-    group->null_flags = group->nulls ? PyBytes_AS_STRING(group->objects[4]) : NULL;
-    group->size_bytes = 0; /* from here on: how much of it is filled */
+    group->data = at[0];
+    group->starts = (int64_t *)at[1];
+    group->offsets = (int64_t *)at[2];
+    group->timestamps = (int64_t *)at[3];
+    group->null_flags = at[4];
+    group->key_data = at[5];
+    group->key_starts = (int64_t *)at[6];
+    group->key_nulls = at[7];
+    group->header_data = at[8];
+    group->header_starts = (int64_t *)at[9];
+    group->size_bytes = group->key_bytes = group->header_bytes = 0; /* from here on: how much is filled */
     return 0;
+}
+
+static void copy_whole(group_t *group, const message_t *message, Py_ssize_t i) {
+    group->key_starts[i] = group->key_bytes;
+    if (message->key_size) memcpy(group->key_data + group->key_bytes, message->key, message->key_size);
+    group->key_bytes += (Py_ssize_t)message->key_size;
+    group->key_data[group->key_bytes++] = '\n';
+    group->key_starts[i + 1] = group->key_bytes;
+    if (group->key_nulls) group->key_nulls[i] = message->key == NULL;
+    group->header_starts[i] = group->header_bytes;
+    group->header_bytes += pack_headers(message, group->header_data + group->header_bytes);
+    group->header_data[group->header_bytes++] = '\n';
+    group->header_starts[i + 1] = group->header_bytes;
 }
 
 static void copy(group_t *group, const message_t *message) {
@@ -378,12 +459,14 @@ static void copy(group_t *group, const message_t *message) {
     group->offsets[i] = message->offset;
     group->timestamps[i] = k_message_timestamp(message, &kind);
     if (group->null_flags) group->null_flags[i] = message->payload == NULL;
+    if (group->key_data) copy_whole(group, message, i);
 }
 
 static PyObject *batch_of(group_t *group) {
     PyObject **o = group->objects;
-    return Py_BuildValue("sinOOOOOO", k_topic_name(group->topic), (int)group->partition, group->count, o[0],
-                         o[1], o[2], o[3], o[4], group->keys ? group->keys : Py_None);
+    return Py_BuildValue("sinOOOOOOOOOOO", k_topic_name(group->topic), (int)group->partition, group->count,
+                         o[0], o[1], o[2], o[3], o[4], group->keys ? group->keys : Py_None, o[5], o[6], o[7],
+                         o[8], o[9]);
 }
 
 static PyObject *notice_of(const message_t *message) {
@@ -415,9 +498,14 @@ static int sort_out(Reader *self, Py_ssize_t count, PyObject *batches, PyObject 
             group->count++;
             group->size_bytes += (Py_ssize_t)message->size;
             group->nulls += message->payload == NULL;
+            if (self->whole) {
+                group->key_bytes += (Py_ssize_t)message->key_size;
+                group->null_keys += message->key == NULL;
+                group->header_bytes += pack_headers(message, NULL);
+            }
         }
     }
-    for (i = 0; i < group_count && !code; i++) code = allot(&groups[i]);
+    for (i = 0; i < group_count && !code; i++) code = allot(&groups[i], self->whole);
     self->busy = 1;
     if (!code) {
         Py_BEGIN_ALLOW_THREADS
@@ -429,7 +517,7 @@ static int sort_out(Reader *self, Py_ssize_t count, PyObject *batches, PyObject 
     self->busy = 0;
     for (i = 0; i < group_count; i++) {
         if (!code) code = append(batches, batch_of(&groups[i]));
-        for (int k = 0; k < 5; k++) Py_XDECREF(groups[i].objects[k]);
+        for (int k = 0; k < COLUMNS; k++) Py_XDECREF(groups[i].objects[k]);
         Py_XDECREF(groups[i].keys);
     }
     free(groups);
@@ -472,6 +560,323 @@ static PyObject *Reader_fetch(Reader *self, PyObject *args) {
     return NULL;
 }
 
+/* --- dead letters ------------------------------------------------------------------------------- */
+
+/* A producer of rejected records. What is on its way is bounded by bytes, by whoever sends; librdkafka's own
+ * queue would refuse a record that is larger than the bound for ever. */
+typedef struct {
+    PyObject_HEAD
+    void *client;
+    long long sent, sent_bytes;      /* handed to librdkafka and not answered yet */
+    long long failed;                /* since the last flush */
+    int code;                        /* of the first that failed; its key, and what was said */
+    char key[400], text[256];
+    Py_ssize_t size_bytes;
+    int busy;
+} Sender;
+
+/* What librdkafka holds of a record beyond its content: the message, a list of headers and their copies. */
+enum { RECORD_BYTES = 1024 };
+
+static void note_failure(Sender *self, int code, const char *text, const void *key, size_t key_size,
+                         Py_ssize_t size_bytes) {
+    if (self->failed++) return;
+    self->code = code;
+    self->size_bytes = size_bytes;
+    if (key_size >= sizeof self->key) key_size = sizeof self->key - 1;
+    memcpy(self->key, key, key_size);
+    self->key[key_size] = 0;
+    strncpy(self->text, text ? text : "", sizeof self->text - 1);
+}
+
+static void delivered(void *client, const message_t *message, void *opaque) {
+    Sender *self = opaque;
+    (void)client;
+    self->sent--;
+    self->sent_bytes -= (Py_ssize_t)(intptr_t)message->own; /* our own opaque, see produce_one */
+    if (message->err)
+        note_failure(self, message->err, k_err2str(message->err), message->key, message->key_size,
+                     (Py_ssize_t)message->size);
+}
+
+static int Sender_init(Sender *self, PyObject *args, PyObject *keywords) {
+    PyObject *settings;
+    char text[512];
+    void *conf;
+    if (keywords && PyDict_Size(keywords)) {
+        PyErr_SetString(PyExc_TypeError, "Sender takes no keywords");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(args, "O!:Sender", &PyDict_Type, &settings)) return -1;
+    if (!k_destroy || self->client) {
+        PyErr_SetString(Failure, self->client ? "it is open already" : "load() comes first");
+        return -1;
+    }
+    conf = k_conf_new();
+    if (configure(conf, settings) < 0) {
+        k_conf_destroy(conf);
+        return -1;
+    }
+    k_conf_set_log_cb(conf, say_nothing);
+    k_conf_set_dr_msg_cb(conf, delivered);
+    k_conf_set_opaque(conf, self);
+    self->client = k_new(PRODUCER, conf, text, sizeof text);
+    if (!self->client) {
+        k_conf_destroy(conf);
+        PyErr_SetString(Failure, text);
+        return -1;
+    }
+    return 0;
+}
+
+static int sender_is_open(Sender *self) {
+    if (!self->client || self->busy)
+        PyErr_SetString(Failure, self->busy ? "another thread uses it" : "it is closed");
+    return self->client && !self->busy;
+}
+
+/* What is not delivered by now is given up. */
+static void sender_shut(Sender *self) {
+    void *client = self->client;
+    self->client = NULL;
+    if (!client) return;
+    Py_BEGIN_ALLOW_THREADS
+    k_purge(client, 3); /* what is queued, and what is in flight */
+    k_poll(client, 0);
+    k_destroy(client);
+    Py_END_ALLOW_THREADS
+}
+
+static PyObject *Sender_close(Sender *self, PyObject *unused) {
+    (void)unused;
+    if (self->client && !sender_is_open(self)) return NULL;
+    sender_shut(self);
+    Py_RETURN_NONE;
+}
+
+static void Sender_dealloc(Sender *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    sender_shut(self);
+    type->tp_free((PyObject *)self);
+    Py_DECREF(type);
+}
+
+/* A column of texts: `data[starts[i]:starts[i + 1] - 1]`, null where `nulls[i]`; `data` NULL where there is none. */
+typedef struct {
+    Py_buffer buffers[3]; /* data, starts, nulls */
+    const char *data, *nulls;
+    const int64_t *starts;
+} column_t;
+
+static void release(column_t *column) {
+    for (int i = 0; i < 3; i++)
+        if (column->buffers[i].obj) PyBuffer_Release(&column->buffers[i]);
+}
+
+/* From a tuple (data, starts, nulls or None), or None. -1 with an error where it is not of `count`. */
+static int column_of(PyObject *source, Py_ssize_t count, column_t *column) {
+    memset(column, 0, sizeof *column);
+    if (source == Py_None) return 0;
+    if (!PyTuple_Check(source) || PyTuple_GET_SIZE(source) != 3) {
+        PyErr_SetString(PyExc_TypeError, "a column is None or a tuple of three");
+        return -1;
+    }
+    for (int i = 0; i < 3; i++) {
+        PyObject *part = PyTuple_GET_ITEM(source, i);
+        if (i == 2 && part == Py_None) break;
+        if (PyObject_GetBuffer(part, &column->buffers[i], PyBUF_SIMPLE) < 0) return -1;
+    }
+    column->data = column->buffers[0].buf;
+    column->starts = column->buffers[1].buf;
+    column->nulls = column->buffers[2].obj ? column->buffers[2].buf : NULL;
+    if (column->buffers[1].len != (count + 1) * (Py_ssize_t)sizeof(int64_t) ||
+        (column->nulls && column->buffers[2].len != count) || column->starts[0] < 0 ||
+        column->starts[count] > column->buffers[0].len) {
+        PyErr_SetString(PyExc_ValueError, "a column of another length");
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (column->starts[i + 1] <= column->starts[i]) {
+            PyErr_SetString(PyExc_ValueError, "a column whose starts do not ascend");
+            return -1;
+        }
+    return 0;
+}
+
+static const char *text_of(const column_t *column, Py_ssize_t i, Py_ssize_t *length) {
+    *length = 0;
+    if (!column->data || (column->nulls && column->nulls[i])) return NULL;
+    *length = (Py_ssize_t)(column->starts[i + 1] - 1 - column->starts[i]);
+    return column->data + column->starts[i];
+}
+
+typedef struct {
+    const char *to, *topic;
+    char number[16];
+    Py_ssize_t count;
+    Py_buffer offsets, timestamps, codes;
+    const char **reasons;
+    Py_ssize_t *reason_lengths, reason_count;
+    column_t values, keys, headers;
+} letters_t;
+
+static int unpack_headers(void *headers, const char *packed, Py_ssize_t length) {
+    Py_ssize_t at = 0;
+    while (at < length) {
+        const char *name;
+        int32_t name_length, value_length;
+        if (length - at < 8 || (name_length = length_at(packed + at)) < 0 || name_length > length - at - 8)
+            return -1;
+        name = packed + at + 4;
+        at += 4 + name_length;
+        value_length = length_at(packed + at);
+        at += 4;
+        if (value_length > length - at) return -1;
+        k_header_add(headers, name, name_length, value_length < 0 ? NULL : packed + at,
+                     value_length < 0 ? 0 : value_length);
+        if (value_length > 0) at += value_length;
+    }
+    return 0;
+}
+
+enum { V_END = 0, V_TOPIC = 1, V_VALUE = 4, V_KEY = 5, V_OPAQUE = 6, V_FLAGS = 7, V_HEADERS = 10 };
+enum { F_COPY = 2, QUEUE_FULL = -184 };
+
+/* Hand record i to librdkafka. An error of librdkafka's, or 0. */
+static int produce_one(Sender *self, const letters_t *letters, Py_ssize_t i) {
+    long long offset = ((const int64_t *)letters->offsets.buf)[i];
+    int32_t code = ((const int32_t *)letters->codes.buf)[i];
+    Py_ssize_t value_length, key_length, packed_length, size;
+    const char *value = text_of(&letters->values, i, &value_length);
+    const char *key = text_of(&letters->keys, i, &key_length);
+    const char *packed = text_of(&letters->headers, i, &packed_length);
+    char place[400], offset_text[24], time_text[24];
+    void *headers = k_headers_new(8);
+    int failed;
+    if (packed && unpack_headers(headers, packed, packed_length) < 0) {
+        k_headers_destroy(headers);
+        return -186; /* an invalid argument */
+    }
+    snprintf(offset_text, sizeof offset_text, "%lld", offset);
+    snprintf(time_text, sizeof time_text, "%lld", (long long)((const int64_t *)letters->timestamps.buf)[i]);
+    snprintf(place, sizeof place, "%s-%s-%s", letters->topic, letters->number, offset_text);
+    k_header_add(headers, "lockstep.topic", -1, letters->topic, -1);
+    k_header_add(headers, "lockstep.partition", -1, letters->number, -1);
+    k_header_add(headers, "lockstep.offset", -1, offset_text, -1);
+    k_header_add(headers, "lockstep.timestamp", -1, time_text, -1);
+    if (key) k_header_add(headers, "lockstep.key", -1, key, key_length);
+    k_header_add(headers, "lockstep.reason", -1, letters->reasons[code], letters->reason_lengths[code]);
+    size = RECORD_BYTES + value_length + key_length + packed_length;
+    failed = k_producev(self->client, V_TOPIC, letters->to, V_FLAGS, F_COPY, V_KEY, place, strlen(place),
+                        V_VALUE, value, (size_t)value_length, V_HEADERS, headers, V_OPAQUE,
+                        (void *)(intptr_t)size, V_END);
+    if (failed) {
+        k_headers_destroy(headers); /* they are ours again */
+        if (failed != QUEUE_FULL)
+            note_failure(self, failed, k_err2str(failed), place, strlen(place), value_length);
+        return failed;
+    }
+    self->sent++;
+    self->sent_bytes += size;
+    return 0;
+}
+
+/* Send all, never more than bytes_max at once on the way. Stops where one failed. */
+static void produce_all(Sender *self, const letters_t *letters, long long bytes_max) {
+    for (Py_ssize_t i = 0; i < letters->count && !self->failed;) {
+        if (self->sent && self->sent_bytes >= bytes_max) {
+            k_poll(self->client, 100); /* ends by itself: the time to deliver is bounded */
+            continue;
+        }
+        if (produce_one(self, letters, i) == QUEUE_FULL)
+            k_poll(self->client, 100);
+        else
+            i++;
+        if (!(i & 1023)) k_poll(self->client, 0);
+    }
+}
+
+static int reasons_of(PyObject *texts, letters_t *letters) {
+    letters->reason_count = PyTuple_GET_SIZE(texts);
+    letters->reasons = PyMem_Calloc((size_t)letters->reason_count + 1, sizeof(char *));
+    letters->reason_lengths = PyMem_Calloc((size_t)letters->reason_count + 1, sizeof(Py_ssize_t));
+    if (!letters->reasons || !letters->reason_lengths) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < letters->reason_count; i++) {
+        char *text;
+        if (PyBytes_AsStringAndSize(PyTuple_GET_ITEM(texts, i), &text, &letters->reason_lengths[i]) < 0) return -1;
+        letters->reasons[i] = text;
+    }
+    return 0;
+}
+
+static int fit_together(const letters_t *letters) {
+    const int32_t *codes = letters->codes.buf;
+    Py_ssize_t wide = letters->count * (Py_ssize_t)sizeof(int64_t);
+    if (letters->offsets.len != wide || letters->timestamps.len != wide || letters->codes.len * 2 != wide)
+        return 0;
+    for (Py_ssize_t i = 0; i < letters->count; i++)
+        if (codes[i] < 0 || codes[i] >= letters->reason_count) return 0;
+    return 1;
+}
+
+static PyObject *Sender_send(Sender *self, PyObject *args) {
+    letters_t letters;
+    PyObject *reasons, *values, *keys, *headers;
+    int number, code = -1;
+    long long bytes_max;
+    memset(&letters, 0, sizeof letters);
+    if (!sender_is_open(self) ||
+        !PyArg_ParseTuple(args, "ssiny*y*y*O!OOOL:send", &letters.to, &letters.topic, &number, &letters.count,
+                          &letters.offsets, &letters.timestamps, &letters.codes, &PyTuple_Type, &reasons,
+                          &values, &keys, &headers, &bytes_max))
+        return NULL;
+    snprintf(letters.number, sizeof letters.number, "%d", number);
+    if (!reasons_of(reasons, &letters) && !column_of(values, letters.count, &letters.values) &&
+        !column_of(keys, letters.count, &letters.keys) && !column_of(headers, letters.count, &letters.headers)) {
+        if (fit_together(&letters))
+            code = 0;
+        else
+            PyErr_SetString(PyExc_ValueError, "columns of different lengths");
+    }
+    if (!code) {
+        self->busy = 1;
+        Py_BEGIN_ALLOW_THREADS
+        produce_all(self, &letters, bytes_max);
+        Py_END_ALLOW_THREADS
+        self->busy = 0;
+    }
+    release(&letters.values);
+    release(&letters.keys);
+    release(&letters.headers);
+    PyBuffer_Release(&letters.offsets);
+    PyBuffer_Release(&letters.timestamps);
+    PyBuffer_Release(&letters.codes);
+    PyMem_Free(letters.reasons);
+    PyMem_Free(letters.reason_lengths);
+    if (code) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Sender_flush(Sender *self, PyObject *args) {
+    int timeout_ms;
+    int64_t deadline_ms;
+    long long failed;
+    if (!PyArg_ParseTuple(args, "i:flush", &timeout_ms) || !sender_is_open(self)) return NULL;
+    deadline_ms = now_ms() + timeout_ms;
+    self->busy = 1;
+    Py_BEGIN_ALLOW_THREADS
+    while (self->sent && now_ms() < deadline_ms) k_poll(self->client, 50);
+    Py_END_ALLOW_THREADS
+    self->busy = 0;
+    failed = self->failed;
+    self->failed = 0;
+    if (!failed) return Py_BuildValue("Liyyn", self->sent, 0, "", "", (Py_ssize_t)0);
+    return Py_BuildValue("Liyyn", self->sent, self->code, self->key, self->text, self->size_bytes);
+}
+
 /* --- the module --------------------------------------------------------------------------------- */
 
 static PyMethodDef reader_methods[] = {
@@ -483,13 +888,15 @@ static PyMethodDef reader_methods[] = {
      "fetch(records_max, bytes_max, timeout_ms) -> (batches, notices)\n\n"
      "A batch: topic, partition, count, data, starts, offsets, timestamps_ms, nulls, keys; the columns as\n"
      "bytes of int64, nulls as bytes of bool or None, keys as a dict or None: those of the records whose\n"
-     "value is null, by index. A notice: topic, partition, code, text, offset."},
+     "value is null, by index. Then None or columns: of keys data, starts, nulls, of headers data, starts.\n"
+     "A notice: topic, partition, code, text, offset."},
     {"close", (PyCFunction)Reader_close, METH_NOARGS, "close()"},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot reader_slots[] = {
-    {Py_tp_doc, "Reader(settings, tombstone_keys): a Kafka consumer without a group. The settings: a dict of texts."},
+    {Py_tp_doc, "Reader(settings, tombstone_keys, whole): a Kafka consumer without a group. The settings: a dict of\n"
+                 "texts. whole: keys and headers of all records, too."},
     {Py_tp_init, Reader_init},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, Reader_dealloc},
@@ -504,6 +911,35 @@ static PyType_Spec reader_spec = {
     .slots = reader_slots,
 };
 
+static PyMethodDef sender_methods[] = {
+    {"send", (PyCFunction)Sender_send, METH_VARARGS,
+     "send(to, topic, partition, count, offsets, timestamps_ms, codes, reasons, values, keys, headers,\n"
+     "bytes_max)\n\nTo the topic `to`, records of the source partition. Offsets and timestamps_ms are int64,\n"
+     "codes int32 indices of the tuple of bytes `reasons`; values, keys and headers tuples (data, starts,\n"
+     "nulls or None), or None. Waits while bytes_max are on their way; stops where one failed."},
+    {"flush", (PyCFunction)Sender_flush, METH_VARARGS,
+     "flush(timeout_ms) -> (how many are unanswered, code, key, text, size): of the first that failed since\n"
+     "the last flush; code 0 where none did"},
+    {"close", (PyCFunction)Sender_close, METH_NOARGS, "close(): what is unanswered is given up"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot sender_slots[] = {
+    {Py_tp_doc, "Sender(settings): a producer of dead letters. The settings: a dict of texts."},
+    {Py_tp_init, Sender_init},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, Sender_dealloc},
+    {Py_tp_methods, sender_methods},
+    {0, NULL},
+};
+
+static PyType_Spec sender_spec = {
+    .name = "participant._fetcher.Sender",
+    .basicsize = sizeof(Sender),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = sender_slots,
+};
+
 static PyMethodDef functions[] = {
     {"load", load, METH_VARARGS, "load(path) -> librdkafka's version; of the library that is loaded already"},
     {NULL, NULL, 0, NULL},
@@ -516,12 +952,15 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__fetcher(void) {
     PyObject *module = PyModule_Create(&definition);
     PyObject *reader = module ? PyType_FromSpec(&reader_spec) : NULL;
-    if (!reader) return NULL;
+    PyObject *sender = reader ? PyType_FromSpec(&sender_spec) : NULL;
+    if (!sender) return NULL;
     Failure = PyErr_NewException("participant._fetcher.Failure", NULL, NULL);
     if (!Failure || PyModule_AddObjectRef(module, "Failure", Failure) < 0 ||
         PyModule_AddIntMacro(module, INTERFACE) < 0 ||
-        PyModule_AddObjectRef(module, "Reader", reader) < 0)
+        PyModule_AddObjectRef(module, "Reader", reader) < 0 ||
+        PyModule_AddObjectRef(module, "Sender", sender) < 0)
         return NULL;
     Py_DECREF(reader);
+    Py_DECREF(sender);
     return module;
 }

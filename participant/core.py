@@ -18,7 +18,6 @@ from control_topic.messages import (
     Halt,
     Message,
     Offsets,
-    ParticipantJoin,
     ParticipantLeave,
     SourcePartition,
     StartCommit,
@@ -46,19 +45,18 @@ from participant.events import (
     Work,
     Wrote,
 )
-from participant.repeats import Repeats
+from participant.refusals import Refusals
 from participant.transitions import IGNORED, TABLE, IllegalEvent, State
 
 DECISIONS = (StartCommit, EndCommit, AckCommit, AbortCommit)
 """What only the coordinator of the highest epoch may say."""
 
 
-class Participant(Repeats):
+class Participant(Refusals):
     """One incarnation of one worker, from its first assignment to its end."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.abandoned = ""
         self.heard = ("", -1)
         self.status: WriteStatus | None = None
         self.ignored: Counter[str] = Counter()
@@ -280,6 +278,8 @@ class Participant(Repeats):
         """Ask for the end: a limit is reached, memory runs short, or there is nothing more to come."""
         work = self.work
         assert work is not None
+        if self._refuses(work, complete=False):
+            return
         reason = self._end_reason(work)
         if not reason:
             return
@@ -293,6 +293,8 @@ class Participant(Repeats):
         assert isinstance(body, EndCommit) and work is not None
         if body.transaction != work.id:
             self.on_end_unknown(event)
+            return
+        if self._refuses(work, complete=True):
             return
         work.ranges = tuple(self._range(p) for p in sorted(work.partitions))
         work.told_ms = event.now_ms
@@ -357,6 +359,8 @@ class Participant(Repeats):
         )
         for r in work.ranges:
             self._prepared(r)
+        work.reject_bytes = 0
+        self._meter()
         self.state = State.PREPARED
         self._repeat_soon(event)
         self.join_wait_ms = self.settings.commit_wait_ms
@@ -416,10 +420,6 @@ class Participant(Repeats):
             if owned.written > owned.start:
                 self._rewind(partition, owned.start)
         self._meter()
-
-    def _leave_again(self, transaction: str) -> None:
-        self._send(ParticipantLeave(partitions=tuple(sorted(self.owned)), transaction=transaction))
-        self._send(ParticipantJoin(partitions=tuple(sorted(self.owned))))
 
     def _commit_group(self, committed: Offsets, partitions: Iterable[SourcePartition]) -> None:
         offsets = {p: committed[p] for p in partitions if p in self.owned and p in committed}

@@ -44,9 +44,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from participant.debezium_position import SOURCE, positions
-from participant.decode import JsonDecoder, RejectedRecord
+from participant.decode import JsonDecoder
 from participant.json_columns import DAYS
 from participant.raw import RawBatch
+from participant.rejects import NONE, Rejects
 from table.schema import LOCAL_MICROS, POSITION_COLUMN, UTC_MICROS, SchemaError, record_schema
 
 OPS = ("c", "u", "r", "d", "t", "m")
@@ -77,7 +78,7 @@ class Changes:
     deleted: npt.NDArray[np.bool_]
     kept: npt.NDArray[np.int64]
     tombstones: npt.NDArray[np.int64]
-    rejects: tuple[RejectedRecord, ...] = ()
+    rejects: Rejects = NONE
 
 
 class DebeziumDecoder:
@@ -105,10 +106,7 @@ class DebeziumDecoder:
         places = np.delete(np.arange(len(batch), dtype=np.int64), tombstones)
         events = self._reader.read(batch.take(places) if len(tombstones) else batch)
         rows, deleted, kept = self._judge(events)
-        rejects = tuple(
-            RejectedRecord(offset=int(batch.offsets[places[i]]), reason=reason, index=int(places[i]))
-            for i, reason in sorted(events.reasons.items())
-        )
+        rejects = Rejects.of(events.reasons, batch.offsets[places]).at(places)
         if rows.num_rows + len(tombstones) + len(rejects) != len(batch):
             raise AssertionError(
                 f"{batch.partition}: {rows.num_rows} rows, {len(tombstones)} tombstones and {len(rejects)} "
@@ -242,7 +240,7 @@ class _EventReader:
             after=after,
             kept=decoded.kept if decoded.kept is not None else places,
             good=np.ones(len(places), dtype=np.bool_),
-            reasons={reject.index: reject.reason for reject in decoded.rejects},
+            reasons=decoded.rejects.by_place(),
         )
         events.refuse(inside & ~_nulls(outer[-1]), "holds op twice: beside payload and in it")
         if self._respelled:

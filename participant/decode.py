@@ -57,21 +57,15 @@ from participant.json_columns import (
 from participant.json_lines import line_reader
 from participant.json_values import WHITESPACE, Mismatch, check, convert_members, explain, parse
 from participant.raw import RawBatch, Values
+from participant.rejects import NONE, Reasons, Rejects
 from table.schema import SchemaError, record_schema
 
 BUFFER_BYTES_MAX = 512 * 1024 * 1024
 """Parsed at once; more is halved. Arrow's reader takes a block of at most 2 GiB, and a parse needs memory."""
 GROUP_RECORDS = 64
-"""A failed group of this size or less is looked at record by record."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RejectedRecord:
-    """A record that is no row. `index` is its place in the batch; `reason` never holds its content."""
-
-    offset: int
-    reason: str
-    index: int
+"""A failed group of this size or less is looked at record by record, and so is one of mostly bad records."""
+SAMPLE_RECORDS = 16
+"""Of a larger group so many say whether it is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,18 +79,18 @@ class Decoded:
 
     table: pa.Table
     kept: npt.NDArray[np.int64] | None
-    rejects: tuple[RejectedRecord, ...] = ()
+    rejects: Rejects = NONE
     deleted: npt.NDArray[np.bool_] | None = None
     tombstones: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(slots=True)
 class _Salvage:
-    """What the closer look found: tables of rows with their indices, and reasons by index."""
+    """What the closer look found: tables of rows with their indices, and why the others are none."""
 
+    reasons: Reasons
     tables: list[pa.Table] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
-    reasons: dict[int, str] = field(default_factory=dict)
 
 
 class JsonDecoder:
@@ -123,21 +117,18 @@ class JsonDecoder:
         """All records of the batch, as rows or as rejects."""
         if not len(batch.values):
             return Decoded(table=self._schema.empty_table(), kept=None)
-        reasons: dict[int, str] = {}
+        reasons = Reasons()
         kept: npt.NDArray[np.int64] | None = None
         try:
             table = self._read(batch.values)
         except ValueError:
-            salvage = self._salvage(batch.values)
+            salvage = self._salvage(batch.values, reasons)
             table = pa.concat_tables(salvage.tables) if salvage.tables else self._arrow_schema().empty_table()
-            reasons = salvage.reasons
             kept = np.array(salvage.kept, dtype=np.int64)
         table, kept = self._drop_nulls(table, kept, reasons)
         if self._python_fields:
             table, kept = self._add_maps(table, kept, batch.values, reasons)
-        rejects = tuple(
-            RejectedRecord(offset=int(batch.offsets[i]), reason=reasons[i], index=i) for i in sorted(reasons)
-        )
+        rejects = reasons.rejects(batch.offsets)
         if table.num_rows + len(rejects) != len(batch.values):
             raise AssertionError(
                 f"{batch.partition}: {table.num_rows} rows and {len(rejects)} rejects of {len(batch.values)}"
@@ -183,24 +174,21 @@ class JsonDecoder:
 
     # --- a closer look ----------------------------------------------------------------------------
 
-    def _salvage(self, values: Values) -> _Salvage:
-        found = _Salvage()
-        candidates: list[bytes] = []
-        indices: list[int] = []
-        as_before = True
-        for index, value in enumerate(values):
-            stripped = value.strip(WHITESPACE) if value is not None else None
+    def _salvage(self, values: Values, reasons: Reasons) -> _Salvage:
+        found = _Salvage(reasons=reasons)
+        unclear, objects = _screen_all(values, reasons)
+        whole = {int(index): values[index] or b"" for index in objects}
+        for index in unclear.tolist():
+            stripped = (values[index] or b"").strip(WHITESPACE)
             reason = _screen(stripped)
             if reason:
-                found.reasons[index] = reason
+                reasons.add(index, reason)
             else:
-                assert stripped is not None
-                as_before &= stripped is value
-                candidates.append(stripped)
-                indices.append(index)
-        as_before &= len(candidates) == len(values)
-        if candidates:
-            self._halve(candidates, indices, found, failed=as_before)
+                whole[index] = stripped
+        if whole:
+            indices = sorted(whole)
+            as_before = len(objects) == len(values)
+            self._halve([whole[index] for index in indices], indices, found, failed=as_before)
         return found
 
     def _halve(
@@ -213,8 +201,8 @@ class JsonDecoder:
             table = self._parse(Values.of(values))
         except ValueError as error:
             if len(values) == 1:
-                found.reasons[indices[0]] = explain(values[0], self._schema) or _sentence(error)
-            elif len(values) <= GROUP_RECORDS:
+                found.reasons.add(indices[0], explain(values[0], self._schema) or _sentence(error))
+            elif len(values) <= GROUP_RECORDS or self._mostly_bad(values):
                 self._look_at_each(values, indices, found)
             else:
                 middle = len(values) // 2
@@ -224,13 +212,18 @@ class JsonDecoder:
             found.tables.append(table)
             found.kept.extend(indices)
 
+    def _mostly_bad(self, values: list[bytes]) -> bool:
+        """Whether a sample says that halving these would find no good half for long."""
+        sample = values[:: max(1, len(values) // SAMPLE_RECORDS)]
+        return 2 * sum(bool(explain(value, self._schema)) for value in sample) > len(sample)
+
     def _look_at_each(self, values: list[bytes], indices: list[int], found: _Salvage) -> None:
         """Set aside what is known to be bad without a parse; the rest is parsed together, else alone."""
         rest: list[int] = []
         for place, value in enumerate(values):
             reason = explain(value, self._schema)
             if reason:
-                found.reasons[indices[place]] = reason
+                found.reasons.add(indices[place], reason)
             else:
                 rest.append(place)
         groups = [rest] if len(rest) < len(values) else [[place] for place in rest]
@@ -240,7 +233,7 @@ class JsonDecoder:
     # --- columns --------------------------------------------------------------------------------
 
     def _drop_nulls(
-        self, table: pa.Table, kept: npt.NDArray[np.int64] | None, reasons: dict[int, str]
+        self, table: pa.Table, kept: npt.NDArray[np.int64] | None, reasons: Reasons
     ) -> tuple[pa.Table, npt.NDArray[np.int64] | None]:
         """Reject the rows where a NOT NULL column is null."""
         schema = self._arrow_schema()
@@ -251,8 +244,7 @@ class JsonDecoder:
         good = np.ones(table.num_rows, dtype=np.bool_)
         for name in required:
             nulls = table.column(name).is_null().to_numpy()
-            for index in indices[nulls & good]:
-                reasons[int(index)] = f"required field {name} is missing or null"
+            reasons.add_all(indices[nulls & good], f"required field {name} is missing or null")
             good &= ~nulls
         return pa.Table.from_arrays(table.filter(pa.array(good)).columns, schema=schema), indices[good]
 
@@ -261,7 +253,7 @@ class JsonDecoder:
         table: pa.Table,
         kept: npt.NDArray[np.int64] | None,
         values: Values,
-        reasons: dict[int, str],
+        reasons: Reasons,
     ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """Read the columns that hold a MAP, value by value."""
         indices = kept if kept is not None else np.arange(table.num_rows, dtype=np.int64)
@@ -272,10 +264,10 @@ class JsonDecoder:
                 rows.append(convert_members(parse(values[index] or b""), self._python_fields, ""))
             except Mismatch as mismatch:
                 good[row] = False
-                reasons[int(index)] = str(mismatch)
+                reasons.add(int(index), str(mismatch))
             except RecursionError:
                 good[row] = False
-                reasons[int(index)] = "nested too deeply"
+                reasons.add(int(index), "nested too deeply")
         columns = {
             f.name: fit(pa.array([row[f.name] for row in rows], nullable_type(f.type)), f.type)
             for f in self._python_fields
@@ -301,6 +293,28 @@ def _check_utf8(buffer: bytes) -> None:
         pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(buffer)).validate(full=True)
 
 
+def _screen_all(values: Values, reasons: Reasons) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """`_screen` of all values at once. The places of those that it leaves open, which whitespace or a byte
+    order mark begins or whitespace ends, and of those that begin and end as an object does."""
+    text = np.frombuffer(values.data, dtype=np.uint8)
+    filled = np.diff(values.starts) > 1
+    null = values.nulls if values.nulls is not None else np.zeros(len(values), dtype=np.bool_)
+    first = text[values.starts[:-1]]
+    last = text[np.maximum(values.starts[1:] - 2, 0)]
+    unclear = filled & (_IS_WHITESPACE[first] | _IS_WHITESPACE[last] | (first == _MARK))
+    sure = filled & ~unclear
+    for which, sample in (
+        (null, None),
+        (~filled & ~null, b""),
+        *((sure & (first == start[0]), start) for start in _STARTS),
+        (sure & (first != _OPEN) & ~np.isin(first, [start[0] for start in _STARTS]), b"?"),
+        (sure & (first == _OPEN) & (last != _CLOSE), b"{"),
+    ):
+        if which.any():
+            reasons.add_all(np.flatnonzero(which), _screen(sample))
+    return np.flatnonzero(unclear), np.flatnonzero(sure & (first == _OPEN) & (last == _CLOSE))
+
+
 def _screen(value: bytes | None) -> str:
     """Why a stripped value cannot be an object, from its ends alone; empty where it may be one."""
     if value is None:
@@ -315,6 +329,8 @@ def _screen(value: bytes | None) -> str:
 
 
 _STARTS = {b"[": " but an array", b'"': " but a string"}
+_OPEN, _CLOSE, _MARK = 0x7B, 0x7D, 0xEF
+_IS_WHITESPACE = np.isin(np.arange(256), list(WHITESPACE))
 
 
 def _sentence(error: Exception) -> str:

@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from participant.decode import Decoded, RawBatch, RejectedRecord
+from participant.decode import Decoded
+from participant.raw import RawBatch
+from participant.rejects import NONE, Rejects
 from table.hudi import keys as hudi_keys
 from table.hudi.keys import Keys, UnsafePartition, partition_path
 from table.port import TableLayout
@@ -27,7 +29,7 @@ class Derived:
     table: pa.Table
     record_key: pa.ChunkedArray
     table_partition: pa.DictionaryArray
-    rejects: tuple[RejectedRecord, ...] = ()
+    rejects: Rejects = NONE
 
     @property
     def count(self) -> int:
@@ -67,7 +69,7 @@ class Deriver:
         rows = Rows(batch, decoded)
         table = rows.table
         record_key, partitions, reasons = self.keys_and_partitions(batch, rows)
-        rejects: tuple[RejectedRecord, ...] = ()
+        rejects = NONE
         if reasons:
             rejects = rows.reject(reasons)
             keep = pa.array(np.delete(np.arange(table.num_rows), list(reasons)))
@@ -140,16 +142,10 @@ class Rows:
         self.offsets: npt.NDArray[np.int64] = offsets
         self.timestamps_ms: npt.NDArray[np.int64] = timestamps_ms
 
-    def reject(self, reasons: dict[int, str]) -> tuple[RejectedRecord, ...]:
+    def reject(self, reasons: dict[int, str]) -> Rejects:
         """`reasons` is by row; to be called before `take`."""
-        return tuple(
-            RejectedRecord(
-                offset=int(self.offsets[row]),
-                reason=reasons[row],
-                index=row if self.kept is None else int(self.kept[row]),
-            )
-            for row in sorted(reasons)
-        )
+        rejects = Rejects.of(reasons, self.offsets)
+        return rejects if self.kept is None else rejects.at(self.kept)
 
     def take(self, rows: pa.Array) -> pa.Table:
         """Go on with these rows only."""

@@ -15,3 +15,7 @@ class StorageError(ParticipantError):
 
 class DeadLetterError(ParticipantError):
     """Rejected records did not become durable in the dead-letter topic, so their offsets must not move."""
+
+
+class DeadLetterRefused(DeadLetterError):
+    """Nor will they, whoever tries: the topic does not take such a record, or takes nothing from us."""

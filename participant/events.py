@@ -22,6 +22,7 @@ from control_topic.messages import (
     Reject,
     SourcePartition,
 )
+from participant.rejects_max import NO_LIMIT, RejectsMax
 
 # --- events -----------------------------------------------------------------------------------
 
@@ -61,7 +62,9 @@ class OffsetsFetched(Event):
 class Buffered(Event):
     """Offsets `[start, next)` of a source partition are decoded and in memory.
 
-    `records` may be 0: the log has none there. `lost`: the part that retention had removed.
+    `records` may be 0: the log has none there. `lost`: the part that retention had removed. `rejects`: how
+    many of the records are no rows and go to the dead-letter topic; `reject_bytes` of `size_bytes` are
+    theirs, and held until they are there. `first_reject`: None where there is none.
     """
 
     partition: SourcePartition
@@ -71,6 +74,9 @@ class Buffered(Event):
     records: int
     size_bytes: int
     lost: tuple[Lost, ...] = ()
+    rejects: int = 0
+    reject_bytes: int = 0
+    first_reject: Reject | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +119,14 @@ class Flushed(Event):
     files: tuple[DataFile, ...] = ()
     rejects: tuple[Reject, ...] = ()
     reject_count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undeliverable(Event):
+    """The answer to `Flush` where the dead-letter topic refuses a reject, whoever sends it: a sentence."""
+
+    transaction: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +264,8 @@ class Settings:
     (markers, aborted tails) may wait before it is worth a transaction of its own. `commit_wait_ms`: how
     long a commit may take before its outcome is asked for. `progress_ms`: how often at most is said how far
     files are that are being closed. `piece_records`: what is decoded is remembered in pieces of about so
-    many, and a transaction that may not take everything takes whole ones.
+    many, and a transaction that may not take everything takes whole ones. `rejects_max`: beyond it the
+    run halts.
     """
 
     pipeline: str
@@ -266,6 +281,7 @@ class Settings:
     repeat_max_ms: int = 30_000
     progress_ms: int = 1_000
     piece_records: int = 1_000
+    rejects_max: RejectsMax = NO_LIMIT
 
 
 # --- the participant's own memory -------------------------------------------------------------
@@ -278,6 +294,9 @@ class Held:
     next: int
     records: int
     size_bytes: int
+    rejects: int = 0
+    reject_bytes: int = 0
+    first_reject: Reject | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -308,7 +327,11 @@ class Owned:
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """The transaction this participant takes part in. `records_max`: what we may take into it; 0: all."""
+    """The transaction this participant takes part in. `records_max`: what we may take into it; 0: all.
+
+    `rejects`: how many, by source partition; `first_rejects`: the first of each. `reject_bytes`: what they
+    hold of memory until they are in the dead-letter topic.
+    """
 
     id: str
     instant: str
@@ -319,6 +342,9 @@ class Work:
     told_ms: int = 0
     records: int = 0
     size_bytes: int = 0
+    rejects: dict[SourcePartition, int] = field(default_factory=dict)
+    first_rejects: dict[SourcePartition, Reject] = field(default_factory=dict)
+    reject_bytes: int = 0
     ranges: tuple[Range, ...] = ()
     end_asked: str = ""
     end_asked_ms: int = 0

@@ -21,7 +21,8 @@ class Fetched:
 
     @property
     def size_bytes(self) -> int:
-        """Of the records' values, and of the keys that came with them."""
+        """Of the records' values, and of the keys and headers that came with them."""
         if self.raw is None:
             return 0
-        return self.raw.values.size_bytes + sum(map(len, filter(None, self.raw.keys.values())))
+        beside = sum(c.nbytes for c in (self.raw.record_keys, self.raw.headers) if c is not None)
+        return self.raw.values.size_bytes + sum(map(len, filter(None, self.raw.keys.values()))) + beside

@@ -21,6 +21,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from control_topic.messages import SourcePartition
 from participant.errors import SourceError
+from participant.headers import pack
 from participant.raw import RawBatch, Values
 
 BATCH_RECORDS = 50_000
@@ -110,13 +111,17 @@ def sentence(error: object) -> str:
 class PlainFetcher:
     """With nothing but confluent-kafka: a message object for every record.
 
-    `tombstone_keys`: whether batches have the keys of records whose value is null.
+    `tombstone_keys`: whether batches have the keys of records whose value is null. `whole`: whether they have
+    the keys and headers of all.
     """
 
     name = "plain"
 
-    def __init__(self, settings: Mapping[str, object], *, tombstone_keys: bool = False) -> None:
+    def __init__(
+        self, settings: Mapping[str, object], *, tombstone_keys: bool = False, whole: bool = False
+    ) -> None:
         self._tombstone_keys = tombstone_keys
+        self._whole = whole
         self._taken: set[SourcePartition] = set()
         self._failed = ""
         self._consumer = Consumer(
@@ -147,14 +152,18 @@ class PlainFetcher:
             more = self._consumer.consume(CALL_RECORDS, max(0.0, deadline - time.monotonic()))
             messages += more
             size_bytes += sum(map(len, more))
-            if self._tombstone_keys:
+            if self._whole:
+                size_bytes += sum(len(message.key() or b"") for message in more)
+            elif self._tombstone_keys:
                 size_bytes += sum(len(message.key() or b"") for message in filterfalse(len, more))
             if len(more) < CALL_RECORDS:
                 break
         if self._failed:
             raise SourceError(self._failed)
         single_topic = len({p.topic for p in self._taken}) == 1
-        return _sorted_out(messages, single_topic=single_topic, tombstone_keys=self._tombstone_keys)
+        return _sorted_out(
+            messages, single_topic=single_topic, tombstone_keys=self._tombstone_keys, whole=self._whole
+        )
 
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
         place = TopicPartition(partition.topic, partition.number)
@@ -172,7 +181,9 @@ class PlainFetcher:
             self._failed = f"the source consumer failed for good: {error.str()}"
 
 
-def _sorted_out(messages: list[Message], *, single_topic: bool, tombstone_keys: bool) -> Taken:
+def _sorted_out(
+    messages: list[Message], *, single_topic: bool, tombstone_keys: bool, whole: bool = False
+) -> Taken:
     """Records by source partition, in the order they came, and the notices."""
     records, notices = messages, []
     errors = list(map(Message.error, messages))  # without a step of the interpreter for each
@@ -180,7 +191,7 @@ def _sorted_out(messages: list[Message], *, single_topic: bool, tombstone_keys: 
         records = [m for m, error in zip(messages, errors, strict=True) if error is None]
         notices = [_notice(m, error) for m, error in zip(messages, errors, strict=True) if error is not None]
     cut = runs(records, single_topic=single_topic) if records else ()
-    batches = [_columns(partition, run, tombstone_keys=tombstone_keys) for partition, run in cut]
+    batches = [_columns(partition, run, tombstone_keys=tombstone_keys, whole=whole) for partition, run in cut]
     return Taken(batches=batches, notices=notices)
 
 
@@ -198,7 +209,9 @@ def runs(records: list[Message], *, single_topic: bool) -> Iterable[tuple[Source
     return joined.items()
 
 
-def _columns(partition: SourcePartition, run: list[Message], *, tombstone_keys: bool) -> RawBatch:
+def _columns(
+    partition: SourcePartition, run: list[Message], *, tombstone_keys: bool, whole: bool
+) -> RawBatch:
     values = Values.of(list(map(Message.value, run)))
     keys: dict[int, bytes | None] = {}
     if tombstone_keys and values.nulls is not None:
@@ -209,6 +222,8 @@ def _columns(partition: SourcePartition, run: list[Message], *, tombstone_keys: 
         timestamps_ms=np.fromiter(map(TIME, map(Message.timestamp, run)), dtype=np.int64, count=len(run)),
         values=values,
         keys=keys,
+        record_keys=Values.of(list(map(Message.key, run))) if whole else None,
+        headers=Values.of([pack(message.headers() or ()) for message in run]) if whole else None,
     )
 
 

@@ -36,6 +36,8 @@ class Intake(ABC):
         self.work: Work | None = None
         self.generation = 0
         self.paused = False
+        self.refused = False
+        """The run is to halt over what was read: nothing more is."""
         self._out: list[Action] = []
 
     def _send(self, body: Any) -> None:
@@ -72,7 +74,11 @@ class Intake(ABC):
             last.records += event.records
             last.size_bytes += event.size_bytes
         else:
-            owned.held.append(Held(event.next, event.records, event.size_bytes))
+            last = Held(event.next, event.records, event.size_bytes)
+            owned.held.append(last)
+        last.rejects += event.rejects
+        last.reject_bytes += event.reject_bytes
+        last.first_reject = last.first_reject or event.first_reject
 
     def on_blocked(self, event: Blocked) -> None:
         owned = self.owned.get(event.partition)
@@ -104,6 +110,8 @@ class Intake(ABC):
     def _write(self, partition: SourcePartition, records_max: int) -> None:
         """What is decoded goes to the open transaction's files; from here on memory no longer holds it.
 
+        But it does hold what was rejected, until that is in the dead-letter topic.
+
         Where the transaction is limited, only until it holds `records_max`: the rest waits for the next one.
         """
         work, owned = self.work, self.owned[partition]
@@ -119,6 +127,10 @@ class Intake(ABC):
             owned.size_bytes -= piece.size_bytes
             work.records += piece.records
             work.size_bytes += piece.size_bytes
+            if piece.first_reject is not None:
+                work.rejects[partition] = work.rejects.get(partition, 0) + piece.rejects
+                work.first_rejects.setdefault(partition, piece.first_reject)
+                work.reject_bytes += piece.reject_bytes
         if owned.written > before:
             self._out.append(
                 Write(
@@ -169,10 +181,12 @@ class Intake(ABC):
     def _meter(self) -> None:
         """Consumption pauses at the memory cap and goes on at half of it."""
         held_bytes = sum(o.size_bytes for o in self.owned.values())
-        if not self.paused and held_bytes >= self.settings.memory_bytes_max:
+        if self.work is not None:
+            held_bytes += self.work.reject_bytes
+        if not self.paused and (held_bytes >= self.settings.memory_bytes_max or self.refused):
             self.paused = True
             self._out.append(Pause())
-        elif self.paused and held_bytes <= self.settings.memory_bytes_max // 2:
+        elif self.paused and not self.refused and held_bytes <= self.settings.memory_bytes_max // 2:
             self.paused = False
             self._out.append(Resume())
 

@@ -21,7 +21,7 @@ from participant.errors import SourceError
 from participant.fetcher import BATCH_BYTES, BATCH_RECORDS, BOUNDS_S, Fetcher, Notice, PlainFetcher, Taken
 from participant.raw import RawBatch, Values
 
-INTERFACE = 2
+INTERFACE = 3
 """The number in participant/_fetcher.c of what is passed between it and this module."""
 VERSION_MIN = 0x02000000
 MAPS = Path("/proc/self/maps")
@@ -30,19 +30,24 @@ MAPS = Path("/proc/self/maps")
 class NativeFetcher:
     """A client of librdkafka of our own. Configured by texts only: callbacks would need the interpreter.
 
-    `tombstone_keys`: whether batches have the keys of records whose value is null.
+    `tombstone_keys`: whether batches have the keys of records whose value is null. `whole`: whether they have
+    the keys and headers of all.
     """
 
     name = "native"
 
     def __init__(
-        self, module: ModuleType, settings: Mapping[str, object], *, tombstone_keys: bool = False
+        self,
+        module: ModuleType,
+        settings: Mapping[str, object],
+        *,
+        tombstone_keys: bool = False,
+        whole: bool = False,
     ) -> None:
         self._taken: set[SourcePartition] = set()
         self._failure: type[Exception] = module.Failure
         try:
-            texts = {name: _text(value) for name, value in settings.items()}
-            self._reader = module.Reader(texts, tombstone_keys)
+            self._reader = module.Reader(texts(settings), tombstone_keys, whole)
         except self._failure as error:
             raise SourceError(f"the source's client cannot be made: {error}") from error
 
@@ -108,38 +113,60 @@ def _batch(
     timestamps_ms: bytes,
     nulls: bytes | None,
     keys: dict[int, bytes | None] | None,
+    key_data: bytes | None,
+    key_starts: bytes | None,
+    key_nulls: bytes | None,
+    header_data: bytes | None,
+    header_starts: bytes | None,
 ) -> RawBatch:
     return RawBatch(
         partition=SourcePartition(topic, number),
         offsets=np.frombuffer(offsets, dtype=np.int64),
         timestamps_ms=np.frombuffer(timestamps_ms, dtype=np.int64),
-        values=Values(
-            data=data,
-            starts=np.frombuffer(starts, dtype=np.int64),
-            nulls=None if nulls is None else np.frombuffer(nulls, dtype=np.bool_),
-        ),
+        values=_column(data, starts, nulls),
         keys=keys or {},
+        record_keys=_column(key_data, key_starts, key_nulls) if key_data is not None and key_starts else None,
+        headers=_column(header_data, header_starts, None)
+        if header_data is not None and header_starts
+        else None,
     )
 
 
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _column(data: bytes, starts: bytes, nulls: bytes | None) -> Values:
+    return Values(
+        data=data,
+        starts=np.frombuffer(starts, dtype=np.int64),
+        nulls=None if nulls is None else np.frombuffer(nulls, dtype=np.bool_),
+    )
+
+
+def texts(settings: Mapping[str, object]) -> dict[str, str]:
+    """librdkafka's settings as it takes them itself."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in settings.items()
+    }
 
 
 def open_fetcher(
-    settings: Mapping[str, object], reader: str = "auto", *, tombstone_keys: bool = False
+    settings: Mapping[str, object],
+    reader: str = "auto",
+    *,
+    tombstone_keys: bool = False,
+    whole: bool = False,
 ) -> Fetcher:
     """The fetcher for these settings of librdkafka; `reader` is `source.reader` of the configuration.
 
-    `tombstone_keys`: whether its batches have `keys`, those of the records whose value is null.
+    `tombstone_keys`: whether its batches have `keys`, those of the records whose value is null. `whole`:
+    whether they have `record_keys` and `headers`, those of all records.
     Raises `SourceError` where the native one is asked for and cannot be had.
     """
     why_not = missing(settings) if reader != "plain" else "the configuration asks for it"
     if not why_not:
-        return NativeFetcher(_module(), settings, tombstone_keys=tombstone_keys)
+        return NativeFetcher(native_module(), settings, tombstone_keys=tombstone_keys, whole=whole)
     if reader == "native":
         raise SourceError(f'source.reader = "native", but {why_not}')
-    return PlainFetcher(settings, tombstone_keys=tombstone_keys)
+    return PlainFetcher(settings, tombstone_keys=tombstone_keys, whole=whole)
 
 
 def missing(settings: Mapping[str, object]) -> str:
@@ -148,14 +175,14 @@ def missing(settings: Mapping[str, object]) -> str:
     if str(mechanism).upper() == "OAUTHBEARER":
         return "a login by OAUTHBEARER needs the plain reader"
     try:
-        _module()
+        native_module()
     except (ImportError, SourceError) as error:
         return str(error)
     return ""
 
 
 @cache
-def _module() -> ModuleType:
+def native_module() -> ModuleType:
     """The compiled module, with librdkafka's functions found. Raises `SourceError` or `ImportError`."""
     try:
         module = importlib.import_module("participant._fetcher")

@@ -14,18 +14,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 import pyarrow as pa
 
-from control_topic.messages import REJECTS_LISTED_MAX, Reject, SourcePartition
+from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition
 from control_topic.threads import guarded
 from participant import events as ev
-from participant.dead_letter import DeadLetters, Rejected
+from participant.dead_letter import DeadLetters
 from participant.derive import Derived
-from participant.errors import ParticipantError, StorageError
+from participant.errors import DeadLetterRefused, ParticipantError, StorageError
 from participant.fetched import Fetched
 from participant.files import Written
 from participant.queues import ByteQueue
+from participant.rejects import HeldRejects, Rejects
 from participant.stages import Stages, Writer
 from participant.upserts import Upserts
 
@@ -42,7 +44,7 @@ TELL_MS = 100
 class Chunk:
     next: int
     derived: Derived | Upserts | None
-    rejected: tuple[Rejected, ...] = ()
+    held: HeldRejects | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,8 +65,11 @@ class Meters:
 
     records: int = 0
     size_bytes: int = 0
+    rejects: int = 0
     seconds: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(("decode", "derive", "encode", "upload", "wait"), 0.0)
+        default_factory=lambda: dict.fromkeys(
+            ("decode", "derive", "encode", "upload", "dead_letters", "wait"), 0.0
+        )
     )
 
 
@@ -93,8 +98,10 @@ class Plane:
         self._writer: Writer | None = None
         self._transaction = ""
         self._told_ms = 0
+        self._written = Written()
+        self._set_aside_steps = 0
         self._given_up = ""
-        self._rejected: list[Rejected] = []
+        self._held: list[HeldRejects] = []
         self.meters = Meters()
         self.storage_failed = False
         """Whether the thread ended because files of the table could not be written."""
@@ -150,6 +157,8 @@ class Plane:
         finally:
             if self._writer is not None:
                 self._writer.discard()
+            if self._dead_letters is not None:
+                self._dead_letters.close()
 
     def _failed(self, reason: str) -> None:
         log.debug("the data plane stops: %s", reason)  # the driver says it when the worker has ended
@@ -181,8 +190,10 @@ class Plane:
         poison = ""
         if fetched.raw is not None:
             chunk, poison = self._decode(fetched)
-        size_bytes = sum(r.size_bytes for r in chunk.rejected)
-        rows = 0
+        held = chunk.held
+        rejects = len(held) if held is not None else 0
+        reject_bytes = held.size_bytes if held is not None else 0
+        rows, size_bytes = 0, reject_bytes
         if chunk.derived is not None:
             rows = chunk.derived.count
             size_bytes += chunk.derived.nbytes
@@ -195,9 +206,12 @@ class Plane:
                     generation=fetched.generation,
                     start=fetched.start,
                     next=chunk.next,
-                    records=rows + len(chunk.rejected),
+                    records=rows + rejects,
                     size_bytes=size_bytes,
                     lost=fetched.lost,
+                    rejects=rejects,
+                    reject_bytes=reject_bytes,
+                    first_reject=held.named(1)[0] if held is not None else None,
                 )
             )
         if poison:
@@ -221,18 +235,14 @@ class Plane:
         derived = self._stages.derive(raw, decoded)
         self.meters.seconds["decode"] += decoded_at - began
         self.meters.seconds["derive"] += time.monotonic() - decoded_at
-        rejects = sorted([*decoded.rejects, *derived.rejects], key=lambda r: r.offset)
+        rejects = Rejects.joined([decoded.rejects, derived.rejects])
         self.meters.records += len(raw.offsets)
         self.meters.size_bytes += fetched.size_bytes
-        if not rejects or self._dead_letters is not None:
-            rejected = tuple(
-                Rejected(
-                    reject=Reject(partition=fetched.partition, offset=r.offset, reason=r.reason),
-                    value=raw.values[r.index],
-                )
-                for r in rejects
-            )
-            return Chunk(next=fetched.next, derived=derived, rejected=rejected), ""
+        if not len(rejects):
+            return Chunk(next=fetched.next, derived=derived), ""
+        if self._dead_letters is not None:
+            self.meters.rejects += len(rejects)
+            return Chunk(next=fetched.next, derived=derived, held=HeldRejects.of(raw, rejects)), ""
         first = rejects[0]
         reason = (
             f"{fetched.partition} at offset {first.offset}: {first.reason}. Everything before it is "
@@ -248,11 +258,13 @@ class Plane:
 
     def _open(self, order: ev.Open) -> None:
         self._transaction = order.transaction
-        self._rejected = []
+        self._held = []
+        self._written, self._set_aside_steps = Written(), 0
         self._writer = self._stages.new_writer(order.instant, self._wrote)
 
     def _wrote(self, written: Written) -> None:
         """A step of the writer's; of many in a short time the first is told."""
+        self._written = written
         if self._given_up and self._given_up == self._transaction:
             raise _GivenUp  # the order to remove the files is next
         now_ms = self._now_ms()
@@ -265,7 +277,7 @@ class Plane:
                 transaction=self._transaction,
                 files=written.files,
                 size_bytes=written.size_bytes,
-                steps=written.steps,
+                steps=written.steps + self._set_aside_steps,
             )
         )
 
@@ -279,18 +291,26 @@ class Plane:
                 chunk = lane.chunks.popleft()
                 if chunk.derived is not None and chunk.derived.count:
                     writer.write(chunk.derived)
-                self._rejected.extend(chunk.rejected)
+                if chunk.held is not None:
+                    self._held.append(chunk.held)
 
     def _flush(self, order: ev.Flush) -> None:
         if order.transaction != self._transaction or self._writer is None:
             return
+        try:
+            self._set_aside()
+        except DeadLetterRefused as error:
+            self._post(
+                ev.Undeliverable(now_ms=self._now_ms(), transaction=order.transaction, reason=str(error))
+            )
+            return
         with self._writing(self._writer) as writer:
             files = writer.close()
-        if self._rejected and self._dead_letters is not None:
-            self._dead_letters.send(self._rejected)
-        reject_count = len(self._rejected)
-        rejects = tuple(r.reject for r in self._rejected[:REJECTS_LISTED_MAX])
-        self._writer, self._transaction, self._rejected = None, "", []
+        rejects = tuple(
+            islice((r for held in self._held for r in held.named(REJECTS_LISTED_MAX)), REJECTS_LISTED_MAX)
+        )
+        reject_count = sum(map(len, self._held))
+        self._writer, self._transaction, self._held = None, "", []
         self._post(
             ev.Flushed(
                 now_ms=self._now_ms(),
@@ -300,6 +320,17 @@ class Plane:
                 reject_count=reject_count,
             )
         )
+
+    def _set_aside(self) -> None:
+        """What was rejected is in the dead-letter topic before anybody is told that it was passed."""
+        if self._held and self._dead_letters is not None:
+            began = time.monotonic()
+            self._dead_letters.send(self._held, self._handed_over)
+            self.meters.seconds["dead_letters"] += time.monotonic() - began
+
+    def _handed_over(self) -> None:
+        self._set_aside_steps += 1
+        self._wrote(self._written)
 
     @contextlib.contextmanager
     def _writing(self, writer: Writer) -> Iterator[Writer]:
@@ -312,4 +343,4 @@ class Plane:
     def _discard(self, transaction: str) -> None:
         if transaction == self._transaction and self._writer is not None:
             self._writer.discard()
-            self._writer, self._transaction, self._rejected = None, "", []
+            self._writer, self._transaction, self._held = None, "", []

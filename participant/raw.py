@@ -53,6 +53,11 @@ class Values:
         """Of the values, without the newlines."""
         return len(self.data) - len(self)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return len(self.data) + self.starts.nbytes + (0 if self.nulls is None else self.nulls.nbytes)
+
     def head(self, count: int) -> Values:
         """The first `count`."""
         return Values(
@@ -79,7 +84,8 @@ class RawBatch:
 
     `keys`: where the fetcher was asked for them, the Kafka key of each record whose value is null and of no
     other record, by its index in the batch; None where such a record has no key. Else empty. It is shared,
-    and changed by nobody.
+    and changed by nobody. `record_keys`, `headers`: of every record, where the fetcher was asked for them, so
+    that a dead letter has them; headers as `participant.headers` spells them, empty where there are none.
     """
 
     partition: SourcePartition
@@ -87,6 +93,8 @@ class RawBatch:
     timestamps_ms: npt.NDArray[np.int64]
     values: Values
     keys: Mapping[int, bytes | None] = field(default_factory=dict)
+    record_keys: Values | None = None
+    headers: Values | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -99,6 +107,8 @@ class RawBatch:
             timestamps_ms=self.timestamps_ms[:count],
             values=self.values.head(count),
             keys={index: key for index, key in self.keys.items() if index < count},
+            record_keys=self.record_keys.head(count) if self.record_keys is not None else None,
+            headers=self.headers.head(count) if self.headers is not None else None,
         )
 
     def take(self, places: npt.NDArray[np.int64]) -> RawBatch:
@@ -112,4 +122,6 @@ class RawBatch:
             timestamps_ms=self.timestamps_ms[places],
             values=self.values.take(places),
             keys=keys,
+            record_keys=self.record_keys.take(places) if self.record_keys is not None else None,
+            headers=self.headers.take(places) if self.headers is not None else None,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from control_topic.messages import Offsets
 from control_topic.trust import Trust
+from participant.rejects_max import NO_LIMIT, RejectsMax
 from table.port import TableLayout
 
 
@@ -17,7 +18,8 @@ class WorkerSpec:
     `kafka`: librdkafka properties with secrets resolved; they, `token` and `key` (which marks the run's
     messages on the control topic) travel in the task's closure only, never in Spark's configuration. `until`:
     consume exactly to these offsets. `session_timeout_ms`: how long the group waits for a silent worker.
-    `table_epoch`: the newest that the table had when the run started.
+    `table_epoch`: the newest that the table had when the run started. `dead_letter_bytes_max`: the
+    largest message that the dead-letter topics take, where that is known.
     """
 
     pipeline: str
@@ -40,6 +42,8 @@ class WorkerSpec:
     reader: str = "auto"
     on_error: str = "fail"
     dead_letter_topic: str = ""
+    dead_letter_bytes_max: int = 0
+    rejects_max: RejectsMax = NO_LIMIT
     delete_field: str = ""
     until: Offsets | None = None
     session_timeout_ms: int = 10_000

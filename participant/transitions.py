@@ -40,6 +40,7 @@ from participant.events import (
     OffsetsFetched,
     Revoked,
     Tick,
+    Undeliverable,
     Wrote,
 )
 
@@ -87,6 +88,7 @@ _ALWAYS: Row = {
     Leave: "on_leave",
     Wrote: IGNORED,
     Flushed: IGNORED,
+    Undeliverable: IGNORED,
     Tick: "on_tick",
 }
 
@@ -100,6 +102,7 @@ TABLE: Final[Mapping[State, Row]] = {
         AbortCommit: "on_abort",
         Wrote: "on_wrote",
         Flushed: "on_flushed",
+        Undeliverable: "on_undeliverable",
     },
     State.PREPARED: {
         **_ALWAYS,

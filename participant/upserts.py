@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from participant.decode import Decoded, JsonDecoder, RejectedRecord
+from participant.decode import Decoded, JsonDecoder
 from participant.derive import Deriver, Rows, with_kafka_columns
 from participant.raw import RawBatch, Values
+from participant.rejects import NONE, Rejects
 from table.port import TableLayout
 from table.schema import SchemaError, record_schema
 
@@ -51,7 +52,7 @@ class Upserts:
     places: npt.NDArray[np.int64]
     deletes: Deletes
     length: int
-    rejects: tuple[RejectedRecord, ...] = ()
+    rejects: Rejects = NONE
 
     @property
     def count(self) -> int:
@@ -87,10 +88,7 @@ class ChangeDecoder:
         return Decoded(
             table=decoded.table,
             kept=places if decoded.kept is None else places[decoded.kept],
-            rejects=tuple(
-                RejectedRecord(offset=one.offset, reason=one.reason, index=int(places[one.index]))
-                for one in decoded.rejects
-            ),
+            rejects=decoded.rejects.at(places),
             deleted=deleted,
             tombstones=np.flatnonzero(nulls),
         )
@@ -125,16 +123,15 @@ class UpsertDeriver:
         deleted = decoded.deleted if decoded.deleted is not None else np.zeros(len(places), dtype=np.bool_)
         record_key, partitions, reasons = self._rows.keys_and_partitions(batch, rows)
         reasons |= self._without_order(rows.table)
-        rejects: list[RejectedRecord] = []
+        rejects = NONE
         if reasons:
-            rejects += rows.reject(reasons)
+            rejects = rows.reject(reasons)
             kept = np.delete(np.arange(rows.table.num_rows), list(reasons))
             keep = pa.array(kept)
             record_key, partitions = record_key.take(keep), partitions.take(keep)
             rows.take(keep)
             places, deleted = places[kept], deleted[kept]
         deletes, refused = self._tombstones(batch, decoded)
-        rejects += refused
         if deleted.any():
             gone, left = np.flatnonzero(deleted), np.flatnonzero(~deleted)
             by_row = Deletes(
@@ -158,7 +155,7 @@ class UpsertDeriver:
             places=places,
             deletes=deletes,
             length=len(batch),
-            rejects=tuple(sorted(rejects, key=lambda one: one.index)),
+            rejects=Rejects.joined([rejects, refused]),
         )
 
     def _without_order(self, table: pa.Table) -> dict[int, str]:
@@ -175,7 +172,7 @@ class UpsertDeriver:
 
     # --- tombstones -------------------------------------------------------------------------------
 
-    def _tombstones(self, batch: RawBatch, decoded: Decoded) -> tuple[Deletes, list[RejectedRecord]]:
+    def _tombstones(self, batch: RawBatch, decoded: Decoded) -> tuple[Deletes, Rejects]:
         """The deletes that records without a value ask for, and those of them that name no row."""
         found = decoded.tombstones if decoded.tombstones is not None else np.arange(0)
         documents: list[bytes | None] = []
@@ -200,7 +197,7 @@ class UpsertDeriver:
         record_key, partitions, bad = self._rows.keys_and_partitions(keys, rows)
         kept = rows.kept if rows.kept is not None else np.arange(rows.table.num_rows, dtype=np.int64)
         about = "the Kafka key of a record without a value"
-        reasons |= {int(at[one.index]): f"{about}: {one.reason}" for one in read.rejects}
+        reasons |= {int(at[place]): f"{about}: {why}" for place, why in read.rejects.by_place().items()}
         reasons |= {int(at[kept[row]]): why for row, why in bad.items()}
         good = np.delete(np.arange(len(kept)), list(bad))
         deletes = Deletes(
@@ -209,11 +206,7 @@ class UpsertDeriver:
             ordering=pa.chunked_array([pa.nulls(len(good), self._ordering_type)]),
             places=at[kept[good]],
         )
-        rejects = [
-            RejectedRecord(offset=int(batch.offsets[place]), reason=why, index=place)
-            for place, why in reasons.items()
-        ]
-        return deletes, rejects
+        return deletes, Rejects.of(reasons, batch.offsets)
 
     def _key_document(self, key: bytes | None) -> bytes | str:
         """A Kafka key as a JSON object of the key fields, or why it is none.

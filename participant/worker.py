@@ -90,7 +90,14 @@ class Worker:
             ),
             memory_bytes=spec.memory_bytes,
             dead_letters=(
-                DeadLetters(spec.kafka, spec.dead_letter_topic) if spec.on_error == "dead_letter" else None
+                DeadLetters(
+                    spec.kafka,
+                    spec.dead_letter_topic,
+                    bytes_max=spec.memory_bytes // 16,
+                    message_bytes_max=spec.dead_letter_bytes_max,
+                )
+                if spec.on_error == "dead_letter"
+                else None
             ),
             post=self._events.put,
             now_ms=monotonic_ms,
@@ -134,12 +141,18 @@ class Worker:
             bytes_max=spec.bytes_max,
             until=spec.until or {},
             progress_ms=min(PROGRESS_MS, spec.write_timeout_ms // 4),
+            rejects_max=spec.rejects_max,
         )
 
     def _open_fetcher(self) -> Fetcher:
         spec = self._spec
         settings = fetch_settings(spec.kafka, group=spec.group, queue_bytes_max=spec.memory_bytes // 8)
-        fetcher = open_fetcher(settings, spec.reader, tombstone_keys=spec.layout.kind == UPSERT)
+        fetcher = open_fetcher(
+            settings,
+            spec.reader,
+            tombstone_keys=spec.layout.kind == UPSERT,
+            whole=spec.on_error == "dead_letter",
+        )
         log.info("records are read by the %s reader", fetcher.name)
         return fetcher
 

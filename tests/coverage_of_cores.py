@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 CORES = {
     "coordinator": ("core", "machine", "election", "transaction", "pace", "events", "transitions"),
-    "participant": ("core", "intake", "repeats", "events", "transitions"),
+    "participant": ("core", "refusals", "rejects_max", "intake", "repeats", "events", "transitions"),
 }
 TESTS = (
     "golden/test_*.py",

@@ -15,6 +15,7 @@ from control_topic.messages import (
     ParticipantLeave,
     ParticipantReady,
     Range,
+    Reject,
     SourcePartition,
     StartCommit,
     WriteStatus,
@@ -233,9 +234,12 @@ class ParticipantTalk:
         *,
         records: int | None = None,
         size_bytes: int = 10,
+        rejects: int = 0,
+        reject_bytes: int = 0,
     ) -> list[Any]:
         """The consumer goes on to `next_offset`, with a record at every offset unless told otherwise."""
         owned = self.core.owned[partition]
+        first = Reject(partition=partition, offset=owned.next, reason="not JSON") if rejects else None
         return self.feed(
             p.Buffered(
                 now_ms=self.now_ms,
@@ -245,6 +249,9 @@ class ParticipantTalk:
                 next=next_offset,
                 records=next_offset - owned.next if records is None else records,
                 size_bytes=size_bytes,
+                rejects=rejects,
+                reject_bytes=reject_bytes,
+                first_reject=first,
             )
         )
 

@@ -80,8 +80,8 @@ def test_a_native_reader_that_was_compiled_for_another_version_is_not_used(
     except ImportError:
         pytest.skip("participant._fetcher is not compiled here")
     monkeypatch.setattr(native, "INTERFACE", native.INTERFACE + 1)
-    native._module.cache_clear()
+    native.native_module.cache_clear()
     try:
         assert "compiled for another version: install Lockstep again" in native.missing({})
     finally:
-        native._module.cache_clear()
+        native.native_module.cache_clear()

@@ -183,6 +183,7 @@ class ParticipantWalk(ParticipantTalk):
             p.Blocked: p.Blocked(now_ms=now_ms, partition=P0, generation=generation),
             p.Wrote: p.Wrote(now_ms=now_ms, transaction="t1", files=1, size_bytes=9, steps=2),
             p.Flushed: p.Flushed(now_ms=now_ms, transaction="t1"),
+            p.Undeliverable: p.Undeliverable(now_ms=now_ms, transaction="t1", reason="x"),
             p.EffectFailed: p.EffectFailed(now_ms=now_ms, reason="x"),
             p.Leave: p.Leave(now_ms=now_ms, reason="x"),
         }
@@ -199,6 +200,7 @@ PARTICIPANT_KINDS = [
     p.Blocked,
     p.Wrote,
     p.Flushed,
+    p.Undeliverable,
     p.EffectFailed,
     p.Leave,
 ]
