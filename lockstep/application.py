@@ -16,6 +16,7 @@ from control_topic.messages import Offsets, RunAnnounce
 from control_topic.trust import KEY_BYTES
 from lockstep.capacity import check_slots, free_slots
 from lockstep.config import Config
+from lockstep.dead_letter_topics import DeadLetterTopics
 from lockstep.errors import Failed
 from lockstep.rundir import remove_run_file, write_run_file
 from lockstep.runs import RunWatch
@@ -23,6 +24,7 @@ from lockstep.source_watch import SourceWatch
 from lockstep.submit import is_local
 from lockstep.supervisor import Limits, Supervisor
 from lockstep.topic_keeper import TopicKeeper
+from participant.rejects_max import RejectsMax
 from participant.spec import WorkerSpec
 from table import ledger as table_ledger
 from table.hudi.client import HudiTable
@@ -74,6 +76,13 @@ class Application:
         facts = source.facts()  # a broker that does not answer, or a missing topic, ends it here
         until = source.end(facts.partitions) if until_latest else None
         ControlTopic(self._kafka, config.control.topic).ensure(timeout_s=CONTROL_TOPIC_S)
+        dead_letters = DeadLetterTopics(
+            self._kafka,
+            config.dead_letter_topics,
+            config.source.topics,
+            partitions=config.record.dead_letter_partitions,
+        )
+        dead_letter_bytes = dead_letters.ensure(timeout_s=CONTROL_TOPIC_S)
         with ExitStack() as stack:
             service = stack.enter_context(self._serving(source, until))
             layout = service.open(timeout_s=OPEN_S)
@@ -96,12 +105,14 @@ class Application:
             keeper = TopicKeeper(self._kafka, config.control.topic, restored=watch.announce_again)
             stack.callback(keeper.stop)
             keeper.start()
+            stack.callback(dead_letters.stop)
+            dead_letters.start()
             source_watch = SourceWatch(source, known=service.seen, halt=service.halt)
             stack.callback(source_watch.stop)
             source_watch.start()
             supervisor = Supervisor(
                 self._spark.sparkContext,
-                self._worker_spec(layout, server.address, until, announcement.table_epoch),
+                self._worker_spec(layout, server.address, until, announcement.table_epoch, dead_letter_bytes),
                 service,
                 watch,
                 limits=self._limits(),
@@ -176,7 +187,12 @@ class Application:
         )
 
     def _worker_spec(
-        self, layout: TableLayout, address: str, until: Offsets | None, table_epoch: int
+        self,
+        layout: TableLayout,
+        address: str,
+        until: Offsets | None,
+        table_epoch: int,
+        dead_letter_bytes: int,
     ) -> WorkerSpec:
         config = self._config
         return WorkerSpec(
@@ -201,6 +217,8 @@ class Application:
             reader=config.source.reader,
             on_error=config.record.on_error,
             dead_letter_topic=config.record.dead_letter_topic,
+            dead_letter_bytes_max=dead_letter_bytes,
+            rejects_max=RejectsMax.of(config.record.max_rejects),
             delete_field=config.table.delete_field,
             until=until,
         )

@@ -19,7 +19,8 @@ from control_topic.errors import ControlTopicError
 from control_topic.topic import ControlTopic
 from lockstep.capacity import check_slots
 from lockstep.config import Config
-from lockstep.errors import EXIT_FAILED, EXIT_WELL, LockstepError
+from lockstep.dead_letter_topics import ROOM_BYTES, DeadLetterTopics, too_small
+from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
 from lockstep.jars import JarsError, find_java
 from participant.json_lines import line_reader
 from participant.native import missing
@@ -28,7 +29,7 @@ from table.hudi import properties
 from table.hudi.client import HudiTable
 from table.hudi.kinds import UPSERT
 from table.schema import parse_ddl
-from table.source import MissingTopic, SourceError, SourceTopics
+from table.source import SourceError, SourceTopics
 
 log = logging.getLogger("lockstep.validate")
 
@@ -78,7 +79,7 @@ def check_kafka(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
             "source partitions: the other workers would have nothing to do",
         )
     yield _control_topic(config, kafka)
-    if config.record.on_error == "dead_letter":
+    if config.dead_letter_topics:
         yield from _dead_letters(config, kafka)
 
 
@@ -101,15 +102,23 @@ def _control_topic(config: Config, kafka: Mapping[str, str]) -> Check:
 
 
 def _dead_letters(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
-    for topic in sorted({config.dead_letter_topic(t) for t in config.source.topics}):
+    partitions = config.record.dead_letter_partitions
+    topics = DeadLetterTopics(kafka, config.dead_letter_topics, config.source.topics, partitions=partitions)
+    try:
+        standing, wanted = topics.look(), topics.wanted_bytes()
+    except Failed as error:
+        yield Check(name="dead-letter topics", verdict="failed", detail=str(error))
+        return
+    for topic in config.dead_letter_topics:
         name = f"dead-letter topic {topic}"
-        try:
-            SourceTopics(kafka, [topic]).facts()
-        except MissingTopic:
-            detail = "is missing: create it, or the first bad record halts the run"
+        found = standing.message_bytes.get(topic, wanted)
+        if topic in standing.missing and not partitions:
+            detail = "is missing: create it, or set record.dead_letter_partitions; no run starts without it"
             yield Check(name=name, verdict="failed", detail=detail)
-        except SourceError as error:
-            yield Check(name=name, verdict="failed", detail=str(error))
+        elif topic in standing.missing:
+            yield ok(name, f"not there yet; the run makes it (record.dead_letter_partitions = {partitions})")
+        elif found < wanted - ROOM_BYTES:
+            yield Check(name=name, verdict="warning", detail=too_small(topic, found, wanted))
         else:
             yield ok(name, "is there")
 

@@ -124,6 +124,24 @@ class Record(Section):
         default="",
         description=f"Where such records go. Empty: `<topic>{DEAD_LETTER_SUFFIX}` for every source topic.",
     )
+    dead_letter_partitions: int = Field(
+        default=1,
+        ge=0,
+        le=10_000,
+        description=(
+            "A dead-letter topic that is missing is made at the start, with so many partitions. `0`: it is "
+            "not made, and a run without it is refused at the start."
+        ),
+    )
+    max_rejects: values.RejectsMax = Field(
+        default="",
+        description=(
+            "With `dead_letter`: the run halts, and sets none of them aside, where one worker's part of a "
+            'transaction has more rejects than this: a number, or a share of its records as `"5%"` (judged '
+            "from 100 rejects on). Empty: no limit; what share of bad records is normal only you can know."
+        ),
+        examples=["5%", 1000],
+    )
 
 
 class Table(Section):
@@ -355,6 +373,13 @@ class Config(Section):
         from table.schema import POSITION_COLUMN
 
         return POSITION_COLUMN if self.record.envelope == "debezium" else self.table.ordering
+
+    @property
+    def dead_letter_topics(self) -> tuple[str, ...]:
+        """All of them; none where a record that does not fit halts the run."""
+        if self.record.on_error != "dead_letter":
+            return ()
+        return tuple(sorted({self.dead_letter_topic(topic) for topic in self.source.topics}))
 
     def dead_letter_topic(self, source_topic: str) -> str:
         """Where a record of this source topic goes that does not fit."""

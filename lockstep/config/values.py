@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
+from lockstep.config.problems import shown
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
 
 TOPIC_LENGTH_MAX = 249
@@ -49,6 +50,20 @@ def _size_or_none(value: object) -> int:
     if value in (0, "0") and not isinstance(value, bool):
         return 0
     return 0 if parse_size_bytes(value) == 0 else _LIMIT(value)
+
+
+def _rejects_max(value: object) -> str:
+    """`5%`, `1000`, or empty: no limit."""
+    text = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else "?"
+    share = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?)\s*%", text)
+    if share is not None and float(share[1]) <= 100:
+        return f"{share[1]}%"
+    if text and not re.fullmatch(r"\d{1,15}", text):
+        raise ValueError(
+            f'{shown(value)} is neither a share of the records nor a number of them: write "5%", 1000, or "" '
+            "for no limit"
+        )
+    return text
 
 
 def _items(value: object) -> object:
@@ -182,6 +197,7 @@ TimeoutMs = Annotated[
 SizeBytes = Annotated[
     int, BeforeValidator(_size(at_least="1MB", at_most="1TB")), PlainSerializer(format_size)
 ]
+RejectsMax = Annotated[str, BeforeValidator(_rejects_max)]
 LimitBytes = Annotated[int, BeforeValidator(_size_or_none), PlainSerializer(format_size)]
 PipelineId = Annotated[str, AfterValidator(_pipeline_id)]
 BootstrapServers = Annotated[str, AfterValidator(_bootstrap_servers)]

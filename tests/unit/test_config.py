@@ -39,6 +39,8 @@ schema = "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
 envelope = "none"
 on_error = "fail"
 dead_letter_topic = ""
+dead_letter_partitions = 1
+max_rejects = ""
 
 [table]
 path = "file:///data/lake/events"
@@ -157,6 +159,22 @@ def test_the_pipelines_id_is_the_consumer_group_and_names_the_control_topic() ->
 def test_an_empty_dead_letter_topic_means_one_for_each_source_topic() -> None:
     assert config_of().dead_letter_topic("events") == "events.dlq"
     assert config_of({"record.dead_letter_topic": "dead"}).dead_letter_topic("events") == "dead"
+
+
+def test_dead_letter_topics_are_wanted_only_where_rejects_go_there() -> None:
+    topics = {"source.topics": ["b", "a"]}
+    assert config_of(topics).dead_letter_topics == ()
+    asked = {**topics, "record.on_error": "dead_letter"}
+    assert config_of(asked).dead_letter_topics == ("a.dlq", "b.dlq")
+    assert config_of({**asked, "record.dead_letter_topic": "dead"}).dead_letter_topics == ("dead",)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("", ""), (0, "0"), ("1000", "1000"), ("5 %", "5%"), ("0.5%", "0.5%"), ("100%", "100%")],
+)
+def test_rejects_are_limited_by_a_number_or_a_share(given: object, kept: str) -> None:
+    assert config_of({"record.max_rejects": given}).record.max_rejects == kept
 
 
 def test_the_table_is_asked_for_what_the_configuration_says() -> None:
@@ -366,6 +384,11 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("record.format", "avro", "'avro' is not one of json"),
         ("record.schema", " ", "empty; write the columns in Spark DDL"),
         ("record.on_error", "skip", "is not one of fail, dead_letter"),
+        ("record.dead_letter_partitions", -1, "0"),
+        ("record.max_rejects", "101%", 'neither a share of the records nor a number of them: write "5%"'),
+        ("record.max_rejects", "many", "neither a share of the records nor a number of them"),
+        ("record.max_rejects", -1, "neither a share of the records nor a number of them"),
+        ("record.max_rejects", True, "neither a share of the records nor a number of them"),
         ("table.path", "s3://bucket/t", "s3:// is not supported"),
         ("table.path", "/data/t", "has no scheme: write the whole URI"),
         ("table.path", "file://data/t", "is not an absolute path"),
