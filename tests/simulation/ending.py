@@ -33,7 +33,7 @@ class Ending:
         if not world.has_genesis:
             return ()
         phrases = REPLACED if world.log.replaced else ()
-        return phrases + self._losses() + self._poison()
+        return phrases + self._losses() + self._poison() + self._rejects()
 
     def _losses(self) -> tuple[str, ...]:
         """Retention took what the table lacks, and that is not allowed."""
@@ -64,6 +64,15 @@ class Ending:
             for offset in offsets
             if offset >= committed.get(p, 0)
         )
+
+    def _rejects(self) -> tuple[str, ...]:
+        """More bad records lie ahead than one worker may set aside for a transaction."""
+        world = self._world
+        allowed = world.rejects_max.count
+        if allowed is None:
+            return ()
+        ahead = sum(o >= world.committed.get(p, 0) for p, found in world.log.bad.items() for o in found)
+        return ("more than record.max_rejects",) if ahead > allowed else ()
 
     def refusals(self) -> list[Driver]:
         """Runs that began after the last fault and halted, saying what stands in the way."""

@@ -90,11 +90,17 @@ class Plane:
         if self._stopped:
             return
         world, worker = self._world, self._worker
+        world.checks.held(worker, self._held_bytes(), self._paused)
         if not self._paused and world.log.available:
             for partition, position in self.positions.items():
                 if position.generation and not position.stuck:
                     self._fetch(partition, position)
         world.scheduler.at(world.chance.between(POLL_MS // 2, POLL_MS), worker, self._poll)
+
+    def _held_bytes(self) -> int:
+        """What memory holds: all that waits for a transaction, and of an open one what was rejected."""
+        waiting = sum(len(c.rows) + len(c.rejected) for lane in self._lanes.values() for c in lane.chunks)
+        return RECORD_BYTES * (waiting + len(self._rejects))
 
     def _fetch(self, partition: SourcePartition, position: Position) -> None:
         world = self._world
@@ -224,6 +230,11 @@ class Plane:
                     records=records,
                     size_bytes=records * RECORD_BYTES,
                     lost=chunk.lost,
+                    rejects=len(chunk.rejected),
+                    reject_bytes=len(chunk.rejected) * RECORD_BYTES,
+                    first_reject=next(
+                        (Reject(partition=partition, offset=o, reason=BAD) for o in chunk.rejected), None
+                    ),
                 )
             )
         if poison:
@@ -329,6 +340,7 @@ class Plane:
                 reject_count=len(self._rejects),
             )
         )
+        self._rejects = []
 
     def _send_dead_letters(self) -> bool:
         """All of them, or some and then no more: then their offsets do not move."""

@@ -53,6 +53,7 @@ class Worker(Clocked):
                 until=driver.until or {},
                 progress_ms=world.write_timeout_ms // 4,
                 piece_records=10,
+                rejects_max=world.rejects_max,
             )
         )
         self.plane = Plane(self)

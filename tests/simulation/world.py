@@ -14,6 +14,7 @@ from random import Random
 
 from control_topic.messages import CoordinatorClaim, DataFile, SourcePartition
 from coordinator import events as coordinator_events
+from participant.rejects_max import NO_LIMIT, RejectsMax
 from table.calls import Answer
 from table.memory import MemoryInstant, MemoryTimeline, Phase
 from table.state import TableState
@@ -136,6 +137,9 @@ class World:
         if self.faults.crash_at_spot or self.faults.pause_at_spot:
             self._lead_to_spot()
         self.on_error = "fail" if self.faults.poison_record else "dead_letter"
+        self.rejects_max = NO_LIMIT
+        if self.faults.bad_records and self.on_error == "dead_letter" and self.seed % 4 == 1:
+            self.rejects_max = RejectsMax(count=self.seed // 4 % 8)
         self.restarts_at_end = self.chance.of(0.15)
         self.moves_at_end = self.chance.of(0.4)
 

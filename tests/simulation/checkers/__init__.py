@@ -15,6 +15,7 @@ from tests.simulation.checkers.idle import IdleHoldsNoInstant
 from tests.simulation.checkers.l1_bounded import TransactionsEnd
 from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
 from tests.simulation.checkers.l3_lag import LagReturnsToZero
+from tests.simulation.checkers.memory import WhatIsHeldIsBounded
 from tests.simulation.checkers.patience import WritersAreWaitedFor
 from tests.simulation.checkers.poison import HaltsAfterEverythingBefore
 from tests.simulation.checkers.prompt import AbortsArePrompt
@@ -60,6 +61,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     AbortsArePrompt,
     WritersAreWaitedFor,
     RejectsAreKept,
+    WhatIsHeldIsBounded,
     HaltsAfterEverythingBefore,
     AbortedIsNeverCommitted,
     StaleCallsAreRefused,
@@ -78,6 +80,7 @@ class Checks:
     committed: Callable[..., None]
     served: Callable[..., None]
     group_committed: Callable[..., None]
+    held: Callable[..., None]
     participant_heard: Callable[..., None]
     coordinator_handled: Callable[..., None]
     coordinator_sent: Callable[..., None]

@@ -23,6 +23,7 @@ HOOKS = (
     "committed",
     "served",
     "group_committed",
+    "held",
     "participant_heard",
     "coordinator_handled",
     "coordinator_sent",
@@ -56,6 +57,9 @@ class Checker:
 
     def group_committed(self, partition: SourcePartition, offset: int) -> None:
         """The consumer group's offset was set."""
+
+    def held(self, worker: Worker, size_bytes: int, paused: bool) -> None:
+        """What a worker holds of memory when it is about to consume; or not, because it is paused."""
 
     def participant_heard(
         self,

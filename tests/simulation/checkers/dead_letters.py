@@ -18,6 +18,15 @@ class RejectsAreKept(Checker):
         twice = sorted({r for r in rejects if rejects.count(r) > 1 or r in self._counted})
         self.require(not twice, f"instant {instant.time} counts rejects again: {twice[:5]}")
         self._counted.update(rejects)
+        self.require(
+            state.reject_count == len(rejects),
+            f"instant {instant.time} counts {state.reject_count} rejects and names {len(rejects)}",
+        )
+        allowed = world.rejects_max.count
+        self.require(
+            allowed is None or len(rejects) <= allowed * world.slots,
+            f"instant {instant.time} passes {len(rejects)} rejects, where {allowed} are allowed to a worker",
+        )
         unsent = [r for r in rejects if r not in world.dead_letters]
         self.require(not unsent, f"instant {instant.time} passes rejects that were never sent: {unsent[:5]}")
         self.require(

@@ -20,6 +20,7 @@ from tests.simulation.checkers.idle import IdleHoldsNoInstant
 from tests.simulation.checkers.l1_bounded import TransactionsEnd
 from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
 from tests.simulation.checkers.l3_lag import LagReturnsToZero
+from tests.simulation.checkers.memory import WhatIsHeldIsBounded
 from tests.simulation.checkers.patience import WritersAreWaitedFor
 from tests.simulation.checkers.poison import HaltsAfterEverythingBefore
 from tests.simulation.checkers.prompt import AbortsArePrompt
@@ -48,6 +49,7 @@ from tests.simulation.mutants.base import Mutant
 TWO_DRIVERS = ("second_driver",)
 PARTS = ("parts",)
 POISON = ("poison_record",)
+BAD_RECORDS = ("bad_records",)
 LATE_CALLS = ("call_late",)
 FORGED = ("forged_gap_ms",)
 LOST_MESSAGES = ("message_lost",)
@@ -82,6 +84,8 @@ _ALL = (
     Mutant(RowsAreTheRecords, {"participant": p.GapTakenAsLoss}),
     Mutant(CommitsAreWhole, {"participant": p.LossUnreported}),
     Mutant(RejectsAreKept, {"participant": p.RejectsUnreported, "transactions": s.RowsNotCompared}),
+    Mutant(RejectsAreKept, {"participant": p.RejectsWithoutEnd}, BAD_RECORDS),
+    Mutant(WhatIsHeldIsBounded, {"participant": p.RejectsHoldNoMemory}, BAD_RECORDS),
     Mutant(RowsAreTheRecords, {"participant": p.BufferedButNotWritten, "transactions": s.RowsNotCompared}),
     Mutant(RowsAreTheRecords, {"transactions": s.RowsNotCompared, "participant": p.FileLeftOut}),
     Mutant(RowsAreTheRecords, {"participant": p.FilesOfAnEarlierTransaction}),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from control_topic.messages import DataFile, Halt, Lost, Message, Offsets, Range, SourcePartition, StartCommit
 from participant.core import Participant
-from participant.events import Blocked, Buffered, Event, Flushed, OffsetsFetched, Open, Poison, Received
+from participant.events import Blocked, Buffered, Event, Flushed, OffsetsFetched, Open, Poison, Received, Work
 from participant.transitions import State
 
 
@@ -67,6 +67,22 @@ class RejectsUnreported(Participant):
 
     def on_flushed(self, event: Flushed) -> None:
         super().on_flushed(replace(event, rejects=(), reject_count=0))
+
+
+class RejectsHoldNoMemory(Participant):
+    """What was rejected is forgotten once its source partition's rows are in the transaction's files."""
+
+    def _write(self, partition: SourcePartition, records_max: int) -> None:
+        super()._write(partition, records_max)
+        if self.work is not None:
+            self.work.reject_bytes = 0
+
+
+class RejectsWithoutEnd(Participant):
+    """However many records are bad, they are set aside."""
+
+    def _refuses(self, work: Work, *, complete: bool) -> bool:
+        return False
 
 
 class BufferedButNotWritten(Participant):
