@@ -1,0 +1,220 @@
+"""Dead letters on a real broker: whole, durable, bounded; refused where they cannot be; by both senders."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import numpy as np
+import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from control_topic.messages import SourcePartition
+from lockstep.broker import Broker
+from lockstep.dead_letter_topics import ROOM_BYTES, DeadLetterTopics
+from lockstep.errors import Failed
+from participant import dead_letter, headers
+from participant.dead_letter import DeadLetters, NativeSender, PlainSender
+from participant.errors import DeadLetterError, DeadLetterRefused
+from participant.fetcher import fetch_settings
+from participant.native import open_fetcher
+from participant.raw import RawBatch, Values
+from participant.rejects import Held, Rejects
+
+DEADLINE_S = 30.0
+HEADERS = [("trace", b"\x00\xff"), ("trace", None), ("", b""), ("ünicode", b"x" * 300)]
+RECORDS: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int]] = [
+    (b"k1", b"not json", HEADERS, 1_000_000_000_001),
+    (None, b"no key", [], 1_000_000_000_002),
+    (b"tombstone's", None, [], 1_000_000_000_003),
+    (b"", b"", [], 1_000_000_000_004),
+]
+"""Key, value, headers, timestamp."""
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> dict[str, str]:
+    return {"bootstrap.servers": broker.bootstrap_servers}
+
+
+@pytest.fixture(params=[NativeSender, PlainSender], ids=["native", "plain"])
+def letters(
+    request: pytest.FixtureRequest, kafka: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., DeadLetters]:
+    """Makes dead letters that one of the two senders sends."""
+    monkeypatch.setattr(dead_letter, "open_sender", request.param)
+    return lambda topic, **limits: DeadLetters(kafka, topic, **{"bytes_max": 1 << 20, **limits})
+
+
+def read(kafka: dict[str, str], topic: str, count: int) -> list[Message]:
+    """All that the topic's one partition holds, which must be so many."""
+    consumer = Consumer({**kafka, "group.id": "reader", "fetch.message.max.bytes": 10_000_000})
+    with closing(consumer):
+        place = TopicPartition(topic, 0, 0)
+        consumer.assign([place])
+        found: list[Message] = []
+        deadline = time.monotonic() + DEADLINE_S
+        while len(found) < count:
+            assert time.monotonic() < deadline, f"{len(found)} of {count} in {topic}"
+            found += [m for m in consumer.consume(1_000, 0.2) if m.error() is None]
+        assert consumer.get_watermark_offsets(place, timeout=DEADLINE_S)[1] == count
+    return found
+
+
+def held(topic: str, values: list[bytes | None], *, first: int = 0, reason: str = "bad") -> Held:
+    offsets = np.arange(first, first + len(values), dtype=np.int64)
+    batch = RawBatch(
+        partition=SourcePartition(topic, 3),
+        offsets=offsets,
+        timestamps_ms=offsets + 5,
+        values=Values.of(values),
+    )
+    return Held.of(batch, Rejects.of(dict.fromkeys(range(len(values)), reason), offsets))
+
+
+@pytest.mark.parametrize("reader", ["native", "plain"])
+def test_a_dead_letter_carries_value_key_headers_and_timestamp_of_its_record(
+    kafka: dict[str, str],
+    make_topic: Callable[..., str],
+    letters: Callable[..., DeadLetters],
+    reader: str,
+) -> None:
+    source, dead = make_topic(), make_topic()
+    producer = Producer(kafka)
+    for key, value, sent, timestamp in RECORDS:
+        producer.produce(source, value, key, headers=sent, timestamp=timestamp)
+    assert producer.flush(DEADLINE_S) == 0
+    settings = fetch_settings(kafka, group=source, queue_bytes_max=1 << 20)
+    batches: list[RawBatch] = []
+    with closing(open_fetcher(settings, reader, whole=True)) as fetcher:
+        fetcher.take(SourcePartition(source, 0), 0)
+        deadline = time.monotonic() + DEADLINE_S
+        while sum(map(len, batches)) < len(RECORDS):
+            assert time.monotonic() < deadline
+            batches += fetcher.fetch(0.1).batches
+    out = letters(dead)
+    out.send(Held.of(b, Rejects.of({i: f"why {i}" for i in range(len(b))}, b.offsets)) for b in batches)
+    out.close()
+    found = read(kafka, dead, len(RECORDS))
+    for offset, (message, (key, value, sent, timestamp)) in enumerate(zip(found, RECORDS, strict=True)):
+        assert message.key() == f"{source}-0-{offset}".encode()
+        assert message.value() == value
+        told = message.headers()
+        assert told[: len(sent)] == sent
+        ours = dict(told[len(sent) :])
+        assert ours.pop("lockstep.key", None) == key
+        assert ours.pop("lockstep.reason").startswith(b"why ")
+        assert ours == {
+            "lockstep.topic": source.encode(),
+            "lockstep.partition": b"0",
+            "lockstep.offset": str(offset).encode(),
+            "lockstep.timestamp": str(timestamp).encode(),
+        }
+        assert message.timestamp()[1] > timestamp, "retention would count from when the record was made"
+
+
+def test_headers_are_the_same_after_they_were_packed() -> None:
+    assert headers.unpack(headers.pack(HEADERS)) == HEADERS
+
+
+def test_many_pass_through_a_small_bound_and_one_that_exceeds_it_does_too(
+    kafka: dict[str, str], make_topic: Callable[..., str], letters: Callable[..., DeadLetters]
+) -> None:
+    dead = make_topic()
+    out = letters(dead, bytes_max=50_000)
+    out.send([held("t", [b"x" * (i % 50) for i in range(5_000)]), held("u", [b"y" * 400_000])])
+    out.close()
+    found = read(kafka, dead, 5_001)
+    assert [m.key() for m in found[:5_000]] == [f"t-3-{i}".encode() for i in range(5_000)]
+
+
+def test_what_the_broker_has_is_not_sent_again_when_a_transaction_is_done_again(
+    kafka: dict[str, str], make_topic: Callable[..., str], letters: Callable[..., DeadLetters]
+) -> None:
+    dead = make_topic()
+    out = letters(dead)
+    out.send([held("t", [b"a"] * 10)])
+    out.send([held("t", [b"a"] * 15), held("u", [b"b"])])
+    out.close()
+    assert len({m.key() for m in read(kafka, dead, 16)}) == 16
+
+
+def test_a_record_of_megabytes_is_a_dead_letter_in_a_topic_that_was_made_for_it(
+    kafka: dict[str, str], make_topic: Callable[..., str], letters: Callable[..., DeadLetters]
+) -> None:
+    source = make_topic(config={"max.message.bytes": "3000000"})
+    dead = f"{source}.dlq"
+    topics = DeadLetterTopics(kafka, [dead], [source], partitions=1)
+    taken = topics.ensure(timeout_s=DEADLINE_S)
+    assert taken == 3_000_000 + ROOM_BYTES
+    assert topics.ensure(timeout_s=DEADLINE_S) == taken
+    out = letters("", message_bytes_max=taken)
+    noise = [np.random.default_rng(size).bytes(size) for size in (999_999, 1_000_000, 2_990_000)]
+    out.send([held(source, [b"small", *noise, b"small"])])
+    out.close()
+    assert [m.value() for m in read(kafka, dead, 5)] == [b"small", *noise, b"small"]
+
+
+def test_a_record_that_the_dead_letter_topic_does_not_take_is_refused_with_what_to_set(
+    kafka: dict[str, str], make_topic: Callable[..., str], letters: Callable[..., DeadLetters]
+) -> None:
+    dead = make_topic(config={"max.message.bytes": "20000"})
+    out = letters(dead, message_bytes_max=20_000)
+    out.send([held("t", [b"small"] * 2_000)])
+    large = held("t", [np.random.default_rng(1).bytes(50_000)], first=7_000)
+    with pytest.raises(
+        DeadLetterRefused, match=r"t-3-7000 \(50,000 bytes\) is larger.*max.message.bytes"
+    ) as why:
+        out.send([large])
+    assert dead in str(why.value)
+    with pytest.raises(DeadLetterRefused):
+        out.send([large])
+    out.close()
+    assert len(read(kafka, dead, 2_000)) == 2_000
+
+
+def test_a_broker_that_is_away_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letter, "FLUSH_S", 1)
+    out = DeadLetters({"bootstrap.servers": "127.0.0.1:1"}, "dead", bytes_max=1 << 20)
+    with pytest.raises(DeadLetterError, match="offsets do not move") as why:
+        out.send([held("t", [b"x"])])
+    assert not isinstance(why.value, DeadLetterRefused)
+    out.close()
+
+
+def test_a_missing_topic_that_is_not_to_be_made_refuses_the_run_at_once(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    source = make_topic()
+    began = time.monotonic()
+    with pytest.raises(Failed, match=rf"{source}.dlq does not exist.*dead_letter_partitions"):
+        DeadLetterTopics(kafka, [f"{source}.dlq"], [source], partitions=0).ensure(timeout_s=DEADLINE_S)
+    assert time.monotonic() - began < 10
+
+
+def test_a_dead_letter_topic_that_somebody_deletes_is_made_again(
+    kafka: dict[str, str], make_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep import dead_letter_topics
+    from tests.broker_fixture import delete_topic
+    from tests.harness import await_that
+
+    monkeypatch.setattr(dead_letter_topics, "LOOK_EVERY_S", 0.2)
+    source, dead = make_topic(), make_topic()
+    topics = DeadLetterTopics(kafka, [dead], [source], partitions=2)
+    topics.start()
+    try:
+        delete_topic(kafka["bootstrap.servers"], dead)
+        await_that("topic", lambda: not topics.look().missing, deadline_s=DEADLINE_S)
+    finally:
+        topics.stop()
+
+
+def test_a_topic_that_takes_less_than_the_source_is_told_of(
+    kafka: dict[str, str], make_topic: Callable[..., str], caplog: pytest.LogCaptureFixture
+) -> None:
+    source, dead = make_topic(config={"max.message.bytes": "3000000"}), make_topic()
+    DeadLetterTopics(kafka, [dead], [source], partitions=1).ensure(timeout_s=DEADLINE_S)
+    assert f"{dead} has max.message.bytes = " in caplog.text
+    assert f"set it to {3_000_000 + ROOM_BYTES}" in caplog.text
