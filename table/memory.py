@@ -8,14 +8,16 @@ step of a call and may raise (the process or the connection dies there) or use t
 
 What is kept of the real thing: one table lock that a dead holder keeps until `expire_lock`; an instant
 that is requested before it says whose it is; a rollback that is requested under the lock and carried out
-after it; completing an instant needs its inflight file, whatever the lock says by then. Requested and
+after it, on the files that were there when it was requested; completing an instant needs its inflight file,
+whatever the lock says by then; whoever gives the lock back takes away whatever lock there is. Requested and
 completion times are what the wall clock of whoever asks or completes says, and commits are listed by their
-completion times: only the requested times of one process are never the same or less.
+completion times: only the requested times of one process are never the same or less. What is assumed here is
+checked against Hudi by tests/conformance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -47,12 +49,14 @@ class Step(Enum):
     COMMIT_CHECKED = "commit.checked"
     COMMIT_COMPLETED = "commit.completed"
     ROLLBACK_REQUESTED = "rollback.requested"
+    ROLLBACK_BEGUN = "rollback.begun"
     ROLLBACK_DONE = "rollback.done"
 
 
 @dataclass(slots=True, kw_only=True)
 class MemoryInstant:
-    """One instant of the timeline. `metadata` and `files` are the completed commit's.
+    """One instant of the timeline. `metadata` and `files` are the completed commit's, `doomed` the files that
+    its rollback takes.
 
     `time`: when it was requested, which is its name; `completed_at`: empty before that. Both in milliseconds,
     spelled so that they sort as text.
@@ -65,6 +69,7 @@ class MemoryInstant:
     run: str = ""
     transaction: str = ""
     rollback_requested: bool = False
+    doomed: tuple[str, ...] = ()
     metadata: dict[str, str] = field(default_factory=dict)
     files: tuple[DataFile, ...] = ()
     state: TableState | None = None
@@ -76,11 +81,12 @@ class MemoryInstant:
 
 @dataclass(slots=True, kw_only=True)
 class StoredFile:
-    """A data file on storage, whether or not a commit names it."""
+    """A data file on storage, whether or not a commit names it. `ours`: whether it bears our mark."""
 
     path: str
     instant: str
     written_at_ms: int
+    ours: bool = True
 
 
 class MemoryTimeline:
@@ -128,13 +134,34 @@ class MemoryTimeline:
         self.complete(instant, {}, (), at=time)
         return instant.time
 
+    def foreign_begin(self) -> str:
+        """An instant of a writer that is not Lockstep, which stays open."""
+        instant = self.new_instant(self.later(self.now_ms))
+        instant.phase = Phase.INFLIGHT
+        return instant.time
+
+    def foreign_rollback(self, instant: str) -> None:
+        """A writer rolls back what is open, whoever's it is."""
+        target = self.instants[instant]
+        self.remove(self.paths_of(instant))
+        target.phase = Phase.ROLLED_BACK
+
     def later(self, now_ms: int) -> str:
         """The time of a clock that says `now_ms` once it is past everything on the timeline."""
         return spelled(max(now_ms, int(self.newest_time() or 0) + 1))
 
-    def write_file(self, path: str, instant: str) -> None:
+    def write_file(self, path: str, instant: str, *, ours: bool = True) -> None:
         """A participant closes a data file; nobody asks whether its instant is still open."""
-        self.files[path] = StoredFile(path=path, instant=instant, written_at_ms=self.now_ms)
+        self.files[path] = StoredFile(path=path, instant=instant, written_at_ms=self.now_ms, ours=ours)
+
+    def paths_of(self, instant: str) -> tuple[str, ...]:
+        """The files that name this instant and are on storage now."""
+        return tuple(file.path for file in self.files.values() if file.instant == instant)
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Those that are not there any more are no error."""
+        for path in paths:
+            self.files.pop(path, None)
 
     def expire_lock(self) -> None:
         """The lock provider takes the lock from a holder that has kept it too long."""
@@ -210,8 +237,17 @@ class MemoryTable:
 
     def begin(self, *, run: str, transaction: str) -> str:
         self._reach()
-        instant = self.timeline.new_instant(self._requested())
-        self.at(Step.BEGIN_REQUESTED)
+        for one in self.unfinished():
+            if one.transaction == transaction:
+                if one.rollback_requested:
+                    raise Refused(f"the rollback of instant {one.instant} is requested")
+                return one.instant
+        done = self.find(transaction)
+        if done is not None:
+            raise Refused(f"transaction {transaction} is committed already, as instant {done.instant}")
+        with self._lock(f"transaction {transaction}"):
+            instant = self.timeline.new_instant(self._requested())
+            self.at(Step.BEGIN_REQUESTED)
         instant.pipeline, instant.run, instant.transaction = self.pipeline, run, transaction
         instant.phase = Phase.INFLIGHT
         self.at(Step.BEGIN_INFLIGHT)
@@ -219,11 +255,12 @@ class MemoryTable:
 
     def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
         self._reach()
+        if self._is_repeat(commit):
+            return
+        self._check_files(commit)
         waited_ms = self._await_clock()
-        with self._lock(commit.instant):
+        with self._lock(f"instant {commit.instant}"):
             self.at(Step.COMMIT_LOCKED)
-            if self._is_repeat(commit):
-                return
             self._check(commit, fence)
             self.at(Step.COMMIT_CHECKED)
             instant = self.timeline.instants[commit.instant]
@@ -238,17 +275,23 @@ class MemoryTable:
     def roll_back(self, instant: str) -> bool:
         self._reach()
         target = self.timeline.instants.get(instant)
-        if target is None or target.pipeline != self.pipeline:
-            raise Refused(f"instant {instant} is not one of pipeline {self.pipeline!r}: it is left alone")
         self._await_clock()
-        with self._lock(instant):
+        with self._lock(f"instant {instant}"):
+            if target is None or target.phase is Phase.ROLLED_BACK:
+                return True
             if target.complete:
                 return False
-            target.rollback_requested = True
+            if target.pipeline != self.pipeline:
+                raise Refused(f"instant {instant} is not one of pipeline {self.pipeline!r}: it is left alone")
+            if not target.rollback_requested:
+                target.rollback_requested, target.doomed = True, self.timeline.paths_of(instant)
         self.at(Step.ROLLBACK_REQUESTED)
         if target.complete:
             return False  # only a holder that lost the lock after its check can have done this
-        self._remove([file.path for file in self.timeline.files.values() if file.instant == instant])
+        half = len(target.doomed) // 2
+        self.timeline.remove(target.doomed[:half])
+        self.at(Step.ROLLBACK_BEGUN)
+        self.timeline.remove(target.doomed[half:])
         target.phase = Phase.ROLLED_BACK
         self.at(Step.ROLLBACK_DONE)
         return True
@@ -256,7 +299,7 @@ class MemoryTable:
     def sweep(self, *, grace_ms: int) -> int:
         self._reach()
         orphans = [file.path for file in self.timeline.files.values() if self._is_orphan(file, grace_ms)]
-        self._remove(orphans)
+        self.timeline.remove(orphans)
         return len(orphans)
 
     def tend(self) -> None:
@@ -293,21 +336,20 @@ class MemoryTable:
         return behind_ms
 
     @contextmanager
-    def _lock(self, instant: str) -> Iterator[None]:
-        """The table lock. A fault that a step raises is a death: the lock stays with the dead holder."""
+    def _lock(self, what: str) -> Iterator[None]:
+        """The table lock. A fault that a step raises is a death: the lock stays with the dead holder.
+
+        Giving it back takes away whatever lock is there: it may have expired, and be a successor's.
+        """
         if self.timeline.lock_holder is not None:
-            raise Unavailable(f"instant {instant}: the table lock is held by another writer")
-        self.timeline.lock_holder = holder = object()
+            raise Unavailable(f"{what}: the table lock is held by another writer")
+        self.timeline.lock_holder = object()
         try:
             yield
         except (Refused, Unavailable, OutcomeUnknown):
-            self._unlock(holder)
-            raise
-        self._unlock(holder)
-
-    def _unlock(self, holder: object) -> None:
-        if self.timeline.lock_holder is holder:
             self.timeline.lock_holder = None
+            raise
+        self.timeline.lock_holder = None
 
     def _is_repeat(self, commit: Commit) -> bool:
         """Whether this transaction is on the timeline with these very ranges and instant."""
@@ -321,6 +363,12 @@ class MemoryTable:
         raise Refused(
             f"transaction {commit.state.transaction} is already committed as instant {done.instant}"
         )
+
+    def _check_files(self, commit: Commit) -> None:
+        for file in commit.files:
+            stored = self.timeline.files.get(file.path)
+            if stored is None or stored.instant != commit.instant:
+                raise Refused(f"instant {commit.instant}: file {file.path} is not there")
 
     def _check(self, commit: Commit, fence: Callable[[TableState | None], str]) -> None:
         newest = self.newest()
@@ -355,13 +403,11 @@ class MemoryTable:
 
     def _is_orphan(self, file: StoredFile, grace_ms: int) -> bool:
         instant = self.timeline.instants.get(file.instant)
-        if instant is None or instant.pipeline != self.pipeline:
+        if not file.ours or self.timeline.now_ms - file.written_at_ms < grace_ms:
             return False
-        if instant.phase not in (Phase.COMPLETED, Phase.ROLLED_BACK):
+        if instant is None or instant.phase is Phase.ROLLED_BACK:
+            return True
+        if not instant.complete:
             return False
         named = {data_file.path for data_file in instant.files}
-        return file.path not in named and self.timeline.now_ms - file.written_at_ms >= grace_ms
-
-    def _remove(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            del self.timeline.files[path]
+        return file.path not in named

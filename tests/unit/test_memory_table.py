@@ -41,7 +41,15 @@ def dies() -> None:
     raise Died
 
 
-def commit_of(instant: str, transaction: str, start: int, end: int, *, expected: Offsets) -> Commit:
+def commit_of(
+    instant: str,
+    transaction: str,
+    start: int,
+    end: int,
+    *,
+    expected: Offsets,
+    files: tuple[DataFile, ...] = (),
+) -> Commit:
     state = TableState(
         pipeline="p",
         run="run-1",
@@ -50,8 +58,7 @@ def commit_of(instant: str, transaction: str, start: int, end: int, *, expected:
         offsets={P0: end},
         ranges=(Range(partition=P0, start=start, next=end),),
     )
-    file = DataFile(path=f"{transaction}.parquet", file_id="f", table_partition="", rows=0, size_bytes=1)
-    return Commit(instant=instant, expected=expected, state=state, files=(file,))
+    return Commit(instant=instant, expected=expected, state=state, files=files)
 
 
 def passes(_newest: TableState | None) -> str:
@@ -110,7 +117,7 @@ def test_a_commit_is_idempotent_by_transaction_and_refused_with_other_ranges(tab
     table.commit(commit, fence=passes)
     with pytest.raises(Refused, match="already committed"):
         table.commit(commit_of(instant, "t1", 0, 6, expected={}), fence=passes)
-    with pytest.raises(Refused, match="already committed"):
+    with pytest.raises(Refused, match="committed already"):
         committed(table, "t1", 0, 5, {P0: 5})
 
 
@@ -215,9 +222,10 @@ def test_a_rollback_never_takes_a_completed_instant_nor_somebody_elses(
     ours = committed(table, "t1", 0, 5, {})
     assert not table.roll_back(ours)
     theirs = MemoryTable(timeline, "q").begin(run="run-1", transaction="t9")
-    for instant in (theirs, timeline.foreign_commit(), "nothing"):
+    for instant in (theirs, timeline.foreign_begin()):
         with pytest.raises(Refused, match="left alone"):
             table.roll_back(instant)
+    assert not table.roll_back(timeline.foreign_commit())
     assert table.find("t1") is not None
 
 
@@ -233,14 +241,16 @@ def test_a_driver_that_dies_before_its_instant_says_whose_it_is_leaves_nobodys_i
 def test_the_sweep_removes_what_no_commit_names_after_the_grace_time(
     timeline: MemoryTimeline, table: MemoryTable
 ) -> None:
-    done = committed(table, "t1", 0, 5, {})
+    done = table.begin(run="run-1", transaction="t1")
+    timeline.write_file("t1.parquet", done)
+    file = DataFile(path="t1.parquet", file_id="f", table_partition="", rows=0, size_bytes=1)
+    table.commit(commit_of(done, "t1", 0, 5, expected={}, files=(file,)), fence=passes)
     aborted, open_one = (table.begin(run="run-1", transaction=name) for name in ("t2", "t3"))
     table.roll_back(aborted)
-    timeline.write_file("t1.parquet", done)
     timeline.write_file("late-of-completed.parquet", done)
     timeline.write_file("late-of-aborted.parquet", aborted)
     timeline.write_file("open.parquet", open_one)
-    timeline.write_file("foreign.parquet", timeline.foreign_commit())
+    timeline.write_file("foreign.parquet", timeline.foreign_commit(), ours=False)
     timeline.now_ms += 999
     assert table.sweep(grace_ms=1_000) == 0
     timeline.now_ms += 1

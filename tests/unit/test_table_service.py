@@ -23,9 +23,11 @@ from table.client import Deadlines, TableClient
 from table.errors import Contradiction, OutcomeUnknown, Unavailable
 from table.ledger import Ledger, Limits, OutcomeKind
 from table.memory import MemoryTable, MemoryTimeline, Phase, Step
+from table.port import Commit
 from table.server import RunningServer, serve
 from table.service import QUEUE_MAX, TableService
 from table.source import SourceFacts, SourceUnavailable
+from table.state import TableState
 from table.stubs import table_pb2 as pb
 from table.stubs import table_pb2_grpc as pb_grpc
 
@@ -69,6 +71,15 @@ class Clock:
         return self.ms
 
 
+class WrittenTable(MemoryTable):
+    """Its workers have written what they report."""
+
+    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
+        for file in commit.files:
+            self.timeline.write_file(file.path, commit.instant)
+        super().commit(commit, fence=fence)
+
+
 class Driver:
     """A driver's table service on a socket of its own, and a client of it."""
 
@@ -87,7 +98,7 @@ class Driver:
     ) -> None:
         self.clock = Clock()
         self.step: Callable[[Step], None] = lambda _step: None
-        self.table = MemoryTable(timeline, "p", at=lambda step: self.step(step))
+        self.table = WrittenTable(timeline, "p", at=lambda step: self.step(step))
         self.service = TableService(
             table=self.table,
             ledger=Ledger(run=run, now_ms=self.clock.ms, limits=limits, until=until),
