@@ -88,10 +88,11 @@ def _transaction(current: Current) -> str:
 def _live(live: Mapping[str, Any]) -> list[RenderableType]:
     """What only the driver knows."""
     failures = live.get("failures", {})
+    rejects = f", {readable_count(live['rejects'])} rejected" if live.get("rejects") else ""
     parts: list[RenderableType] = [
         _line(
             "this run",
-            f"{readable_count(live['commits'])} commits, {readable_count(live['rows'])} rows,"
+            f"{readable_count(live['commits'])} commits, {readable_count(live['rows'])} rows{rejects},"
             f" mode {live['mode'].lower()}",
         )
     ]

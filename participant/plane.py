@@ -65,7 +65,6 @@ class Meters:
 
     records: int = 0
     size_bytes: int = 0
-    rejects: int = 0
     seconds: dict[str, float] = field(
         default_factory=lambda: dict.fromkeys(
             ("decode", "derive", "encode", "upload", "dead_letters", "wait"), 0.0
@@ -241,7 +240,6 @@ class Plane:
         if not len(rejects):
             return Chunk(next=fetched.next, derived=derived), ""
         if self._dead_letters is not None:
-            self.meters.rejects += len(rejects)
             return Chunk(next=fetched.next, derived=derived, held=HeldRejects.of(raw, rejects)), ""
         first = rejects[0]
         reason = (

@@ -34,11 +34,15 @@ S = TypeVar("S", bound="Answering")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The table as this process last saw it, and what it committed itself. Times of the service's clock."""
+    """The table as this process last saw it, and what it committed itself. Times of the service's clock.
+
+    `rejects`: records that commits passed over, each of them in the dead-letter topic.
+    """
 
     newest: TableState | None = None
     commits: int = 0
     rows: int = 0
+    rejects: int = 0
     last_commit_at_ms: int | None = None
 
 

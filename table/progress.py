@@ -15,7 +15,7 @@ from table.state import nest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One snapshot. `commits`, `rows`: by this run. `newest_*`: of the newest commit seen in the table.
+    """One snapshot. `commits`, `rows`, `rejects`: by this run. `newest_*`: of the newest commit seen in the table.
 
     `last_commit_age_ms`: None before this run's first commit. `busy_with`: what the table thread is doing.
     """
@@ -28,6 +28,7 @@ class Progress:
     committed: Offsets
     commits: int
     rows: int
+    rejects: int
     last_commit_age_ms: int | None
     newest_instant: str
     newest_transaction: str
@@ -51,6 +52,7 @@ class Progress:
             "coordinator": _coordinator(self.coordinator),
             "commits": self.commits,
             "rows": self.rows,
+            "rejects": self.rejects,
             "last_commit_age_ms": self.last_commit_age_ms,
             "committed": nest(self.committed),
             "newest": {

@@ -325,6 +325,7 @@ class TableService(Servicer):
             committed=newest.offsets if newest is not None else {},
             commits=view.commits,
             rows=view.rows,
+            rejects=view.rejects,
             last_commit_age_ms=now_ms - last_ms if last_ms is not None else None,
             newest_instant=newest.instant if newest is not None else "",
             newest_transaction=newest.transaction if newest is not None else "",

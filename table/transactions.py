@@ -407,7 +407,11 @@ class Transactions(Answering):
         with self._guard:
             self._ledger.committed(state.transaction, state.offsets)
         self.view = replace(
-            view, commits=view.commits + 1, rows=view.rows + known.rows, last_commit_at_ms=now_ms
+            view,
+            commits=view.commits + 1,
+            rows=view.rows + known.rows,
+            rejects=view.rejects + state.reject_count,
+            last_commit_at_ms=now_ms,
         )
 
     def _instant_of(self, transaction: str) -> str:

@@ -319,8 +319,13 @@ def test_what_the_driver_says_is_fresher_than_the_topic() -> None:
     assert (found.transaction.id, found.transaction.age_ms) == ("t7", 4_000)
     assert found.transaction.missing == (f"i-{WORKER_0}",)
     text = shown(found)
-    for part in ("5 commits, 500 rows", "worker-0", "busy with commit"):
+    for part in ("5 commits, 500 rows,", "worker-0", "busy with commit"):
         assert part in text
+
+
+def test_records_that_were_rejected_are_shown_where_there_are_some() -> None:
+    assert "5 commits, 500 rows, 2,500 rejected," in shown(status(begun(), live=live(rejects=2_500)))
+    assert "rejected" not in shown(status(begun(), live=live(rejects=0)))
 
 
 def service(**more: Any) -> dict[str, Any]:

@@ -708,6 +708,7 @@ def test_a_commit_names_at_most_1_000_rejects_and_counts_all_of_them(driver: Dri
     assert state.reject_count == 2_700
     assert state.rejects[:700] == named
     assert [reject.partition for reject in state.rejects[700:]] == [P1] * 300
+    assert driver.service.progress().rejects == 2_700
 
 
 def test_a_topic_that_is_recreated_while_running_is_refused(driver: Driver, topics: Topics) -> None:
