@@ -247,7 +247,8 @@ class DeadLetters:
         try:
             self._open().flush()
         except Failure as failure:
-            raise self._error(failure, next(iter(ends))) from failure
+            about = [p for p in ends if failure.key.startswith(f"{p.topic}-{p.number}-")]
+            raise self._error(failure, (about or list(ends))[0]) from failure
         self._durable.update(ends)
 
     def _open(self) -> Sender:

@@ -15,7 +15,8 @@ from table.state import nest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One snapshot. `commits`, `rows`, `rejects`: by this run. `newest_*`: of the newest commit seen in the table.
+    """One snapshot. `commits`, `rows`, `rejects`: by this run. `newest_*`: of the newest commit seen in the
+    table.
 
     `last_commit_age_ms`: None before this run's first commit. `busy_with`: what the table thread is doing.
     """

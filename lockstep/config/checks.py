@@ -134,6 +134,13 @@ def _dead_letters_go_elsewhere(config: Config) -> Iterator[Problem]:
             return
 
 
+def _rejects_are_limited_where_some_are_set_aside(config: Config) -> Iterator[Problem]:
+    record = config.record
+    if record.max_rejects and record.on_error != "dead_letter":
+        sentence = f'means nothing to record.on_error = "{record.on_error}", which sets no record aside'
+        yield Problem(settings=("record.max_rejects", "record.on_error"), sentence=sentence)
+
+
 def _fetching_ahead_fits_into_memory(config: Config) -> Iterator[Problem]:
     name = "queued.max.messages.kbytes"
     text = config.source.kafka.get(name, "")
@@ -199,6 +206,7 @@ RELATIONS: tuple[Check, ...] = (
     _write_limit_covers_the_timeout,
     _control_topic_is_its_own,
     _dead_letters_go_elsewhere,
+    _rejects_are_limited_where_some_are_set_aside,
     _fetching_ahead_fits_into_memory,
     _kafka_properties_are_ours_to_pass_on,
     _hudi_properties_are_obeyed,

@@ -341,7 +341,8 @@ class Memory(Section):
         validate_default=True,
         alias="per_worker",
         description=(
-            "What one worker may spend on records: a quarter on decoded ones that wait (at that it stops "
+            "What one worker may spend on records: a quarter on decoded ones that wait, rejects among them "
+            "until they are in the dead-letter topic (at that it stops "
             "consuming for a while, and goes on at half of it), a quarter on rows that wait to be encoded, "
             "an eighth on what librdkafka fetches ahead (`queued.max.messages.kbytes` in `source.kafka`, "
             "which may be set otherwise but not to more than all of it), the rest on what is in work. The "

@@ -174,7 +174,14 @@ def test_dead_letter_topics_are_wanted_only_where_rejects_go_there() -> None:
     [("", ""), (0, "0"), ("1000", "1000"), ("5 %", "5%"), ("0.5%", "0.5%"), ("100%", "100%")],
 )
 def test_rejects_are_limited_by_a_number_or_a_share(given: object, kept: str) -> None:
-    assert config_of({"record.max_rejects": given}).record.max_rejects == kept
+    asked = {"record.on_error": "dead_letter", "record.max_rejects": given}
+    assert config_of(asked).record.max_rejects == kept
+
+
+def test_a_limit_on_rejects_is_refused_where_none_are_set_aside() -> None:
+    assert 'record.max_rejects: means nothing to record.on_error = "fail"' in problems_of(
+        {"record.max_rejects": "5%"}
+    )
 
 
 def test_the_table_is_asked_for_what_the_configuration_says() -> None:
