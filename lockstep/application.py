@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -19,7 +20,7 @@ from lockstep.config import Config
 from lockstep.dead_letter_topics import DeadLetterTopics
 from lockstep.errors import Failed
 from lockstep.rundir import remove_run_file, write_run_file
-from lockstep.runs import RunWatch
+from lockstep.runs import Announcer
 from lockstep.source_watch import SourceWatch
 from lockstep.submit import is_local
 from lockstep.supervisor import Limits, Supervisor
@@ -29,6 +30,7 @@ from participant.spec import WorkerSpec
 from table import ledger as table_ledger
 from table.hudi.client import HudiTable
 from table.hudi.kinds import UPSERT
+from table.place import Place
 from table.port import TableLayout
 from table.progress import Progress
 from table.server import serve
@@ -86,12 +88,13 @@ class Application:
         with ExitStack() as stack:
             service = stack.enter_context(self._serving(source, until))
             layout = service.open(timeout_s=OPEN_S)
+            place = self._take_place(layout)
             server = serve(service, token=self._token, host=self._host())
             stack.callback(server.stop)
             write_run_file(config.pipeline.id, run=self.run_id, address=server.address, token=self._token)
             stack.callback(remove_run_file, config.pipeline.id, run=self.run_id)
             announcement = self._announcement(service, server.address)
-            watch = RunWatch(
+            announcer = Announcer(
                 self._kafka,
                 config.control.topic,
                 pipeline=config.pipeline.id,
@@ -99,10 +102,10 @@ class Application:
                 key=self._key,
                 announcement=announcement,
             )
-            stack.callback(watch.stop)
-            watch.start()
+            stack.callback(announcer.stop)
+            announcer.start()
             service.clear()  # takes as long as the workers' start, which goes on beside it
-            keeper = TopicKeeper(self._kafka, config.control.topic, restored=watch.announce_again)
+            keeper = TopicKeeper(self._kafka, config.control.topic, restored=announcer.announce_again)
             stack.callback(keeper.stop)
             keeper.start()
             stack.callback(dead_letters.stop)
@@ -114,12 +117,22 @@ class Application:
                 self._spark.sparkContext,
                 self._worker_spec(layout, server.address, until, announcement.table_epoch, dead_letter_bytes),
                 service,
-                watch,
+                place,
                 limits=self._limits(),
                 log_level=self._log_level,
                 progress=progress,
             )
             return supervisor.run()
+
+    def _take_place(self, layout: TableLayout) -> Place:
+        """Before any worker joins: whoever they drive out of the group finds out by whom."""
+        folder = Path(layout.path.removeprefix("file://")) / ".hoodie"
+        place = Place(folder, pipeline=self._config.pipeline.id, run=self.run_id)
+        try:
+            place.take()
+        except OSError as error:
+            raise Failed(f"{folder} cannot be written: {error.strerror}: see who may write there.") from error
+        return place
 
     @contextmanager
     def _serving(self, source: SourceTopics, until: Offsets | None) -> Iterator[TableService]:

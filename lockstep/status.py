@@ -360,6 +360,11 @@ def _advice(
 ) -> Iterable[str]:
     if halted is not None:
         yield "Remove what the halt names, then start again with `lockstep run`; nothing is lost."
+        if seen.live is None:
+            yield (
+                "No driver answers: this halt is what the control topic says, where others may write, too. "
+                "The run's own word are its log and its exit code, which is 3."
+            )
     elif state == "stopped":
         yield "No run is alive: start it with `lockstep run`. It goes on where the table is."
     elif state == "never":

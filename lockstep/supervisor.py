@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from pyspark import SparkContext
 
-from lockstep.runs import RunWatch
 from lockstep.slots import Slot
 from participant.spec import Ended, WorkerSpec
 from table.errors import TableError
 from table.ledger import Outcome
+from table.place import Place
 from table.progress import Progress
 from table.service import TableService
 
@@ -24,8 +24,6 @@ PERIOD_S = 0.1
 END_S = 45.0
 """How long the workers have to leave before their tasks are killed."""
 KILL_S = 15.0
-ANNOUNCEMENT_S = 3.0
-"""How far our reading of the control topic may be behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +48,14 @@ class Supervisor:
         context: SparkContext,
         spec: WorkerSpec,
         service: TableService,
-        watch: RunWatch,
+        place: Place,
         *,
         limits: Limits,
         log_level: str,
         progress: Callable[[Progress], None],
     ) -> None:
         self._service = service
-        self._watch = watch
+        self._place = place
         self._limits = limits
         self._progress = progress
         self._commits = 0
@@ -155,10 +153,10 @@ class Supervisor:
     def _superseded(self) -> bool:
         """A worker was fenced: by a newer run, which then has the pipeline, or by its own successor.
 
-        The newer one says so when it is asked. Known before the slot is filled again: otherwise two runs
-        would fence each other in turns.
+        The table's folder says which run started last. Known before the slot is filled again: otherwise two
+        runs would fence each other in turns.
         """
-        newer = self._watch.await_newer_run(ANNOUNCEMENT_S)
+        newer = self._place.taken_by()
         if newer:
             for slot in self._slots:
                 slot.end()

@@ -1,41 +1,12 @@
-"""Which of several runs of one pipeline started last. Pure.
+"""Which of several runs of one pipeline started last, as far as people are told. Pure.
 
-A run announces itself on the control topic when it starts, and may lose that announcement with the topic. So
-a run whose worker was fenced announces itself again, and whoever started later answers with its own
-announcement. Which of two started later is in the announcements, not in their order on the topic.
+Announcements are on the control topic, where anybody may write: what a run does about a newer one it takes
+from the table's folder (table/place.py).
 """
 
 from __future__ import annotations
 
-from control_topic.messages import Message, RunAnnounce
-
-
-class Rivals:
-    """What `run` knows of other runs. `newer`: the newest that started after it; empty where none is known.
-
-    Only what follows this run's own announcement on the topic counts: earlier ones may be of runs long gone.
-    """
-
-    def __init__(self, run: str, announcement: RunAnnounce) -> None:
-        self._run = run
-        self._own = self._newest = run_order(run, announcement)
-        self._announced = False
-        self.newer = ""
-
-    def hear(self, message: Message) -> bool:
-        """Take a message of the control topic; whether it is to be answered with our own announcement."""
-        body = message.body
-        if not isinstance(body, RunAnnounce):
-            return False
-        if message.run == self._run:
-            self._announced = True
-            return False
-        if not self._announced:
-            return False
-        order = run_order(message.run, body)
-        if order > self._newest:
-            self.newer, self._newest = message.run, order
-        return order < self._own
+from control_topic.messages import RunAnnounce
 
 
 def run_order(run: str, announcement: RunAnnounce) -> tuple[int, int, str]:

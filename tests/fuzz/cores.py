@@ -16,7 +16,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message as ProtoMessage
 
 from control_topic.codec import encode
-from control_topic.messages import EPOCH_LEAD_MAX, Message, RunAnnounce, SourcePartition
+from control_topic.messages import EPOCH_LEAD_MAX, Message, SourcePartition
 from control_topic.stubs import control_pb2 as pb
 from control_topic.transport import Intake, Received
 from control_topic.trust import Trust, mark
@@ -28,7 +28,6 @@ from participant.core import Participant
 from table.checks import assemble
 from table.errors import Refused
 from table.ledger import Ledger
-from table.rivals import Rivals
 from table.state import TableState, decode
 from table.state import encode as encode_state
 from tests.fuzz.target import Target, require
@@ -126,7 +125,7 @@ def check_life(case: dict[str, Any]) -> int:
 
 
 class _Life:
-    """The cores of one worker, and a driver's ledger and rivals, fed by one reader with the run's trust."""
+    """The cores of one worker, and a driver's ledger, fed by one reader with the run's trust."""
 
     def __init__(self, table_epoch: int) -> None:
         self.table_epoch = table_epoch
@@ -134,7 +133,6 @@ class _Life:
         self.intake = Intake(pipeline=PIPELINE, surface_parts=False, trust=trust)
         self.shown = Intake(pipeline="", surface_parts=True)
         self.ledger = Ledger(run=RUN, now_ms=0)
-        self.rivals = Rivals(RUN, RunAnnounce(table_epoch=table_epoch, started_at_ms=1))
         self.now_ms = 0
         self.nonces = 0
         self.flushes: list[str] = []
@@ -150,7 +148,6 @@ class _Life:
         assert shown is not None
         as_json(shown), as_text(shown)
         if isinstance(shown.content, Message):
-            self.rivals.hear(shown.content)
             self._tell_ledger(shown.content.epoch)
         received = self.intake.take(offset=offset, time_ms=0, raw=raw, mac=mark(KEY, raw))
         self._hear(received)

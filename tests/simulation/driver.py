@@ -9,13 +9,12 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from control_topic.messages import Message, Offsets, RunAnnounce
+from control_topic.messages import Offsets, RunAnnounce
 from coordinator import events as ev
 from table.calls import Answer, Directive, Fault, Mode, Result, WorkerReport
 from table.chain import newest_of
 from table.errors import TableError
 from table.ledger import Limits, Outcome, OutcomeKind
-from table.rivals import Rivals
 from table.roster import Roster
 from tests.simulation.bus import PIPELINE
 from tests.simulation.clocked import Clocked
@@ -40,7 +39,6 @@ LIMITS = Limits(
 SUPERVISE_MS = 400
 SILENCE_MS = 8_000
 SWEEP_MS = 5_000
-ANNOUNCEMENT_MS = 1_500
 DRIVER_CLOCK_OFF_MAX_MS = 10_000
 """Several intervals, and no longer than a schedule can wait until a clock has passed what the table holds."""
 IN_CALL = 1 << 60
@@ -93,11 +91,10 @@ class Driver(Clocked):
         self._deaths: dict[int, int] = {}
         newest = newest_of(world.storage.timeline.states(PIPELINE))
         self.table_epoch = newest.epoch if newest is not None else 0
-        self._announcement = RunAnnounce(table_epoch=self.table_epoch, started_at_ms=self.wall_ms())
-        self._rivals = Rivals(run, self._announcement)
-        self._reader = world.bus.attach(self, self.hear)
-        self._sender = world.bus_sender(self, run=run, name="driver", incarnation=run)
-        self._announce()
+        world.storage.place = run
+        world.bus_sender(self, run=run, name="driver", incarnation=run).send(
+            RunAnnounce(table_epoch=self.table_epoch, started_at_ms=self.wall_ms()), 0
+        )
         for slot in range(world.slots):
             self._start_worker(slot)
         world.scheduler.at(0, self, self._clear)
@@ -247,13 +244,6 @@ class Driver(Clocked):
 
     # --- the supervisor ---------------------------------------------------------------------------
 
-    def hear(self, message: Message) -> None:
-        if self._rivals.hear(message):
-            self._announce()
-
-    def _announce(self) -> None:
-        self._sender.send(self._announcement, 0)
-
     def supervise(self) -> None:
         now_ms = self.clock_ms()
         self.ledger.directive(now_ms, self.roster.coordinator_state(now_ms))
@@ -283,17 +273,19 @@ class Driver(Clocked):
             self.workers[slot] = self.world.start_worker(self, slot)
 
     def worker_ended(self, worker: Worker, reason: str, *, failed: bool) -> None:
-        """The Spark job of a slot ended. Where Kafka fenced its worker, ask first who is newer."""
-        delay_ms = self.world.chance.upto(800)
-        if worker.fenced and not self._rivals.newer:
-            self.world.scheduler.at(delay_ms, self, self._announce)
-            delay_ms += ANNOUNCEMENT_MS
-        self.world.scheduler.at(delay_ms, self, self._mourn, worker, reason, failed)
+        """The Spark job of a slot ended."""
+        self.world.scheduler.at(self.world.chance.upto(800), self, self._mourn, worker, reason, failed)
+
+    def _taken_by(self) -> str:
+        """The run that started after this one, as the table's folder says where it can be read."""
+        storage = self.world.storage
+        return storage.place if storage.timeline.available and storage.place != self.run else ""
 
     def _mourn(self, worker: Worker, reason: str, failed: bool) -> None:
         """Tell everybody, then start the next one in its slot, unless a newer run has the pipeline."""
-        if worker.fenced and self._rivals.newer:
-            self.ledger.supersede(f"run {self._rivals.newer} has taken over")
+        newer = self._taken_by() if worker.fenced else ""
+        if newer:
+            self.ledger.supersede(f"run {newer} has taken over")
             return
         if failed:
             now_ms = self.clock_ms()

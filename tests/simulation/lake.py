@@ -21,13 +21,14 @@ Row = tuple[SourcePartition, int, int]
 class Storage:
     """The lake: the timeline, and what each data file holds.
 
-    `pauses`: drivers that stand still in the middle of a call now.
+    `place`: the run that started last. `pauses`: drivers that stand still in the middle of a call now.
     """
 
     def __init__(self, timeline: MemoryTimeline) -> None:
         self.timeline = timeline
         self.rows: dict[str, tuple[Row, ...]] = {}
         self.pauses = 0
+        self.place = ""
 
     def write(self, path: str, instant: str, rows: tuple[Row, ...]) -> DataFile:
         """A participant closes a data file; nobody asks whether its instant is still open."""

@@ -21,6 +21,7 @@ from control_topic.messages import (
     ParticipantLeave,
     ParticipantReady,
     Range,
+    RunAnnounce,
     StartCommit,
     WriteStatus,
 )
@@ -59,8 +60,10 @@ class Stranger:
         pick = self._world.chance.random.choice
         epochs = (whose.epoch, whose.epoch, whose.epoch + 1, whose.epoch + EPOCH_LEAD_MAX, FAR, EPOCH_MAX)
         epoch = whose.epoch if isinstance(body, WriteStatus) else min(pick(epochs), EPOCH_MAX)
+        run = f"run-{pick((1, 2, 9))}" if isinstance(body, RunAnnounce) else whose.run
         forged = replace(
             whose,
+            run=run,
             epoch=epoch,
             sequence=whose.sequence + pick((1, 1, FAR)),
             sent_at_ms=pick((0, FAR)),
@@ -76,6 +79,7 @@ class Stranger:
         bodies: list[Body] = [
             Halt(reason="a stranger says so"),
             CoordinatorClaim(),
+            RunAnnounce(table_epoch=EPOCH_MAX, started_at_ms=FAR),
             ParticipantReady(),
             ParticipantJoin(partitions=everything),
             ParticipantLeave(partitions=everything, transaction=transaction),

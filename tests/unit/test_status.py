@@ -235,6 +235,7 @@ def test_a_halt_is_told_with_its_reason() -> None:
     text = shown(found)
     assert text.startswith("HALTED: p")
     assert "not JSON" in text
+    assert "this halt is what the control topic says" in found.advice[1]
 
 
 def test_a_later_run_is_not_halted_by_an_earlier_one() -> None:

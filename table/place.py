@@ -1,0 +1,65 @@
+"""Which run has a pipeline's place: the one that started last.
+
+Two runs of one pipeline fence each other's workers in Kafka's group, in turns, unless the older one ends.
+That it is older may not be taken from the control topic, to which anybody may write. So each run writes its
+name into the table's own folder when it starts, over whatever is there: what is read there later is the name
+of the last one, by the order of the file system and nobody's clock. Who can write there, can end the table.
+
+It decides nothing about records: that is the timeline's, which compares epochs and offsets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+NOTE = ".lockstep_run"
+NOTE_BYTES_MAX = 4_096
+RUN_CHARACTERS_MAX = 100
+
+
+class Place:
+    """`folder`: the table's `.hoodie`. Belongs to `run`; safe to use from any thread."""
+
+    def __init__(self, folder: Path, *, pipeline: str, run: str) -> None:
+        self._pipeline = pipeline
+        self._run = run
+        self._note = folder / f"{NOTE}_{sha256(pipeline.encode()).hexdigest()[:12]}"
+
+    def take(self) -> None:
+        """This run is the last one that started. Raises `OSError`."""
+        said = json.dumps({"pipeline": self._pipeline, "run": self._run}).encode()
+        descriptor, name = tempfile.mkstemp(dir=self._note.parent, prefix=f"{NOTE}-new-")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(said)
+            os.chmod(name, 0o644)
+            os.replace(name, self._note)  # whole, or not at all
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def taken_by(self) -> str:
+        """The run that started after this one; empty where there is none, or none is known.
+
+        A note that is gone is written again: of two runs that do so, one comes last.
+        """
+        run = self._said()
+        if not run:
+            with contextlib.suppress(OSError):
+                self.take()
+        return "" if run == self._run else run
+
+    def _said(self) -> str:
+        try:
+            with self._note.open("rb") as file:
+                said = json.loads(file.read(NOTE_BYTES_MAX))
+            pipeline, run = said["pipeline"], said["run"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return ""
+        known = isinstance(run, str) and len(run) <= RUN_CHARACTERS_MAX and pipeline == self._pipeline
+        return run if known else ""
