@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from control_topic.messages import SourcePartition
+from control_topic.messages import EPOCH_LEAD_MAX, EPOCH_MAX, SourcePartition
 from table.errors import Refused
 from table.hudi.timeline import MissingTable, Timeline, parse_properties, table_properties
-from table.state import StateError, TableState, encode, owner
+from table.state import StateError, TableState, decode, encode, owner
 from tests.hudi_avro import COMMIT, PLAN, avro
 
 P0 = SourcePartition("events", 0)
@@ -241,6 +241,15 @@ def test_a_state_of_another_version_is_not_passed_over(table: Table) -> None:
     table.add(f"{time(1)}_{time(2)}.commit", committed({**state(1), "lockstep.version": "99"}))
     with pytest.raises(StateError, match=r"99"):
         Timeline(table.base).newest("p")
+
+
+def test_an_epoch_that_no_run_can_have_come_to_is_refused_and_one_that_was_driven_high_is_read() -> None:
+    for epoch in (2**63 - 3, 2**63 - 1, EPOCH_MAX - EPOCH_LEAD_MAX):
+        found = decode({**state(1), "lockstep.epoch": str(epoch)})
+        assert found is not None and found.epoch == epoch
+    for epoch in (EPOCH_MAX - EPOCH_LEAD_MAX + 1, EPOCH_MAX, 2**80):
+        with pytest.raises(StateError, match="at the end of all epochs"):
+            decode({**state(1), "lockstep.epoch": str(epoch)}, instant="007")
 
 
 def test_properties_are_unescaped_as_java_escapes_them() -> None:
