@@ -48,6 +48,9 @@ ID_SHOWN = 8
 ITEMS_SHOWN_MAX = 6
 GAP = "  "
 TIME_WIDTH = len("12:34:56.789")
+NO_TIME = "--:--:--.---"
+"""Shown for a time that is in no calendar."""
+
 SENDER_WIDTH = len("coordinator@worker-0")
 TYPE_WIDTH = max(map(len, TYPES))
 
@@ -207,7 +210,7 @@ def as_text(
     content = received.content
     epoch, sender = (str(content.epoch), content.sender) if isinstance(content, Message) else ("-", "-")
     line = _columns(
-        datetime.fromtimestamp(received.time_ms / 1_000, tz=zone).strftime("%H:%M:%S.%f")[:-3],
+        _time(received.time_ms, zone),
         str(received.offset),
         epoch,
         type_name(content),
@@ -225,6 +228,14 @@ def as_text(
         line.append("".join(f"\n{indent}{part}" for part in folded), style="dim")
     line.rstrip()
     return line
+
+
+def _time(time_ms: int, zone: tzinfo | None) -> str:
+    """Whoever writes a record may say any time."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1_000, tz=zone).strftime("%H:%M:%S.%f")[:-3]
+    except (ValueError, OverflowError, OSError):
+        return NO_TIME
 
 
 def _columns(

@@ -164,4 +164,7 @@ def _line(label: str, text: str) -> Text:
 
 
 def _clock(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1_000).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    try:
+        return datetime.fromtimestamp(time_ms / 1_000).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    except (ValueError, OverflowError, OSError):  # of a record: whoever writes it may say any time
+        return "at a time that is in no calendar"

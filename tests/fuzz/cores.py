@@ -144,7 +144,9 @@ class _Life:
 
     def message(self, raw: bytes) -> None:
         offset = self.nonces
-        shown = self.shown.take(offset=offset, time_ms=0, raw=raw, mac=mark(KEY, raw))
+        times = EXTREMES[FieldDescriptor.TYPE_INT64]
+        time_ms = times[len(raw) % len(times)]
+        shown = self.shown.take(offset=offset, time_ms=time_ms, raw=raw, mac=mark(KEY, raw))
         assert shown is not None
         as_json(shown), as_text(shown)
         if isinstance(shown.content, Message):

@@ -200,6 +200,13 @@ def test_each_message_says_that_nobody_checked_whose_word_it_is() -> None:
     assert as_text(bare).plain.endswith("stop · without a mark")
 
 
+@pytest.mark.parametrize("time_ms", [-(2**63), -(2**62), 2**62, 2**63 - 1])
+def test_a_time_that_is_in_no_calendar_stops_nothing(time_ms: int) -> None:
+    line = as_text(replace(received(message(Halt(reason="stop"))), time_ms=time_ms), zone=UTC).plain
+    assert line.startswith("--:--:--.---")
+    assert line.endswith("stop")
+
+
 def test_a_damaged_message_is_shown_as_such() -> None:
     damaged = received(Unreadable("the digest does not match"))
     line = as_text(damaged).plain
