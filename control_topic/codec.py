@@ -71,6 +71,9 @@ BODY_BYTES_MAX = 512 * 1024
 RAW_BYTES_MAX = 1024 * 1024
 """A record larger than this is refused before it is parsed. Kafka's own default limit is the same."""
 
+REASON_CHARS_MAX = 2_000
+"""Of why a participant leaves."""
+
 ENVELOPE_BYTES_MAX = 64 * 1024
 """Room for everything in an envelope but the body."""
 
@@ -252,7 +255,9 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
     ),
     ParticipantLeave: lambda b: pb.Body(
         participant_leave=pb.ParticipantLeave(
-            partitions=partitions_to_proto(b.partitions), transaction=b.transaction
+            partitions=partitions_to_proto(b.partitions),
+            transaction=b.transaction,
+            reason=readable(b.reason[:REASON_CHARS_MAX]),
         )
     ),
     ParticipantReady: lambda _: pb.Body(participant_ready=pb.ParticipantReady()),
@@ -295,6 +300,7 @@ _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
     "participant_leave": lambda b: ParticipantLeave(
         partitions=partitions_from_proto(b.participant_leave.partitions),
         transaction=b.participant_leave.transaction,
+        reason=b.participant_leave.reason,
     ),
     "participant_ready": lambda _: ParticipantReady(),
     "start_commit": lambda b: _start_from_proto(b.start_commit),

@@ -121,10 +121,14 @@ class ParticipantJoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParticipantLeave:
-    """Source partitions given up. `transaction` is set where open data of it was dropped."""
+    """Source partitions given up. `transaction` is set where open data of it was dropped.
+
+    `reason`: why the sender ends, where it failed.
+    """
 
     partitions: tuple[SourcePartition, ...]
     transaction: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,7 @@ class Coordinator(Election):
     def on_worker_died(self, event: WorkerDied) -> None:
         while len(self.dead) >= DEAD_MAX:
             del self.dead[next(iter(self.dead))]
-        self.dead[event.incarnation] = None
+        self.dead[event.incarnation] = event.reason
         self.ready.discard(event.incarnation)
         self._vacated(event, self.owners.remove(event.incarnation))
 
@@ -239,7 +239,7 @@ class Coordinator(Election):
         self.on_join(event)
         taken = [p for p in body.partitions if transaction.owing(p) not in ("", who)]
         if taken:
-            self._abort(event, f"{taken[0]} was taken over by {event.message.sender} ({who})", Fault.NONE)
+            self._abort(event, f"{taken[0]} was taken over by a new {event.message.sender}", Fault.NONE)
         else:
             self._answer(who, transaction)
 
@@ -265,7 +265,8 @@ class Coordinator(Election):
             return  # its files belong to the transaction
         left = transaction.owed_by(who)
         if body.transaction == transaction.id and left:
-            self._abort(event, f"{event.message.sender} ({who}) left {min(left)} with open data", Fault.NONE)
+            why = f": {body.reason}" if body.reason else ""
+            self._abort(event, f"{event.message.sender} left {min(left)} with open data{why}", Fault.NONE)
             return
         transaction.excuse(left & set(body.partitions))
         if not transaction.owed:
@@ -277,7 +278,8 @@ class Coordinator(Election):
         self.on_worker_died(event)
         transaction = self._open()
         if event.incarnation in transaction.missing():
-            self._abort(event, f"the worker with incarnation {event.incarnation} died", Fault.PIPELINE)
+            reason = event.reason or f"{self.voices.name(event.incarnation)} died"
+            self._abort(event, reason, Fault.PIPELINE)
 
     def on_write_status(self, event: Received) -> None:
         body, who, transaction = event.message.body, event.message.incarnation, self._open()
@@ -302,10 +304,10 @@ class Coordinator(Election):
         waited_ms = event.now_ms - transaction.ended_ms
         silent = transaction.silent(event.now_ms, settings.write_timeout_ms)
         if silent:
-            who = ", ".join(silent)
+            who = self.voices.last_words(silent, event.now_ms)
             self._give_up_writing(event, f"no WRITE_STATUS from {who} within {waited_ms / 1000:.1f} s")
         elif waited_ms >= settings.write_limit_ms:
-            who = ", ".join(sorted(transaction.missing()))
+            who = self.voices.last_words(transaction.missing(), event.now_ms)
             self._give_up_writing(
                 event,
                 f"{who} still wrote files after {waited_ms / 1000:.1f} s (transaction.write_limit); the next "

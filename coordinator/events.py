@@ -91,9 +91,10 @@ class Completed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDied(Event):
-    """The driver saw this incarnation's Spark task end."""
+    """The driver saw this incarnation's Spark task end. `reason`: of what, by the worker's name."""
 
     incarnation: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

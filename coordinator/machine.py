@@ -37,6 +37,7 @@ from coordinator.owners import Owners
 from coordinator.pace import Pace
 from coordinator.transaction import Transaction
 from coordinator.transitions import IGNORED, TABLE, IllegalEvent, State
+from coordinator.voices import Voices
 
 SENDERS_MAX = 1_000
 """Senders whose last sequence number is remembered; who has been silent longest is forgotten first."""
@@ -59,7 +60,8 @@ class Machine:
         self.unplaced: set[SourcePartition] = set()
         self.admit_at_ms = 0
         self.vacated_ms: int | None = None
-        self.dead: dict[str, None] = {}
+        self.dead: dict[str, str] = {}
+        self.voices = Voices()
         self.heard: dict[str, int] = {}
         self.ready: set[str] = set()
         self.ready_ms = 0
@@ -136,6 +138,7 @@ class Machine:
         if not self._is_news(message):
             self.ignored["heard before"] += 1
             return False
+        self.voices.heard(message, event.now_ms)
         return message.incarnation not in self.dead or isinstance(message.body, WriteStatus)
 
     def _is_news(self, message: Message) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from control_topic.messages import Message
 from control_topic.threads import guarded
@@ -101,13 +102,14 @@ class Runner:
             lambda: Directed(now_ms=self._env.now_ms(), nonce=self._env.nonce(), mode=mode, reason=reason)
         )
 
-    def died(self, incarnations: Iterable[str]) -> None:
+    def died(self, incarnations: Iterable[str], reasons: Mapping[str, str]) -> None:
+        """`reasons`: of those whose death is known to have one."""
         for incarnation in incarnations:
-            self._offer(
-                lambda who=incarnation: WorkerDied(  # type: ignore[misc]
-                    now_ms=self._env.now_ms(), nonce=self._env.nonce(), incarnation=who
-                )
-            )
+            self._offer(partial(self._death, incarnation, reasons.get(incarnation, "")))
+
+    def _death(self, incarnation: str, reason: str) -> WorkerDied:
+        now_ms, nonce = self._env.now_ms(), self._env.nonce()
+        return WorkerDied(now_ms=now_ms, nonce=nonce, incarnation=incarnation, reason=reason)
 
     def snapshot(self) -> Snapshot | None:
         return self._snapshot

@@ -141,8 +141,13 @@ def _body_json(body: Body) -> dict[str, Any]:
                 "table_epoch": body.table_epoch,
                 "started_at_ms": body.started_at_ms,
             }
-        case ParticipantJoin() | ParticipantLeave():
+        case ParticipantJoin():
             return {"partitions": [_partition_json(p) for p in body.partitions]}
+        case ParticipantLeave():
+            return {
+                "partitions": [_partition_json(p) for p in body.partitions],
+                "reason": body.reason or None,
+            }
         case StartCommit():
             writers = sorted(body.writers.items())
             return {
@@ -270,7 +275,8 @@ def _condense(message: Message, body: Body) -> str:
             owned = _numbers(body.partitions) or "owns nothing"
             return _join(owned, f"incarnation {message.incarnation[:ID_SHOWN]}")
         case ParticipantLeave():
-            return _join(_numbers(body.partitions), "drops its open data" if body.transaction else "")
+            dropped = "drops its open data" if body.transaction else ""
+            return _join(_numbers(body.partitions), dropped, body.reason)
         case StartCommit():
             writers = len(set(body.writers.values()))
             by = f"{writers} worker{'' if writers == 1 else 's'}"

@@ -292,8 +292,15 @@ def _halted(seen: Observed) -> Mapping[str, Any] | None:
     return {"reason": reason, "time": time_ms}
 
 
+def _names(seen: Observed) -> Mapping[str, str]:
+    """Incarnation -> the worker's name, as the topic or the driver has it."""
+    workers = seen.live.get("workers", ()) if seen.live is not None else ()
+    known = {one["incarnation"]: f"worker-{one['slot']}" for one in workers if "incarnation" in one}
+    return {**known, **seen.fold.names}
+
+
 def _current(seen: Observed) -> Current | None:
-    names = seen.fold.names
+    names = _names(seen)
 
     def named(incarnations: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(names.get(one, one) for one in incarnations))
@@ -331,7 +338,7 @@ def _progress(seen: Observed, opened: Open, missing: set[str]) -> dict[str, Any]
     """How far those are whose files are awaited."""
     if not opened.progress_ms:
         return {}
-    names = seen.fold.names
+    names = _names(seen)
     files = {names.get(who, who): said.files for who, said in opened.progress.items() if who in missing}
     return {"writing": files, "progress_age_ms": _ago(seen, opened.progress_ms)}
 

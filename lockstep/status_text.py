@@ -99,6 +99,7 @@ def _live(live: Mapping[str, Any]) -> list[RenderableType]:
     if failures.get("outage_ms"):
         parts.append(_line("outage", f"for {readable_duration(failures['outage_ms'])}"))
     parts += [_line("failure", str(reason)) for reason in failures.get("reasons", ())[-3:]]
+    parts += [_line("worker died", str(reason)) for reason in failures.get("deaths", ())]
     busy = live.get("table", {}).get("busy_with")
     if busy:
         parts.append(_line("table", f"busy with {busy}"))

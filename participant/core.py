@@ -192,7 +192,9 @@ class Participant(Refusals):
             self._out.append(Discard(transaction=self.work.id))
         if self.owned:
             open_one = self.work.id if self.work and self.state is not State.PREPARED else ""
-            self._send(ParticipantLeave(partitions=tuple(sorted(self.owned)), transaction=open_one))
+            why = reason if failed else ""
+            partitions = tuple(sorted(self.owned))
+            self._send(ParticipantLeave(partitions=partitions, transaction=open_one, reason=why))
         self.state = State.STOPPED
         self.work = None
         self._out.append(Stop(reason=reason, failed=failed))

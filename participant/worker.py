@@ -351,7 +351,7 @@ class Worker:
         with self._runner_lock:
             runner = self._runner
         if runner is not None:
-            runner.died(directive.dead)
+            runner.died(directive.dead, directive.died_of)
             runner.directed(directive.mode, directive.reason)
         if directive.mode is Mode.STOP and not self._leaving:
             self._leaving = True

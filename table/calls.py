@@ -46,7 +46,7 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
-    """What a worker is told. `dead`: incarnations whose Spark task has ended.
+    """What a worker is told. `dead`: incarnations whose Spark task has ended; `died_of`: of them, why.
 
     `join`: every worker of the run is there, so that the consumer group can form at once.
     """
@@ -54,6 +54,7 @@ class Directive:
     mode: Mode
     reason: str = ""
     dead: tuple[str, ...] = ()
+    died_of: Mapping[str, str] = field(default_factory=dict)
     join: bool = False
 
 

@@ -91,6 +91,7 @@ def directive_to_proto(directive: Directive) -> pb.Directive:
         mode=directive.mode.name,
         reason=sentence(directive.reason),
         dead=directive.dead,
+        died_of={who: sentence(why) for who, why in directive.died_of.items()},
         join=directive.join,
     )
 
@@ -100,7 +101,11 @@ def directive_from_proto(directive: pb.Directive) -> Directive:
     if name not in Mode.__members__:
         raise Malformed(f"mode {directive.mode} is not one that this Lockstep knows")
     return Directive(
-        mode=Mode[name], reason=directive.reason, dead=tuple(directive.dead), join=directive.join
+        mode=Mode[name],
+        reason=directive.reason,
+        dead=tuple(directive.dead),
+        died_of=dict(directive.died_of),
+        join=directive.join,
     )
 
 

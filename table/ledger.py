@@ -81,6 +81,7 @@ class Standing:
     outage_ms: int
     backoff_left_ms: int
     reasons: tuple[str, ...]
+    deaths: tuple[str, ...]
     fenced: tuple[str, ...]
 
 
@@ -95,6 +96,7 @@ class _Failures:
     last_outage_at_ms: int | None = None
     begin_not_before_ms: int = 0
     reasons: deque[str] = field(default_factory=lambda: deque(maxlen=REASONS_KEPT))
+    deaths: dict[str, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -114,6 +116,7 @@ class Ledger:
         self._blamed: deque[str] = deque(maxlen=TRANSACTIONS_REMEMBERED)
         self._open_transaction = ""
         self._dead: dict[str, int] = {}
+        self._died_of: dict[str, str] = {}
         self._fenced: dict[str, None] = {}
         self._mode = Mode.RUN
         self._mode_since_ms = now_ms
@@ -259,7 +262,14 @@ class Ledger:
         return self.wait_ms(now_ms)
 
     def _last_reasons(self) -> str:
-        return "; ".join(dict.fromkeys(reason.rstrip(". ") for reason in self._failures.reasons))
+        """Why transactions failed, and what workers died of meanwhile where that does not say so already."""
+        said = "; ".join(dict.fromkeys(reason.rstrip(". ") for reason in self._failures.reasons))
+        more = [self._death(reason) for reason in self._failures.deaths if reason.rstrip(". ") not in said]
+        return f"{said}; deaths since the last commit: {'; '.join(more)}" if more else said
+
+    def _death(self, reason: str) -> str:
+        times = self._failures.deaths[reason]
+        return f"{reason.rstrip('. ')} ({times:,} times)" if times > 1 else reason.rstrip(". ")
 
     def _close(self, transaction: str) -> None:
         if self._open_transaction == transaction:
@@ -278,8 +288,14 @@ class Ledger:
         """
         self._dead.pop(incarnation, None)
         self._dead[incarnation] = now_ms
+        self._died_of[incarnation] = reason
+        deaths = self._failures.deaths
+        deaths[reason] = deaths.pop(reason, 0) + 1
+        while len(deaths) > REASONS_KEPT:
+            del deaths[next(iter(deaths))]
         while len(self._dead) > self._limits.dead_kept:
-            del self._dead[next(iter(self._dead))]
+            oldest = next(iter(self._dead))
+            del self._dead[oldest], self._died_of[oldest]
         self._fenced.pop(incarnation, None)
         blame = self._open_transaction or (incarnation if recovering or storage else "")
         if blame and self._mode is Mode.RUN and blame not in self._blamed:
@@ -293,6 +309,7 @@ class Ledger:
         """Incarnations known dead, oldest first; forgotten after `dead_kept_ms`."""
         keep_from_ms = now_ms - self._limits.dead_kept_ms
         self._dead = {name: at_ms for name, at_ms in self._dead.items() if at_ms > keep_from_ms}
+        self._died_of = {name: self._died_of[name] for name in self._dead}
         return tuple(self._dead)
 
     def fenced(self, incarnation: str) -> None:
@@ -359,7 +376,7 @@ class Ledger:
                 self._mode, self._mode_since_ms, self._answered_at_ms = mode, now_ms, now_ms
                 break
         reason = self.stopping if self._mode is not Mode.RUN else ""
-        return Directive(mode=self._mode, reason=reason, dead=self.dead(now_ms))
+        return Directive(mode=self._mode, reason=reason, dead=self.dead(now_ms), died_of=dict(self._died_of))
 
     def _signals(self, now_ms: int, coordinator_state: str) -> Mapping[Signal, bool]:
         in_mode_ms = now_ms - self._mode_since_ms
@@ -399,5 +416,6 @@ class Ledger:
             outage_ms=failures.outage_ms,
             backoff_left_ms=self.wait_ms(now_ms),
             reasons=tuple(failures.reasons),
+            deaths=tuple(map(self._death, failures.deaths)),
             fenced=tuple(self._fenced),
         )

@@ -67,6 +67,7 @@ class Progress:
                 "outage_ms": standing.outage_ms,
                 "backoff_left_ms": standing.backoff_left_ms,
                 "reasons": list(standing.reasons),
+                "deaths": list(standing.deaths),
             },
             "fenced": list(standing.fenced),
             "table": {"busy_with": self.busy_with, "queued": self.queued},

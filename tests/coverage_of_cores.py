@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 CORES = {
-    "coordinator": ("core", "machine", "election", "transaction", "pace", "events", "transitions"),
+    "coordinator": ("core", "machine", "election", "transaction", "pace", "voices", "events", "transitions"),
     "participant": ("core", "refusals", "rejects_max", "intake", "repeats", "events", "transitions"),
 }
 TESTS = (
@@ -30,6 +30,7 @@ TESTS = (
     "unit/test_core_branches_*.py",
     "unit/test_transitions.py",
     "unit/test_slow_writers.py",
+    "unit/test_voices.py",
 )
 SCHEDULES = 500
 MEASURING_MAX_S = 240

@@ -167,12 +167,14 @@ class ParticipantJoin(_message.Message):
     def __init__(self, partitions: _Optional[_Iterable[_Union[TopicPartitions, _Mapping]]] = ...) -> None: ...
 
 class ParticipantLeave(_message.Message):
-    __slots__ = ("partitions", "transaction")
+    __slots__ = ("partitions", "transaction", "reason")
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     partitions: _containers.RepeatedCompositeFieldContainer[TopicPartitions]
     transaction: str
-    def __init__(self, partitions: _Optional[_Iterable[_Union[TopicPartitions, _Mapping]]] = ..., transaction: _Optional[str] = ...) -> None: ...
+    reason: str
+    def __init__(self, partitions: _Optional[_Iterable[_Union[TopicPartitions, _Mapping]]] = ..., transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ParticipantReady(_message.Message):
     __slots__ = ()

@@ -245,7 +245,6 @@ class Watch:
         for incarnation, name in self._names.items():
             for spelled in (
                 f"{name} ({incarnation})",
-                f"the worker with incarnation {incarnation}",
                 incarnation,
             ):
                 reason = reason.replace(spelled, name)

@@ -203,16 +203,25 @@ class CoordinatorReport(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., state: _Optional[str] = ..., transaction: _Optional[str] = ..., instant: _Optional[str] = ..., started_at_ms: _Optional[int] = ..., answered: _Optional[_Iterable[str]] = ..., missing: _Optional[_Iterable[str]] = ..., ignored: _Optional[int] = ...) -> None: ...
 
 class Directive(_message.Message):
-    __slots__ = ("mode", "reason", "dead", "join")
+    __slots__ = ("mode", "reason", "dead", "died_of", "join")
+    class DiedOfEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     MODE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     DEAD_FIELD_NUMBER: _ClassVar[int]
+    DIED_OF_FIELD_NUMBER: _ClassVar[int]
     JOIN_FIELD_NUMBER: _ClassVar[int]
     mode: Mode
     reason: str
     dead: _containers.RepeatedScalarFieldContainer[str]
+    died_of: _containers.ScalarMap[str, str]
     join: bool
-    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., reason: _Optional[str] = ..., dead: _Optional[_Iterable[str]] = ..., join: _Optional[bool] = ...) -> None: ...
+    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., reason: _Optional[str] = ..., dead: _Optional[_Iterable[str]] = ..., died_of: _Optional[_Mapping[str, str]] = ..., join: _Optional[bool] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
     __slots__ = ()

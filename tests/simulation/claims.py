@@ -88,7 +88,7 @@ class Claims:
     def direct(self, directive: Directive) -> None:
         for incarnation in directive.dead:
             if incarnation not in self.core.dead:
-                self._offer_died(incarnation)
+                self._offer_died(incarnation, directive.died_of.get(incarnation, ""))
         told = (ev.Mode(directive.mode.value), directive.reason)
         if told != self._directive:
             self._directive = told
@@ -97,8 +97,12 @@ class Claims:
     def _offer_directed(self, mode: ev.Mode, reason: str) -> None:
         self._offer(lambda: ev.Directed(now_ms=self._now(), nonce=self._nonce(), mode=mode, reason=reason))
 
-    def _offer_died(self, incarnation: str) -> None:
-        self._offer(lambda: ev.WorkerDied(now_ms=self._now(), nonce=self._nonce(), incarnation=incarnation))
+    def _offer_died(self, incarnation: str, reason: str) -> None:
+        self._offer(
+            lambda: ev.WorkerDied(
+                now_ms=self._now(), nonce=self._nonce(), incarnation=incarnation, reason=reason
+            )
+        )
 
     def _tick(self) -> None:
         if self._stopped:

@@ -98,7 +98,9 @@ BODIES: dict[type, st.SearchStrategy] = {
     ),
     CoordinatorClaim: st.builds(CoordinatorClaim),
     ParticipantJoin: st.builds(ParticipantJoin, partitions=source_partitions),
-    ParticipantLeave: st.builds(ParticipantLeave, partitions=source_partitions, transaction=text),
+    ParticipantLeave: st.builds(
+        ParticipantLeave, partitions=source_partitions, transaction=text, reason=text
+    ),
     ParticipantReady: st.builds(ParticipantReady),
     StartCommit: st.builds(
         StartCommit,

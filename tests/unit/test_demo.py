@@ -172,7 +172,7 @@ def test_an_abort_is_told_with_its_reason(topic: Topic) -> None:
     assert any("storage is away" in sentence for sentence in topic.said)
 
 
-@pytest.mark.parametrize("who", [W1, f"the worker with incarnation {W1}", f"worker-1 ({W1})"])
+@pytest.mark.parametrize("who", [W1, f"worker-1 ({W1})"])
 def test_an_abort_names_the_worker_and_not_its_incarnation(topic: Topic, who: str) -> None:
     topic.send(ParticipantJoin(partitions=(P1,)), sender="worker-1", who=W1)
     topic.opened(T1, {P0: 0})
@@ -281,7 +281,7 @@ def scene_of(topic: Topic) -> Scene:
     topic.reported(T1, P0, 0, 50_000)
     topic.acknowledged(T1, {P0: 50_000, P1: 0})
     topic.opened(T2, {P0: 50_000, P1: 0})
-    topic.send(AbortCommit(transaction=T2, reason="the worker with incarnation bbbb died"))
+    topic.send(AbortCommit(transaction=T2, reason="worker-1: its process died"))
     return Scene(
         title="100,000 events",
         watch=topic.watch,

@@ -74,7 +74,12 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
     (
         ParticipantLeave(partitions=(E0,), transaction=TXN),
         "events:0 · drops its open data",
-        {"partitions": [{"topic": "events", "partition": 0}]},
+        {"partitions": [{"topic": "events", "partition": 0}], "reason": None},
+    ),
+    (
+        ParticipantLeave(partitions=(), reason="the disk is full"),
+        "the disk is full",
+        {"partitions": [], "reason": "the disk is full"},
     ),
     (ParticipantReady(), "", {}),
     (EndRequest(transaction=TXN, reason="memory"), "memory", {"reason": "memory"}),

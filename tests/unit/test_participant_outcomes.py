@@ -199,7 +199,9 @@ def test_a_halt_of_its_run_stops_it_and_a_halt_of_another_run_does_not() -> None
 def test_an_effect_that_failed_ends_this_worker_but_not_its_slot() -> None:
     talk = ParticipantTalk().writing()
     actions = talk.feed(p.EffectFailed(now_ms=0, reason="disk full"))
-    assert sent(actions, ParticipantLeave) == [ParticipantLeave(partitions=(P0,), transaction="t1")]
+    assert sent(actions, ParticipantLeave) == [
+        ParticipantLeave(partitions=(P0,), transaction="t1", reason="disk full")
+    ]
     assert of(actions, p.Stop)[0].failed
 
 

@@ -52,7 +52,7 @@ def test_a_silent_writer_is_given_up_however_well_the_others_get_on() -> None:
     talk.tick(WRITE_TIMEOUT_MS - 1)
     talk.hear(progress(1), "a")
     (abort,) = of(talk.tick(1), c.Abort)
-    assert "from b within 5.0 s" in abort.reason
+    assert "from b (last said PARTICIPANT_JOIN 6.0 s before) within 5.0 s" in abort.reason
     assert abort.fault is c.Fault.PIPELINE
 
 
