@@ -17,20 +17,32 @@ from table.stubs import table_pb2_grpc as pb_grpc
 THREADS = QUEUE_MAX + 16
 """At most QUEUE_MAX + 1 of them wait for the table; the others answer reports."""
 RPCS_MAX = 512
+LOOKAHEAD_BYTES = 256 * 1024
+"""Of a message that nobody has asked for yet."""
+
+METADATA_BYTES_MAX = 16 * 1024
+"""Of a call's headers: the token is some 60 bytes."""
 
 SERVER_OPTIONS = (
     *CHANNEL_OPTIONS,
+    ("grpc.http2.bdp_probe", 0),  # a sender gets no larger window than this before its token is looked at
+    ("grpc.http2.lookahead_bytes", LOOKAHEAD_BYTES),
+    ("grpc.max_metadata_size", METADATA_BYTES_MAX),
     ("grpc.so_reuseport", 0),  # a port that another driver listens on is an error, not half of its calls
     ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MS // 2),
 )
 
 
 class _TokenCheck(grpc.ServerInterceptor):  # type: ignore[type-arg]  # generic in its stubs only
-    """Refuses every call that does not carry the run's token."""
+    """Refuses every call that does not carry the run's token, before it reads any of its message.
+
+    The refusal takes its messages as a stream that nobody reads: a handler of one message is called when the
+    whole of it, which may be large, is in memory. HTTP/2's flow control keeps the rest with the sender.
+    """
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()
-        self._refusal = grpc.unary_unary_rpc_method_handler(_refuse)
+        self._refusal = grpc.stream_unary_rpc_method_handler(_refuse)
 
     def intercept_service(
         self,
@@ -44,7 +56,7 @@ class _TokenCheck(grpc.ServerInterceptor):  # type: ignore[type-arg]  # generic 
         return continuation(handler_call_details)
 
 
-def _refuse(_request: Any, context: grpc.ServicerContext) -> None:
+def _refuse(_requests: Any, context: grpc.ServicerContext) -> None:
     context.abort(grpc.StatusCode.UNAUTHENTICATED, "the call does not carry this run's token")
 
 
