@@ -82,7 +82,9 @@ def test_a_writer_that_gets_on_for_ever_is_given_up_at_the_write_limit() -> None
         assert talk.core.state is State.ENDED
         talk.hear(progress(step), "a")
     (abort,) = of(talk.tick(4), c.Abort)
-    assert "a still wrote files after 20.0 s (transaction.write_limit)" in abort.reason
+    assert abort.reason.startswith(
+        "a (last said WRITE_PROGRESS 0.0 s before) still wrote files after 20.0 s (transaction.write_limit)"
+    )
     assert abort.fault is c.Fault.PIPELINE
 
 
