@@ -137,6 +137,8 @@ class Conductor:
             for errand in self._errands:
                 errand.wait(ERRAND_MAX_S)
             self._look_after_errands()
+            if self._progress is not None:
+                self._say(self._progress.line(time.monotonic() - self._began, ()))
             return result
         finally:
             self._over.set()
