@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.waiting import await_that, end
+from lockstep.jvm import LATE_C2
 from lockstep.submit import environment, find_spark_home
 
 START_S = 60.0
@@ -75,7 +76,7 @@ def _worker(folder: Path, number: int, master: str, *, cores: int, memory: str) 
 @contextmanager
 def _process(log: Path, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
     home = find_spark_home()
-    own = {"SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "256m"}
+    own = {"SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": LATE_C2}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [str(home / "bin" / "spark-class"), *arguments],

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from lockstep.class_archive import options_to_use
 from lockstep.config import Config
 from lockstep.errors import Failed
 from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home
@@ -43,9 +44,14 @@ def run_logged(
 def run_spark(job: Path, config: Config, config_path: Path, arguments: Sequence[str]) -> None:
     """A Spark job in a session of its own; its log goes beside the configuration. Raises `Failed`."""
     log = config_path.with_name(f"{job.stem.replace('_', '-')}.log")
-    spark_home = find_spark_home()
+    spark_home, jars = find_spark_home(), find_jars({})
     submission = Submission(
-        config_path=config_path, job=job, jars=find_jars({}), log_level="WARN", arguments=arguments
+        config_path=config_path,
+        job=job,
+        jars=jars,
+        java_options=options_to_use(jars, {}),
+        log_level="WARN",
+        arguments=arguments,
     )
     command = compose(config, submission, spark_home=spark_home)
     env = environment(os.environ, spark_home=spark_home)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lockstep.broker import Broker
+from lockstep.class_archive import options_to_use
 from lockstep.config import load
 from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home
 from tests.faults import commits, processes, upkeep, upsert_model
@@ -249,10 +250,14 @@ class Stage:
 
     def sweep(self) -> None:
         """Lockstep's own sweep, without its grace time: nothing of this pipeline runs any more."""
-        spark_home = find_spark_home()
+        spark_home, jars = find_spark_home(), find_jars({})
         sets = [f"{name}={value}" for name, value in self.pipeline.settings.items()]
         submission = Submission(
-            config_path=self.pipeline.config, sets=sets, jars=find_jars({}), job=SWEEP_JOB
+            config_path=self.pipeline.config,
+            sets=sets,
+            jars=jars,
+            java_options=options_to_use(jars, {}),
+            job=SWEEP_JOB,
         )
         done = subprocess.run(
             compose(load(self.pipeline.config, sets=sets), submission, spark_home=spark_home),
