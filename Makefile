@@ -17,6 +17,9 @@ TESTS := $(wildcard tests/unit tests/golden tests/fuzz tests/spec tests/simulati
 # So many tests are played at a time: two compute or start parts while one waits for its parts, on two cores.
 PROCESSES ?= 3
 
+# Where it is set, each of the many Python processes compiles all of its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 include proto.mk
 
 ##@ Everything
