@@ -1,4 +1,4 @@
-"""What each file of tests took when somebody measured it: for the order of tests and the time that is left.
+"""What each file of tests takes, about: for the order of tests and the time that is left.
 
 Nothing is proved by it, and a file of which nothing is known is played like all others.
 """
