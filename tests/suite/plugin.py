@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -100,6 +101,7 @@ class Conductor:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nothing is left behind
         for option in ("before_parts", "beside"):
             for command in self._config.getoption(option):
                 self._errands.append(Errand(command))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import await_that
 from tests.suite.leftovers import MARK, marked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,22 +26,40 @@ import subprocess
 def test_leaves():
     subprocess.Popen(["sleep", "600"], start_new_session=True)
 """
+WAIT = """
+import os, subprocess
+def test_waits():
+    one = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    with open({pids!r} + ".new", "w") as file:
+        file.write(str(one.pid))
+    os.rename({pids!r} + ".new", {pids!r})
+    one.wait()
+"""
 DIE = "import os\ndef test_dies(): os._exit(3)\n"
 
 
+def command(folder: Path, *options: str) -> list[str]:
+    """Plays the tests in this folder as `make test` does."""
+    return [
+        *(sys.executable, "-m", "pytest", "-p", "xdist.plugin", "-p", "tests.suite.plugin"),
+        *("-n", "2", "--maxfail=1"),
+        *("-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(folder), *options, str(folder)),
+    ]
+
+
+def environment() -> dict[str, str]:
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", MARK))}
+    return {**known, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
 def play(folder: Path, files: dict[str, str], *options: str) -> tuple[int, str]:
-    """The tests in these files, as `make test` plays them; the exit code and what was said."""
+    """The tests in these files; the exit code and what was said."""
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", MARK))}
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-p", "xdist.plugin", "-p", "tests.suite.plugin"),
-            *("-n", "2", "--maxfail=1"),
-            *("-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(folder), *options, str(folder)),
-        ],
+        command(folder, *options),
         cwd=folder,
-        env={**known, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -90,6 +109,17 @@ def test_a_process_that_is_left_behind_is_named_ended_and_an_error(
     left = re.search(r"(\d+): sleep 600", said)
     assert left and not alive(int(left[1]))
     assert "1 passed, 1 error" in said.splitlines()[-1]
+
+
+def test_a_run_that_is_asked_to_end_leaves_no_process_behind(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    (tmp_path / "test_a.py").write_text(WAIT.format(pids=str(pids)))
+    with subprocess.Popen(command(tmp_path), env=environment(), stdout=subprocess.PIPE) as process:
+        left = await_that("processes", lambda: pids.read_text().split() if pids.exists() else None)
+        process.terminate()
+        process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 2
+    assert not [pid for pid in left if alive(int(pid))]
 
 
 @pytest.mark.parametrize("option", ["--beside", "--before-parts"])
