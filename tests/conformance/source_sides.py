@@ -113,7 +113,13 @@ class KafkaReader:
         self._delivered: list[Fetched] = []
         self._stuck: list[str] = []
         self._failed: list[str] = []
-        settings = fetch_settings(side.kafka, group="conformance", queue_bytes_max=1 << 20)
+        # A topic that is gone is said to be so once it cannot be one that is just being made any more.
+        kafka = {
+            **side.kafka,
+            "topic.metadata.propagation.max.ms": "500",
+            "topic.metadata.refresh.interval.ms": "500",
+        }
+        settings = fetch_settings(kafka, group="conformance", queue_bytes_max=1 << 20)
         self.source = Source(
             fetcher=lambda: open_fetcher(settings, "plain"),
             until=None,
@@ -265,6 +271,7 @@ class SimulatedSourceReader:
             on_data_loss=on_data_loss,
             on_error="fail",
             note=lambda *_: None,
+            checks=SimpleNamespace(held=lambda *_: None),
         )
         worker: Any = Clocked(side.scheduler, "worker")
         worker.world, worker.driver, worker.post = world, SimpleNamespace(until=None), self._post

@@ -20,7 +20,7 @@ from tests.conformance.bus_sides import (
 )
 from tests.simulation.bus import TAIL
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("conformance")]
 
 
 @pytest.fixture(params=["kafka", "memory", "simulated"])

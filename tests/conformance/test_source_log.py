@@ -10,7 +10,7 @@ import pytest
 from table.source import MissingTopic
 from tests.conformance.source_sides import KafkaSourceSide, Seen, SimulatedSourceSide, SourceSide
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("conformance")]
 
 
 @pytest.fixture(params=["kafka", "simulated"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from control_topic.messages import SourcePartition
 from table.port import Commit
@@ -20,10 +21,10 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(params=["hudi", "memory"])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TableSide]:
+def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[TableSide]:
     with ExitStack() as opened:
         if request.param == "hudi":
-            yield HudiSide(request.getfixturevalue("spark"), tmp_path / "t", opened)
+            yield HudiSide(spark, tmp_path / "t", opened)
         else:
             yield MemorySide()
 
