@@ -46,8 +46,8 @@ lint: $(INSTALLED)  ## ruff: rules and format
 types: $(INSTALLED)  ## mypy: strict in the cores
 	@$(VENV)/bin/mypy
 
-.PHONY: unit simulation integration
-unit simulation integration: $(INSTALLED)  ## One kind of tests
+.PHONY: unit simulation conformance integration
+unit simulation conformance integration: $(INSTALLED)  ## One kind of tests
 	@$(PYTHON) -m pytest tests/$@
 
 ##@ The proof, at length: figures go to build/evidence, with RECORD=1 into docs/evidence
