@@ -224,9 +224,13 @@ class Session:
     def keep_alive(self, instant: str) -> None:
         """Let the instant's heartbeat beat: without it every LAZY cleaner takes its writer for dead.
 
-        A commit that failed has stopped it, and would be refused when it is tried again.
+        A commit that failed has stopped it, and would be refused when it is tried again. So would one whose
+        heartbeat looks expired since the clock was set forth: its next beat may be a minute away.
         """
-        self.client.getHeartbeatClient().start(instant)
+        heart = self.client.getHeartbeatClient()
+        if heart.getHeartbeat(instant) is not None and heart.isHeartbeatExpired(instant):
+            heart.stop(instant)
+        heart.start(instant)
 
     def let_die(self, instant: str) -> None:
         self.client.getHeartbeatClient().stop(instant)

@@ -55,6 +55,8 @@ class Sweeper:
     def sweep(self, grace_ms: int) -> int:
         """Remove orphans that have not changed for `grace_ms`; the number of data files removed."""
         until_s = time.time() - grace_ms / 1_000
+        if until_s < self._judged_until_s:  # the clock went back: what came since may look older than it is
+            self._judged_until_s = until_s - FIRST_LOOK_BACK_S
         by_instant: dict[str, list[str]] = defaultdict(list)
         taken_away = plans.taken_away(self._root)
         for path, instant in self._candidates(until_s, taken_away):

@@ -5,6 +5,7 @@ A completion by a clock that was ahead is made here by its file's name, which is
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -179,3 +180,30 @@ def test_a_column_that_others_add_is_seen_though_they_did_so_earlier_by_the_cloc
     completed_at(made, theirs.requested, theirs.requested[:8].ljust(17, "0"))
     with pytest.raises(Contradiction, match="note"):
         made.table.commit(commit, fence=lambda _newest: "")
+
+
+def test_what_a_zombie_writes_after_the_clock_was_set_back_is_swept_all_the_same(
+    driver: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = driver()
+    complete = made.run("t1", rows=1)
+    now_s = time.time()
+    monkeypatch.setattr("table.hudi.sweep.time.time", lambda: now_s + 3_600)
+    assert made.table.sweep(grace_ms=0) == 0
+    monkeypatch.undo()
+    late = made.write(complete, 1)
+    assert made.table.sweep(grace_ms=0) == 1
+    assert not (made.path / late.path).exists()
+
+
+def test_a_heartbeat_that_looks_expired_since_the_clock_was_set_forth_does_not_hold_the_commit_up(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver()
+    instant = made.begin("t1")
+    heart = made.table._session.client.getHeartbeatClient()
+    hours_ago = made.table._session.jvm.java.lang.Long(int(time.time() * 1_000) - 3 * 3_600_000)
+    heart.getHeartbeat(instant).setLastHeartbeatTime(hours_ago)
+    assert heart.isHeartbeatExpired(instant)
+    made.table.commit(made.planned("t1", instant, 2, made.write(instant, 2)), fence=lambda _newest: "")
+    assert made.table.newest().instant == instant  # type: ignore[union-attr]
