@@ -90,9 +90,9 @@ class Scheduler:
     # --- what the report asks -------------------------------------------------------------------------
 
     def playing(self) -> list[str]:
-        """The node id of what each process plays, in their order."""
-        nodes = sorted(self._pending, key=number_of)
-        return [self.collection[self._pending[node][0]] for node in nodes if self._pending[node]]
+        """The node id of what each process plays, in their order. Another thread may ask."""
+        pending = {number_of(node): list(numbers) for node, numbers in list(self._pending.items())}
+        return [self.collection[numbers[0]] for _, numbers in sorted(pending.items()) if numbers]
 
     def _feed(self, *nodes: WorkerController) -> None:
         """Each gets one test before any gets its second, which nobody else can play then."""
