@@ -1,0 +1,206 @@
+"""Records that are no rows: a flood of them, more than are allowed, too large ones, and no topic for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import numpy as np
+import psutil
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from tests.broker_fixture import create_topic
+from tests.faults.acts import ends_with, plain
+from tests.faults.scenario import Outcome, scenario
+from tests.faults.stage import Stage
+from tests.harness import Run, await_that
+
+GROUP = "Source"
+BAD = b"nope"
+FLOOD = 2_500_000
+GOOD = 2_000
+MEMORY_BYTES = 512_000_000
+ABOVE_CAP_BYTES = 350_000_000
+"""What a worker's process may take beside the records that it holds: Python, Arrow, librdkafka's queue."""
+LARGE_BYTES = 1_500_000
+FLOOD_S = 300.0
+
+
+def flood(stage: Stage, count: int) -> None:
+    """So many bad records of four bytes, over all source partitions."""
+    producer = Producer(
+        {
+            "bootstrap.servers": stage.broker.bootstrap_servers,
+            "linger.ms": 50,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    for number in range(count):
+        while True:
+            try:
+                producer.produce(stage.pipeline.topic, BAD, partition=number % stage.pipeline.partitions)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(60) == 0
+
+
+def dead_letters(stage: Stage) -> int:
+    """How many there are; 0 where there is no topic."""
+    consumer = Consumer({"bootstrap.servers": stage.broker.bootstrap_servers, "group.id": "count"})
+    try:
+        topic = f"{stage.pipeline.topic}.dlq"
+        parts = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        return sum(
+            consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1] for number in parts
+        )
+    finally:
+        consumer.close()
+
+
+def set_message_bytes(stage: Stage, topic: str, size_bytes: int) -> None:
+    entry = ConfigEntry("max.message.bytes", str(size_bytes), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": stage.broker.bootstrap_servers})
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+@contextmanager
+def watched(run: Run) -> Iterator[dict[int, int]]:
+    """The highest resident memory of each worker that the run has, by pid."""
+    peaks: dict[int, int] = {}
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.2):
+            for worker in (run.status() or {"workers": []})["workers"]:
+                with suppress(psutil.Error):
+                    pid = int(worker["pid"])
+                    peaks[pid] = max(peaks.get(pid, 0), psutil.Process(pid).memory_info().rss)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        ended.set()
+        thread.join(10)
+
+
+@scenario(
+    GROUP,
+    fault="2,500,000 bad records of four bytes on the topic, to be set aside by one worker of 512 MB",
+    expected="all are in the dead-letter topic, which the run has made, and counted in commits; the worker "
+    "stays within its memory, nobody dies, no transaction is given up",
+)
+def a_flood_of_rejects(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    pipeline.settings |= {
+        "record.on_error": "dead_letter",
+        "pipeline.workers": "1",
+        "memory.per_worker": f"{MEMORY_BYTES}B",
+    }
+    pipeline.produce(GOOD)
+    flood(stage, FLOOD)
+    pipeline.produce(GOOD)
+    run = stage.restart("--until", "latest")
+    began = time.monotonic()
+    with watched(run) as peaks:
+        assert run.wait(FLOOD_S) == 0, run.text()[-4_000:]
+    seconds = time.monotonic() - began
+    plain(run)
+    assert "rolled back" not in run.text(), run.text()[-4_000:]
+    assert len(peaks) == 1, f"workers: {peaks}"
+    peak = max(peaks.values())
+    assert peak < MEMORY_BYTES + ABOVE_CAP_BYTES, f"a worker took {peak / 1e6:,.0f} MB"
+    assert dead_letters(stage) == FLOOD
+    verdict = pipeline.verify()
+    assert verdict["exact"] is not False and verdict["missing"] == 0, verdict
+    assert (verdict["rows"], verdict["rejected"]) == (2 * GOOD, FLOOD), verdict
+    return Outcome(notes={"rejects": FLOOD, "worker_peak_mb": peak // 1_000_000, "seconds": round(seconds)})
+
+
+@scenario(
+    GROUP,
+    fault="a producer goes wrong, and more records are bad than record.max_rejects allows",
+    expected="the run halts before one of them is set aside, and says how many, where, and why; with the "
+    "limit raised the next run sets them aside and loses nothing",
+)
+def more_rejects_than_allowed(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    pipeline.settings |= {"record.on_error": "dead_letter", "record.max_rejects": "5%"}
+    pipeline.produce(GOOD)
+    assert pipeline.run_to_end().process.returncode == 0
+    flood(stage, GOOD)
+    first = f"{pipeline.topic}:0: "
+    ends_with(stage.restart(), 3, "more than record.max_rejects (5%) allows", first, "not a JSON object")
+    assert dead_letters(stage) == 0
+    pipeline.assert_exact(GOOD)
+    pipeline.settings["record.max_rejects"] = ""
+    await_that("end of a run that goes on", lambda: pipeline.run_to_end().process.returncode == 0)
+    assert dead_letters(stage) == GOOD
+    verdict = pipeline.verify()
+    assert (verdict["rows"], verdict["rejected"], verdict["missing"]) == (GOOD, GOOD, 0), verdict
+    return Outcome(notes={"rows": verdict["rows"], "rejects": verdict["rejected"]})
+
+
+@scenario(
+    GROUP,
+    fault="a bad record of 1.5 MB, and a dead-letter topic that takes a tenth of that",
+    expected="the run says so at its start, and halts once at the record, naming it and what to set; with "
+    "the topic's limit raised the next run sets it aside whole",
+)
+def a_reject_larger_than_dead_letters_may_be(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    dead = f"{pipeline.topic}.dlq"
+    set_message_bytes(stage, pipeline.topic, 2 * LARGE_BYTES)
+    create_topic(stage.broker.bootstrap_servers, dead, config={"max.message.bytes": str(LARGE_BYTES // 10)})
+    pipeline.settings["record.on_error"] = "dead_letter"
+    pipeline.produce(GOOD)
+    noise = np.random.default_rng(7).bytes(LARGE_BYTES)
+    producer = Producer(
+        {"bootstrap.servers": stage.broker.bootstrap_servers, "message.max.bytes": 2 * LARGE_BYTES}
+    )
+    producer.produce(pipeline.topic, noise, partition=0)
+    assert producer.flush(30) == 0
+    run = stage.restart()
+    ends_with(run, 3, f"{dead} has max.message.bytes", f"{pipeline.topic}-0-{GOOD // 4} ", "is larger than")
+    assert run.text().count("is larger than the dead-letter topic") <= 4, run.text()[-4_000:]
+    assert dead_letters(stage) == 0
+    set_message_bytes(stage, dead, 3 * LARGE_BYTES)
+    assert pipeline.run_to_end().process.returncode == 0
+    assert dead_letters(stage) == 1
+    verdict = pipeline.verify()
+    assert verdict["exact"] is True and verdict["rows"] == GOOD and verdict["rejected"] == 1, verdict
+    return Outcome(notes={"rows": GOOD, "bytes": LARGE_BYTES})
+
+
+@scenario(
+    GROUP,
+    fault="the dead-letter topic is missing, and record.dead_letter_partitions = 0 says not to make it",
+    expected="the run is refused at its start, with the topic's name, before a worker is started; made by "
+    "hand, the next run uses it",
+)
+def no_dead_letter_topic(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    pipeline.settings |= {"record.on_error": "dead_letter", "record.dead_letter_partitions": "0"}
+    pipeline.produce(GOOD)
+    flood(stage, 10)
+    began = time.monotonic()
+    run = stage.restart()
+    ends_with(run, 1, f"{pipeline.topic}.dlq does not exist", "record.dead_letter_partitions = 1")
+    refused_s = time.monotonic() - began
+    create_topic(stage.broker.bootstrap_servers, f"{pipeline.topic}.dlq")
+    assert pipeline.run_to_end().process.returncode == 0
+    assert dead_letters(stage) == 10
+    pipeline.assert_exact(GOOD)
+    return Outcome(notes={"rows": GOOD, "refused_after_s": round(refused_s)})
