@@ -87,7 +87,7 @@ WORKLOADS ?= narrow wide tiny skewed partitions-1 partitions-24 partitions-1000
 RIVALS ?=
 ROUNDS ?= 3
 
-.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-upserts bench-picture
+.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-picture
 bench: $(INSTALLED)  ## Sustained rates side by side: make bench [WORKLOADS="narrow wide"] [RIVALS="lockstep plain"] [ARGS="--records 4000000"]
 	@status=0; for workload in $(WORKLOADS); do \
 	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS) || status=1; \
@@ -105,6 +105,8 @@ bench-commits: $(INSTALLED)  ## How long a commit takes, at the 10th and at the 
 	@$(PYTHON) -m bench.commits --workload files $(ARGS)
 bench-stall: $(INSTALLED)  ## Memory and recovery where the table takes no commit for a minute, under full load
 	@$(PYTHON) -m bench.stall $(ARGS)
+bench-rejects: $(INSTALLED)  ## A flood of bad records through one worker of 512 MB: text, broken JSON, and JSON of other types
+	@for kind in text broken mistyped; do $(PYTHON) -m bench.rejects --kind $$kind $(ARGS); done
 bench-upserts: $(INSTALLED)  ## Upserts: against Structured Streaming, our appends, and while compactions run; queries of both tables
 	@$(PYTHON) -m bench --workload upserts --rival lockstep --rival streaming@1000000 --rival streaming@2000000 --rival streaming@4000000 --rounds $(ROUNDS) $(ARGS)
 	@$(PYTHON) -m bench --workload upserts --label compacting --records 32000000 --rival lockstep --rival lockstep-append --rival lockstep-compacting --rounds $(ROUNDS) $(ARGS)
