@@ -16,6 +16,9 @@ from table.hudi.keys import Keys, UnsafePartition, partition_path
 from table.port import TableLayout
 from table.schema import KAFKA_PREFIX, UTC_MICROS, SchemaError, record_schema
 
+TIMES_MS = (-62_135_596_800_000, 253_402_300_799_999)
+"""The years 1 to 9999, which every reader of a table knows. Kafka takes any number for a timestamp."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
@@ -167,7 +170,7 @@ def with_kafka_columns(table: pa.Table, batch: RawBatch, rows: Rows) -> pa.Table
         "topic": constant(batch.partition.topic, length),
         "partition": pa.array(np.full(length, batch.partition.number, dtype=np.int32)),
         "offset": pa.array(rows.offsets),
-        "timestamp": pa.array(rows.timestamps_ms * 1_000).view(UTC_MICROS),
+        "timestamp": pa.array(np.clip(rows.timestamps_ms, *TIMES_MS) * 1_000).view(UTC_MICROS),
     }
     for name, column in columns.items():
         field = pa.field(f"{KAFKA_PREFIX}{name}", column.type, nullable=False)

@@ -202,7 +202,8 @@ class Table(Section):
     kafka_columns: bool = Field(
         default=True,
         description=(
-            "Whether rows carry `_kafka_topic`, `_kafka_partition`, `_kafka_offset` and `_kafka_timestamp`. "
+            "Whether rows carry `_kafka_topic`, `_kafka_partition`, `_kafka_offset` and `_kafka_timestamp` "
+            "(of one outside of the years 1 to 9999 the nearest). "
             "Without them `lockstep verify` cannot check every offset."
         ),
     )

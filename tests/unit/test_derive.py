@@ -30,14 +30,18 @@ LAYOUT = TableLayout(
 )
 
 
-def derive(*values: bytes | None, **changes: Any) -> Derived:
+def derive(*values: bytes | None, timestamp_ms: int | None = None, **changes: Any) -> Derived:
     layout = replace(LAYOUT, **changes)
     schema = table_schema(layout.ddl, layout.kafka_columns)
     offsets = np.arange(100, 100 + 2 * len(values), 2, dtype=np.int64)
     batch = RawBatch(
         partition=SourcePartition("events", 3),
         offsets=offsets,
-        timestamps_ms=1_700_000_000_000 + offsets,
+        timestamps_ms=(
+            1_700_000_000_000 + offsets
+            if timestamp_ms is None
+            else np.full(len(values), timestamp_ms, dtype=np.int64)
+        ),
         values=Values.of(values),
     )
     return Deriver(layout, schema).derive(batch, JsonDecoder(schema).decode(batch))
@@ -96,6 +100,27 @@ def test_a_table_without_key_fields_has_coordinates_as_keys() -> None:
 def test_a_complex_key_goes_by_the_tables_fields() -> None:
     derived = derive(b'{"id":"a","day":"1"}', key_fields=("id", "day"), key_format="complex")
     assert derived.record_key.to_pylist() == ["id:a,day:1"]
+
+
+EXTREMES = [
+    (-(2**63), "0001-01-01T00:00:00+00:00"),
+    (-(2**62), "0001-01-01T00:00:00+00:00"),
+    (-62_135_596_800_001, "0001-01-01T00:00:00+00:00"),
+    (-62_135_596_800_000, "0001-01-01T00:00:00+00:00"),
+    (-1, "1969-12-31T23:59:59.999000+00:00"),
+    (0, "1970-01-01T00:00:00+00:00"),
+    (253_402_300_799_999, "9999-12-31T23:59:59.999000+00:00"),
+    (253_402_300_800_000, "9999-12-31T23:59:59.999000+00:00"),
+    (2**62, "9999-12-31T23:59:59.999000+00:00"),
+    (2**63 - 1, "9999-12-31T23:59:59.999000+00:00"),
+]
+
+
+@pytest.mark.parametrize(("given_ms", "shown"), EXTREMES)
+def test_a_timestamp_that_no_calendar_has_is_the_nearest_that_one_has(given_ms: int, shown: str) -> None:
+    derived = derive(b'{"id":"a"}', timestamp_ms=given_ms)
+    assert derived.table.column("_kafka_timestamp")[0].as_py().isoformat() == shown
+    assert not derived.rejects
 
 
 def test_a_table_without_kafka_columns_gets_none() -> None:
