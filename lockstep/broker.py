@@ -91,6 +91,11 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def folder(self) -> Path:
+        """Its data folder, with the source partitions' logs in `logs`."""
+        return self._data_dir
+
+    @property
     def log_file(self) -> Path:
         return self._data_dir / "broker.log"
 

@@ -383,6 +383,9 @@ def _advice(
     failures = seen.live.get("failures", {}) if seen.live is not None else {}
     if state != "halted" and failures.get("outage_ms") and failures.get("reasons"):
         yield f"The table cannot be written to at present: {failures['reasons'][-1]}"
+    if seen.live is not None and halted is None:
+        for worker in seen.live.get("workers", ()):
+            yield from (f"worker-{worker['slot']}: {alarm}" for alarm in worker.get("alarms", ()))
     if state in ("running", "stalled", "idle") and seen.fold.aborts > 1:
         yield f"{seen.fold.aborts} transactions in a row were aborted, the last: {seen.fold.abort_reason}"
     yield from advice(seen.offsets or ())

@@ -83,6 +83,8 @@ class Fetcher(Protocol):
 def fetch_settings(kafka: Mapping[str, str], *, group: str, queue_bytes_max: int) -> dict[str, object]:
     """librdkafka's settings for reading. The group is named for its access rights only, and never joined.
 
+    Checksums are checked: what is damaged in a log that is not compressed would be taken for records.
+
     A queued message costs some 400 bytes beyond its value, and one answer of a broker comes on top of a full
     queue: hence the limits on their numbers and on an answer's size.
     """
@@ -92,6 +94,7 @@ def fetch_settings(kafka: Mapping[str, str], *, group: str, queue_bytes_max: int
         "fetch.max.bytes": 16 * 1024 * 1024,
         "max.partition.fetch.bytes": 4 * 1024 * 1024,
         "fetch.wait.max.ms": 100,
+        "check.crcs": True,
         **kafka,
         "group.id": group,
         "isolation.level": "read_committed",

@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from control_topic.messages import Offsets, SourcePartition
 from control_topic.threads import guarded
 from participant.fetcher import sentence
+from participant.group_trouble import FORBIDDEN, PASSING, GroupTrouble, forbidden
 from participant.orders import Orders
 
 log = logging.getLogger("lockstep.source")
@@ -35,7 +36,8 @@ LEAVE_S = 8
 class Callbacks:
     """Whom the membership tells. All are called on its thread and must return at once.
 
-    `committed` answers the table's offsets, None where they are not known.
+    `committed` answers the table's offsets, None where they are not known. `refused`: why the run cannot go
+    on; a fresh worker would fare no better.
     """
 
     committed: Callable[[], Offsets | None]
@@ -43,6 +45,7 @@ class Callbacks:
     revoked: Callable[[Sequence[SourcePartition]], None]
     fenced: Callable[[str], None]
     failed: Callable[[str], None]
+    refused: Callable[[str], None]
 
 
 class Membership:
@@ -65,7 +68,10 @@ class Membership:
         self._topics = list(topics)
         self._callbacks = callbacks
         self._orders = Orders()
+        self._group = group
+        self._trouble = GroupTrouble(group)
         self._leaving = False
+        self._refused = False
         self._leave_asked = threading.Event()
         self._start_lock = threading.Lock()
         self._consumer = Consumer(
@@ -87,6 +93,12 @@ class Membership:
         self._thread = threading.Thread(
             target=guarded("membership", self._run, callbacks.failed), name="membership", daemon=True
         )
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """What does not go on at the moment, sentences for people. From any thread."""
+        alarm = self._trouble.alarm
+        return (alarm,) if alarm else ()
 
     # --- orders -----------------------------------------------------------------------------------
 
@@ -133,6 +145,7 @@ class Membership:
             while not self._leaving:
                 self._orders.obey()
                 self._poll(POLL_S)
+                self._judge_trouble()
         except KafkaException as error:
             self._callbacks.failed(f"the source consumer failed: {sentence(error)}")
         finally:
@@ -142,8 +155,20 @@ class Membership:
         """Whatever record slips through before a pause is seen to is nobody's."""
         message = self._consumer.poll(timeout_s)
         error = message.error() if message is not None else None
-        if error is not None and not self._is_final(error):
+        if error is None or self._is_final(error):
+            return
+        if message.topic() is None and error.code() not in PASSING:
+            if self._trouble.met(time.monotonic(), error.code(), error.str()):
+                log.warning("%s", self._trouble.alarm)
+        else:
             log.debug("membership: %s", error.str())
+
+    def _judge_trouble(self) -> None:
+        """A member that still holds source partitions works, whatever it was told."""
+        reason = self._trouble.final(time.monotonic()) if not self.partitions else ""
+        if reason and not self._refused:
+            self._refused = True
+            self._callbacks.refused(reason)
 
     def _leave(self) -> None:
         """A static member's close alone leaves nothing: the group would wait for its session to end.
@@ -171,6 +196,7 @@ class Membership:
 
         Where the table has none yet nothing is read: a log may begin anywhere.
         """
+        self._trouble.over()
         committed = (self._callbacks.committed() if partitions else None) or {}
         given = [SourcePartition(p.topic, p.partition) for p in partitions]
         offsets = {partition: committed.get(partition) for partition in given}
@@ -183,6 +209,7 @@ class Membership:
             self._callbacks.assigned(offsets)
 
     def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._trouble.over()
         gone = [SourcePartition(p.topic, p.partition) for p in partitions]
         self.partitions -= set(gone)
         if gone:
@@ -199,6 +226,10 @@ class Membership:
         """
         if error.code() == KafkaError.FENCED_INSTANCE_ID or "fenced" in error.str():
             self._callbacks.fenced(error.str())
+        elif error.code() in FORBIDDEN:
+            if not self._refused:
+                self._refused = True
+                self._callbacks.refused(forbidden(self._group, error.str()))
         elif error.fatal() or error.code() == KafkaError._FATAL:
             self._callbacks.failed(f"the source consumer failed for good: {error.str()}")
         else:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
@@ -23,11 +23,16 @@ from participant.fetched import Fetched
 from participant.fetcher import Fetcher, Notice, sentence
 from participant.orders import Orders
 from participant.raw import RawBatch
+from participant.stalls import ALARM_S, DAMAGED, FORBIDDEN, STALLED_MAX_S, Stalls, Standstill, before_damage
 
 log = logging.getLogger("lockstep.source")
 
 FETCH_S = 0.1
 """The longest that an order waits behind a quiet source."""
+SKIP = (
+    "everything before it is committed. Where another replica is whole, let it lead and start again; else "
+    "see where the damage ends (kafka-dump-log) and go on behind it with lockstep offsets --set"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +43,7 @@ class Position:
     next: int
     at_end: bool = False
     stuck: bool = False
+    still: Standstill = field(default_factory=Standstill)
 
     @property
     def live(self) -> bool:
@@ -76,6 +82,7 @@ class Source:
         self._orders = Orders()
         self._positions: dict[SourcePartition, Position] = {}
         self._paused = False
+        self._stalls = Stalls()
         self._stopping = threading.Event()
         self.consume_s = 0.0
         """Spent on taking records from the client, which includes waiting for them."""
@@ -83,6 +90,11 @@ class Source:
         self._thread = threading.Thread(
             target=guarded("source", self._run, callbacks.failed), name="source", daemon=True
         )
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """What does not go on at the moment, sentences for people. From any thread."""
+        return tuple(self._stalls.alarms.values())
 
     # --- orders -----------------------------------------------------------------------------------
 
@@ -128,19 +140,25 @@ class Source:
     def _read(self) -> None:
         began = time.monotonic()
         taken = self._fetcher.fetch(FETCH_S)
-        self.consume_s += time.monotonic() - began
-        for batch in taken.batches:
+        took_s = time.monotonic() - began
+        self.consume_s += took_s
+        for batch in before_damage(taken.batches, taken.notices):
             self._take_records(batch)
         for notice in taken.notices:
             self._take_notice(notice)
+        if not self._paused and self._stalls.waited(took_s):
+            self._look()
 
     # --- positions --------------------------------------------------------------------------------
 
     def _rewind(self, partition: SourcePartition, offset: int, generation: int) -> None:
         if partition not in self._callbacks.owned():
             return  # revoked meanwhile; where that comes after this line, so does its `drop`
-        position = Position(generation=generation, next=offset)
+        position = Position(
+            generation=generation, next=offset, still=Standstill(since_s=self._stalls.waited_s)
+        )
         self._positions[partition] = position
+        self._stalls.clear(partition)
         until = self._end_of(partition)
         if until is not None and offset >= until:
             position.at_end = True
@@ -157,6 +175,7 @@ class Source:
         for partition in partitions:
             if partition not in self._callbacks.owned():  # else it has been given to us again
                 self._positions.pop(partition, None)
+                self._stalls.clear(partition)
                 self._fetcher.drop(partition)
 
     def _set_paused(self, paused: bool) -> None:
@@ -207,6 +226,7 @@ class Source:
             lost=lost,
         )
         position.next = next_offset
+        self._came(partition, position)
         until = self._end_of(partition)
         if until is not None and next_offset >= until:
             position.at_end = True
@@ -223,11 +243,21 @@ class Source:
         if position is None:
             return
         if notice.code == KafkaError._PARTITION_EOF:
+            self._came(partition, position)
             self._take_end(partition, position, notice.offset)
         elif notice.code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             self._take_out_of_range(partition, position)
         elif notice.code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
+        elif notice.code in DAMAGED:
+            self._take_damage(partition, position, notice.text)
+        elif notice.code in FORBIDDEN:
+            self._stick(
+                partition,
+                position,
+                f"the broker does not let this worker read it ({notice.text}): give the pipeline's user the "
+                "right to read the topic and its group, and start again",
+            )
         else:
             log.warning("%s at offset %d: %s", partition, position.next, notice.text)
 
@@ -270,8 +300,51 @@ class Source:
         else:  # the log has grown up to it since the broker refused the offset
             self._take(partition, position.next)
 
+    # --- what does not go on ----------------------------------------------------------------------
+
+    def _came(self, partition: SourcePartition, position: Position) -> None:
+        position.still.came(self._stalls.waited_s)
+        self._stalls.clear(partition)
+
+    def _take_damage(self, partition: SourcePartition, position: Position, text: str) -> None:
+        """Read again what came damaged; where it is so each time, that is how it lies in the log."""
+        if position.still.is_final(position.next):
+            self._stick(
+                partition, position, f"the log cannot be read there, at each attempt ({text}); {SKIP}"
+            )
+            return
+        log.warning("%s at offset %d: %s; it is read again", partition, position.next, text)
+        self._take(partition, position.next)
+
+    def _look(self) -> None:
+        """Whether there is lag where nothing comes. A broker that is away says nothing of its logs."""
+        for partition, position in list(self._positions.items()):
+            still_s = self._stalls.waited_s - position.still.since_s
+            if position.live and still_s >= ALARM_S:
+                try:
+                    _low, high = self._fetcher.bounds(partition)
+                except SourceError as error:
+                    log.debug("%s", error)
+                    return
+                if high <= position.next:
+                    self._came(partition, position)
+                else:
+                    self._alarm(partition, position, high, still_s)
+
+    def _alarm(self, partition: SourcePartition, position: Position, high: int, still_s: float) -> None:
+        held = f"the log goes on to offset {high}, and nothing of it could be read for {still_s:.0f} s"
+        if still_s >= STALLED_MAX_S:
+            self._stick(partition, position, f"{held}; {SKIP}")
+            return
+        sentence = f"{partition} at offset {position.next}: {held}; after {STALLED_MAX_S:.0f} s the run halts"
+        if not position.still.said:
+            position.still.said = sentence
+            log.warning("%s", sentence)
+        self._stalls.raise_alarm(partition, sentence)
+
     def _stick(self, partition: SourcePartition, position: Position, reason: str) -> None:
         position.stuck = True
+        self._stalls.clear(partition)
         self._fetcher.drop(partition)
         self._callbacks.stuck(
             partition, position.generation, f"{partition} at offset {position.next}: {reason}"

@@ -114,6 +114,7 @@ class Worker:
                 revoked=self._on_revoked,
                 fenced=self._on_fenced,
                 failed=self._on_failed,
+                refused=self._on_refused,
             ),
         )
         self._source = Source(
@@ -278,6 +279,11 @@ class Worker:
         self._fenced = reason
         self._on_failed(f"Kafka fenced this worker's membership ({reason}); another has taken its slot")
 
+    def _on_refused(self, reason: str) -> None:
+        """No worker can go on like that: what others hold is committed, and the run halts."""
+        log.error("%s", reason)
+        self._poison = self._poison or reason
+
     def _on_failed(self, reason: str) -> None:
         self._events.put(ev.EffectFailed(now_ms=monotonic_ms(), reason=reason))
 
@@ -376,6 +382,7 @@ class Worker:
             coordinator=_report_of(snapshot) if snapshot is not None else None,
             poison=self._poison,
             fenced=bool(self._fenced),
+            alarms=(*self._membership.alarms, *self._source.alarms),
             seconds={"consume": self._source.consume_s, **meters.seconds},
         )
 

@@ -77,7 +77,8 @@ class WorkerReport:
     """How a worker stands. `records`, `size_bytes`: delivered since its start. `seconds`: by stage.
 
     `poison`: a sentence, where the pipeline cannot go past a record. `fenced`: Kafka gave its membership
-    to somebody else. `coordinator`: where this worker holds it.
+    to somebody else. `coordinator`: where this worker holds it. `alarms`: what does not go on here at the
+    moment, sentences for people.
     """
 
     slot: int
@@ -93,3 +94,4 @@ class WorkerReport:
     poison: str = ""
     fenced: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
+    alarms: tuple[str, ...] = ()

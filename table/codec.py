@@ -20,6 +20,7 @@ from table.calls import Answer, CoordinatorReport, Directive, Fault, Mode, Resul
 from table.stubs import table_pb2 as pb
 
 REASON_CHARS_MAX = 8_000
+ALARMS_MAX = 8
 """Of a sentence on the wire; what is longer is cut, since a reason never carries data."""
 
 
@@ -124,6 +125,7 @@ def report_to_proto(report: WorkerReport) -> pb.WorkerReport:
         poison=sentence(report.poison),
         fenced=report.fenced,
         seconds=report.seconds,
+        alarms=[sentence(alarm) for alarm in report.alarms[:ALARMS_MAX]],
     )
 
 
@@ -143,6 +145,7 @@ def report_from_proto(report: pb.WorkerReport) -> WorkerReport:
         poison=report.poison,
         fenced=report.fenced,
         seconds=_seconds(report.seconds),
+        alarms=tuple(report.alarms[:ALARMS_MAX]),
     )
 
 

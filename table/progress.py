@@ -91,6 +91,7 @@ def _worker(entry: Entry, now_ms: int) -> dict[str, Any]:
         "coordinator": report.coordinator is not None,
         "fenced": report.fenced,
         "poison": report.poison or None,
+        "alarms": list(report.alarms),
         "seconds": dict(report.seconds),
     }
 

@@ -146,7 +146,7 @@ class OffsetsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class WorkerReport(_message.Message):
-    __slots__ = ("slot", "incarnation", "pid", "host", "state", "partitions", "records", "bytes", "buffered_bytes", "coordinator", "poison", "fenced", "seconds")
+    __slots__ = ("slot", "incarnation", "pid", "host", "state", "partitions", "records", "bytes", "buffered_bytes", "coordinator", "poison", "fenced", "seconds", "alarms")
     class SecondsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -167,6 +167,7 @@ class WorkerReport(_message.Message):
     POISON_FIELD_NUMBER: _ClassVar[int]
     FENCED_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
+    ALARMS_FIELD_NUMBER: _ClassVar[int]
     slot: int
     incarnation: str
     pid: int
@@ -180,7 +181,8 @@ class WorkerReport(_message.Message):
     poison: str
     fenced: bool
     seconds: _containers.ScalarMap[str, float]
-    def __init__(self, slot: _Optional[int] = ..., incarnation: _Optional[str] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., state: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., buffered_bytes: _Optional[int] = ..., coordinator: _Optional[_Union[CoordinatorReport, _Mapping]] = ..., poison: _Optional[str] = ..., fenced: _Optional[bool] = ..., seconds: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    alarms: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, slot: _Optional[int] = ..., incarnation: _Optional[str] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., state: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., buffered_bytes: _Optional[int] = ..., coordinator: _Optional[_Union[CoordinatorReport, _Mapping]] = ..., poison: _Optional[str] = ..., fenced: _Optional[bool] = ..., seconds: _Optional[_Mapping[str, float]] = ..., alarms: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CoordinatorReport(_message.Message):
     __slots__ = ("epoch", "state", "transaction", "instant", "started_at_ms", "answered", "missing", "ignored")

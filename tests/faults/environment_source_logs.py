@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Producer, TopicPartition
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.broker_fixture import create_topic
-from tests.faults.acts import CALM_PER_SECOND, plain, proved
+from tests.damage import Damage, damage
+from tests.faults.acts import CALM_PER_SECOND, assert_said, ends_with, plain, proved
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage
@@ -93,3 +98,109 @@ def partitions_added_whose_logs_begin_late(stage: Stage) -> Outcome:
 def _filled(stage: Stage) -> bool:
     fill(stage, stage.pipeline.topic, [4, 5], RECORDS)
     return True
+
+
+# --- what cannot be read ----------------------------------------------------------------------------
+
+
+@scenario(
+    GROUP,
+    fault="a batch of the source log is damaged on the broker's disk, and its checksum says so",
+    expected="everything before it is committed, nothing behind it; the run halts and names topic, source "
+    "partition and offset; set behind the damage by the operator, the pipeline goes on",
+    in_tests=True,
+)
+def batch_damaged_on_the_brokers_disk(stage: Stage) -> Outcome:
+    return _damaged(stage, Damage.BITS)
+
+
+@scenario(
+    GROUP,
+    fault="a batch of the source log is compressed as nobody knows how, and its checksum is right",
+    expected="everything before it is committed, nothing behind it; the run halts and names topic, source "
+    "partition and offset; set behind the damage by the operator, the pipeline goes on",
+)
+def batch_compressed_as_nobody_knows(stage: Stage) -> Outcome:
+    return _damaged(stage, Damage.CODEC)
+
+
+def _damaged(stage: Stage, how: Damage) -> Outcome:
+    pipeline = stage.pipeline
+    pipeline.produce(RECORDS)
+    for _turn in range(3):  # a batch or more each
+        fill(stage, pipeline.topic, [0], 100, first=pipeline.produced)
+        pipeline.produced += 100
+    gone = damage(stage.broker.folder, pipeline.topic, 0, -2, how)
+    began_ms = wall_ms()
+    ends_with(stage.restart(), 3, f"{pipeline.topic}:0 at offset {gone.first}: ", "kafka-dump-log")
+    halted_s = (wall_ms() - began_ms) / 1_000
+    lacking = RECORDS // 4 + 300 - gone.first
+    pipeline.assert_exact(pipeline.produced - lacking)
+
+    def skipped() -> bool:
+        wanted = f"{pipeline.topic}:0={gone.next}"
+        done = pipeline.command("offsets", "--set", wanted, "--execute", "--reason", "damaged batch")
+        return done.returncode == 0
+
+    await_that("change of the offset, refused while the group still counts a member", skipped)
+    assert pipeline.run_to_end().process.returncode == 0
+    verdict = pipeline.verify()
+    assert verdict["rows"] == pipeline.produced - (gone.next - gone.first), verdict
+    return Outcome(notes={"halted_after_s": round(halted_s, 1), "rows": verdict["rows"]})
+
+
+# --- who else is in the group -----------------------------------------------------------------------
+
+
+@contextmanager
+def member_with_another_assignor(stage: Stage) -> Iterator[None]:
+    """Somebody who takes the pipeline's group for its own, and assigns by ranges."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": stage.broker.bootstrap_servers,
+            "group.id": stage.pipeline.id,
+            "partition.assignment.strategy": "range",
+        }
+    )
+    given = threading.Event()
+    ended = threading.Event()
+    consumer.subscribe([stage.pipeline.topic], on_assign=lambda _consumer, _places: given.set())
+
+    def poll() -> None:
+        while not ended.is_set():
+            consumer.poll(0.1)
+
+    polls = threading.Thread(target=poll)
+    polls.start()
+    try:
+        assert given.wait(60), "the foreign member was given nothing"
+        yield
+    finally:
+        ended.set()
+        polls.join()
+        consumer.close()
+
+
+@scenario(
+    GROUP,
+    fault="somebody with another assignor is in the pipeline's consumer group when it starts",
+    expected="a warning and `lockstep status` say who keeps the workers out; after 120 s the run halts and "
+    "says so; once the other one has gone the pipeline goes on",
+)
+def group_held_by_another_assignor(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    pipeline.produce(RECORDS)
+    with member_with_another_assignor(stage):
+        began_ms = wall_ms()
+        run = stage.restart()
+
+        def shown() -> bool:
+            return "does not take this worker in" in pipeline.command("status").stdout
+
+        await_that("alarm in the status", shown, deadline_s=120)
+        ends_with(run, 3, "does not take this worker in", "cooperative-sticky", deadline_s=300)
+        halted_s = (wall_ms() - began_ms) / 1_000
+        assert_said(run, ["WARNING"])
+    assert pipeline.run_to_end().process.returncode == 0
+    pipeline.assert_exact(RECORDS)
+    return Outcome(notes={"halted_after_s": round(halted_s, 1)})

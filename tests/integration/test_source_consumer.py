@@ -47,6 +47,7 @@ class Consumer:
     assigned: list[Offsets] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     room: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -60,11 +61,12 @@ class Consumer:
             topics=[self.topic],
             session_timeout_ms=6_000,
             callbacks=membership.Callbacks(
-                committed=lambda: {},
+                committed=lambda: {self.partition: 0},
                 assigned=lambda offsets: self.assigned.append(dict(offsets)),
                 revoked=lambda partitions: self.source.drop(partitions),
                 fenced=self.failed.append,
                 failed=self.failed.append,
+                refused=self.refused.append,
             ),
         )
         settings = fetch_settings(self.kafka, group=self.group, queue_bytes_max=1 << 20)

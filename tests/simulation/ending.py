@@ -33,7 +33,7 @@ class Ending:
         if not world.has_genesis:
             return ()
         phrases = REPLACED if world.log.replaced else ()
-        return phrases + self._losses() + self._poison() + self._rejects()
+        return phrases + self._losses() + self._poison() + self._rejects() + self._damage()
 
     def _losses(self) -> tuple[str, ...]:
         """Retention took what the table lacks, and that is not allowed."""
@@ -73,6 +73,15 @@ class Ending:
             return ()
         ahead = sum(o >= world.committed.get(p, 0) for p, found in world.log.bad.items() for o in found)
         return ("more than record.max_rejects",) if ahead > allowed else ()
+
+    def _damage(self) -> tuple[str, ...]:
+        """A batch that nobody can read holds what the table lacks."""
+        world = self._world
+        return tuple(
+            f"{p} at offset {at}: "
+            for p, at in world.log.damaged.items()
+            if world.committed.get(p, 0) <= at < world.log.ends[p]
+        )
 
     def refusals(self) -> list[Driver]:
         """Runs that began after the last fault and halted, saying what stands in the way."""

@@ -58,6 +58,7 @@ class Faults:
     wall_clock_jump_gap_ms: int = 0
     forged_gap_ms: int = 0
     replayed_gap_ms: int = 0
+    batch_damaged: float = 0.0
     topic_added: float = 0.0
     log_begins_later: float = 0.0
     endless_writer: float = 0.0
@@ -134,6 +135,7 @@ SHARES: dict[str, tuple[float, tuple[float, float]]] = {
     "poison_record": (0.06, (1.0, 1.0)),
     "source_replaced": (0.06, (1.0, 1.0)),
     "retention_gap_ms": (0.12, (500, 8_000)),
+    "batch_damaged": (0.06, (1.0, 1.0)),
     "topic_added": (0.08, (1.0, 1.0)),
     "log_begins_later": (0.5, (0.3, 1.0)),
     "driver_clock_jump_gap_ms": (0.2, (500, 8_000)),

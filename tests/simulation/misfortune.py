@@ -62,6 +62,8 @@ class Misfortune:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._second_driver)
         if faults.partition_added:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._add_partition)
+        if faults.batch_damaged:
+            world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._damage)
         if faults.topic_added:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._add_topic)
         if faults.poison_record:
@@ -268,6 +270,14 @@ class Misfortune:
         if not self._over and not log.replaced:
             log.produce(partition, chance.between(1, 10), bad=True)
             self._world.note("source", "poison", f"{partition} at {log.ends[partition] - 1}")
+
+    def _damage(self) -> None:
+        world, log = self._world, self._world.log
+        partition = world.chance.random.choice(list(log.records))
+        if not self._over and not log.replaced:
+            log.damage(partition)
+            log.produce(partition, world.chance.between(1, 20))
+            world.note("source", "damage", f"{partition} from {log.damaged[partition]} on")
 
     def _replace_source(self) -> None:
         """Another cluster, or a topic that is made anew; before the genesis there is nothing to refuse."""

@@ -116,6 +116,9 @@ class Plane:
             position.stuck = True  # the broker's answer is on its way, and the log may change meanwhile
             delay_ms = world.chance.upto(300)
             world.scheduler.at(delay_ms, self._worker, self._out_of_range, partition, position)
+        elif start < end and start == log.damaged.get(partition):
+            position.stuck = True  # it is read again a few times
+            world.scheduler.at(world.chance.upto(900), self._worker, self._damaged, partition, position)
         elif start < end:
             if until is not None and until < end:
                 end = until
@@ -145,6 +148,11 @@ class Plane:
             self._deliver(partition, position, low, [], (lost,))
         else:
             self._stick(partition, position, f"retention removed the offsets from {start} to {low - 1}")
+
+    def _damaged(self, partition: SourcePartition, position: Position) -> None:
+        """As `participant.source` decides it: damage that is there each time is final."""
+        if self.positions.get(partition) is position and not self._stopped:
+            self._stick(partition, position, "the log cannot be read there, at each attempt")
 
     def _stick(self, partition: SourcePartition, position: Position, reason: str) -> None:
         position.stuck = True

@@ -20,6 +20,7 @@ class SourceLog:
     offsets. `original`: the records of the first life, which alone the table may hold, retention or not.
     `begins`: where a log began when its source partition appeared here, 0 where it is not in it.
     `compacted`: those of them that compaction took before they were committed, which it may lack.
+    `damaged`: where a batch begins that nobody can read, and so nothing behind it.
     """
 
     def __init__(self, random: Random, partitions: Mapping[str, int]) -> None:
@@ -33,6 +34,7 @@ class SourceLog:
         self._open: dict[SourcePartition, int] = {}
         self.lows: dict[SourcePartition, int] = {}
         self.ends: dict[SourcePartition, int] = {}
+        self.damaged: dict[SourcePartition, int] = {}
         self.begins: dict[SourcePartition, int] = {}
         self.cluster = "cluster"
         self.lives: dict[str, int] = dict.fromkeys(partitions, 0)
@@ -132,6 +134,7 @@ class SourceLog:
         for partition in [p for p in self.records if p.topic == topic]:
             del self.records[partition], self.lows[partition], self.ends[partition]
             self._open.pop(partition, None)
+            self.damaged.pop(partition, None)
         for _ in range(partitions):
             self.add_partition(topic)
 
@@ -149,7 +152,7 @@ class SourceLog:
         As a consumer sees it: up to the last record delivered, or, where there is none left, to the end of
         what can be read.
         """
-        records, end = self.records[partition], self.stable(partition)
+        records, end = self.records[partition], self.readable(partition, start)
         index = bisect_left(records, start)
         found = records[index : min(index + offsets_max, bisect_left(records, end))]
         return (found[-1] + 1 if found else end), found
@@ -157,6 +160,16 @@ class SourceLog:
     def stable(self, partition: SourcePartition) -> int:
         """One past the last offset that can be read: an open transaction holds back all that follows."""
         return max(self.lows[partition], self._open.get(partition, self.ends[partition]))
+
+    def readable(self, partition: SourcePartition, start: int) -> int:
+        """How far the log can be read from there on."""
+        end = self.stable(partition)
+        damaged = self.damaged.get(partition, end)
+        return min(damaged, end) if start <= damaged else end
+
+    def damage(self, partition: SourcePartition) -> None:
+        """The batch that comes next is damaged on the broker's disk."""
+        self.damaged.setdefault(partition, self.ends[partition])
 
     def has(self, partition: SourcePartition) -> bool:
         """Whether the broker knows this source partition now."""

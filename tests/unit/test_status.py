@@ -329,6 +329,14 @@ def test_records_that_were_rejected_are_shown_where_there_are_some() -> None:
     assert "rejected" not in shown(status(begun(), live=live(rejects=0)))
 
 
+def test_what_does_not_go_on_in_a_worker_is_for_the_operator_to_know() -> None:
+    workers = live()["workers"]
+    workers[0]["alarms"] = ["events:0 at offset 7: nothing of it could be read for 30 s"]
+    found = status(begun(), live=live(workers=workers))
+    assert "worker-0: events:0 at offset 7: nothing of it could be read for 30 s" in found.advice
+    assert "→ worker-0: events:0 at offset 7" in shown(found)
+
+
 def service(**more: Any) -> dict[str, Any]:
     idle = ServiceProgress(
         name="compaction",

@@ -810,6 +810,7 @@ def report(
     poison: str = "",
     fenced: bool = False,
     records: int = 0,
+    alarms: tuple[str, ...] = (),
 ) -> Directive:
     held = CoordinatorReport(epoch=1, state=coordinator, transaction="t1", answered=("w0",))
     directive = driver.client.report(
@@ -822,10 +823,20 @@ def report(
             poison=poison,
             fenced=fenced,
             records=records,
+            alarms=alarms,
         )
     )
     assert isinstance(directive, Directive)
     return directive
+
+
+def test_what_does_not_go_on_in_a_worker_is_shown_and_bounded(driver: Driver) -> None:
+    report(driver, alarms=("events:0 at offset 7: nothing can be read", *map(str, range(100)), "x" * 100_000))
+    (worker,) = driver.service.progress().to_json()["workers"]
+    assert worker["alarms"][0] == "events:0 at offset 7: nothing can be read"
+    assert len(worker["alarms"]) == codec.ALARMS_MAX
+    report(driver)
+    assert driver.service.progress().to_json()["workers"][0]["alarms"] == []
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0])

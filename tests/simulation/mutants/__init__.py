@@ -54,6 +54,7 @@ LATE_CALLS = ("call_late",)
 FORGED = ("forged_gap_ms",)
 LOST_MESSAGES = ("message_lost",)
 OLD_MESSAGES = ("message_repeated", "message_delayed")
+DAMAGED = ("batch_damaged",)
 ADDED = ("partition_added",)
 BEGINS_LATER = ("log_begins_later",)
 CLOCKS = ("driver_clock_jump_gap_ms", "driver_clock_wrong")
@@ -132,6 +133,7 @@ _ALL = (
         },
         BEGINS_LATER,
     ),
+    Mutant(LagReturnsToZero, {"participant": p.BlockedUnheard}, DAMAGED),
     Mutant(RowsAreTheRecords, {"transactions": s.AddedPartitionsBeginAtTheEnd}, ADDED),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoTransactionsMixed}, PARTS),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoIncarnationsJoined}, PARTS),

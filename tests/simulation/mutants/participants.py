@@ -193,3 +193,10 @@ class NoOffsetIsZero(Participant):
             unknown = dict.fromkeys(self.owned.keys() - event.committed.keys(), 0)
             event = replace(event, committed={**event.committed, **unknown})
         super().on_offsets_fetched(event)
+
+
+class BlockedUnheard(Participant):
+    """That a source partition cannot be read any further is told nobody: it stands still for ever."""
+
+    def on_blocked(self, event: Blocked) -> None:
+        return None

@@ -1,0 +1,242 @@
+"""What keeps a source partition from being read, or a worker from the group: when it is said, and final."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from confluent_kafka import KafkaError
+
+from control_topic.messages import SourcePartition
+from participant import stalls
+from participant.errors import SourceError
+from participant.fetched import Fetched
+from participant.fetcher import Notice, Taken, fetch_settings
+from participant.group_trouble import LASTS_MAX_S, SAY_AGAIN_S, GroupTrouble
+from participant.raw import RawBatch, Values
+from participant.source import Callbacks, Source
+from participant.stalls import ALARM_S, DAMAGED, DAMAGED_MAX, FORBIDDEN, STALLED_MAX_S, before_damage
+
+P0 = SourcePartition("events", 0)
+P1 = SourcePartition("events", 1)
+
+
+def batch(partition: SourcePartition, start: int, end: int) -> RawBatch:
+    return RawBatch(
+        partition=partition,
+        offsets=np.arange(start, end, dtype=np.int64),
+        timestamps_ms=np.zeros(end - start, dtype=np.int64),
+        values=Values.of([b"{}"] * (end - start)),
+    )
+
+
+def notice(code: int, offset: int | None, partition: SourcePartition = P0) -> Notice:
+    return Notice(partition=partition, code=code, text="what the client says", offset=offset)
+
+
+class Broker:
+    """A fetcher that gives what it is told to, and the shell around the source that reads from it."""
+
+    name = "told"
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[SourcePartition, int]] = []
+        self.next: list[Taken] = []
+        self.high = 1_000
+        self.away = False
+        self.delivered: list[Fetched] = []
+        self.stuck: list[str] = []
+        self.source = Source(
+            fetcher=lambda: self,
+            until=None,
+            on_data_loss="fail",
+            callbacks=Callbacks(
+                owned=lambda: frozenset({P0, P1}),
+                deliver=lambda fetched: self.delivered.append(fetched) is None,
+                stuck=lambda _partition, _generation, reason: self.stuck.append(reason),
+                failed=self.stuck.append,
+            ),
+        )
+        self.source._fetcher = self
+
+    def take(self, partition: SourcePartition, offset: int) -> None:
+        self.taken.append((partition, offset))
+
+    def drop(self, partition: SourcePartition) -> None: ...
+
+    def pause(self, partitions: Iterable[SourcePartition]) -> None: ...
+
+    def resume(self, partitions: Iterable[SourcePartition]) -> None: ...
+
+    def close(self) -> None: ...
+
+    def fetch(self, timeout_s: float) -> Taken:
+        return self.next.pop(0) if self.next else Taken()
+
+    def bounds(self, partition: SourcePartition) -> tuple[int, int]:
+        if self.away:
+            raise SourceError(f"{partition}: the log's bounds cannot be read")
+        return 0, self.high
+
+    def read(self, *batches: RawBatch, said: Iterable[Notice] = ()) -> None:
+        self.next.append(Taken(batches=batches, notices=tuple(said)))
+        self.source._read()
+
+    def wait(self, for_s: float) -> None:
+        """Nothing comes for so long."""
+        self.source._stalls.waited_s += for_s
+        self.source._look()
+
+
+@pytest.fixture
+def broker() -> Broker:
+    made = Broker()
+    made.source._rewind(P0, 10, 1)
+    return made
+
+
+# --- damage ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", sorted(DAMAGED))
+def test_damage_is_read_again_and_named_when_it_is_there_each_time(broker: Broker, code: int) -> None:
+    broker.read(batch(P0, 10, 20))
+    for _turn in range(DAMAGED_MAX - 1):
+        broker.read(said=[notice(code, 20)])
+        assert broker.taken[-1] == (P0, 20)
+        assert not broker.stuck
+    broker.read(said=[notice(code, 20)])
+    (reason,) = broker.stuck
+    assert reason.startswith("events:0 at offset 20: the log cannot be read there, at each attempt")
+    assert "lockstep offsets --set" in reason
+
+
+def test_damage_that_passes_is_forgotten(broker: Broker) -> None:
+    for start in range(10, 100, 10):
+        broker.read(said=[notice(KafkaError._BAD_MSG, start)])
+        broker.read(batch(P0, start, start + 10))
+    assert not broker.stuck
+    assert broker.delivered[-1].next == 100
+
+
+def test_nothing_behind_damage_is_delivered_though_the_client_has_gone_on(broker: Broker) -> None:
+    broker.read(batch(P0, 10, 40), said=[notice(KafkaError._BAD_MSG, 20)])
+    assert [(one.start, one.next) for one in broker.delivered] == [(10, 20)]
+    assert broker.taken[-1] == (P0, 20)
+
+
+def test_of_damage_without_an_offset_nothing_that_came_with_it_is_kept() -> None:
+    batches = (batch(P0, 10, 40), batch(P1, 0, 5))
+    assert before_damage(batches, [notice(KafkaError._BAD_MSG, None)]) == [batches[1]]
+    assert before_damage(batches, [notice(KafkaError._BAD_MSG, -1001)]) == [batches[1]]
+    assert before_damage(batches, [notice(KafkaError._PARTITION_EOF, 20)]) is batches
+
+
+def test_of_two_damaged_places_the_first_one_counts() -> None:
+    said = [notice(KafkaError._BAD_MSG, 30), notice(KafkaError._BAD_COMPRESSION, 20)]
+    (kept,) = before_damage((batch(P0, 10, 40),), said)
+    assert kept.offsets.tolist() == list(range(10, 20))
+
+
+def test_checksums_are_checked_unless_somebody_says_otherwise() -> None:
+    assert fetch_settings({}, group="g", queue_bytes_max=0)["check.crcs"] is True
+    given = fetch_settings({"check.crcs": "false"}, group="g", queue_bytes_max=0)
+    assert given["check.crcs"] == "false"
+
+
+# --- a right that is missing ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", sorted(FORBIDDEN))
+def test_what_the_broker_forbids_is_final_at_once(broker: Broker, code: int) -> None:
+    broker.read(batch(P0, 10, 12), said=[notice(code, None)])
+    (reason,) = broker.stuck
+    assert reason.startswith("events:0 at offset 12: the broker does not let this worker read it")
+    assert broker.delivered[-1].next == 12
+
+
+# --- silence --------------------------------------------------------------------------------------
+
+
+def test_lag_without_progress_is_an_alarm_and_then_final(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.wait(ALARM_S - 1)
+    assert broker.source.alarms == ()
+    broker.wait(1)
+    (alarm,) = broker.source.alarms
+    assert alarm.startswith("events:0 at offset 10: the log goes on to offset 1000")
+    broker.wait(5)
+    assert caplog.text.count("the log goes on to offset 1000") == 1
+    broker.wait(STALLED_MAX_S)
+    assert broker.stuck[0].startswith("events:0 at offset 10: the log goes on to offset 1000")
+    assert broker.source.alarms == ()
+
+
+def test_an_alarm_ends_with_the_next_record(broker: Broker) -> None:
+    broker.wait(ALARM_S)
+    broker.read(batch(P0, 10, 11))
+    assert broker.source.alarms == ()
+    broker.wait(ALARM_S - 1)
+    assert broker.source.alarms == ()
+
+
+@pytest.mark.parametrize("end", ["rewound", "dropped"])
+def test_an_alarm_ends_with_what_it_is_about(broker: Broker, end: str) -> None:
+    broker.wait(ALARM_S)
+    if end == "rewound":
+        broker.source._rewind(P0, 10, 2)
+    else:
+        broker.source._callbacks = Callbacks(
+            owned=frozenset,
+            deliver=lambda _fetched: True,
+            stuck=lambda _partition, _generation, _reason: None,
+            failed=broker.stuck.append,
+        )
+        broker.source._drop([P0])
+    assert broker.source.alarms == ()
+
+
+def test_the_log_s_end_and_a_broker_that_is_away_are_no_standstill(broker: Broker) -> None:
+    broker.high = 10
+    broker.wait(10 * STALLED_MAX_S)
+    assert (broker.source.alarms, broker.stuck) == ((), [])
+    broker.high, broker.away = 1_000, True
+    broker.wait(10 * STALLED_MAX_S)
+    assert (broker.source.alarms, broker.stuck) == ((), [])
+
+
+def test_time_in_which_reading_is_paused_is_no_standstill(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "LOOK_EVERY_S", 0.0)
+    broker.source._set_paused(True)
+    before = broker.source._stalls.waited_s
+    broker.read()
+    assert broker.source._stalls.waited_s == before
+
+
+# --- the group ------------------------------------------------------------------------------------
+
+INCONSISTENT = KafkaError.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_group_error_is_said_again_from_time_to_time_and_final_when_it_lasts() -> None:
+    trouble = GroupTrouble("pipeline")
+    assert trouble.met(100.0, INCONSISTENT, "JoinGroup failed")
+    assert not trouble.met(101.0, INCONSISTENT, "JoinGroup failed")
+    assert trouble.met(100.0 + SAY_AGAIN_S, INCONSISTENT, "JoinGroup failed")
+    assert "consumer group pipeline" in trouble.alarm
+    assert "another partition.assignment.strategy" in trouble.alarm
+    assert not trouble.final(99.0 + LASTS_MAX_S)
+    assert trouble.final(100.0 + LASTS_MAX_S) == f"{trouble.alarm}, for {LASTS_MAX_S:.0f} s"
+
+
+def test_a_group_error_is_over_when_the_group_gives_or_takes_something() -> None:
+    trouble = GroupTrouble("pipeline")
+    trouble.met(100.0, -1, "something")
+    trouble.over()
+    assert (trouble.alarm, trouble.final(1e9)) == ("", "")
+    assert trouble.met(1e6, -1, "something else")
+    assert not trouble.final(1e6 + 1)
