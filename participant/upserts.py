@@ -1,7 +1,9 @@
 """What an upsert table needs of a batch: rows and deletes with their keys, table partitions and order.
 
 A delete is a row whose delete field is true, a change event of a delete, or a tombstone: a record without a
-value, whose Kafka key says which row. As an ordering value a tombstone has none: it always deletes.
+value, whose Kafka key says which row. As an ordering value a tombstone has none: it always deletes. But one
+that Debezium sends right behind the event of the same delete says nothing more than that event, whose place
+in the log is known: only the event counts, so that both may be sent again and a row that is newer stays.
 """
 
 from __future__ import annotations
@@ -140,6 +142,8 @@ class UpsertDeriver:
                 ordering=self._ordering(rows.table.take(pa.array(gone))),
                 places=places[gone],
             )
+            if self._layout.source_position:
+                deletes = _without_echoes(deletes, by_row)
             deletes = _joined(by_row, deletes)
             keep = pa.array(left)
             rows.take(keep)
@@ -235,6 +239,26 @@ class UpsertDeriver:
             except UnicodeDecodeError:
                 return "the Kafka key of a record without a value is not UTF-8"
         return json.dumps({name: document}).encode()
+
+
+def _without_echoes(tombstones: Deletes, deletes: Deletes) -> Deletes:
+    """The tombstones that do not stand right behind the change event which deletes the same row."""
+
+    def rows(of: Deletes) -> list[tuple[int, str, str]]:
+        columns = (of.places.tolist(), of.record_key.to_pylist(), of.table_partition.to_pylist())
+        return list(zip(*columns, strict=True))
+
+    said = set(rows(deletes))
+    kept = [i for i, (place, *row) in enumerate(rows(tombstones)) if (place - 1, *row) not in said]
+    if len(kept) == len(tombstones):
+        return tombstones
+    keep = pa.array(kept, pa.int64())
+    return Deletes(
+        record_key=tombstones.record_key.take(keep),
+        table_partition=tombstones.table_partition.take(keep),
+        ordering=tombstones.ordering.take(keep),
+        places=tombstones.places[kept],
+    )
 
 
 def _joined(first: Deletes, second: Deletes) -> Deletes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 
 from control_topic.messages import SourcePartition
 from participant.raw import RawBatch, Values
+from participant.stages import stages
 from participant.upserts import ChangeDecoder, UpsertDeriver, Upserts
 from table.port import TableLayout
-from table.schema import SchemaError, table_schema
+from table.schema import POSITION_COLUMN, SchemaError, table_schema
+from tests.debezium_events import POSTGRESQL, event
 
 DDL = "id BIGINT NOT NULL, region STRING, amount DOUBLE NOT NULL, ts BIGINT, gone BOOLEAN"
 LAYOUT = TableLayout(
@@ -164,6 +167,48 @@ def test_without_an_ordering_field_every_delete_counts_as_the_later_one() -> Non
 def test_an_ordering_field_that_is_not_there_is_refused() -> None:
     with pytest.raises(SchemaError, match="column seen is to order versions"):
         UpsertDeriver(replace(LAYOUT, ordering_field="seen"), table_schema(DDL, False))
+
+
+def changes(*events: Record) -> Upserts:
+    """What change events of PostgreSQL's make of a table, offsets from 100 on."""
+    layout = replace(LAYOUT, ddl="id BIGINT NOT NULL", ordering_field=POSITION_COLUMN, source_position=True)
+    offsets = np.arange(100, 100 + len(events), dtype=np.int64)
+    batch = RawBatch(
+        partition=SourcePartition("changes", 3),
+        offsets=offsets,
+        timestamps_ms=offsets,
+        values=Values.of([value for _, value in events]),
+        keys={i: key for i, (key, value) in enumerate(events) if value is None},
+    )
+    made = stages(layout=layout, base_path=Path("/"), slot=0, incarnation="w", memory_bytes=1_000_000)
+    derived = made.derive(batch, made.decode(batch))
+    assert isinstance(derived, Upserts)
+    return derived
+
+
+def gone(number: int, lsn: int) -> bytes:
+    return event("d", before={"id": number}, source={**POSTGRESQL, "lsn": lsn})
+
+
+def test_a_tombstone_right_behind_its_event_of_change_data_says_nothing_more() -> None:
+    made = changes((None, gone(1, 7)), (b'{"id":1}', None), (None, gone(2, 8)), (b'{"id":2}', None))
+    assert deletes_of(made) == [("1", "", 7, 0), ("2", "", 8, 2)]
+    assert not made.rejects
+
+
+def test_a_tombstone_whose_event_is_elsewhere_deletes_as_any_other() -> None:
+    """The topic's own compaction leaves the tombstone and takes the event; a read may end between the two."""
+    assert deletes_of(changes((b'{"id":1}', None), (None, gone(1, 7)))) == [
+        ("1", "", None, 0),
+        ("1", "", 7, 1),
+    ]
+    made = changes((None, gone(1, 7)), (b'{"id":2}', None), (b'{"id":1}', None))
+    assert deletes_of(made) == [("1", "", 7, 0), ("2", "", None, 1), ("1", "", None, 2)]
+
+
+def test_a_tombstone_behind_a_row_that_says_it_is_deleted_deletes_as_any_other() -> None:
+    made = derive((None, row(1, 7, "true")), (b"1", None))
+    assert deletes_of(made) == [("1", "", 7, 0), ("1", "", None, 1)]
 
 
 def test_memory_counts_rows_and_deletes() -> None:

@@ -1,0 +1,75 @@
+"""Change data on real Spark and Hudi: what is sent again takes nothing back, and how rows are repaired."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.debezium_events import POSTGRESQL, event
+from tests.integration.test_upserts import Record, Upserts, upserts
+
+__all__ = ["upserts"]
+
+pytestmark = pytest.mark.integration
+
+CHANGE_DATA = {
+    "ddl": "id STRING NOT NULL, region STRING, amount BIGINT, ts BIGINT",
+    "partition_field": "",
+    "ordering_field": "_source_position",
+    "source_position": True,
+}
+
+
+def change(op: str, name: str, lsn: int, amount: int = 0) -> Record:
+    row = {"id": name, "region": "a", "amount": amount, "ts": lsn}
+    sides = {"before": {"id": name}} if op == "d" else {"after": row}
+    return json.dumps({"id": name}).encode(), event(op, source={**POSTGRESQL, "lsn": lsn}, **sides)
+
+
+def tombstone(name: str) -> Record:
+    return json.dumps({"id": name}).encode(), None
+
+
+def held(table: Upserts) -> dict[str, int]:
+    return {name: amount for (_region, name), (amount, _ts) in table.rows().items()}
+
+
+def test_a_delete_and_its_tombstone_that_are_sent_again_leave_a_newer_row(
+    upserts: Callable[..., Upserts],
+) -> None:
+    table = upserts(**CHANGE_DATA)
+    gone = [change("d", "k", 20), tombstone("k")]
+    table.run([change("c", "k", 10, 1)])
+    table.run(gone)
+    assert held(table) == {}
+    table.run([change("c", "k", 30, 3)])
+    table.run(gone)  # between commits, before the event of the newer row comes again
+    assert held(table) == {"k": 3}
+    table.run([change("c", "k", 30, 3), change("u", "k", 40, 4)])
+    assert held(table) == {"k": 4}
+
+
+def test_a_new_snapshot_repairs_what_was_deleted_and_compacted_before(
+    spark: SparkSession, upserts: Callable[..., Upserts]
+) -> None:
+    """As docs/upserts.md tells an operator to."""
+    table = upserts(**CHANGE_DATA)
+    table.run([change("c", f"k{n}", 10 + n, n) for n in range(6)])
+    snapshot = [change("r", f"k{n}", 100, 100 + n) for n in range(6)]
+    table.run(snapshot)
+    assert held(table) == {f"k{n}": n for n in range(6)}  # a snapshot alone never takes a change back
+    spark.sql(f"create table repaired using hudi location '{table.path}'")
+    try:
+        spark.sql("delete from repaired where id in ('k1', 'k2', 'k3')")
+    finally:
+        spark.sql("drop table repaired")
+    spark.sql(
+        f"call run_compaction(op => 'scheduleandexecute', path => '{table.path}',"
+        " options => 'hoodie.compact.inline.max.delta.commits=1')"
+    ).collect()
+    table.run([change("u", "k3", 120, 333), *snapshot])  # a change from while the snapshot ran counts
+    repaired = {"k1": 101, "k2": 102, "k3": 333}
+    assert held(table) == {"k0": 0, "k4": 4, "k5": 5} | repaired
