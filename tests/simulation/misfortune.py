@@ -294,7 +294,8 @@ class Misfortune:
             world.bus.recreate()
             world.group.forget_everything()
         else:
-            topic = chance.random.choice(list(log.lives))
+            known = {p.topic for p in world.committed}  # of another one the table has nothing to compare
+            topic = chance.random.choice([topic for topic in log.lives if topic in known])
             count = sum(p.topic == topic for p in log.records)
             log.recreate(topic, max(1, count + chance.between(-1, 1)))
             world.note("source", "replaced", f"topic {topic} is made anew")
