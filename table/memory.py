@@ -371,10 +371,6 @@ class MemoryTable:
                 raise Refused(f"instant {commit.instant}: file {file.path} is not there")
 
     def _check(self, commit: Commit, fence: Callable[[TableState | None], str]) -> None:
-        newest = self.newest()
-        objection = fence(newest)
-        if objection:
-            raise Refused(objection)
         instant = self.timeline.instants.get(commit.instant)
         if instant is None or instant.phase is not Phase.INFLIGHT:
             phase = instant.phase.value if instant is not None else "not on the timeline"
@@ -384,6 +380,10 @@ class MemoryTable:
         if (instant.pipeline, instant.transaction) != (self.pipeline, commit.state.transaction):
             raise Refused(f"instant {commit.instant} belongs to transaction {instant.transaction!r}")
         self._check_rivals(commit.instant)
+        newest = self.newest()
+        objection = fence(newest)
+        if objection:
+            raise Refused(objection)
         committed = dict(newest.offsets) if newest is not None else {}
         if committed != dict(commit.expected):
             raise Refused(
