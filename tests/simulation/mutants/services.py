@@ -129,7 +129,7 @@ class RollbackWithoutProof(MemoryTable):
         with self._lock(instant):
             target.rollback_requested = True
         self.at(Step.ROLLBACK_REQUESTED)
-        self._remove([file.path for file in self.timeline.files.values() if file.instant == instant])
+        self.timeline.remove(self.timeline.paths_of(instant))
         target.phase = Phase.ROLLED_BACK
         self.at(Step.ROLLBACK_DONE)
         return True
