@@ -133,11 +133,3 @@ def test_a_reader_of_a_topic_made_anew_that_is_shorter_is_refused(source: Source
     source.recreate()
     source.produce(2)
     assert reader.stuck() == "offset 9 is beyond the log's end 2"
-
-
-def test_a_reader_of_a_topic_that_is_gone_is_told_so(source: SourceSide) -> None:
-    source.produce(3)
-    reader = source.read(0)
-    assert reader.seen(3).next == 3
-    source.delete()
-    assert reader.stuck() == "no longer exists at the broker"
