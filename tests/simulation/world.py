@@ -243,6 +243,11 @@ class World:
         instants = self.storage.timeline.instants.values()
         return [i.time for i in instants if i.phase is Phase.INFLIGHT and i.run in living]
 
+    def clock_is_behind(self) -> bool:
+        """Whether a living driver's wall clock is not past what the table holds."""
+        newest_ms = int(self.storage.timeline.newest_time() or 0)
+        return any(driver.alive and driver.wall_ms() <= newest_ms for driver in self.drivers)
+
     def _sweep(self) -> None:
         self.cores.table(self.storage.timeline, PIPELINE).sweep(grace_ms=0)
 

@@ -1,4 +1,7 @@
-"""L1: while everything is up, a transaction ends within interval + write timeout; the limit with progress."""
+"""L1: while everything is up, a transaction ends within interval + write timeout; the limit with progress.
+
+A driver's clock that is behind the table is waited for, and does not count.
+"""
 
 from control_topic.messages import WriteProgress
 from coordinator import events as ev
@@ -30,6 +33,8 @@ class TransactionsEnd(Checker):
         elif state is State.STARTED and before is not State.STARTED:
             self._began_ms[claims.incarnation] = now_ms
         elif claims.incarnation in self._began_ms:
+            if world.clock_is_behind():
+                self._began_ms[claims.incarnation] = now_ms
             if isinstance(event, ev.Received) and isinstance(event.message.body, WriteProgress):
                 self._progress.add(event.message.body.transaction)
             longest_ms = world.write_limit_ms if open_one.id in self._progress else world.write_timeout_ms

@@ -19,7 +19,8 @@ class WhatIsHeldIsBounded(Checker):
             self._since_ms.pop(worker.incarnation, None)
             return
         now_ms = world.scheduler.now_ms
-        since_ms = self._since_ms.setdefault(worker.incarnation, now_ms)
+        # A process that stands still tells nothing, hears nothing and consumes nothing.
+        since_ms = max(self._since_ms.setdefault(worker.incarnation, now_ms), worker.paused_until_ms)
         self.require(
             now_ms - since_ms <= LATE_MS,
             f"{worker.name} holds {size_bytes} bytes of {world.memory_bytes} and goes on consuming",
