@@ -19,6 +19,9 @@ POLL_MS = 150
 STEP_MAX_MS = 300
 """A step of a long flush is never longer: a fifth of the shortest write timeout."""
 
+SLACK_MS = 600
+"""For an order and its answer to be heard, beside a flush."""
+
 BAD = "is not JSON"
 
 
@@ -290,6 +293,8 @@ class Plane:
             return
         world = self._world
         slow_ms = world.chance.upto(world.flush_ms)
+        if world.tail_began_ms is not None:  # in peace nobody is silent for as long as the write timeout
+            slow_ms = min(slow_ms, world.write_timeout_ms - SLACK_MS)
         row_ms = min(world.row_ms * len(self._rows), world.write_limit_ms // 2)
         endless = world.chance.of(world.faults.endless_writer)
         if endless:
