@@ -44,6 +44,7 @@ from coordinator.events import (
     WorkerDied,
 )
 from coordinator.ports import ControlSender, TableCalls
+from coordinator.transitions import State
 
 log = logging.getLogger("lockstep.coordinator")
 
@@ -80,6 +81,7 @@ class Runner:
         self._events: queue.Queue[Callable[[], Event]] = queue.Queue(QUEUE_MAX)
         self._directive = (Mode.RUN, "")
         self._incarnation = ""
+        self._dropped = 0
         self._stopping = threading.Event()
         self._snapshot: Snapshot | None = None
         self._thread = threading.Thread(
@@ -123,7 +125,13 @@ class Runner:
         try:
             self._events.put_nowait(make)
         except queue.Full:
-            log.warning("the coordinator's queue is full (%d events); one was dropped", QUEUE_MAX)
+            self._dropped += 1
+            if not self._dropped & (self._dropped - 1):  # each time that they have doubled
+                log.warning(
+                    "the coordinator's queue is full (%d events); dropped so far: %d",
+                    QUEUE_MAX,
+                    self._dropped,
+                )
 
     # --- the thread -------------------------------------------------------------------------------
 
@@ -196,6 +204,8 @@ class Runner:
                 self._perform(action, sender, calls, core.settings.incarnation)
         if core.state is not before or isinstance(event, Received):
             self._snapshot = core.snapshot()
+        if core.state is State.RECOVERING and before is State.REGISTERING:
+            log.info("the coordinator is here, with epoch %d", core.epoch)
         if core.state is not before:
             log.debug("%s -> %s on %s", before.name, core.state.name, type(event).__name__)
         return stop

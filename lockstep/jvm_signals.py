@@ -33,11 +33,11 @@ class _Handler:
 
 def catch_jvm_signals(spark: SparkSession, stop: Callable[[str], None]) -> None:
     """Have `stop(name)` called for every SIGINT, SIGTERM and SIGHUP that the JVM receives."""
-    from pyspark.java_gateway import ensure_callback_server_started
+    from table.hudi.callbacks import start_callbacks
 
     gateway = spark.sparkContext._gateway
     assert gateway is not None and gateway.jvm is not None
-    ensure_callback_server_started(gateway)
+    start_callbacks(gateway)
     handler = _Handler(stop)
     for name in SIGNALS:
         gateway.jvm.sun.misc.Signal.handle(gateway.jvm.sun.misc.Signal(name), handler)

@@ -124,7 +124,7 @@ class Supervisor:
             log.warning("orphaned files were not looked for: %s", error)
             return
         if removed:
-            log.info("%d files that no commit names were removed", removed)
+            log.debug("%d files that no commit names were removed", removed)  # the table has said it
 
     def _on_death(self, death: Ended) -> None:
         """On a slot's thread. Where the task could not say who it was, its last report says so."""

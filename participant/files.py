@@ -83,12 +83,18 @@ class Files:
 
     def remove(self) -> None:
         """Remove every file; what cannot be removed is left to the rollback."""
+        left: list[tuple[Path, OSError]] = []
         for path in self.created:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
-                log.warning("%s was not removed (%s); the rollback will", path, error)
+                left.append((path, error))
         self.created.clear()
+        if left:
+            log.warning(
+                "%d files of instant %s were not removed, which the rollback will do; the first: %s (%s)",
+                *(len(left), self._instant, *left[0]),
+            )
 
 
 def fsync(path: Path) -> int:

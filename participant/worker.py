@@ -21,6 +21,7 @@ from pathlib import Path
 from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.kafka import ControlReader, ControlWriter
 from control_topic.messages import CoordinatorClaim, Message, Offsets, SourcePartition
+from control_topic.spelling import some
 from control_topic.threads import guarded
 from coordinator import events as coordinator_events
 from coordinator.runner import Environment, Runner
@@ -258,13 +259,13 @@ class Worker:
         self._events.put(ev.OffsetsFetched(now_ms=monotonic_ms(), committed=self._committed()))
 
     def _on_assigned(self, offsets: Mapping[SourcePartition, int | None]) -> None:
-        log.info("assigned %s", ", ".join(map(str, sorted(offsets))))
+        log.info("assigned %s", some(sorted(offsets)))
         self._events.put(ev.Assigned(now_ms=monotonic_ms(), offsets=offsets))
         if self._first in offsets:
             self._start_runner()
 
     def _on_revoked(self, partitions: Sequence[SourcePartition]) -> None:
-        log.info("revoked %s", ", ".join(map(str, sorted(partitions))))
+        log.info("revoked %s", some(sorted(partitions)))
         if self._first in partitions:
             self._stop_runner()
         self._source.drop(partitions)
@@ -346,7 +347,7 @@ class Worker:
         if runner is not None:
             runner.received(message)
         if isinstance(message.body, CoordinatorClaim) and message.run == self._spec.run:
-            log.info("%s claims epoch %d", message.sender, message.epoch)
+            log.debug("%s claims epoch %d", message.sender, message.epoch)
         self._events.put(ev.Received(now_ms=monotonic_ms(), message=message))
 
     # --- the driver -------------------------------------------------------------------------------

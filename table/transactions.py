@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Protocol
 
 from control_topic.messages import Offsets, Range, SourcePartition, WriteStatus
+from control_topic.spelling import some
 from table.answering import Answering, answers
 from table.calls import Answer, Fault, Result
 from table.chain import follows
@@ -102,7 +103,7 @@ class Transactions(Answering):
         if not taken:
             why = "far above" if epoch > highest else "not above"
             return Answer(result=Result.STALE, reason=f"epoch {epoch} is {why} {highest}, which is taken")
-        log.info("epoch %d is registered by incarnation %s", epoch, incarnation)
+        log.debug("epoch %d is registered by incarnation %s", epoch, incarnation)
         return Answer(result=Result.OK)
 
     @answers(effect=False)
@@ -173,11 +174,11 @@ class Transactions(Answering):
         state = self._placed(epoch, newest, facts, kind="admission")
         now = self._commit_places(newest.offsets, state)
         if now.transaction == state.transaction:
-            for partition in sorted(state.offsets.keys() - newest.offsets.keys()):
-                log.info(
-                    "source partition %s is new to the table: it is read from offset %d on (instant %s)",
-                    *(partition, state.offsets[partition], now.instant),
-                )
+            fresh = sorted(state.offsets.keys() - newest.offsets.keys())
+            log.info(
+                "source partitions that are new to the table, %d of them, are read from %s on (instant %s)",
+                *(len(fresh), some([f"{one}={state.offsets[one]}" for one in fresh]), now.instant),
+            )
         return now
 
     def _placed(self, epoch: int, before: TableState, facts: SourceFacts, *, kind: str) -> TableState:

@@ -18,6 +18,7 @@ from table.chain import does_not_follow, follows
 from table.checks import rival_open
 from table.errors import Contradiction, Refused, TableError, Unavailable
 from table.hudi.base_file import parse_file_name
+from table.hudi.callbacks import PY4J_LOGGERS
 from table.hudi.clock import check_clock
 from table.hudi.evolution import covers, evolve
 from table.hudi.history import History, Seen, rollbacks
@@ -44,7 +45,7 @@ class _RefusalsAreNoAccidents(logging.Filter):
         return not (record.exc_info and isinstance(record.exc_info[1], TableError))
 
 
-for _name in ("py4j.clientserver", "py4j.java_gateway"):
+for _name in PY4J_LOGGERS:
     logging.getLogger(_name).addFilter(_RefusalsAreNoAccidents())
 
 

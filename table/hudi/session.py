@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaClass
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from table.hudi.callbacks import start_callbacks
 from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
 from table.hudi.holder import LockHolder
 from table.hudi.kinds import INDEX_TYPE, KINDS, UPSERT, merge_mode
@@ -58,7 +58,7 @@ class Session:
         self.client: Any = None
         self.holder: LockHolder
         self.lock_folder = ""
-        ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+        start_callbacks(spark.sparkContext._gateway)
 
     def jvm_pid(self) -> int:
         return int(self.jvm.java.lang.ProcessHandle.current().pid())

@@ -63,7 +63,8 @@ class Sweeper:
             by_instant[instant].append(path)
         pending = self._history.pending_times()
         unjudged: set[str] = set()
-        removed = lookups = 0
+        removed: list[tuple[str, str]] = []
+        lookups = 0
         for instant in sorted(by_instant, reverse=True):
             paths = by_instant[instant]
             if instant in pending:
@@ -76,10 +77,16 @@ class Sweeper:
                     continue
                 lookups += 1
                 listed = self._listed_in_archive(instant)
-            removed += self._remove(instant, [path for path in paths if path not in listed])
+            removed += [(path, instant) for path in paths if path not in listed and self._remove(path)]
         self._judged_until_s, self._unjudged = until_s, unjudged
         self._remove_markers(pending, until_s, taken_away)
-        return removed
+        if removed:
+            path, instant = removed[0]
+            log.warning(
+                "removed %d files that no commit names, of %d instants; one of them: %s of instant %s",
+                *(len(removed), len({one for _, one in removed}), path, instant),
+            )
+        return len(removed)
 
     def _candidates(self, until_s: float, taken_away: Container[str]) -> Iterator[tuple[str, str]]:
         """(path below the table, instant) of files with our mark that are old enough and not judged yet."""
@@ -115,14 +122,13 @@ class Sweeper:
             return _Everything()  # a replacecommit of others', say: its files are no affair of ours
         return None
 
-    def _remove(self, instant: str, orphans: list[str]) -> int:
-        removed = 0
-        for path in orphans:
-            with contextlib.suppress(FileNotFoundError):
-                (self._root / path).unlink()
-                removed += 1
-                log.warning("removed %s: no commit of instant %s names it", path, instant)
-        return removed
+    def _remove(self, orphan: str) -> bool:
+        """Whether it was there to be removed."""
+        try:
+            (self._root / orphan).unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
     def _remove_markers(self, pending: set[str], until_s: float, taken_away: Container[str]) -> None:
         """Marker folders of instants that are over, where all markers are ours."""

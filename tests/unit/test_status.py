@@ -26,6 +26,7 @@ from control_topic.messages import (
     RunAnnounce,
     SourcePartition,
     StartCommit,
+    WriteProgress,
     WriteStatus,
 )
 from lockstep.offsets import OffsetRow
@@ -119,6 +120,18 @@ def shown(found: Status) -> str:
 
 
 # --- the fold ------------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_says_how_far_its_files_are_is_shown_so_and_is_no_stall() -> None:
+    said = WriteProgress(transaction="t1", records=9, files=3_201, size_bytes=1, steps=7_000)
+    topic = begun().say(COORDINATOR, EndCommit(transaction="t1")).say(WORKER_1, said)
+    opened = topic.heard()
+    opened = [replace(one, time_ms=one.time_ms - 400_000) for one in opened[:-1]] + opened[-1:]
+    found = status(fold=fold(opened))
+    assert found.state == "running"
+    assert "NOT answered: i-worker-0, worker-1 (3,201 files so far)" in shown(found)
+    silent = [replace(one, time_ms=one.time_ms - 400_000) for one in opened]
+    assert status(fold=fold(silent)).state == "stalled"
 
 
 def test_the_open_transaction_says_who_has_answered_and_who_has_not() -> None:
