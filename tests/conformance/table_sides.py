@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from table.state import TableState
 from tests.integration.test_hudi_table import FOREIGN, PLAIN, QUICK_ARCHIVE, SOURCE, Driver
 
 PIPELINE = "events"
+DAY_MS = 24 * 3_600_000
 
 
 class Died(Exception):
@@ -57,6 +59,12 @@ class TableSide(Protocol):
     def foreign_rollback(self, instant: str) -> None:
         """A writer that rolls back whatever is open, as those with EAGER cleaning do."""
 
+    def request_ahead(self) -> None:
+        """A writer whose clock is a day ahead requests an instant."""
+
+    def complete_ahead(self, instant: str) -> None:
+        """A completed instant bears a completion time of tomorrow, as by a clock that was set back since."""
+
     def take_lock(self) -> None:
         """Somebody elsewhere takes the table lock, and is not heard of again."""
 
@@ -87,6 +95,11 @@ def answer(do: Callable[[], Any]) -> Any:
 
 def accept(_newest: TableState | None) -> str:
     return ""
+
+
+def tomorrow() -> str:
+    """As Hudi names instants, in whatever zone."""
+    return (datetime.now(UTC) + timedelta(days=2)).strftime("%Y%m%d%H%M%S000")
 
 
 # --- Hudi -----------------------------------------------------------------------------------------------
@@ -150,6 +163,13 @@ class HudiSide:
         assert made.table._session.client.rollback(instant)
         made.table.close()
 
+    def request_ahead(self) -> None:
+        (self._path / ".hoodie" / "timeline" / f"{tomorrow()}.deltacommit.requested").touch()
+
+    def complete_ahead(self, instant: str) -> None:
+        (file,) = (self._path / ".hoodie" / "timeline").glob(f"{instant}_*.commit")
+        file.rename(file.with_name(f"{instant}_{tomorrow()}.commit"))
+
     @property
     def _lock(self) -> Path:
         return self._path / ".hoodie" / "lock"
@@ -198,8 +218,13 @@ class HudiSide:
 class MemoryDriver:
     def __init__(self, timeline: MemoryTimeline, pipeline: str) -> None:
         self.timeline, self.pipeline = timeline, pipeline
-        self.table = MemoryTable(timeline, pipeline)
+        self.table = MemoryTable(timeline, pipeline, wall_ms=self._wall_ms)
         self.table.open()
+
+    def _wall_ms(self) -> int:
+        """A clock that goes on by itself, and is right."""
+        self.timeline.now_ms += 1
+        return self.timeline.now_ms
 
     def begin(self, transaction: str) -> str:
         return self.table.begin(run="run", transaction=transaction)
@@ -261,6 +286,12 @@ class MemorySide:
 
     def foreign_rollback(self, instant: str) -> None:
         self._timeline.foreign_rollback(instant)
+
+    def request_ahead(self) -> None:
+        self._timeline.new_instant(self._timeline.later(self._timeline.now_ms + DAY_MS))
+
+    def complete_ahead(self, instant: str) -> None:
+        self._timeline.instants[instant].completed_at = self._timeline.later(self._timeline.now_ms + DAY_MS)
 
     def take_lock(self) -> None:
         assert self._timeline.lock_holder is None

@@ -107,6 +107,33 @@ def test_a_writer_that_rolls_back_what_is_open_takes_ours_with_it_and_the_commit
     assert newest(driver) is None
 
 
+# --- times ----------------------------------------------------------------------------------------------
+
+
+def test_which_commit_is_newest_follows_from_what_they_say_and_not_from_their_times(lake: TableSide) -> None:
+    driver = lake.driver()
+    first = driver.run("t1", rows=2)
+    driver.run("t2", rows=1)
+    lake.complete_ahead(first)
+    assert newest(driver) == newest(lake.driver()) == ("t2", 3)
+    assert begin(driver, "t3") == "ClockBehind"
+
+
+def test_nothing_is_begun_completed_or_rolled_back_while_the_clock_is_behind_a_requested_time(
+    lake: TableSide,
+) -> None:
+    driver = lake.driver()
+    driver.run("t1", rows=2)
+    instant = driver.begin("t2")
+    planned = driver.planned("t2", instant, 0)
+    lake.request_ahead()
+    assert begin(driver, "t3") == "ClockBehind"
+    assert commit(driver, planned) == "ClockBehind"
+    assert roll_back(driver, instant) == "ClockBehind"
+    assert newest(driver) == ("t1", 2)
+    assert open_ones(driver) == [("t2", False)]
+
+
 # --- commits --------------------------------------------------------------------------------------------
 
 

@@ -67,6 +67,7 @@ class Faults:
     transaction_open_gap_ms: int = 0
     driver_clock_jump_gap_ms: int = 0
     driver_clock_wrong: float = 0.0
+    foreign_member_gap_ms: int = 0
 
     def quiet(self) -> Faults:
         """The fault-free tail."""
@@ -127,6 +128,7 @@ MORE_GAPS_MS: dict[str, tuple[int, int]] = {
     "topic_cut_gap_ms": (1_000, 15_000),
     "compaction_gap_ms": (500, 8_000),
     "transaction_open_gap_ms": (500, 8_000),
+    "foreign_member_gap_ms": (2_000, 15_000),
 }
 SHARES: dict[str, tuple[float, tuple[float, float]]] = {
     "crash_at_spot": (0.35, (0.2, 1.0)),

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 SESSION_MS = 3_000
 HEARTBEAT_MS = 400
+FOREIGN = 1 << 30
+"""The slot of a member that is no worker of ours."""
+ASSIGNOR = "cooperative-sticky"
 
 
 class Group:
@@ -30,12 +33,16 @@ class Group:
         self._revoking: set[SourcePartition] = set()
         self._heard_ms: dict[int, int] = {}
         self._withheld: set[SourcePartition] = set()
+        self._foreign = ""
         world.scheduler.at(HEARTBEAT_MS, None, self._watch)
 
     # --- membership -------------------------------------------------------------------------------
 
     def join(self, worker: Worker) -> None:
         """Subscribe. A member of the same instance id is fenced; the newcomer gets its source partitions."""
+        if self._foreign not in ("", ASSIGNOR):  # refused, and asked again
+            self._world.scheduler.at(HEARTBEAT_MS, worker, self.join, worker)
+            return
         old = self.members.get(worker.slot)
         if old is worker:
             return
@@ -91,6 +98,18 @@ class Group:
         self._withheld.discard(partition)
         self._advance()
 
+    def foreign_joins(self, assignor: str) -> None:
+        """Somebody else's member: with our assignor it gets its share, with another one it is refused where
+        any of ours is a member, and keeps all of ours out where none is.
+        """
+        if assignor == ASSIGNOR or not self.members:
+            self._foreign = assignor
+            self.rebalance()
+
+    def foreign_leaves(self) -> None:
+        self._foreign = ""
+        self.rebalance()
+
     def forget_everything(self) -> None:
         """Another cluster answers: no members, no offsets. Who was a member joins anew."""
         self.offsets.clear()
@@ -106,6 +125,8 @@ class Group:
         if not slots:
             self._target.clear()
             return
+        if self._foreign == ASSIGNOR:
+            slots.append(FOREIGN)
         chance = self._world.chance
         most = -(-len(self.held) // len(slots))
         load = dict.fromkeys(slots, 0)
@@ -123,9 +144,18 @@ class Group:
         self._advance()
 
     def _notice_partitions(self) -> None:
-        for partition in self._world.log.records:
+        """Those that are new, and those that a topic made anew has no more."""
+        world = self._world
+        for partition in world.log.records:
             if partition not in self.held:
                 self.held[partition] = None
+        for partition in sorted(self.held.keys() - world.log.records.keys()):
+            holder = self.held.pop(partition)
+            self._target.pop(partition, None)
+            self._revoking.discard(partition)
+            if holder is not None:
+                delay_ms = max(world.chance.upto(300), self._unreachable_ms(holder))
+                world.scheduler.through(holder.group_channel, delay_ms, holder, holder.on_revoke, partition)
 
     def _advance(self) -> None:
         """Ask the old owners to give up; what nobody holds goes to its new owner."""
@@ -161,7 +191,7 @@ class Group:
                 self._heard_ms[slot] = now_ms
             elif now_ms - self._heard_ms[slot] > SESSION_MS:
                 self._expire(slot, worker)
-        if self._world.log.records.keys() - self.held.keys():
+        if self._world.log.records.keys() != self.held.keys():
             self.rebalance()
         self._world.scheduler.at(HEARTBEAT_MS, None, self._watch)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from control_topic.messages import SourcePartition
 from tests.simulation.driver import DRIVER_CLOCK_OFF_MAX_MS
+from tests.simulation.group import ASSIGNOR
 from tests.simulation.source_log import TOPICS
 from tests.simulation.stranger import Stranger
 
@@ -55,6 +56,7 @@ class Misfortune:
             (faults.compaction_gap_ms, self._compact),
             (faults.transaction_open_gap_ms, self._open_transaction),
             (faults.driver_clock_jump_gap_ms, self._jump_driver_clock),
+            (faults.foreign_member_gap_ms, self._foreign_member),
         ):
             if gap_ms:
                 self._every(gap_ms, do)
@@ -80,6 +82,7 @@ class Misfortune:
         for driver in world.drivers:
             if driver.wall_skew_ms:
                 driver.set_clock(0)
+        world.group.foreign_leaves()
         self._source_made_again()
         silent = world.chance.of(0.25) and not world.log.replaced  # nothing new makes anybody ask again
         for partition in () if silent else world.log.records:
@@ -208,6 +211,15 @@ class Misfortune:
             worker, for_ms = world.chance.random.choice(members), world.chance.upto(10_000)
             world.note(worker.name, "cut off", f"from the group, {for_ms} ms")
             world.group.cut_off(worker, for_ms)
+
+    def _foreign_member(self) -> None:
+        """Somebody else's consumer names our group, and goes again."""
+        world = self._world
+        assignor = world.chance.random.choice((ASSIGNOR, "range"))
+        for_ms = world.chance.upto(5_000)
+        world.note("group", "foreign", f"a member with {assignor}, {for_ms} ms")
+        world.group.foreign_joins(assignor)
+        world.scheduler.at(for_ms, None, world.group.foreign_leaves)
 
     def _withhold(self) -> None:
         world = self._world

@@ -128,6 +128,12 @@ class SourceLog:
         """Retention removes everything below `low`."""
         self.lows[partition] = max(self.lows[partition], low)
 
+    def cut_from(self, partition: SourcePartition, offset: int) -> None:
+        """A leader takes over that lacks the records from `offset` on."""
+        for held in (self.records, self.original) if not self.lives[partition.topic] else (self.records,):
+            held[partition][:] = [o for o in held[partition] if o < offset]
+        self.ends[partition] = max(self.lows[partition], offset)
+
     def recreate(self, topic: str, partitions: int) -> None:
         """The topic is deleted and made again: empty, with another id."""
         self.lives[topic] += 1

@@ -1,0 +1,129 @@
+"""A new leader: what the simulator's bus and source assume where one takes over, on a broker as well.
+
+One broker is all the cluster there is. It ends, the ends of some logs are cut off as though its successor had
+never had them, and it begins again, which is an election with a new leader epoch.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+import pytest
+
+from lockstep.broker import Broker
+from tests.broker_fixture import create_topic
+from tests.conformance.bus_sides import BusSide, KafkaSide, SimulatedSide, read
+from tests.conformance.source_sides import KafkaSourceSide, Seen, SimulatedSourceSide, SourceSide
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("conformance")]
+
+BATCH_HEAD_BYTES = 12
+
+
+class Cluster(Protocol):
+    def bus(self) -> BusSide: ...
+
+    def source(self) -> SourceSide: ...
+
+    def elect(self, *lacking: BusSide | SourceSide, from_offset: int) -> None:
+        """A leader takes over that has nothing from this offset on of the logs named, and all of others."""
+
+
+class KafkaCluster:
+    def __init__(self, folder: Path, opened: ExitStack) -> None:
+        self._opened, self._logs = opened, folder / "logs"
+        self._broker = opened.enter_context(Broker(folder, heap_mb=384))
+        self._topics: dict[int, str] = {}
+
+    def _topic(self) -> str:
+        topic = f"topic-{uuid4().hex[:8]}"
+        create_topic(self._broker.bootstrap_servers, topic)
+        return topic
+
+    def bus(self) -> BusSide:
+        topic = self._topic()
+        side = KafkaSide(self._broker.bootstrap_servers, topic, self._opened)
+        self._topics[id(side)] = topic
+        return side
+
+    def source(self) -> SourceSide:
+        side = KafkaSourceSide(self._broker.bootstrap_servers, lambda **_: self._topic(), self._opened)
+        self._topics[id(side)] = side.partition.topic
+        return side
+
+    def elect(self, *lacking: BusSide | SourceSide, from_offset: int) -> None:
+        self._broker.stop()
+        for side in lacking:
+            cut(self._logs / f"{self._topics[id(side)]}-0", from_offset)
+        (self._logs / ".kafka_cleanshutdown").unlink(missing_ok=True)
+        self._broker.start()
+
+
+def cut(folder: Path, from_offset: int) -> None:
+    """Cut a log's only segment before the batch that holds the offset. Format: Kafka's record batch v2."""
+    (segment,) = folder.glob("*.log")
+    content, at = segment.read_bytes(), 0
+    while at < len(content):
+        base, size_bytes = struct.unpack_from(">qi", content, at)
+        (last,) = struct.unpack_from(">i", content, at + 23)
+        if base + last >= from_offset:
+            break
+        at += BATCH_HEAD_BYTES + size_bytes
+    os.truncate(segment, at)
+    for file in folder.iterdir():
+        if file.suffix in (".index", ".timeindex", ".snapshot"):
+            file.unlink()
+
+
+class SimulatedCluster:
+    def bus(self) -> BusSide:
+        return SimulatedSide()
+
+    def source(self) -> SourceSide:
+        return SimulatedSourceSide()
+
+    def elect(self, *lacking: BusSide | SourceSide, from_offset: int) -> None:
+        for side in lacking:
+            if isinstance(side, SimulatedSide):
+                side.bus.cut_from(from_offset)
+            elif isinstance(side, SimulatedSourceSide):
+                side.log.cut_from(side.partition, from_offset)
+
+
+@pytest.fixture(params=["kafka", "simulated"])
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    with ExitStack() as opened:
+        yield KafkaCluster(tmp_path, opened) if request.param == "kafka" else SimulatedCluster()
+
+
+def test_a_new_leader_costs_nothing_and_one_that_lacks_the_end_is_noticed_by_whoever_has_read_it(
+    cluster: Cluster,
+) -> None:
+    """On the control topic the tail is heard again; of the source no record is taken for another."""
+    kept_bus, cut_bus = cluster.bus(), cluster.bus()
+    kept, short = cluster.source(), cluster.source()
+    kept_hearer, cut_hearer = kept_bus.reader(), cut_bus.reader()
+    kept_reader, short_reader = kept.read(0), short.read(0)
+    for n in range(6):
+        for side in (kept_bus, cut_bus):
+            side.send(f"t{n}")
+        for source in (kept, short):
+            source.produce(1)
+    assert read(kept_bus, kept_hearer) == read(cut_bus, cut_hearer) == [[f"t{n}" for n in range(6)]]
+    assert kept_reader.seen(6) == short_reader.seen(6) == Seen(6, [*range(6)], [])
+
+    cluster.elect(cut_bus, short, from_offset=3)
+
+    assert short_reader.stuck() == "offset 6 is beyond the log's end 3"
+    assert short.bounds() == (0, 3)
+    assert read(cut_bus, cut_hearer) == [["t0", "t1", "t2"]]
+    kept_bus.send("later")
+    assert read(kept_bus, kept_hearer) == [["later"]]
+    kept.produce(2)
+    assert kept_reader.seen(8) == Seen(8, [*range(8)], [])
