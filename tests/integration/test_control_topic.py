@@ -24,6 +24,7 @@ from control_topic.messages import (
     StartCommit,
     WriteStatus,
 )
+from control_topic.trust import Trust
 from lockstep.broker import Broker
 from tests.broker_fixture import create_topic, delete_topic
 
@@ -31,6 +32,15 @@ pytestmark = pytest.mark.integration
 
 DEADLINE_S = 30.0
 KEY = bytes(range(32))
+LARGE = WriteStatus(
+    transaction="t1",
+    ranges=(),
+    files=tuple(
+        DataFile(path=f"{n:0100d}.parquet", file_id=f"{n}-0", table_partition="d", rows=n, size_bytes=n)
+        for n in range(12_000)
+    ),
+)
+"""Travels in several records."""
 
 
 @pytest.fixture
@@ -42,7 +52,9 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def open_writer(kafka: dict[str, str], topic: str, *, incarnation: str = "i1") -> ControlWriter:
+def open_writer(
+    kafka: dict[str, str], topic: str, *, incarnation: str = "i1", key: bytes = KEY
+) -> ControlWriter:
     return ControlWriter(
         kafka,
         topic,
@@ -51,7 +63,7 @@ def open_writer(kafka: dict[str, str], topic: str, *, incarnation: str = "i1") -
         sender="worker-1",
         incarnation=incarnation,
         clock_ms=now_ms,
-        key=KEY,
+        key=key,
     )
 
 
@@ -174,14 +186,9 @@ def test_every_reader_sees_the_same_order_of_two_senders(kafka, topic, writer) -
 
 
 def test_a_message_larger_than_a_record_arrives_joined(kafka, topic, writer) -> None:
-    files = tuple(
-        DataFile(path=f"{n:0100d}.parquet", file_id=f"{n}-0", table_partition="d", rows=n, size_bytes=n)
-        for n in range(12_000)
-    )
-    large = WriteStatus(transaction="t1", ranges=(), files=files)
-    write(writer, [large, EndCommit(transaction="after")])
+    write(writer, [LARGE, EndCommit(transaction="after")])
     with closing(ControlReader(kafka, topic, start="beginning")) as reader:
-        assert bodies(read(reader, lambda got: len(got) >= 2)) == [large, EndCommit(transaction="after")]
+        assert bodies(read(reader, lambda got: len(got) >= 2)) == [LARGE, EndCommit(transaction="after")]
     with closing(ControlReader(kafka, topic, start="beginning", surface_parts=True)) as reader:
         received = read(reader, lambda got: len(bodies(got)) >= 2)
     assert sum(isinstance(r.content, Incomplete) for r in received) >= 2
@@ -228,6 +235,34 @@ def test_a_reader_of_an_empty_topic_has_caught_up(kafka, topic) -> None:
     with closing(ControlReader(kafka, topic)) as reader:
         assert not reader.caught_up
         assert read(reader, lambda got: reader.caught_up) == []
+
+
+def test_a_worker_hears_what_its_runs_key_has_marked_and_a_warning_tells_of_the_rest(
+    kafka, topic, writer, caplog
+) -> None:
+    forged = Message(
+        pipeline="events",
+        run="r1",
+        epoch=99,
+        sender="worker-1",
+        incarnation="i1",
+        sequence=2**62,
+        sent_at_ms=0,
+        body=Halt(reason="a stranger says so"),
+    )
+    produce_raw(kafka, topic, encode(forged))
+    with closing(open_writer(kafka, topic, key=bytes(32))) as stranger:
+        write(stranger, ends(90, 92), epoch=99)
+    write(writer, [LARGE, *ends(0, 2)])
+    trust = Trust(pipeline="events", run="r1", key=KEY)
+    with closing(ControlReader(kafka, topic, start="beginning", pipeline="events", trust=trust)) as reader:
+        received = read(reader, lambda got: len(bodies(got)) >= 3)
+        assert bodies(received) == [LARGE, *ends(0, 2)]
+        assert all(one.marked for one in received)
+        assert (reader.untrusted, reader.forged, reader.highest_epoch) == (3, 3, 1)
+    assert "are in this run's name and not of it" in caplog.text
+    with closing(ControlReader(kafka, topic, start="beginning")) as reader:  # nobody needs the key to read
+        assert len(bodies(read(reader, lambda got: len(bodies(got)) >= 6))) == 6
 
 
 def test_only_the_given_pipeline_raises_the_highest_epoch(kafka, topic, writer) -> None:
