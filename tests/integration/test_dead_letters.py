@@ -20,7 +20,7 @@ from participant.errors import DeadLetterError, DeadLetterRefused
 from participant.fetcher import fetch_settings
 from participant.native import open_fetcher
 from participant.raw import RawBatch, Values
-from participant.rejects import Held, Rejects
+from participant.rejects import HeldRejects, Rejects
 
 DEADLINE_S = 30.0
 HEADERS = [("trace", b"\x00\xff"), ("trace", None), ("", b""), ("ünicode", b"x" * 300)]
@@ -62,7 +62,7 @@ def read(kafka: dict[str, str], topic: str, count: int) -> list[Message]:
     return found
 
 
-def held(topic: str, values: list[bytes | None], *, first: int = 0, reason: str = "bad") -> Held:
+def held(topic: str, values: list[bytes | None], *, first: int = 0, reason: str = "bad") -> HeldRejects:
     offsets = np.arange(first, first + len(values), dtype=np.int64)
     batch = RawBatch(
         partition=SourcePartition(topic, 3),
@@ -70,7 +70,7 @@ def held(topic: str, values: list[bytes | None], *, first: int = 0, reason: str 
         timestamps_ms=offsets + 5,
         values=Values.of(values),
     )
-    return Held.of(batch, Rejects.of(dict.fromkeys(range(len(values)), reason), offsets))
+    return HeldRejects.of(batch, Rejects.of(dict.fromkeys(range(len(values)), reason), offsets))
 
 
 @pytest.mark.parametrize("reader", ["native", "plain"])
@@ -94,7 +94,9 @@ def test_a_dead_letter_carries_value_key_headers_and_timestamp_of_its_record(
             assert time.monotonic() < deadline
             batches += fetcher.fetch(0.1).batches
     out = letters(dead)
-    out.send(Held.of(b, Rejects.of({i: f"why {i}" for i in range(len(b))}, b.offsets)) for b in batches)
+    out.send(
+        HeldRejects.of(b, Rejects.of({i: f"why {i}" for i in range(len(b))}, b.offsets)) for b in batches
+    )
     out.close()
     found = read(kafka, dead, len(RECORDS))
     for offset, (message, (key, value, sent, timestamp)) in enumerate(zip(found, RECORDS, strict=True)):
