@@ -16,6 +16,7 @@ from lockstep.config.problems import shown
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
 
 TOPIC_LENGTH_MAX = 249
+REJECTS_MAX = 10**15
 """Kafka's own limit (org.apache.kafka.common.internals.Topic)."""
 
 PIPELINE_ID_LENGTH_MAX = 200
@@ -54,11 +55,13 @@ def _size_or_none(value: object) -> int:
 
 def _rejects_max(value: object) -> str:
     """`5%`, `1000`, or empty: no limit."""
-    text = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else "?"
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < REJECTS_MAX:
+        return str(value)
+    text = value.strip() if isinstance(value, str) else "?"
     share = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?)\s*%", text)
     if share is not None and float(share[1]) <= 100:
         return f"{share[1]}%"
-    if text and not re.fullmatch(r"\d{1,15}", text):
+    if text and not (re.fullmatch(r"\d{1,15}", text) and int(text) < REJECTS_MAX):
         raise ValueError(
             f'{shown(value)} is neither a share of the records nor a number of them: write "5%", 1000, or "" '
             "for no limit"

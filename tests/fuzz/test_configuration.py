@@ -24,6 +24,8 @@ def layers(file: str, **environment: str) -> list[dict[str, Any]]:
 @example(layers("pipeline.workers = " + "1" * 5_000))
 @example(layers("transaction.max_records = 0x" + "f" * 5_000))
 @example(layers("transaction.interval = 0x" + "f" * 5_000))
+@example(layers("record.max_rejects = 0x" + "f" * 5_000))
+@example(layers("record.max_rejects = -1"))
 @example(layers("pipeline.workers = " + "[" * 5_000 + "]" * 5_000))
 @example(layers(".".join(["a"] * 5_000) + " = 1"))
 @example(layers("", LOCKSTEP_TABLE__HUDI="[" * 100_000))

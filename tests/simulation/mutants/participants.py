@@ -88,10 +88,10 @@ class RejectsWithoutEnd(Participant):
 class BufferedButNotWritten(Participant):
     """What was buffered before START is in the range and not in the files."""
 
-    def _write(self, partition: SourcePartition) -> None:
+    def _write(self, partition: SourcePartition, records_max: int) -> None:
         first = self.owned[partition].written == self.owned[partition].start
         asked = len(self._out)
-        super()._write(partition)
+        super()._write(partition, records_max)
         if first:
             del self._out[asked:]
 
