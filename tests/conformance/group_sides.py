@@ -85,7 +85,6 @@ class KafkaMember:
             [*command, str(REAL_SESSION_MS)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
             text=True,
             cwd=ROOT,
         )

@@ -39,6 +39,7 @@ def main() -> None:
             revoked=revoked,
             fenced=lambda why: say("fenced", why),
             failed=lambda why: say("failed", why),
+            refused=lambda why: say("refused", why),
         ),
     )
     membership.start()
