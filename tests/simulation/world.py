@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from random import Random
 
 from control_topic.messages import CoordinatorClaim, DataFile, SourcePartition
@@ -44,7 +45,17 @@ TAIL_MAX_MS = 120_000
 SETTLED_STEPS = 3
 MEMORY_SMALL_BYTES = 200
 
-logging.getLogger("table").setLevel(logging.CRITICAL + 1)  # faults are what is expected here
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing of the table's log while a world goes on: faults are what is expected here."""
+    table = logging.getLogger("table")
+    before = table.level
+    table.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        table.setLevel(before)
 
 
 class ScheduleFailed(AssertionError):
@@ -178,7 +189,8 @@ class World:
     def run(self) -> None:
         """The fault phase, the tail, the last checks."""
         try:
-            self._run()
+            with _quiet():
+                self._run()
         except Violation as violation:
             raise ScheduleFailed(str(violation)) from violation
         except Exception as error:
