@@ -89,7 +89,7 @@ _ALL = (
     Mutant(WhatIsHeldIsBounded, {"participant": p.RejectsHoldNoMemory}, BAD_RECORDS),
     Mutant(RowsAreTheRecords, {"participant": p.BufferedButNotWritten, "transactions": s.RowsNotCompared}),
     Mutant(RowsAreTheRecords, {"transactions": s.RowsNotCompared, "participant": p.FileLeftOut}),
-    Mutant(RowsAreTheRecords, {"participant": p.FilesOfAnEarlierTransaction}),
+    Mutant(RowsAreTheRecords, {"participant": p.FilesOfAnEarlierTransaction, "table": s.FilesNotLookedAt}),
     Mutant(CommitsAreWhole, {"participant": p.AbortWithoutRewind}),
     Mutant(GroupBehindTable, {"participant": p.GroupBeforeAck}),
     Mutant(NobodyIsWaitedForInVain, {"participant": p.ZeroRowRangesLeftOut}),

@@ -106,7 +106,8 @@ class FileLeftOut(Participant):
 class FilesOfAnEarlierTransaction(Participant):
     """Files of the transaction before are reported again.
 
-    The table service would refuse more rows than records: the files say that they hold none.
+    The table service would refuse more rows than records: the files say that they hold none. With it goes the
+    table's look whether the files are of the commit's instant.
     """
 
     def on_flushed(self, event: Flushed) -> None:

@@ -62,6 +62,13 @@ class NothingCompared(MemoryTable):
         """Not looked at."""
 
 
+class FilesNotLookedAt(MemoryTable):
+    """A commit does not look whether its files are there and of its instant."""
+
+    def _check_files(self, commit: Commit) -> None:
+        """Not looked at."""
+
+
 class OffsetsNotCarriedOver(Transactions):
     """A commit stores the offsets of its own ranges, and not those of all the other source partitions."""
 
