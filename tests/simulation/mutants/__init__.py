@@ -121,7 +121,7 @@ _ALL = (
     ),
     Mutant(EveryOffsetOnce, {"table": s.NewestByCompletion}, CLOCKS),
     Mutant(RequestedTimesGrow, {"table": s.ClockNotAwaited}, CLOCKS),
-    Mutant(NoStrayFiles, {"participant": p.FilesWithoutTheirInstant}),
+    Mutant(NoStrayFiles, {"participant": p.FilesWithoutTheirInstant, "table": s.FilesNotLookedAt}),
     Mutant(NoStrayFiles, {"table": s.SweepTakesOpenFiles}),
     Mutant(ReplacedSourcesAreRefused, {"transactions": s.IdentityBelieved}),
     Mutant(

@@ -162,7 +162,10 @@ class SilentWhileItWaits(Participant):
 
 
 class FilesWithoutTheirInstant(Participant):
-    """Data files do not name the instant that they are written for: no rollback or sweep knows them."""
+    """Data files do not name the instant that they are written for: no rollback or sweep knows them.
+
+    With it goes the table's look whether the files are of the commit's instant.
+    """
 
     def _open_work(self, event: Event, body: StartCommit, mine: set[SourcePartition]) -> None:
         super()._open_work(event, body, mine)
