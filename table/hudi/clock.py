@@ -11,7 +11,6 @@ completion time that is too early. Which commit is newest does not depend on it 
 
 from __future__ import annotations
 
-import logging
 import time
 from datetime import datetime
 from typing import Any
@@ -19,8 +18,6 @@ from typing import Any
 from table.errors import ClockBehind
 from table.hudi.java import reading
 from table.hudi.session import Session
-
-log = logging.getLogger(__name__)
 
 WAIT_MS = 1_000
 """Waited for within a call: clocks of several machines differ by that much in peace."""
