@@ -36,7 +36,10 @@ class Position:
 
 @dataclass(slots=True, kw_only=True)
 class Chunk:
-    """Offsets `[start, next)`: those that became rows, those that were rejected, those that are gone."""
+    """Offsets `[start, next)`: those that became rows, those that were rejected, those that are gone.
+
+    `taken_ms`: since when, by the world's time, memory holds it.
+    """
 
     start: int
     next: int
@@ -44,6 +47,7 @@ class Chunk:
     rows: list[int]
     rejected: list[int]
     lost: tuple[Lost, ...] = ()
+    taken_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -73,9 +77,10 @@ class Plane:
         self._transaction = ""
         self._instant = ""
         self._rows: list[Row] = []
-        self._rejects: list[Reject] = []
+        self._set_aside: list[tuple[SourcePartition, Chunk]] = []
         self._files = 0
         self._writing = ""
+        self._went_on_ms = 0
         self._behind: list[tuple[Channel, Any, tuple[Any, ...]]] = []
         self._delay_ms = self._world.chance.random.choice((0, 0, 50, 400))
         self._world.scheduler.at(POLL_MS, worker, self._poll)
@@ -93,17 +98,27 @@ class Plane:
         if self._stopped:
             return
         world, worker = self._world, self._worker
-        world.checks.held(worker, self._held_bytes(), self._paused)
+        world.checks.held(worker, self)
         if not self._paused and world.log.available:
             for partition, position in self.positions.items():
                 if position.generation and not position.stuck:
                     self._fetch(partition, position)
         world.scheduler.at(world.chance.between(POLL_MS // 2, POLL_MS), worker, self._poll)
 
-    def _held_bytes(self) -> int:
-        """What memory holds: all that waits for a transaction, and of an open one what was rejected."""
-        waiting = sum(len(c.rows) + len(c.rejected) for lane in self._lanes.values() for c in lane.chunks)
-        return RECORD_BYTES * (waiting + len(self._rejects))
+    @property
+    def still_ms(self) -> int:
+        """Until when it was paused, or wrote and obeyed no order, by the world's time."""
+        return self._world.scheduler.now_ms if self._paused or self._writing else self._went_on_ms
+
+    def held_bytes(self, until_ms: int) -> int:
+        """What memory holds of what it held by then.
+
+        All that waits for a transaction, and of an open one what was rejected.
+        """
+        waiting = (chunk for lane in self._lanes.values() for chunk in lane.chunks)
+        records = sum(len(c.rows) + len(c.rejected) for c in waiting if c.taken_ms <= until_ms)
+        rejects = sum(len(c.rejected) for _, c in self._set_aside if c.taken_ms <= until_ms)
+        return RECORD_BYTES * (records + rejects)
 
     def _fetch(self, partition: SourcePartition, position: Position) -> None:
         world = self._world
@@ -194,7 +209,7 @@ class Plane:
             case ev.Pause():
                 self._paused = True
             case ev.Resume():
-                self._paused = False
+                self._paused, self._went_on_ms = False, self._world.scheduler.now_ms
             case ev.Rewind():
                 self._through(self._orders, self._rewind_lane, order)
                 if order.partition in self.positions:
@@ -229,6 +244,7 @@ class Plane:
             return
         poison = self._decode(partition, chunk) if self._world.log.bad.get(partition) else ""
         if chunk.next > chunk.start:
+            chunk.taken_ms = self._world.scheduler.now_ms
             lane.chunks.append(chunk)
             records = len(chunk.rows) + len(chunk.rejected)
             self._worker.post(
@@ -274,7 +290,7 @@ class Plane:
 
     def _open(self, order: ev.Open) -> None:
         self._transaction, self._instant = order.transaction, order.instant
-        self._rows, self._rejects = [], []
+        self._rows, self._set_aside = [], []
 
     def _write(self, order: ev.Write) -> None:
         partition = order.partition
@@ -285,7 +301,8 @@ class Plane:
             chunk = lane.chunks.popleft()
             life = chunk.life
             self._rows.extend([(partition, offset, life) for offset in chunk.rows])
-            self._rejects.extend(Reject(partition=partition, offset=o, reason=BAD) for o in chunk.rejected)
+            if chunk.rejected:
+                self._set_aside.append((partition, chunk))
 
     def _flush(self, order: ev.Flush) -> None:
         """Files are closed one by one, which takes a while; the worker may die in between."""
@@ -323,7 +340,7 @@ class Plane:
 
     def _end_writing(self) -> None:
         """What came meanwhile has its turn."""
-        self._writing = ""
+        self._writing, self._went_on_ms = "", self._world.scheduler.now_ms
         behind, self._behind = self._behind, []
         for channel, do, args in behind:
             self._through(channel, do, *args)
@@ -340,7 +357,8 @@ class Plane:
                 path = f"{self._instant}/{self._worker.incarnation}-{self._files}"
                 files.append(self._world.storage.write(path, self._instant, tuple(part)))
         worker = self._worker
-        if self._rejects and not self._send_dead_letters():
+        rejects = [Reject(partition=p, offset=o, reason=BAD) for p, c in self._set_aside for o in c.rejected]
+        if rejects and not self._send_dead_letters(rejects):
             worker.post(ev.EffectFailed(now_ms=worker.clock_ms(), reason="no dead-letter topic"))
             self._stopped = True
             return
@@ -349,23 +367,23 @@ class Plane:
                 now_ms=worker.clock_ms(),
                 transaction=transaction,
                 files=tuple(files),
-                rejects=tuple(self._rejects),
-                reject_count=len(self._rejects),
+                rejects=tuple(rejects),
+                reject_count=len(rejects),
             )
         )
-        self._rejects = []
+        self._set_aside = []
 
-    def _send_dead_letters(self) -> bool:
+    def _send_dead_letters(self, rejects: list[Reject]) -> bool:
         """All of them, or some and then no more: then their offsets do not move."""
         world = self._world
         fails = world.chance.of(world.faults.dead_letters_fail)
-        sent = self._rejects[: world.chance.upto(len(self._rejects) - 1)] if fails else self._rejects
+        sent = rejects[: world.chance.upto(len(rejects) - 1)] if fails else rejects
         world.dead_letters.update((reject.partition, reject.offset) for reject in sent)
         return not fails
 
     def _discard(self, order: ev.Discard) -> None:
         if order.transaction == self._transaction:
-            self._rows, self._rejects, self._transaction = [], [], ""
+            self._rows, self._set_aside, self._transaction = [], [], ""
         if order.transaction == self._writing:
             self._end_writing()
 

@@ -16,6 +16,7 @@ from table.state import TableState
 if TYPE_CHECKING:
     from tests.simulation.claims import Claims
     from tests.simulation.driver import Driver
+    from tests.simulation.plane import Plane
     from tests.simulation.worker import Worker
     from tests.simulation.world import World
 
@@ -58,7 +59,7 @@ class Checker:
     def group_committed(self, partition: SourcePartition, offset: int) -> None:
         """The consumer group's offset was set."""
 
-    def held(self, worker: Worker, size_bytes: int, paused: bool) -> None:
+    def held(self, worker: Worker, plane: Plane) -> None:
         """What a worker holds of memory when it is about to consume; or not, because it is paused."""
 
     def participant_heard(
