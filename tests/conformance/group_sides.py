@@ -56,15 +56,19 @@ class Member(Protocol):
 class GroupSide(Protocol):
     session_s: float
 
-    def join(self, slot: int) -> Member:
-        """A new process in this slot, which asks to be a member."""
+    def join(self, slot: int, *, looks_at_topics: bool = True) -> Member:
+        """A new process in this slot, which asks to be a member.
+
+        `looks_at_topics`: it sees within a second which source partitions there are, not only when it joins.
+        """
 
     def await_that(self, what: str, probe: Callable[[], object], *, within_s: float = DEADLINE_S) -> None:
         """By the side's own time."""
 
     def add_partition(self) -> None: ...
 
-    def recreate(self, partitions: int) -> None: ...
+    def recreate(self, partitions: int, *, seen: bool) -> None:
+        """`seen`: members see that the topic is missing before it is made again."""
 
     def foreign_joins(self, assignor: str) -> None:
         """Somebody who is no worker of ours joins the group."""
@@ -76,13 +80,13 @@ class GroupSide(Protocol):
 
 
 class KafkaMember:
-    def __init__(self, servers: str, topic: str, slot: int) -> None:
+    def __init__(self, servers: str, topic: str, slot: int, refresh_ms: int) -> None:
         self.owns: set[int] = set()
         self.fenced = False
         self._proofs: list[bool] = []
         command = [sys.executable, "-m", "tests.conformance.member_process", servers, topic, f"slot-{slot}"]
         self._process = subprocess.Popen(
-            [*command, str(REAL_SESSION_MS)],
+            [*command, str(REAL_SESSION_MS), str(refresh_ms)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -146,12 +150,15 @@ class KafkaGroupSide:
     def __init__(self, servers: str, topic: str, opened: ExitStack) -> None:
         self._servers, self._topic, self._opened = servers, topic, opened
         self._admin = AdminClient({"bootstrap.servers": servers})
+        self._members: list[KafkaMember] = []
         self._foreign: Consumer | None = None
         self._foreign_thread: threading.Thread
         self._foreign_is_in = threading.Event()
 
-    def join(self, slot: int) -> Member:
-        member = KafkaMember(self._servers, self._topic, slot)
+    def join(self, slot: int, *, looks_at_topics: bool = True) -> Member:
+        refresh_ms = 500 if looks_at_topics else 600_000
+        member = KafkaMember(self._servers, self._topic, slot, refresh_ms)
+        self._members.append(member)
         self._opened.callback(member.close)
         return member
 
@@ -163,8 +170,10 @@ class KafkaGroupSide:
         wanted = [NewPartitions(self._topic, count + 1)]
         self._admin.create_partitions(wanted)[self._topic].result(DEADLINE_S)
 
-    def recreate(self, partitions: int) -> None:
+    def recreate(self, partitions: int, *, seen: bool) -> None:
         delete_topic(self._servers, self._topic)
+        if seen:
+            await_that("revocation", lambda: not any(m.owns for m in self._members), deadline_s=DEADLINE_S)
         create_topic(self._servers, self._topic, partitions=partitions)
 
     def foreign_joins(self, assignor: str) -> None:
@@ -266,7 +275,7 @@ class SimulatedGroupSide:
         )
         self.group = self.world.group = Group(self.world)
 
-    def join(self, slot: int) -> Member:
+    def join(self, slot: int, *, looks_at_topics: bool = True) -> Member:
         return SimulatedMember(self, slot)
 
     def await_that(self, what: str, probe: Callable[[], object], *, within_s: float = DEADLINE_S) -> None:
@@ -278,8 +287,11 @@ class SimulatedGroupSide:
     def add_partition(self) -> None:
         self.log.add_partition("events")
 
-    def recreate(self, partitions: int) -> None:
+    def recreate(self, partitions: int, *, seen: bool) -> None:
+        before = set(self.log.records)
         self.log.recreate("events", partitions)
+        if not seen:
+            self.group.overlook(before - self.log.records.keys())
 
     def foreign_joins(self, assignor: str) -> None:
         self.group.foreign_joins(assignor)

@@ -1,6 +1,6 @@
 """One member of a consumer group, as a worker has it: orders come by line, what happens goes out by line.
 
-`python -m tests.conformance.member_process BOOTSTRAP TOPIC INSTANCE SESSION_MS`
+`python -m tests.conformance.member_process BOOTSTRAP TOPIC INSTANCE SESSION_MS METADATA_REFRESH_MS`
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def say(what: str, content: object = None) -> None:
 
 
 def main() -> None:
-    servers, topic, instance, session_ms = sys.argv[1:]
+    servers, topic, instance, session_ms, refresh_ms = sys.argv[1:]
 
     def assigned(offsets: Mapping[SourcePartition, int | None]) -> None:
         say("assigned", sorted(partition.number for partition in offsets))
@@ -28,7 +28,7 @@ def main() -> None:
         say("revoked", sorted(partition.number for partition in partitions))
 
     membership = Membership(
-        kafka={"bootstrap.servers": servers, "topic.metadata.refresh.interval.ms": "500"},
+        kafka={"bootstrap.servers": servers, "topic.metadata.refresh.interval.ms": refresh_ms},
         group=f"group-{topic}",
         instance=instance,
         topics=[topic],

@@ -33,7 +33,10 @@ def share(group: GroupSide, *members: Member, of: set[int] = ALL) -> None:
         owned = [number for member in members for number in member.owns]
         return sorted(owned) == sorted(of) and sorted(len(member.owns) for member in members) == sizes
 
-    group.await_that("even share", is_shared)
+    try:
+        group.await_that("even share", is_shared)
+    except AssertionError as error:
+        raise AssertionError(f"{error} of {of}: {[sorted(member.owns) for member in members]}") from error
 
 
 def test_the_first_member_owns_all_and_one_that_joins_is_handed_a_share(group: GroupSide) -> None:
@@ -109,11 +112,24 @@ def test_a_source_partition_that_is_added_gets_an_owner(group: GroupSide) -> Non
     share(group, one, two, of={*ALL, PARTITIONS})
 
 
-def test_source_partitions_that_a_topic_made_anew_has_not_are_taken_away(group: GroupSide) -> None:
+def test_source_partitions_that_a_topic_made_anew_has_not_are_taken_away_where_it_was_seen_missing(
+    group: GroupSide,
+) -> None:
     one = group.join(0)
     share(group, one)
-    group.recreate(2)
+    group.recreate(2, seen=True)
     share(group, one, of={0, 1})
+
+
+def test_whoever_holds_what_a_topic_made_anew_has_not_keeps_it_where_nobody_saw_the_topic_missing(
+    group: GroupSide,
+) -> None:
+    one = group.join(0, looks_at_topics=False)
+    share(group, one)
+    group.recreate(2, seen=False)
+    two = group.join(1, looks_at_topics=False)
+    group.await_that("a share of what there is", lambda: two.owns and one.owns == ALL - two.owns)
+    assert two.owns <= {0, 1}
 
 
 def test_a_foreign_member_with_another_assignor_keeps_everybody_out_until_it_leaves(group: GroupSide) -> None:

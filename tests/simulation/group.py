@@ -6,6 +6,7 @@ group's belief.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from control_topic.messages import SourcePartition
@@ -33,6 +34,7 @@ class Group:
         self._revoking: set[SourcePartition] = set()
         self._heard_ms: dict[int, int] = {}
         self._withheld: set[SourcePartition] = set()
+        self._overlooked: set[SourcePartition] = set()
         self._foreign = ""
         world.scheduler.at(HEARTBEAT_MS, None, self._watch)
 
@@ -98,6 +100,13 @@ class Group:
         self._withheld.discard(partition)
         self._advance()
 
+    def overlook(self, partitions: Collection[SourcePartition]) -> None:
+        """No member sees that a topic made anew has these no more: who holds them keeps them.
+
+        So does librdkafka's assignor, at every rebalance, where it never saw the topic missing.
+        """
+        self._overlooked |= set(partitions)
+
     def foreign_joins(self, assignor: str) -> None:
         """Somebody else's member: with our assignor it gets its share, with another one it is refused where
         any of ours is a member, and keeps all of ours out where none is.
@@ -130,8 +139,10 @@ class Group:
         chance = self._world.chance
         most = -(-len(self.held) // len(slots))
         load = dict.fromkeys(slots, 0)
-        target: dict[SourcePartition, int] = {}
-        for partition in sorted(self.held):
+        target = {partition: self._target[partition] for partition in sorted(self._overlooked)}
+        for slot in target.values():
+            load[slot] += 1
+        for partition in sorted(self.held.keys() - target.keys()):
             slot = self._target.get(partition)
             if slot in load and not (shuffle and chance.of(0.6)) and (shuffle or load[slot] < most):
                 target[partition] = slot
@@ -149,7 +160,9 @@ class Group:
         for partition in world.log.records:
             if partition not in self.held:
                 self.held[partition] = None
-        for partition in sorted(self.held.keys() - world.log.records.keys()):
+        gone = self.held.keys() - world.log.records.keys()
+        self._overlooked &= {partition for partition in gone if self.held[partition] is not None}
+        for partition in sorted(gone - self._overlooked):
             holder = self.held.pop(partition)
             self._target.pop(partition, None)
             self._revoking.discard(partition)
@@ -191,7 +204,7 @@ class Group:
                 self._heard_ms[slot] = now_ms
             elif now_ms - self._heard_ms[slot] > SESSION_MS:
                 self._expire(slot, worker)
-        if self._world.log.records.keys() != self.held.keys():
+        if self._world.log.records.keys() != self.held.keys() - self._overlooked:
             self.rebalance()
         self._world.scheduler.at(HEARTBEAT_MS, None, self._watch)
 

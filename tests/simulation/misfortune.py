@@ -309,7 +309,10 @@ class Misfortune:
             known = {p.topic for p in world.committed}  # of another one the table has nothing to compare
             topic = chance.random.choice([topic for topic in log.lives if topic in known])
             count = sum(p.topic == topic for p in log.records)
+            before = set(log.records)
             log.recreate(topic, max(1, count + chance.between(-1, 1)))
+            if before - log.records.keys() and chance.of(0.5):
+                world.group.overlook(before - log.records.keys())
             world.note("source", "replaced", f"topic {topic} is made anew")
             if chance.of(0.3):
                 log.missing = topic
