@@ -7,9 +7,11 @@ A fenced core is replaced by a new claim only after the consumer group itself ha
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -82,6 +84,7 @@ class Runner:
         self._directive = (Mode.RUN, "")
         self._incarnation = ""
         self._dropped = 0
+        self._tick_at_s = 0.0
         self._stopping = threading.Event()
         self._snapshot: Snapshot | None = None
         self._thread = threading.Thread(
@@ -187,10 +190,13 @@ class Runner:
         return Launch(now_ms=self._env.now_ms(), nonce=self._env.nonce(), topic_epoch=self._env.topic_epoch())
 
     def _next_event(self) -> Event:
-        try:
-            return self._events.get(timeout=TICK_S)()
-        except queue.Empty:
-            return Tick(now_ms=self._env.now_ms(), nonce=self._env.nonce())
+        """What comes, and a tick when it is time, however much comes."""
+        left_s = self._tick_at_s - time.monotonic()
+        if left_s > 0:
+            with contextlib.suppress(queue.Empty):
+                return self._events.get(timeout=left_s)()
+        self._tick_at_s = time.monotonic() + TICK_S
+        return Tick(now_ms=self._env.now_ms(), nonce=self._env.nonce())
 
     def _feed(
         self, core: Coordinator, sender: ControlSender, calls: ThreadPoolExecutor, event: Event
