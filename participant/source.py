@@ -246,7 +246,7 @@ class Source:
             self._came(partition, position)
             self._take_end(partition, position, notice.offset)
         elif notice.code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            self._take_out_of_range(partition, position)
+            self._take_out_of_range(partition, position, notice.text)
         elif notice.code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
         elif notice.code in DAMAGED:
@@ -268,8 +268,8 @@ class Source:
             return
         self._advance(partition, position, end if until is None else min(end, until))
 
-    def _take_out_of_range(self, partition: SourcePartition, position: Position) -> None:
-        """The client reads it no more until it is told from where."""
+    def _take_out_of_range(self, partition: SourcePartition, position: Position, text: str) -> None:
+        """The client reads it no more until it is told from where. A whole log refuses nothing within it."""
         low, high = self._fetcher.bounds(partition)
         if position.next < low and self._on_data_loss == "earliest":
             log.warning(
@@ -297,8 +297,14 @@ class Source:
                 f"offset {position.next} is beyond the log's end {high}: the topic was truncated or made "
                 "anew; see lockstep offsets --adopt",
             )
-        else:  # the log has grown up to it since the broker refused the offset
-            self._take(partition, position.next)
+        else:
+            self._stick(
+                partition,
+                position,
+                f"the log lost its end and goes on to {high} again ({text}): other records may have the "
+                'offsets of those that were read, and would be skipped; see "A log that lost its end" in '
+                "docs/operations.md",
+            )
 
     # --- what does not go on ----------------------------------------------------------------------
 
@@ -317,26 +323,38 @@ class Source:
         self._take(partition, position.next)
 
     def _look(self) -> None:
-        """Whether there is lag where nothing comes. A broker that is away says nothing of its logs."""
-        for partition, position in list(self._positions.items()):
-            still_s = self._stalls.waited_s - position.still.since_s
-            if position.live and still_s >= ALARM_S:
-                try:
-                    _low, high = self._fetcher.bounds(partition)
-                except SourceError as error:
-                    log.debug("%s", error)
-                    return
-                if high <= position.next:
-                    self._came(partition, position)
-                else:
-                    self._alarm(partition, position, high, still_s)
+        """Whether there is lag where nothing comes. A broker that is away says nothing of its logs.
 
-    def _alarm(self, partition: SourcePartition, position: Position, high: int, still_s: float) -> None:
+        What could not be asked for is the last to be asked the next time: one leader that is missing neither
+        hides the others nor is waited for more than once.
+        """
+        waited_s = self._stalls.waited_s
+        quiet = {p: o for p, o in self._positions.items() if o.live and waited_s - o.still.since_s >= ALARM_S}
+        while quiet:
+            partition, position = next(iter(quiet.items()))
+            try:
+                _low, high = self._fetcher.bounds(partition)
+            except SourceError as error:
+                for unknown in quiet.values():  # while the broker is away nothing stands still by itself
+                    unknown.still.since_s = waited_s - ALARM_S
+                self._positions[partition] = self._positions.pop(partition)
+                self._alarm(partition, position, f"{error}; it is waited for")
+                return
+            if high <= position.next:
+                self._came(partition, position)
+            else:
+                self._stand_still(partition, position, high, waited_s - position.still.since_s)
+            del quiet[partition]
+
+    def _stand_still(self, partition: SourcePartition, position: Position, high: int, still_s: float) -> None:
         held = f"the log goes on to offset {high}, and nothing of it could be read for {still_s:.0f} s"
         if still_s >= STALLED_MAX_S:
             self._stick(partition, position, f"{held}; {SKIP}")
-            return
-        sentence = f"{partition} at offset {position.next}: {held}; after {STALLED_MAX_S:.0f} s the run halts"
+        else:
+            self._alarm(partition, position, f"{held}; after {STALLED_MAX_S:.0f} s the run halts")
+
+    def _alarm(self, partition: SourcePartition, position: Position, why: str) -> None:
+        sentence = f"{partition} at offset {position.next}: {why}"
         if not position.still.said:
             position.still.said = sentence
             log.warning("%s", sentence)

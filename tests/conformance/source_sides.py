@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -36,6 +37,7 @@ QUIET_MS = 20_000
 REASONS = (
     r"retention removed the offsets from \d+ to \d+",
     r"offset \d+ is beyond the log's end \d+",
+    r"the log lost its end and goes on to \d+ again",
     r"no longer exists at the broker",
 )
 """What both sides say where reading cannot go on; what an operator is advised comes behind it."""
@@ -66,6 +68,11 @@ class SourceReader(Protocol):
 
     def stuck(self) -> str:
         """Why reading cannot go on."""
+
+    def hold(self) -> None:
+        """Read nothing, and hear of nothing, until `go_on`."""
+
+    def go_on(self) -> None: ...
 
 
 class SourceSide(Protocol):
@@ -113,6 +120,7 @@ class KafkaReader:
         self._delivered: list[Fetched] = []
         self._stuck: list[str] = []
         self._failed: list[str] = []
+        self._held = threading.Event()
         # A topic that is gone is said to be so once it cannot be one that is just being made any more.
         kafka = {
             **side.kafka,
@@ -154,7 +162,15 @@ class KafkaReader:
     def stuck(self) -> str:
         return reason(await_that("reason", lambda: self._stuck, deadline_s=DEADLINE_S)[0])
 
+    def hold(self) -> None:
+        self._held.clear()
+        self.source._orders.give(lambda: self._held.wait(DEADLINE_S))
+
+    def go_on(self) -> None:
+        self._held.set()
+
     def close(self) -> None:
+        self._held.set()
         assert self.source.stop(DEADLINE_S)
 
 
@@ -275,7 +291,7 @@ class SimulatedSourceReader:
         )
         worker: Any = Clocked(side.scheduler, "worker")
         worker.world, worker.driver, worker.post = world, SimpleNamespace(until=None), self._post
-        self._partition = side.partition
+        self._side, self._partition = side, side.partition
         self._plane = Plane(worker)
         self._plane.assign((side.partition,))
         self._plane.order(ev.Rewind(partition=side.partition, offset=start, generation=1))
@@ -303,6 +319,12 @@ class SimulatedSourceReader:
         self._settle()
         return reason(self._stuck[0])
 
+    def hold(self) -> None:
+        self._side.holds = True
+
+    def go_on(self) -> None:
+        self._side.holds = False
+
 
 class SimulatedSourceSide:
     """tests/simulation/source_log.py."""
@@ -312,9 +334,11 @@ class SimulatedSourceSide:
         self.log = SourceLog(Random(0), {"events": 1})
         self.log._gaps = 0.0
         self.partition = self.log.first
+        self.holds = False
 
     def settle(self) -> None:
-        self.scheduler.run_until(self.scheduler.now_ms + QUIET_MS)
+        if not self.holds:
+            self.scheduler.run_until(self.scheduler.now_ms + QUIET_MS)
 
     def produce(self, count: int) -> None:
         self.log.produce(self.partition, count)

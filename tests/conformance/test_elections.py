@@ -127,3 +127,19 @@ def test_a_new_leader_costs_nothing_and_one_that_lacks_the_end_is_noticed_by_who
     assert read(kept_bus, kept_hearer) == [["later"]]
     kept.produce(2)
     assert kept_reader.seen(8) == Seen(8, [*range(8)], [])
+
+
+def test_whoever_has_read_what_the_new_leader_lacks_notices_though_the_log_has_grown_past_it(
+    cluster: Cluster,
+) -> None:
+    grown = cluster.source()
+    reader = grown.read(0)
+    for _n in range(6):
+        grown.produce(1)
+    assert reader.seen(6) == Seen(6, [*range(6)], [])
+    reader.hold()
+    cluster.elect(grown, from_offset=3)
+    grown.produce(9)
+    reader.go_on()
+    assert reader.stuck() == "the log lost its end and goes on to 12 again"
+    assert grown.read(6).seen(12) == Seen(12, [*range(6, 12)], [])  # who has read nothing cannot tell

@@ -27,11 +27,19 @@ BAD = "is not JSON"
 
 @dataclass(slots=True)
 class Position:
-    """Where the consumer stands. Nothing is delivered before a generation is set."""
+    """Where the consumer stands. Nothing is delivered before a generation is set.
+
+    `cuts`: how often the log had lost its end when a record was read last. A record has its leader's epoch,
+    by which the client knows that one was lost since; where none was read it does not.
+    """
 
     generation: int = 0
     next: int = 0
     stuck: bool = False
+    cuts: int | None = None
+
+    def is_cut_off(self, cuts: list[int]) -> bool:
+        return self.cuts is not None and any(cut < self.next for cut in cuts[self.cuts :])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,7 +138,8 @@ class Plane:
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
             return
         end = log.stable(partition)
-        if start > log.ends[partition] or start < log.lows[partition]:
+        cut_off = position.is_cut_off(log.cuts.get(partition, []))
+        if cut_off or start > log.ends[partition] or start < log.lows[partition]:
             position.stuck = True  # the broker's answer is on its way, and the log may change meanwhile
             delay_ms = world.chance.upto(300)
             world.scheduler.at(delay_ms, self._worker, self._out_of_range, partition, position)
@@ -144,6 +153,8 @@ class Plane:
             if next_offset > end:
                 next_offset = end
                 offsets = [offset for offset in offsets if offset < end]
+            if offsets:
+                position.cuts = len(log.cuts.get(partition, []))
             self._deliver(partition, position, next_offset, offsets)
 
     def _out_of_range(self, partition: SourcePartition, position: Position) -> None:
@@ -156,7 +167,7 @@ class Plane:
             return
         low, end = log.lows[partition], log.ends[partition]
         if low <= start <= end:
-            position.stuck = False
+            self._stick(partition, position, f"the log lost its end and goes on to {end} again")
         elif start > end:
             self._stick(partition, position, f"offset {start} is beyond the log's end {end}")
         elif self._world.on_data_loss == "earliest":

@@ -21,6 +21,7 @@ class SourceLog:
     `begins`: where a log began when its source partition appeared here, 0 where it is not in it.
     `compacted`: those of them that compaction took before they were committed, which it may lack.
     `damaged`: where a batch begins that nobody can read, and so nothing behind it.
+    `cuts`: where the log lost its end, each time that it did.
     """
 
     def __init__(self, random: Random, partitions: Mapping[str, int]) -> None:
@@ -35,6 +36,7 @@ class SourceLog:
         self.lows: dict[SourcePartition, int] = {}
         self.ends: dict[SourcePartition, int] = {}
         self.damaged: dict[SourcePartition, int] = {}
+        self.cuts: dict[SourcePartition, list[int]] = {}
         self.begins: dict[SourcePartition, int] = {}
         self.cluster = "cluster"
         self.lives: dict[str, int] = dict.fromkeys(partitions, 0)
@@ -133,6 +135,7 @@ class SourceLog:
         for held in (self.records, self.original) if not self.lives[partition.topic] else (self.records,):
             held[partition][:] = [o for o in held[partition] if o < offset]
         self.ends[partition] = max(self.lows[partition], offset)
+        self.cuts.setdefault(partition, []).append(offset)
 
     def recreate(self, topic: str, partitions: int) -> None:
         """The topic is deleted and made again: empty, with another id."""
@@ -141,6 +144,7 @@ class SourceLog:
             del self.records[partition], self.lows[partition], self.ends[partition]
             self._open.pop(partition, None)
             self.damaged.pop(partition, None)
+            self.cuts.pop(partition, None)
         for _ in range(partitions):
             self.add_partition(topic)
 

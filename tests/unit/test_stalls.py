@@ -16,7 +16,15 @@ from participant.fetcher import Notice, Taken, fetch_settings
 from participant.group_trouble import LASTS_MAX_S, SAY_AGAIN_S, GroupTrouble
 from participant.raw import RawBatch, Values
 from participant.source import Callbacks, Source
-from participant.stalls import ALARM_S, DAMAGED, DAMAGED_MAX, FORBIDDEN, STALLED_MAX_S, before_damage
+from participant.stalls import (
+    ALARM_S,
+    DAMAGED,
+    DAMAGED_MAX,
+    FORBIDDEN,
+    LOOK_EVERY_S,
+    STALLED_MAX_S,
+    before_damage,
+)
 
 P0 = SourcePartition("events", 0)
 P1 = SourcePartition("events", 1)
@@ -44,7 +52,7 @@ class Broker:
         self.taken: list[tuple[SourcePartition, int]] = []
         self.next: list[Taken] = []
         self.high = 1_000
-        self.away = False
+        self.away: set[SourcePartition] = set()
         self.delivered: list[Fetched] = []
         self.stuck: list[str] = []
         self.source = Source(
@@ -75,7 +83,7 @@ class Broker:
         return self.next.pop(0) if self.next else Taken()
 
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
-        if self.away:
+        if partition in self.away:
             raise SourceError(f"{partition}: the log's bounds cannot be read")
         return 0, self.high
 
@@ -198,13 +206,32 @@ def test_an_alarm_ends_with_what_it_is_about(broker: Broker, end: str) -> None:
     assert broker.source.alarms == ()
 
 
-def test_the_log_s_end_and_a_broker_that_is_away_are_no_standstill(broker: Broker) -> None:
+def test_the_log_s_end_is_no_standstill_and_a_broker_that_is_away_is_waited_for(broker: Broker) -> None:
     broker.high = 10
     broker.wait(10 * STALLED_MAX_S)
     assert (broker.source.alarms, broker.stuck) == ((), [])
-    broker.high, broker.away = 1_000, True
+    broker.high, broker.away = 1_000, {P0}
     broker.wait(10 * STALLED_MAX_S)
-    assert (broker.source.alarms, broker.stuck) == ((), [])
+    (said,) = broker.source.alarms
+    assert said.endswith("the log's bounds cannot be read; it is waited for")
+    assert not broker.stuck
+    broker.away = set()
+    broker.wait(LOOK_EVERY_S)
+    assert not broker.stuck  # what it was away for does not count
+    broker.high = 10
+    broker.wait(LOOK_EVERY_S)
+    assert broker.source.alarms == ()
+
+
+def test_a_source_partition_without_a_leader_hides_no_other_that_stands_still(broker: Broker) -> None:
+    broker.source._rewind(P1, 0, 1)
+    broker.away = {P0}
+    broker.wait(2 * ALARM_S)
+    broker.wait(LOOK_EVERY_S)
+    assert [said.split(":", 2)[1].split()[0] for said in broker.source.alarms] == ["0", "1"]
+    broker.wait(STALLED_MAX_S)
+    (stuck,) = broker.stuck
+    assert stuck.startswith("events:1 at offset 0: the log goes on to offset 1000")
 
 
 def test_time_in_which_reading_is_paused_is_no_standstill(
