@@ -1,4 +1,4 @@
-"""One JSON value at a time, in Python: why it is no row, and the columns that Arrow cannot read (MAP).
+"""One JSON value at a time, in Python: why it is no row, and what Arrow cannot read (MAP, a Kafka key).
 
 Decoding is Arrow's (`participant.decode`). This module says in words why Arrow refused a record, so whatever
 it refuses Arrow refuses too; a test holds the two against each other. A reason names the field and what kind
@@ -63,6 +63,22 @@ def parse(value: bytes) -> Object:
 
     Raises `RecursionError` for a value that is nested deeper than Python goes; Arrow goes deeper.
     """
+    document, rest, end = _first(value)
+    if not isinstance(document, Object):
+        raise Mismatch(f"not a JSON object but {_kind(document)}")
+    _expect_end(rest, end)
+    return document
+
+
+def parse_any(value: bytes) -> Any:
+    """As `parse`, for JSON of any kind: numbers come as `Number`, objects as `Object`."""
+    document, rest, end = _first(value)
+    _expect_end(rest, end)
+    return document
+
+
+def _first(value: bytes) -> tuple[Any, str, int]:
+    """The first document of a value, what follows it, and where it ends."""
     try:
         text = value.strip(WHITESPACE).decode()
     except UnicodeDecodeError as error:
@@ -71,14 +87,25 @@ def parse(value: bytes) -> Object:
         document, end = _DECODER.raw_decode(text)
     except json.JSONDecodeError as error:
         raise Mismatch(f"not JSON: {error.msg.rstrip(': ')} at character {error.pos}") from None
-    if not isinstance(document, Object):
-        raise Mismatch(f"not a JSON object but {_kind(document)}")
-    rest = text[end:].lstrip(WHITESPACE.decode())
+    return document, text[end:].lstrip(WHITESPACE.decode()), end
+
+
+def _expect_end(rest: str, end: int) -> None:
     if rest.startswith("{"):
         raise Mismatch("holds two documents")
     if rest:
         raise Mismatch(f"not JSON: more after the document's end at character {end}")
-    return document
+
+
+def spelled(value: Any) -> str:
+    """What `parse_any` made of a text, as JSON again: each number as it was, repeated members included."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, Object):
+        return f"{{{','.join(f'{json.dumps(name)}:{spelled(inner)}' for name, inner in value)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(spelled, value))}]"
+    return json.dumps(value)
 
 
 def explain(value: bytes, schema: pa.Schema) -> str:

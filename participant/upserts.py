@@ -8,7 +8,6 @@ in the log is known: only the event counts, so that both may be sent again and a
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +16,10 @@ import pyarrow as pa
 
 from participant.decode import Decoded, JsonDecoder
 from participant.derive import Deriver, Rows, with_kafka_columns
+from participant.json_values import Mismatch
 from participant.raw import RawBatch, Values
 from participant.rejects import NONE, Rejects
+from participant.tombstone_keys import ABOUT, key_document
 from table.port import TableLayout
 from table.schema import SchemaError, record_schema
 
@@ -107,8 +108,8 @@ class UpsertDeriver:
         names = list(layout.key_fields)
         if layout.partition_field and layout.partition_field not in names:
             names.append(layout.partition_field)
-        self._keyed_by = pa.schema([columns.field(name).with_nullable(False) for name in names])
-        self._keys_decoder = JsonDecoder(self._keyed_by)
+        self._keyed_by = [columns.field(name).with_nullable(False) for name in names]
+        self._keys_decoder = JsonDecoder(pa.schema(self._keyed_by))
         self._ordering_type = pa.int64()
         if layout.ordering_field:
             place = schema.get_field_index(layout.ordering_field)
@@ -183,12 +184,11 @@ class UpsertDeriver:
         places: list[int] = []
         reasons: dict[int, str] = {}
         for place in found.tolist():
-            document = self._key_document(batch.keys.get(place))
-            if isinstance(document, str):
-                reasons[place] = document
-            else:
-                documents.append(document)
+            try:
+                documents.append(key_document(batch.keys.get(place), self._keyed_by))
                 places.append(place)
+            except Mismatch as mismatch:
+                reasons[place] = str(mismatch)
         at = np.array(places, dtype=np.int64)
         keys = RawBatch(
             partition=batch.partition,
@@ -200,8 +200,7 @@ class UpsertDeriver:
         rows = Rows(keys, read)
         record_key, partitions, bad = self._rows.keys_and_partitions(keys, rows)
         kept = rows.kept if rows.kept is not None else np.arange(rows.table.num_rows, dtype=np.int64)
-        about = "the Kafka key of a record without a value"
-        reasons |= {int(at[place]): f"{about}: {why}" for place, why in read.rejects.by_place().items()}
+        reasons |= {int(at[place]): f"{ABOUT}: {why}" for place, why in read.rejects.by_place().items()}
         reasons |= {int(at[kept[row]]): why for row, why in bad.items()}
         good = np.delete(np.arange(len(kept)), list(bad))
         deletes = Deletes(
@@ -211,34 +210,6 @@ class UpsertDeriver:
             places=at[kept[good]],
         )
         return deletes, Rejects.of(reasons, batch.offsets)
-
-    def _key_document(self, key: bytes | None) -> bytes | str:
-        """A Kafka key as a JSON object of the key fields, or why it is none.
-
-        It may be that object, with Debezium's or Kafka Connect's schema beside it or not, or, where one
-        field is enough, that field's value, as JSON or as plain text.
-        """
-        if not key:
-            return "a record without a value and without a key deletes no row"
-        try:
-            document = json.loads(key)
-        except (ValueError, RecursionError):
-            document = None
-        if isinstance(document, dict):
-            payload = document.get("payload")
-            if isinstance(payload, dict) and "schema" in document:
-                return json.dumps(payload).encode()
-            return key
-        if len(self._keyed_by) > 1:
-            names = ", ".join(self._keyed_by.names)
-            return f"the Kafka key of a record without a value is not a JSON object with {names}"
-        name, kind = self._keyed_by[0].name, self._keyed_by[0].type
-        if kind == pa.string() and not isinstance(document, str):
-            try:
-                document = key.decode()
-            except UnicodeDecodeError:
-                return "the Kafka key of a record without a value is not UTF-8"
-        return json.dumps({name: document}).encode()
 
 
 def _without_echoes(tombstones: Deletes, deletes: Deletes) -> Deletes:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
 from participant.raw import RawBatch, Values
@@ -16,6 +19,7 @@ from participant.upserts import ChangeDecoder, UpsertDeriver, Upserts
 from table.port import TableLayout
 from table.schema import POSITION_COLUMN, SchemaError, table_schema
 from tests.debezium_events import POSTGRESQL, event
+from tests.fuzz.strategies import jsons
 
 DDL = "id BIGINT NOT NULL, region STRING, amount DOUBLE NOT NULL, ts BIGINT, gone BOOLEAN"
 LAYOUT = TableLayout(
@@ -113,6 +117,8 @@ def test_a_batch_of_tombstones_alone_has_no_rows() -> None:
         b'{"id":7}',
         b'{"id":7,"more":1}',
         b'{"schema":{"type":"struct"},"payload":{"id":7}}',
+        b'{"payload":{"id":7,"more":{"a":[1]}},"schema":null}',
+        b'{"schema":{"type":"int64"},"payload":7}',
     ],
 )
 def test_a_key_of_one_field_is_spelled_in_any_of_these_ways(key: bytes) -> None:
@@ -132,6 +138,112 @@ def test_a_key_that_is_a_text_may_be_json_or_plain(key: bytes, text: str) -> Non
 def test_a_key_that_names_no_row_is_a_reject(key: bytes) -> None:
     made = derive((key, None))
     assert len(made.rejects) == 1 and not len(made.deletes)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        b'{"id":5,"id":6}',
+        b'{"schema":{},"payload":{"id":5,"id":6}}',
+        b'{"schema":{},"payload":{"id":5},"payload":{"id":6}}',
+        b'{"schema":{},"payload":{"id":5},"id":6}',
+        b'{"id":5}{"id":6}',
+        b'5,"id":6',
+        b"5 6",
+        b"\xef\xbb\xbf5",
+        "5".encode("utf-16-le"),
+        b'{"schema":{},"payload":{"id":' + 980 * b"[" + 980 * b"]" + b"}}",
+        990 * b"[" + 990 * b"]",
+    ],
+)
+def test_a_key_that_could_be_read_in_two_ways_is_a_reject_however_it_is_wrapped(key: bytes) -> None:
+    made = derive((key, None), (b"7", None))
+    assert [one.index for one in made.rejects] == [0]
+    assert [key for key, *_ in deletes_of(made)] == ["7"]
+
+
+def test_a_field_of_the_key_may_be_named_as_a_part_of_kafka_connect_s_wrapping() -> None:
+    for name in ("schema", "payload"):
+        ddl = DDL.replace("id BIGINT", f"{name} STRING")
+        key = b'{"schema":"x","payload":"y"}'
+        made = derive((key, None), ddl=ddl, key_fields=(name,))
+        assert [key for key, *_ in deletes_of(made)] == [{"schema": "x", "payload": "y"}[name]]
+    ddl = DDL.replace("id BIGINT", "schema STRING")
+    made = derive((b'{"schema":{},"payload":{"schema":"x"}}', None), ddl=ddl, key_fields=("schema",))
+    assert [key for key, *_ in deletes_of(made)] == ["x"]
+
+
+DIGITS = st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**17), max_value=10**17)
+TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+KEYS: dict[str, st.SearchStrategy[str]] = {
+    "STRING": TEXT.map(json.dumps) | TEXT.map(lambda text: json.dumps(text, ensure_ascii=False)),
+    "BOOLEAN": st.sampled_from(["true", "false"]),
+    "INT": st.integers(-(2**31), 2**31 - 1).map(str),
+    "BIGINT": st.integers(-(2**63), 2**63 - 1).map(str),
+    "DECIMAL(20,2)": DIGITS.map(str) | DIGITS.map(lambda number: f'"{number:.2f}"'),
+    "DECIMAL(38,0)": st.integers(1 - 10**38, 10**38 - 1).map(str),
+    "DECIMAL(38,20)": st.integers(0, 9 * 10**37).map(lambda digits: f"{digits}e-20"),
+    "DATE": st.dates().map(lambda day: f'"{day}"'),
+    "TIMESTAMP": st.datetimes().map(lambda moment: f'"{moment.isoformat()}Z"'),
+}
+"""What a row's own JSON may hold as a value of each type that a key can have."""
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@given(data=st.data())
+@settings(max_examples=50, deadline=None)
+def test_a_tombstone_s_key_is_the_row_s_however_it_is_spelled_and_wrapped(
+    kind: str, data: st.DataObject
+) -> None:
+    ddl = DDL.replace("id BIGINT", f"id {kind}")
+    value = data.draw(KEYS[kind])
+    made = derive((None, b'{"id":%s,"amount":1.5,"ts":1}' % value.encode()), ddl=ddl)
+    wanted = made.record_key.to_pylist()
+    assert len(wanted) == 1
+    spellings = [
+        value,
+        f'{{"id":{value}}}',
+        f'{{"more":{{"id":0}},"id" : {value} }}',
+        f'{{"schema":{{"a":[1]}},"payload":{{"id":{value}}}}}',
+        f'{{"payload":{value},"schema":null}}',
+    ]
+    text = json.loads(value)
+    if isinstance(text, str) and (kind != "STRING" or not is_json(text)) and text[0] != "\ufeff":
+        spellings.append(text)
+    for key in spellings:
+        made = derive((key.encode(), None), ddl=ddl)
+        assert [one for one, *_ in deletes_of(made)] == wanted, key
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        b"12345678901234567.89",
+        b'{"id":12345678901234567.89}',
+        b'{"schema":{},"payload":{"id":12345678901234567.89}}',
+    ],
+)
+def test_a_decimal_key_of_more_digits_than_a_double_holds_deletes_its_own_row(key: bytes) -> None:
+    made = derive((key, None), ddl=DDL.replace("id BIGINT", "id DECIMAL(20,2)"))
+    assert [one for one, *_ in deletes_of(made)] == ["12345678901234567.89"]
+
+
+@given(
+    key=st.binary(max_size=40) | st.text(max_size=20).map(str.encode) | jsons.map(json.dumps).map(str.encode)
+)
+@settings(max_examples=100, deadline=None)
+def test_no_key_whatever_it_holds_breaks_the_batch(key: bytes) -> None:
+    for ddl in (DDL, DDL.replace("id BIGINT", "id STRING")):
+        made = derive((key, None), (b"7", None), ddl=ddl)
+        assert [place for *_, place in deletes_of(made)][-1] == 1
 
 
 def test_in_a_partitioned_table_a_tombstone_names_the_table_partition_too() -> None:
