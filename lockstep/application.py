@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -19,6 +20,7 @@ from lockstep.capacity import check_slots, free_slots
 from lockstep.config import Config
 from lockstep.dead_letter_topics import DeadLetterTopics
 from lockstep.errors import Failed
+from lockstep.group_watch import GroupWatch
 from lockstep.rundir import remove_run_file, write_run_file
 from lockstep.runs import Announcer
 from lockstep.source_watch import SourceWatch
@@ -113,6 +115,9 @@ class Application:
             source_watch = SourceWatch(source, known=service.seen, halt=service.halt)
             stack.callback(source_watch.stop)
             source_watch.start()
+            group_watch = GroupWatch(source, config.group_id, halt=service.halt, clock=time.monotonic)
+            stack.callback(group_watch.stop)
+            group_watch.start()
             supervisor = Supervisor(
                 self._spark.sparkContext,
                 self._worker_spec(layout, server.address, until, announcement.table_epoch, dead_letter_bytes),

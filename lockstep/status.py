@@ -183,7 +183,7 @@ class Observed:
     """Everything that was looked at. `offsets`: as `lockstep.offsets.compare` has them.
 
     `offsets`, `members` (consumers in the group): None where the broker did not say. `live`: the driver's own
-    status, None where it does not answer.
+    status, None where it does not answer. `strangers`: a sentence on who else is given source partitions.
     """
 
     pipeline: str
@@ -195,6 +195,7 @@ class Observed:
     interval_ms: int
     write_timeout_ms: int
     live: Mapping[str, Any] | None = None
+    strangers: str = ""
     problems: tuple[str, ...] = ()
 
 
@@ -386,6 +387,8 @@ def _advice(
     if seen.live is not None and halted is None:
         for worker in seen.live.get("workers", ()):
             yield from (f"worker-{worker['slot']}: {alarm}" for alarm in worker.get("alarms", ()))
+    if seen.strangers and state not in ("halted", "stopped", "never"):
+        yield seen.strangers
     if state in ("running", "stalled", "idle") and seen.fold.aborts > 1:
         yield f"{seen.fold.aborts} transactions in a row were aborted, the last: {seen.fold.abort_reason}"
     yield from advice(seen.offsets or ())

@@ -12,6 +12,7 @@ from control_topic.errors import ControlTopicUnavailable
 from lockstep.commands.options import config_options, standard_options
 from lockstep.config import Config, resolve_kafka
 from lockstep.errors import EXIT_HALTED, EXIT_WELL
+from lockstep.group_watch import sentence, strangers
 from lockstep.offsets import OffsetRow, compare, look
 from lockstep.output import Output
 from lockstep.rundir import read_run_file
@@ -20,7 +21,7 @@ from lockstep.status_text import to_text
 from lockstep.tail import read_tail
 from table.client import Deadlines, TableClient
 from table.hudi.timeline import Instant, MissingTable, Timeline
-from table.source import SourceError, SourceTopics
+from table.source import GroupMember, SourceError, SourceTopics
 
 LIVE_S = 3.0
 SOURCE_TIMEOUT_S = 10.0
@@ -46,6 +47,7 @@ def observe(config: Config) -> Status:
     live = _live(config.pipeline.id)
     instant, last_commit = _last_commit(config)
     offsets, members = _source(config, kafka, instant, problems)
+    guests = strangers(members or (), config.group_id)
     return conclude(
         Observed(
             pipeline=config.pipeline.id,
@@ -53,7 +55,8 @@ def observe(config: Config) -> Status:
             fold=_topic(config, kafka, problems),
             last_commit=last_commit,
             offsets=offsets,
-            members=members,
+            members=None if members is None else len(members),
+            strangers=sentence(guests, config.group_id) if guests else "",
             interval_ms=config.transaction.interval_ms,
             write_timeout_ms=config.transaction.write_timeout_ms,
             live=live,
@@ -96,11 +99,11 @@ def _last_commit(config: Config) -> tuple[Instant | None, LastCommit | None]:
 
 def _source(
     config: Config, kafka: Mapping[str, str], instant: Instant | None, problems: list[str]
-) -> tuple[list[OffsetRow] | None, int | None]:
+) -> tuple[list[OffsetRow] | None, list[GroupMember] | None]:
     try:
         source = SourceTopics(kafka, config.source.topics, timeout_s=SOURCE_TIMEOUT_S)
         view = look(source, config.group_id)
-        members = len(source.group_members(config.group_id))
+        members = source.group_members(config.group_id)
     except SourceError as error:
         problems.append(str(error))
         return None, None

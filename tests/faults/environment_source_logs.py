@@ -156,13 +156,13 @@ def _damaged(stage: Stage, how: Damage) -> Outcome:
 
 
 @contextmanager
-def member_with_another_assignor(stage: Stage) -> Iterator[None]:
-    """Somebody who takes the pipeline's group for its own, and assigns by ranges."""
+def foreign_member(stage: Stage, assignor: str) -> Iterator[None]:
+    """Somebody who takes the pipeline's group for its own."""
     consumer = Consumer(
         {
             "bootstrap.servers": stage.broker.bootstrap_servers,
             "group.id": stage.pipeline.id,
-            "partition.assignment.strategy": "range",
+            "partition.assignment.strategy": assignor,
         }
     )
     given = threading.Event()
@@ -193,7 +193,7 @@ def member_with_another_assignor(stage: Stage) -> Iterator[None]:
 def group_held_by_another_assignor(stage: Stage) -> Outcome:
     pipeline = stage.pipeline
     pipeline.produce(RECORDS)
-    with member_with_another_assignor(stage):
+    with foreign_member(stage, "range"):
         began_ms = wall_ms()
         run = stage.restart()
 
@@ -202,6 +202,31 @@ def group_held_by_another_assignor(stage: Stage) -> Outcome:
 
         await_that("alarm in the status", shown, deadline_s=120)
         ends_with(run, 3, "does not take this worker in", "cooperative-sticky", deadline_s=300)
+        halted_s = (wall_ms() - began_ms) / 1_000
+        assert_said(run, ["WARNING"])
+    assert pipeline.run_to_end().process.returncode == 0
+    pipeline.assert_exact(RECORDS)
+    return Outcome(notes={"halted_after_s": round(halted_s, 1)})
+
+
+@scenario(
+    GROUP,
+    fault="somebody with the workers' own assignor is in the pipeline's consumer group, and keeps its share",
+    expected="a warning and `lockstep status` name it and what it keeps from being read; after 120 s the run "
+    "halts and says so; once the other one has gone the pipeline goes on",
+)
+def group_shared_with_a_stranger(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    pipeline.produce(RECORDS)
+    with foreign_member(stage, "cooperative-sticky"):
+        began_ms = wall_ms()
+        run = stage.restart()
+
+        def shown() -> bool:
+            return "which is no worker of this pipeline" in pipeline.command("status").stdout
+
+        await_that("stranger in the status", shown, deadline_s=120)
+        ends_with(run, 3, "which is no worker of this pipeline", pipeline.topic, deadline_s=300)
         halted_s = (wall_ms() - began_ms) / 1_000
         assert_said(run, ["WARNING"])
     assert pipeline.run_to_end().process.returncode == 0
