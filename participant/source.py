@@ -33,6 +33,11 @@ SKIP = (
     "everything before it is committed. Where another replica is whole, let it lead and start again; else "
     "see where the damage ends (kafka-dump-log) and go on behind it with lockstep offsets --set"
 )
+SILENT = (
+    "everything before it is committed. Damage that the client does not name, or a very long stretch of "
+    'aborted records (kafka-dump-log tells which): see "A log that cannot be read" in docs/operations.md '
+    "before anything is skipped"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -349,7 +354,7 @@ class Source:
     def _stand_still(self, partition: SourcePartition, position: Position, high: int, still_s: float) -> None:
         held = f"the log goes on to offset {high}, and nothing of it could be read for {still_s:.0f} s"
         if still_s >= STALLED_MAX_S:
-            self._stick(partition, position, f"{held}; {SKIP}")
+            self._stick(partition, position, f"{held}; {SILENT}")
         else:
             self._alarm(partition, position, f"{held}; after {STALLED_MAX_S:.0f} s the run halts")
 
