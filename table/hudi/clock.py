@@ -5,6 +5,9 @@ changes, what is cleaned and archived. Its own generator waits for a clock that 
 inside the table lock, in a loop without an end, and only for times that this process has given out. So the
 service waits before it takes the lock: briefly here, and longer by saying that the table is not available.
 
+The names are in the table's time zone, which Hudi keeps in a static of the JVM: local time until somebody
+creates a table. So each look sets it to what this table says.
+
 A clock that is set back between that look and the completion, some tenths of a second, still gives a
 completion time that is too early. Which commit is newest does not depend on it (table/chain.py).
 """
@@ -57,6 +60,7 @@ def check_requested(session: Session, timeline: Any, instant: str) -> None:
 
 def _look(session: Session, timeline: Any) -> tuple[int, str]:
     """How far the clock is behind, ms, and behind which time; that is empty where it is not behind."""
+    session.keep_zone()
     with reading(f"table {session.path}: its timeline cannot be read"):
         newest, now = max(newest_time(timeline()), _given_out(session)), _now(session)
     return (_apart_ms(now, newest) + 1, newest) if newest >= now else (0, "")

@@ -109,11 +109,20 @@ class Session:
             .setLoadActiveTimelineOnLoad(True)
             .build()
         )
+        self.keep_zone()
         schema = self.hudi.common.table.TableSchemaResolver(self.meta).getTableSchemaIfPresent(False)
         return Definition(
             properties=dict(self.meta.getTableConfig().propsMap()),
             schema=str(schema.get().toString()) if schema.isPresent() else "",
         )
+
+    def keep_zone(self) -> None:
+        """From here on Hudi names instants in the time zone of this table's timeline.
+
+        Opening a table does not do so, and a new JVM begins with its local time.
+        """
+        zone = self.meta.getTableConfig().getTimelineTimezone()
+        self.hudi.common.table.timeline.HoodieInstantTimeGenerator.setCommitTimeZone(zone)
 
     def start(
         self, properties: Mapping[str, str], fixed: Mapping[str, str], kind: str, *, by_spark: bool = False

@@ -6,7 +6,7 @@ A completion by a clock that was ahead is made here by its file's name, which is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -43,6 +43,44 @@ def test_the_timeline_of_a_new_table_is_in_utc(driver: Callable[..., Driver]) ->
     made = driver()
     instant = made.run("t1", rows=1)
     assert table_properties(made.path)["hoodie.table.timeline.timezone"] == "UTC"
+    assert from_now(-600) < instant <= from_now(0)
+
+
+@pytest.fixture
+def later_process(spark: SparkSession) -> Iterator[Callable[[str], None]]:
+    """As if this JVM had been started in that zone just now: what Hudi keeps in a static is as it begins."""
+    jvm = spark._jvm
+    zones = jvm.org.apache.hudi.common.model.HoodieTimelineTimeZone
+    generator = jvm.org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator
+    was = jvm.java.util.TimeZone.getDefault()
+
+    def begin(zone: str) -> None:
+        generator.setCommitTimeZone(zones.LOCAL)
+        jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone(zone))
+
+    yield begin
+    jvm.java.util.TimeZone.setDefault(was)
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin", "Asia/Tokyo", "Australia/Lord_Howe"])
+def test_a_later_run_writes_a_table_in_utc_in_utc_wherever_it_is(
+    driver: Callable[..., Driver], later_process: Callable[[str], None], zone: str
+) -> None:
+    driver().run("t1", rows=1)
+    later_process(zone)
+    later = driver()
+    instant = later.run("t2", rows=1)
+    assert from_now(-600) < instant <= from_now(0)
+    assert completed_file(later, instant).name.split("_")[1][:17] <= from_now(0)
+
+
+def test_another_table_s_zone_in_the_same_process_is_not_taken_for_ones_own(
+    driver: Callable[..., Driver], later_process: Callable[[str], None]
+) -> None:
+    made = driver()
+    made.run("t1", rows=1)
+    later_process("Asia/Tokyo")  # as opening a table in local time would
+    instant = made.run("t2", rows=1)
     assert from_now(-600) < instant <= from_now(0)
 
 
