@@ -67,6 +67,19 @@ _POSITION_LOST = frozenset(
     }
 )
 """The log is not the one that was being read: deleted, made again, or cut off on either side."""
+_UNREADABLE = frozenset(
+    {
+        KafkaError._BAD_MSG,
+        KafkaError._BAD_COMPRESSION,
+        KafkaError._NOT_IMPLEMENTED,
+        KafkaError._UNDERFLOW,
+        KafkaError.INVALID_MSG,
+        76,  # UNSUPPORTED_COMPRESSION_TYPE, which the client has no name for
+    }
+)
+"""The client cannot make records of what lies at its position, and would ask for it for ever."""
+UNREADABLE_MAX = 3
+"""So often in a row before it is passed over: the topic may lose, and what matters is said again."""
 
 
 class ControlReader:
@@ -98,6 +111,7 @@ class ControlReader:
         self._end_at_start: int | None = None  # None: not known yet
         self._caught_up = False
         self._retry_at = 0.0
+        self._in_the_way = 0
         self.recoveries = 0
         self.partitions = 0  # of the topic, as last looked up; anything but 1 is wrong, and only 0 is read
         self._consumer = Consumer(
@@ -109,6 +123,8 @@ class ControlReader:
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
                 "allow.auto.create.topics": False,
+                # Marks say who is believed; a stranger's transaction that stays open would hide all else.
+                "isolation.level": "read_uncommitted",
                 "fetch.wait.max.ms": FETCH_WAIT_MAX_MS,
                 "fetch.min.bytes": 1,
                 "error_cb": self._complaints.hear,
@@ -184,14 +200,15 @@ class ControlReader:
                 self._lose_position(error)
             else:
                 self._complaints.hear(error)
+                if error.code() in _UNREADABLE:
+                    self._pass_over()
             return None
         offset = record.offset()
         if self._position is None or offset is None:
             return None  # fetched before the position was lost
-        self._position = offset + 1
-        mac = next((value for name, value in record.headers() or () if name == HEADER), None)
+        self._position, self._in_the_way = offset + 1, 0
         received = self._intake.take(
-            offset=offset, time_ms=record.timestamp()[1], raw=record.value(), mac=mac
+            offset=offset, time_ms=record.timestamp()[1], raw=record.value(), mac=_mac(record)
         )
         self._complain_of_forgery()
         return received
@@ -213,6 +230,20 @@ class ControlReader:
     def _note_progress(self) -> None:
         if self._position is not None and self._end_at_start is not None:
             self._caught_up = self._caught_up or self._position >= self._end_at_start
+
+    def _pass_over(self) -> None:
+        """Go on behind what cannot be read, by ever longer steps: where its batch ends nobody says."""
+        self._in_the_way += 1
+        if self._position is None or self._in_the_way < UNREADABLE_MAX:
+            return
+        step = 1 << (self._in_the_way - UNREADABLE_MAX)
+        log.warning(
+            "The control topic %s cannot be read at offset %d; it is passed over. See who may write there.",
+            self._topic,
+            self._position,
+        )
+        self._position += step
+        self._consumer.assign([TopicPartition(self._topic, PARTITION, self._position)])
 
     def _lose_position(self, error: KafkaError) -> None:
         self.recoveries += 1
@@ -253,6 +284,15 @@ class ControlReader:
             )
         self._position, self._end_at_start = position, high
         self._note_progress()
+
+
+def _mac(record: Record) -> bytes | None:
+    """The record's mark; none where the client cannot read its headers, such as names that are no text."""
+    try:
+        headers = record.headers() or ()
+    except (SystemError, UnicodeDecodeError):
+        return None
+    return next((value for name, value in headers if name == HEADER), None)
 
 
 class ControlWriter:

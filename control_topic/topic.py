@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from control_topic.errors import ControlTopicRefused, ControlTopicUnavailable
 
+log = logging.getLogger(__name__)
 _client_log = logging.getLogger(f"{__name__}.client")
 
 RETENTION_MS = 7 * 24 * 3600 * 1000
@@ -24,8 +25,11 @@ SETTINGS = {
     "cleanup.policy": "delete",
     "retention.ms": str(RETENTION_MS),
     "message.timestamp.type": "LogAppendTime",
+    "compression.type": "uncompressed",
 }
-"""Times are the broker's: by a worker's clock that is wrong a message would be refused, or taken for old."""
+"""Times are the broker's: by a worker's clock that is wrong a message would be refused, or taken for old. The
+broker unpacks what comes compressed, and then looks at its size again: a record of kilobytes that unpacks to
+hundreds of megabytes in each reader does not get in."""
 
 REPLICAS_MAX = 3
 REQUEST_TIMEOUT_S = 10.0
@@ -86,7 +90,7 @@ class ControlTopic:
                 " since its total order is what the protocol stands on: delete it, no record is lost by that,"
                 " or name another one as control.topic."
             )
-        self._refuse_compaction(max(1.0, deadline - time.monotonic()))
+        self._look_at_settings(max(1.0, deadline - time.monotonic()))
 
     def _create(self, timeout_s: float) -> None:
         try:
@@ -104,12 +108,13 @@ class ControlTopic:
         except FutureTimeout as error:
             raise self._unavailable("be created", f"no answer within {timeout_s:.0f} s") from error
 
-    def _refuse_compaction(self, timeout_s: float) -> None:
+    def _look_at_settings(self, timeout_s: float) -> None:
+        """Refuse what cannot work; of what only a stranger could abuse, say it."""
         resource = ConfigResource(ResourceType.TOPIC, self._topic)
         try:
             future: Future[dict[str, Any]]
             future = self._admin.describe_configs([resource], request_timeout=timeout_s)[resource]
-            policy = future.result(timeout_s)["cleanup.policy"].value
+            settings = future.result(timeout_s)
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 return  # may use the topic and may not look at its settings
@@ -118,10 +123,19 @@ class ControlTopic:
             raise self._unavailable(
                 "have its settings read", f"no answer within {timeout_s:.0f} s"
             ) from error
+        policy = settings["cleanup.policy"].value
         if "compact" in policy:
             raise ControlTopicRefused(
                 f"The control topic {self._topic} has cleanup.policy={policy}, which refuses messages without"
                 " a key: set it to delete, or name another one as control.topic."
+            )
+        if settings["compression.type"].value != SETTINGS["compression.type"]:
+            log.warning(
+                "The control topic %s has compression.type=%s: whoever may write to it can make every worker"
+                " unpack a small record to hundreds of megabytes. Set it to uncompressed, or delete the"
+                " topic: it is made again, and no record is lost by that.",
+                self._topic,
+                settings["compression.type"].value,
             )
 
     def _unavailable(self, what: str, why: str) -> ControlTopicUnavailable:

@@ -225,6 +225,27 @@ def summer_time_ends_in_berlin(stage: Stage) -> Outcome:
 
 @scenario(
     GROUP,
+    fault="a pipeline is started again in New York, in Tokyo and on Lord Howe, each time after a stop",
+    expected="its table stays in UTC wherever it is written, and nobody waits for a clock",
+    limit_s=LIMIT_S,
+)
+def started_again_in_other_time_zones(stage: Stage) -> Outcome:
+    stage.pipeline.settings |= {"transaction.interval": f"{INTERVAL_S:.0f}s"}
+    stage.start_load()
+    took_s = []
+    for zone in ("UTC", "America/New_York", "Asia/Tokyo", "Australia/Lord_Howe"):
+        stage.pipeline.environment["TZ"] = zone
+        run = stage.restart()
+        run.await_commits(1, deadline_s=START_S)
+        took_s.append(_goes_on_s(run))
+        assert BEHIND not in run.text(), run.text()[-4_000:]
+        assert run.stop() == 0
+    stage.restart().await_commits(1, deadline_s=START_S)
+    return Outcome(recovery_s=max(took_s), notes=dict(stage.settle_and_verify()))
+
+
+@scenario(
+    GROUP,
     fault="summer time ends in New York while a pipeline runs there, whose table is in local time",
     expected="for the hour that comes twice nothing is begun or completed, status says why, and then commits "
     "go on",

@@ -1,0 +1,67 @@
+"""Whoever may write to the control topic, on a real broker: it costs time, and no more."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+
+from control_topic.kafka import ControlReader, ControlTopic
+from control_topic.messages import CoordinatorClaim, Message
+from control_topic.trust import Trust
+from tests.integration.test_control_topic import DEADLINE_S, KEY, kafka, open_writer, read, topic
+from tests.raw_producer import produce_header
+
+__all__ = ["kafka", "topic"]
+
+pytestmark = pytest.mark.integration
+
+
+def hears_what_comes_after(kafka, topic) -> bool:
+    """Whether a worker's reader, begun anew, hears its own run's word."""
+    with closing(open_writer(kafka, topic)) as after:
+        after.send(CoordinatorClaim(), epoch=1)
+        assert after.flush(10)
+    trust = Trust(pipeline="events", run="r1", key=KEY)
+    with closing(ControlReader(kafka, topic, pipeline="events", trust=trust)) as reader:
+        return bool(read(reader, lambda received: any(isinstance(r.content, Message) for r in received)))
+
+
+def test_a_transaction_that_a_stranger_leaves_open_holds_nobody_up(kafka, topic) -> None:
+    stranger = Producer({**kafka, "transactional.id": topic, "transaction.timeout.ms": 900_000})
+    stranger.init_transactions(20)
+    stranger.begin_transaction()
+    stranger.produce(topic, b"x")
+    assert stranger.flush(20) == 0
+    assert hears_what_comes_after(kafka, topic)
+
+
+def test_a_header_whose_name_is_no_text_is_no_mark_and_ends_no_reader(kafka, topic) -> None:
+    produce_header(kafka["bootstrap.servers"], topic, b"x", b"\xff\xfe")
+    assert hears_what_comes_after(kafka, topic)
+
+
+def produce_zeros(kafka, topic, *, codec: str, size_bytes: int) -> object:
+    """One record, some kilobytes as it is sent; answers what the broker says."""
+    limits = {"message.max.bytes": 1_000_000_000, "queue.buffering.max.kbytes": 2_000_000}
+    stranger, said = Producer({**kafka, **limits, "compression.codec": codec}), []
+    stranger.produce(topic, bytes(size_bytes), on_delivery=lambda error, _: said.append(error))
+    assert stranger.flush(120) == 0
+    return said[0]
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "lz4"])
+def test_a_record_that_unpacks_to_more_than_a_record_may_be_does_not_get_in(kafka, codec) -> None:
+    topic = f"control-{codec}-{uuid4().hex[:8]}"
+    ControlTopic(kafka, topic).ensure(timeout_s=DEADLINE_S)
+    refused = produce_zeros(kafka, topic, codec=codec, size_bytes=64 << 20)
+    assert isinstance(refused, KafkaError) and refused.code() == KafkaError.MSG_SIZE_TOO_LARGE
+    assert hears_what_comes_after(kafka, topic)
+
+
+def test_what_no_client_can_unpack_is_passed_over(kafka, topic) -> None:
+    """In a topic that somebody else has made."""
+    assert produce_zeros(kafka, topic, codec="zstd", size_bytes=256 << 20) is None
+    assert hears_what_comes_after(kafka, topic)
