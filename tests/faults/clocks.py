@@ -27,6 +27,8 @@ ZONES = {
 }
 """When their local hour begins for the second time."""
 BEFORE_S, AFTER_S = 10.0, 12.0
+WEST_S = 5 * HOUR_S
+"""So much earlier is a table made that is put in local time: its first names are in UTC, and stay."""
 BEHIND = "behind the table"
 
 
@@ -181,7 +183,7 @@ def _one_successor(stage: Stage, clocks: _Clocks) -> float:
 def _summer_time_ends(stage: Stage, zone: str, *, local: bool) -> Outcome:
     fold_s = ZONES[zone].timestamp()
     early_s = fold_s - 1_200 - time.time()
-    clocks = _Clocks(stage, seconds=early_s)
+    clocks = _Clocks(stage, seconds=early_s - WEST_S if local else early_s)
     stage.pipeline.environment["TZ"] = zone
     stage.start_load()
     if local:
@@ -189,6 +191,8 @@ def _summer_time_ends(stage: Stage, zone: str, *, local: bool) -> Outcome:
         made.await_commits(1, deadline_s=START_S)
         assert made.stop() == 0
         _put_in_local_time(stage)
+        for clock in (clocks.driver, clocks.workers):
+            clock.off_by(early_s)
     run = stage.restart(*clocks.arguments)
     run.await_commits(2, deadline_s=START_S)
     for clock in (clocks.driver, clocks.workers):
