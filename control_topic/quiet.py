@@ -1,4 +1,8 @@
-"""Keeps a log readable while a broker is away: librdkafka says every refused connection, many a second."""
+"""Keeps a log readable.
+
+While a broker is away librdkafka says every refused connection, many a second. And what others wrote (topics,
+messages, reasons) is text in a line, and no line of its own nor a command to a terminal.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,26 @@ import re
 import time
 from collections.abc import Callable
 
+from control_topic.spelling import plain
+
 WINDOW_S = 10.0
 AWAY_WINDOW_S = 30.0
 KAFKA_CLIENTS = ("control_topic.kafka", "kafka.client", "topic.client", "source.client", "lockstep.source")
 """Loggers, by the ends of their names."""
+
+
+class PlainFormatter(logging.Formatter):
+    """Lines in which a terminal finds nothing to obey, and none that somebody else's text could forge."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The message's own further lines are indented."""
+        record.message = "\n    ".join(record.message.splitlines())
+        return super().formatMessage(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Traces, too, name what others wrote."""
+        return plain(super().format(record))
+
 
 KEPT_MAX = 500
 CAUSE_MAX = 160
@@ -75,3 +95,11 @@ def quiet_kafka_clients() -> None:
     """Put the filter on the root logger's handlers, once they are configured."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(OncePerWindow())
+
+
+def plain_logs() -> None:
+    """From here on the root's handlers write as `PlainFormatter` does, in the form that they have."""
+    for handler in logging.getLogger().handlers:
+        form = handler.formatter
+        if type(form) is logging.Formatter:
+            handler.setFormatter(PlainFormatter(form._fmt, form.datefmt))

@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import click
 
+from control_topic.spelling import plain
 from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MEANINGS, EXIT_WELL, LockstepError, sentence
 from lockstep.output import OutputClosed
 
@@ -107,7 +108,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _say(error: Exception) -> None:
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {sentence(error)}", err=True)
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {plain(sentence(error))}", err=True)
 
 
 def main() -> NoReturn:

@@ -29,6 +29,7 @@ from control_topic.messages import (
     WriteProgress,
     WriteStatus,
 )
+from control_topic.spelling import one_line
 from control_topic.transport import Received
 from lockstep.output import readable_count, readable_size
 
@@ -219,11 +220,11 @@ def as_text(
         str(received.offset),
         epoch,
         type_name(content),
-        sender,
-        transaction(content)[:ID_SHOWN] or "-",
+        one_line(sender),
+        one_line(transaction(content)[:ID_SHOWN]) or "-",
         offset_width=offset_width,
     )
-    said = _said(received)
+    said = one_line(_said(received))
     if width is None or len(line) + len(said) <= width:
         line.append(said)
     else:

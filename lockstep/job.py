@@ -23,7 +23,7 @@ from collections.abc import Callable
 import click
 from pyspark.sql import SparkSession
 
-from control_topic.quiet import quiet_kafka_clients
+from control_topic.quiet import plain_logs, quiet_kafka_clients
 from lockstep.application import Application
 from lockstep.config import Config, load, resolve_kafka
 from lockstep.errors import (
@@ -74,6 +74,7 @@ def main(
     """Move records from Kafka into the table until told to stop."""
     logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    plain_logs()
     quiet_kafka_clients()
     code = EXIT_FAILED
     try:

@@ -12,8 +12,11 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import IO, Protocol, TypeAlias
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
+
+from control_topic.spelling import json_escaped, one_line, plain
 
 PLAIN_WIDTH = 10_000
 """Lines are not folded where nobody looks at them: a pipe, a file."""
@@ -25,8 +28,17 @@ class OutputClosed(Exception):
     """Whoever read our output has seen enough, as `head` does."""
 
 
-class _PipedConsole(Console):
-    """rich ends the process itself on a broken pipe; how a command ends is the command line's to say."""
+class _PlainConsole(Console):
+    """Whatever is shown, a terminal obeys our styles alone. rich takes only some control characters away.
+
+    rich ends the process itself on a broken pipe; how a command ends is the command line's to say.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As rich does."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control or text.isprintable() else Segment(plain(text), style)
 
     def on_broken_pipe(self) -> None:
         raise OutputClosed
@@ -57,7 +69,7 @@ class ConsoleOutput:
     def __init__(self, stream: IO[str] | None = None) -> None:
         stream = stream if stream is not None else sys.stdout
         width = None if stream.isatty() else PLAIN_WIDTH
-        self.console: Console = _PipedConsole(
+        self.console: Console = _PlainConsole(
             file=stream, width=width, highlight=False, markup=False, emoji=False
         )
 
@@ -88,10 +100,10 @@ class JsonOutput:
         self.console = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def document(self, value: object, text: Text) -> None:
-        self._write(json.dumps(value, ensure_ascii=False, indent=2))
+        self._write(json_escaped(json.dumps(value, ensure_ascii=False, indent=2)))
 
     def line(self, value: object, text: Text) -> None:
-        self._write(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        self._write(json_escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
 
     def note(self, text: Text) -> None:
         return
@@ -113,7 +125,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
     for name in columns:
         grid.add_column(name, justify="right" if name in right else "left", no_wrap=name in right)
     for row in rows:
-        grid.add_row(*(cell if isinstance(cell, str) else str(cell) for cell in row))
+        grid.add_row(*(one_line(str(cell)) for cell in row))
     return grid
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from control_topic.spelling import one_line
 from lockstep.offsets import BEHIND, OK
 from lockstep.output import readable_count, readable_duration, readable_size, table
 from lockstep.status import Current, Status
@@ -30,8 +31,8 @@ def to_text(status: Status) -> RenderableType:
     """Is it running, is it committing, how far behind, what to do; then the details."""
     parts: list[RenderableType] = [_headline(status)]
     if status.halted is not None:
-        parts.append(Text(f"  {status.halted['reason']}", style="red"))
-    parts += [Text(f"→ {line}", style="bold") for line in status.advice]
+        parts.append(Text(f"  {one_line(status.halted['reason'])}", style="red"))
+    parts += [Text(f"→ {one_line(line)}", style="bold") for line in status.advice]
     parts.append("")
     parts += [_line(label, text) for label, text in _facts(status) if text]
     if status.live is not None:
@@ -39,7 +40,7 @@ def to_text(status: Status) -> RenderableType:
     troubled = [row for row in status.partitions if row.verdict != OK]
     if troubled:
         parts += ["", _partitions(status)]
-    parts += [Text(f"note: {problem}", style="yellow") for problem in status.problems]
+    parts += [Text(f"note: {one_line(problem)}", style="yellow") for problem in status.problems]
     return Group(*parts)
 
 
@@ -161,7 +162,7 @@ def _partitions(status: Status) -> RenderableType:
 
 
 def _line(label: str, text: str) -> Text:
-    return Text(f"{label:<{_LABEL_WIDTH}}{text}")
+    return Text(one_line(f"{label:<{_LABEL_WIDTH}}{text}"))
 
 
 def _clock(time_ms: int) -> str:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from control_topic.quiet import quiet_kafka_clients
+from control_topic.quiet import plain_logs, quiet_kafka_clients
 from participant.spec import Ended, WorkerSpec
 
 
@@ -30,6 +30,7 @@ def run_task(spec: WorkerSpec, slot: int, log_level: str, _rows: Iterator[int]) 
         format=f"%(asctime)s %(levelname)-7s worker-{slot} %(name)s: %(message)s",
         force=True,
     )
+    plain_logs()
     quiet_kafka_clients()
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from participant.worker import Worker

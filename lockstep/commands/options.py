@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from control_topic.quiet import quiet_kafka_clients
+from control_topic.quiet import plain_logs, quiet_kafka_clients
 from lockstep.config import Config, load
 from lockstep.output import OUTPUTS
 
@@ -80,6 +80,7 @@ def verbosity() -> int:
 def configure_logging(verbosity: int) -> None:
     """Log lines to stderr: errors (-1), warnings (0), what our own packages say (1), everything (2)."""
     logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT, datefmt=LOG_TIME_FORMAT, force=True)
+    plain_logs()
     quiet_kafka_clients()
     level = LEVELS[verbosity]
     for name in ("lockstep", "table", "control_topic", "coordinator", "participant"):
