@@ -43,6 +43,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from control_topic.messages import SourcePartition
+from participant.debezium_order import WHY, LogOrder
 from participant.debezium_position import SOURCE, positions
 from participant.decode import JsonDecoder
 from participant.json_columns import DAYS
@@ -71,7 +73,8 @@ class Changes:
 
     `rows`: the record's columns in the schema's order and types, all nullable, and POSITION_COLUMN last.
     `deleted`: per row, whether it is a delete. `kept`: per row, its index in the batch, ascending.
-    `tombstones`: the indices of the records without a value.
+    `tombstones`: the indices of the records without a value. `stop`: the index of a change that must not
+    pass, and why; what stands behind it is not to be used.
     """
 
     rows: pa.Table
@@ -79,6 +82,7 @@ class Changes:
     kept: npt.NDArray[np.int64]
     tombstones: npt.NDArray[np.int64]
     rejects: Rejects = NONE
+    stop: tuple[int, str] | None = None
 
 
 class DebeziumDecoder:
@@ -98,24 +102,40 @@ class DebeziumDecoder:
         nullable = [field.with_nullable(True) for field in self._schema]
         self._rows = pa.schema([*nullable, pa.field(POSITION_COLUMN, pa.int64())])
         self._reader = _EventReader(pa.struct(nullable))
+        self._order = LogOrder()
 
-    def decode(self, batch: RawBatch) -> Changes:
-        """All records of the batch, as rows, tombstones or rejects."""
+    def knows(self, partition: SourcePartition) -> bool:
+        """Whether anything of it was decoded."""
+        return self._order.knows(partition)
+
+    def decode(self, batch: RawBatch, *, committed: bool = False) -> Changes:
+        """All records of the batch, as rows, tombstones or rejects. `committed`: they are in the table."""
         nulls = batch.values.nulls
         tombstones = np.flatnonzero(nulls) if nulls is not None else np.empty(0, dtype=np.int64)
         places = np.delete(np.arange(len(batch), dtype=np.int64), tombstones)
         events = self._reader.read(batch.take(places) if len(tombstones) else batch)
-        rows, deleted, kept = self._judge(events)
+        rows, deleted, kept, fallen = self._judge(events, batch.partition, committed=committed)
+        stop = (int(places[fallen]), WHY) if fallen is not None else None
         rejects = Rejects.of(events.reasons, batch.offsets[places]).at(places)
         if rows.num_rows + len(tombstones) + len(rejects) != len(batch):
             raise AssertionError(
                 f"{batch.partition}: {rows.num_rows} rows, {len(tombstones)} tombstones and {len(rejects)} "
                 f"rejects of {len(batch)}"
             )
-        return Changes(rows=rows, deleted=deleted, kept=places[kept], tombstones=tombstones, rejects=rejects)
+        return Changes(
+            rows=rows,
+            deleted=deleted,
+            kept=places[kept],
+            tombstones=tombstones,
+            rejects=rejects,
+            stop=stop,
+        )
 
-    def _judge(self, events: _Events) -> tuple[pa.Table, npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-        """The rows of the events that are changes, and `deleted` and `kept`; the others get their reason."""
+    def _judge(
+        self, events: _Events, partition: SourcePartition, *, committed: bool
+    ) -> tuple[pa.Table, npt.NDArray[np.bool_], npt.NDArray[np.int64], int | None]:
+        """The rows of the events that are changes, `deleted` and `kept`, and the index of the first that is
+        of a new log; what is no change gets its reason."""
         codes = pc.index_in(events.op, value_set=pa.array(OPS)).fill_null(-1).to_numpy()
         of = {op: codes == code for code, op in enumerate(OPS)}
         events.refuse(_nulls(events.op), "field op is missing or null: not a change event")
@@ -140,7 +160,15 @@ class DebeziumDecoder:
         deleted = of["d"][rows]
         sides = _pick([events.after, events.before], deleted.astype(np.int64), rows)
         table = pa.Table.from_arrays([*sides.flatten(), where], schema=self._rows)
-        return table, deleted, events.kept[rows]
+        logged = np.flatnonzero(~of["r"][rows])
+        fallen = self._order.first_of_a_new_log(
+            partition,
+            events.source.take(pa.array(rows[logged])),
+            where.to_numpy()[logged],
+            accept=committed,
+        )
+        kept = events.kept[rows]
+        return table, deleted, kept, int(kept[logged[fallen]]) if fallen is not None else None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -17,7 +17,8 @@ A row that a snapshot reads is 0, older than any change: a transaction that was 
 and is not in it, may have written its changes to the log before. So a snapshot fills in what is not there and
 never takes a change back.
 
-What this order does not know: another server after a failover, `RESET MASTER`, `RESETLOGS`. PostgreSQL and
+Another server after a failover, `RESET MASTER` and `RESETLOGS` begin a log whose positions cannot be compared
+with those of before: `participant.debezium_order` finds them out. PostgreSQL and
 Oracle count where a change was written, not where it was committed; of one row that is the same order, since
 a row is locked from its change to its commit.
 
@@ -35,6 +36,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from participant.debezium_order import FIELDS
 
 INT64_MAX = 2**63 - 1
 CONNECTOR_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -94,6 +97,7 @@ SOURCE = pa.struct(
     {
         "connector": pa.string(),
         **{part.field: part.kind for parts in FORMATS.values() for part in parts},
+        **FIELDS,
     }
 )
 """The fields of `source` that are read. Any may be missing."""

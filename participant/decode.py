@@ -74,7 +74,8 @@ class Decoded:
     None where all were kept. Rows, rejects and tombstones together are the batch.
 
     Of upsert tables only: `deleted`, per row, whether it deletes its key; None where none does. `tombstones`:
-    the batch's indices of records without a value; None where there are none.
+    the batch's indices of records without a value; None where there are none. `stop`: the index of a record
+    that may not pass whatever the record's own content, and why; what stands behind it is not to be used.
     """
 
     table: pa.Table
@@ -82,6 +83,7 @@ class Decoded:
     rejects: Rejects = NONE
     deleted: npt.NDArray[np.bool_] | None = None
     tombstones: npt.NDArray[np.int64] | None = None
+    stop: tuple[int, str] | None = None
 
 
 @dataclass(slots=True)

@@ -22,11 +22,13 @@ from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition
 from control_topic.threads import guarded
 from participant import events as ev
 from participant.dead_letter import DeadLetters
+from participant.decode import Decoded
 from participant.derive import Derived
 from participant.errors import DeadLetterRefused, ParticipantError, StorageError
 from participant.fetched import Fetched
 from participant.files import Written
 from participant.queues import ByteQueue
+from participant.raw import RawBatch
 from participant.rejects import HeldRejects, Rejects
 from participant.stages import Stages, Writer
 from participant.upserts import Upserts
@@ -228,19 +230,36 @@ class Plane:
         """The chunk, and why it stops early where a record may neither pass nor be set aside."""
         raw = fetched.raw
         assert raw is not None
-        began = time.monotonic()
-        decoded = self._stages.decode(raw)
-        decoded_at = time.monotonic()
-        derived = self._stages.derive(raw, decoded)
-        self.meters.seconds["decode"] += decoded_at - began
-        self.meters.seconds["derive"] += time.monotonic() - decoded_at
-        rejects = Rejects.joined([decoded.rejects, derived.rejects])
         self.meters.records += len(raw.offsets)
         self.meters.size_bytes += fetched.size_bytes
+        decoded = self._decoded(raw)
+        if decoded.stop is None:
+            return self._derive(fetched, raw, decoded, fetched.next)
+        index, why = decoded.stop
+        offset = int(raw.offsets[index])
+        chunk, poison = Chunk(next=offset, derived=None), ""
+        if index:
+            before = raw.head(index)
+            chunk, poison = self._derive(fetched, before, self._decoded(before), offset)
+        why = f"{fetched.partition} at offset {offset}: {why}. Everything before it is committed"
+        return chunk, poison or why
+
+    def _decoded(self, raw: RawBatch) -> Decoded:
+        began = time.monotonic()
+        decoded = self._stages.decode(raw)
+        self.meters.seconds["decode"] += time.monotonic() - began
+        return decoded
+
+    def _derive(self, fetched: Fetched, raw: RawBatch, decoded: Decoded, following: int) -> tuple[Chunk, str]:
+        """As `_decode`, of what is decoded; `following` is the offset behind it."""
+        began = time.monotonic()
+        derived = self._stages.derive(raw, decoded)
+        self.meters.seconds["derive"] += time.monotonic() - began
+        rejects = Rejects.joined([decoded.rejects, derived.rejects])
         if not len(rejects):
-            return Chunk(next=fetched.next, derived=derived), ""
+            return Chunk(next=following, derived=derived), ""
         if self._dead_letters is not None:
-            return Chunk(next=fetched.next, derived=derived, held=HeldRejects.of(raw, rejects)), ""
+            return Chunk(next=following, derived=derived, held=HeldRejects.of(raw, rejects)), ""
         first = rejects[0]
         reason = (
             f"{fetched.partition} at offset {first.offset}: {first.reason}. Everything before it is "

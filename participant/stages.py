@@ -16,6 +16,7 @@ from participant.decode import Decoded, JsonDecoder
 from participant.derive import Derived, Deriver
 from participant.files import Tell
 from participant.log_writer import LogWriter
+from participant.look_back import LookBack, nothing
 from participant.raw import RawBatch
 from participant.upserts import ChangeDecoder, UpsertDeriver, Upserts
 from participant.writer import TransactionWriter
@@ -54,6 +55,7 @@ def stages(
     incarnation: str,
     memory_bytes: int,
     delete_field: str = "",
+    look_back: LookBack = nothing,
 ) -> Stages:
     """The stages of one worker for one table. Raises `SchemaError` for a schema that cannot be written."""
     schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
@@ -67,7 +69,7 @@ def stages(
     }
     if layout.kind == UPSERT:
         return Stages(
-            decode=_change_events(schema)
+            decode=_change_events(schema, look_back)
             if layout.source_position
             else ChangeDecoder(schema, delete_field).decode,
             derive=UpsertDeriver(layout, schema).derive,
@@ -82,10 +84,13 @@ def stages(
     )
 
 
-def _change_events(schema: pa.Schema) -> Callable[[RawBatch], Decoded]:
+def _change_events(schema: pa.Schema, look_back: LookBack) -> Callable[[RawBatch], Decoded]:
     decoder = DebeziumDecoder(schema)
 
     def decode(batch: RawBatch) -> Decoded:
+        if len(batch) and not decoder.knows(batch.partition):
+            for before in look_back(batch.partition, int(batch.offsets[0])):
+                decoder.decode(before, committed=True)
         changes = decoder.decode(batch)
         return Decoded(
             table=changes.rows,
@@ -93,6 +98,7 @@ def _change_events(schema: pa.Schema) -> Callable[[RawBatch], Decoded]:
             rejects=changes.rejects,
             deleted=changes.deleted,
             tombstones=changes.tombstones,
+            stop=changes.stop,
         )
 
     return decode

@@ -29,6 +29,7 @@ from participant import events as ev
 from participant.core import Participant
 from participant.dead_letter import DeadLetters
 from participant.fetcher import Fetcher, fetch_settings
+from participant.look_back import TopicLookBack
 from participant.membership import Callbacks as MembershipCallbacks
 from participant.membership import Membership
 from participant.native import open_fetcher
@@ -88,6 +89,7 @@ class Worker:
                 incarnation=self.incarnation,
                 memory_bytes=spec.memory_bytes,
                 delete_field=spec.delete_field,
+                look_back=TopicLookBack(spec.kafka, group=spec.group),
             ),
             memory_bytes=spec.memory_bytes,
             dead_letters=(

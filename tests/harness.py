@@ -49,6 +49,10 @@ def event(number: int, *, note: str = "") -> bytes:
     ).encode()
 
 
+PARTITION_UA = -1
+"""librdkafka's: a record's key chooses its source partition."""
+
+
 @dataclass(slots=True)
 class Pipeline:
     """One pipeline in a folder of its own. Every process it starts is ended by `close`."""
@@ -123,11 +127,13 @@ topic = "{self.topic}-control"
         assert producer.flush(30) == 0
         self.produced += count
 
-    def produce_keyed(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
-        """(key, value) pairs; a key always goes to the same source partition."""
+    def produce_keyed(
+        self, records: Iterable[tuple[bytes | None, bytes | None]], *, partition: int = PARTITION_UA
+    ) -> None:
+        """(key, value) pairs; a key always goes to the same source partition, unless one is named."""
         producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
         for key, value in records:
-            producer.produce(self.topic, value, key=key)
+            producer.produce(self.topic, value, key=key, partition=partition)
         assert producer.flush(30) == 0
 
     def produce_raw(self, values: Iterable[bytes | None], *, partition: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.harness import Pipeline, Run, await_that
+from tests.harness import SCHEMA, Pipeline, Run, await_that
 from tests.merge_model import Change, Model
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -130,6 +130,65 @@ def test_debezium_s_changes_equal_the_source_s_rows(pipeline: Pipeline, spark: S
         sent = records
     play(pipeline, rounds)
     assert held(spark, pipeline.table) == {("a", name): row for name, row in rows.items()}
+
+
+def binlog(op: str, name: str, place: int, minute: int, amount: int = 0) -> tuple[bytes, bytes]:
+    """A change at `place` of its server's binlogs, 100 to a file, made in that minute."""
+    row = {"id": name, "region": "a", "amount": amount, "ts": minute, "deleted": None}
+    sides = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
+    source = {
+        "connector": "mysql",
+        "name": "shop",
+        "ts_ms": 60_000 * minute,
+        "server_id": 1 + (place < 10_000),
+    }
+    source |= {"file": f"bin.{place // 100:06}", "pos": place % 100}
+    return json.dumps({"id": name}).encode(), json.dumps({"op": op, "source": source, **sides}).encode()
+
+
+def test_a_failover_to_a_server_with_a_binlog_of_its_own_halts_until_an_operator_has_begun_anew(
+    pipeline: Pipeline, spark: SparkSession
+) -> None:
+    """As docs/upserts.md tells an operator to: a halt at each start, then the way on in the same table."""
+    text = pipeline.config.read_text(encoding="utf-8")  # the file, since `offsets` reads nothing else
+    text = text.replace("[record]", '[record]\nenvelope = "debezium"\non_error = "dead_letter"')
+    text = text.replace('partition_by = "day"', 'kind = "upsert"\nbuckets = 3')
+    text = text.replace('"event_id"', '"id"').replace(SCHEMA, settings()["record.schema"])
+    pipeline.config.write_text(text, encoding="utf-8")
+    before = [binlog("c", "k", 12_000, 1, 1), binlog("c", "g", 12_001, 2, 1)]
+    pipeline.produce_keyed(
+        [*before, binlog("u", "k", 12_002, 3, 2), *before], partition=0
+    )  # and a stretch sent again
+    assert pipeline.run_to_end().wait(1) == 0
+    failed_over = [binlog("u", "k", 300, 5, 3), binlog("d", "g", 301, 6, 1), binlog("c", "n", 302, 7, 1)]
+    pipeline.produce_keyed([binlog("u", "k", 12_003, 4, 9), *failed_over], partition=0)
+    for _ in range(2):
+        halted = pipeline.run_to_end()
+        assert halted.wait(1) == 3
+        said = " ".join(halted.text().split())
+        assert f"{pipeline.topic}:0 at offset 6: this change was made later than all before it" in said, said
+        assert "When the source's log begins anew" in said
+    assert held(spark, pipeline.table) == {("a", "k"): (9, 4), ("a", "g"): (1, 2)}
+
+    spark.sql(f"create table anew using hudi location '{pipeline.table}'")
+    try:
+        spark.sql("delete from anew")
+    finally:
+        spark.sql("drop table anew")
+    spark.sql(
+        f"call run_compaction(op => 'scheduleandexecute', path => '{pipeline.table}',"
+        " options => 'hoodie.compact.inline.max.delta.commits=1')"
+    ).collect()
+    skip = ("--set", f"{pipeline.topic}:0=7", "--execute", "--reason", "failover")
+    done = pipeline.command("offsets", *skip)
+    assert done.returncode == 0, done.stderr
+    snapshot = [binlog("r", "k", 0, 8, 3), binlog("r", "n", 0, 8, 1)]
+    pipeline.produce_keyed(
+        [*snapshot, binlog("u", "n", 400, 9, 5), binlog("c", "z", 401, 10, 7)], partition=0
+    )
+    run = pipeline.run_to_end()
+    assert run.wait(1) == 0, run.text()
+    assert held(spark, pipeline.table) == {("a", "k"): (3, 8), ("a", "n"): (5, 9), ("a", "z"): (7, 10)}
 
 
 def test_a_driver_killed_while_it_compacts_leaves_nothing_that_its_successor_does_not_mend(
