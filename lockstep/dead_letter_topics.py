@@ -27,6 +27,7 @@ POLL_S = 0.1
 LOOK_EVERY_S = 5.0
 JOIN_S = 15.0
 MESSAGE_BYTES = "max.message.bytes"
+CLEANUP = "cleanup.policy"
 ROOM_BYTES = 64 * 1024
 """Beyond what a source topic takes: a dead letter says in headers where it was and why it is one."""
 MESSAGE_BYTES_MAX = 2**31 - 1
@@ -34,10 +35,12 @@ MESSAGE_BYTES_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is there. `message_bytes`: topic -> max.message.bytes, without those that may not be read."""
+    """What is there. `message_bytes`: topic -> max.message.bytes, without those that may not be read.
+    `compacted`: those that keep only the last of each key."""
 
     missing: tuple[str, ...]
     message_bytes: Mapping[str, int]
+    compacted: tuple[str, ...] = ()
 
 
 class DeadLetterTopics:
@@ -55,12 +58,17 @@ class DeadLetterTopics:
         """What the broker says. Raises `Failed` where it does not."""
         missing = tuple(topic for topic, there in self._described().items() if not there)
         present = [topic for topic in self._topics if topic not in missing]
-        return Standing(missing=missing, message_bytes=self._message_bytes(present))
+        settings = self._settings(present)
+        return Standing(
+            missing=missing,
+            message_bytes={topic: int(found[MESSAGE_BYTES]) for topic, found in settings.items()},
+            compacted=tuple(sorted(t for t, found in settings.items() if "compact" in found[CLEANUP])),
+        )
 
     def wanted_bytes(self) -> int:
         """What a dead-letter topic must take, 0 where the source topics' settings may not be read."""
-        found = self._message_bytes(self._sources)
-        return min(MESSAGE_BYTES_MAX, max(found.values()) + ROOM_BYTES) if found else 0
+        found = [int(one[MESSAGE_BYTES]) for one in self._settings(self._sources).values()]
+        return min(MESSAGE_BYTES_MAX, max(found) + ROOM_BYTES) if found else 0
 
     def ensure(self, *, timeout_s: float) -> int:
         """Make what is missing. The largest message that all of them take, 0 where that is not known.
@@ -76,6 +84,8 @@ class DeadLetterTopics:
         for topic, found in sorted(standing.message_bytes.items()):
             if found < wanted - ROOM_BYTES:
                 log.warning("%s", too_small(topic, found, wanted))
+        for topic in standing.compacted:
+            log.warning("%s", compacted(topic))
         return min(standing.message_bytes.values(), default=0)
 
     def _make(self, topics: Sequence[str], message_bytes: int, deadline: float) -> None:
@@ -143,12 +153,12 @@ class DeadLetterTopics:
             there[topic] = answer is not None
         return there
 
-    def _message_bytes(self, topics: Sequence[str]) -> dict[str, int]:
-        """Their max.message.bytes, without those whose settings we may not read."""
+    def _settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Of each what we look at, without those whose settings we may not read."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         if not resources:
             return {}
-        found: dict[str, int] = {}
+        found: dict[str, dict[str, str]] = {}
         for resource, future in self._admin.describe_configs(resources, request_timeout=ASK_S).items():
             answer = self._asked(
                 "have its settings read",
@@ -157,7 +167,7 @@ class DeadLetterTopics:
                 ignore=KafkaError.TOPIC_AUTHORIZATION_FAILED,
             )
             if answer is not None:
-                found[resource.name] = int(answer[MESSAGE_BYTES].value)
+                found[resource.name] = {name: answer[name].value for name in (MESSAGE_BYTES, CLEANUP)}
         return found
 
     def _asked(self, what: str, ask: Any, *, of: str = "", ignore: int | None = None) -> Any:
@@ -183,4 +193,13 @@ def too_small(topic: str, found: int, wanted: int) -> str:
     return (
         f"the dead-letter topic {topic} has {MESSAGE_BYTES} = {found}, a source topic takes more: a larger "
         f"record that is rejected halts the run; set it to {wanted}"
+    )
+
+
+def compacted(topic: str) -> str:
+    """What is said of a topic that loses the letters of records without a value."""
+    return (
+        f"the dead-letter topic {topic} has {CLEANUP} = compact: the dead letter of a record without a value "
+        "has none either, and compaction removes it (delete.retention.ms); use cleanup.policy = delete, "
+        "and a retention.ms of your own"
     )

@@ -19,7 +19,7 @@ from control_topic.errors import ControlTopicError
 from control_topic.topic import ControlTopic
 from lockstep.capacity import check_slots
 from lockstep.config import Config
-from lockstep.dead_letter_topics import ROOM_BYTES, DeadLetterTopics, too_small
+from lockstep.dead_letter_topics import ROOM_BYTES, DeadLetterTopics, compacted, too_small
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
 from lockstep.jars import JarsError, find_java
 from participant.json_lines import line_reader
@@ -119,6 +119,8 @@ def _dead_letters(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
             yield ok(name, f"not there yet; the run makes it (record.dead_letter_partitions = {partitions})")
         elif found < wanted - ROOM_BYTES:
             yield Check(name=name, verdict="warning", detail=too_small(topic, found, wanted))
+        elif topic in standing.compacted:
+            yield Check(name=name, verdict="warning", detail=compacted(topic))
         else:
             yield ok(name, "is there")
 

@@ -39,6 +39,9 @@ FINAL = frozenset(
 )
 """What every fresh worker would be told again, until somebody changes the topic or the rights."""
 FAILURES_KEPT = 10
+MESSAGE_BYTES_DEFAULT = 1_048_588
+"""Kafka's, of a topic that says nothing."""
+MESSAGE_BYTES_MAX = 2**31 - 1
 
 
 class Failure(Exception):
@@ -63,7 +66,11 @@ class Sender(Protocol):
 
 def producer_settings(kafka: Mapping[str, str], *, batch_bytes_max: int) -> dict[str, object]:
     """librdkafka's settings. How much may be on its way the senders bound themselves, since librdkafka's own
-    queue refuses for ever a record that is larger than all of it. Headers repeat, and compress well."""
+    queue refuses for ever a record that is larger than all of it. Headers repeat, and compress well.
+
+    A topic that somebody deletes is not made by asking for it, with the broker's own retention: the driver
+    makes it again, to be kept.
+    """
     return {
         "linger.ms": 5,
         "compression.type": "lz4",
@@ -72,6 +79,7 @@ def producer_settings(kafka: Mapping[str, str], *, batch_bytes_max: int) -> dict
         "enable.idempotence": True,
         "delivery.timeout.ms": FLUSH_S * 1_000,
         "message.max.bytes": 1_000_000_000,
+        "allow.auto.create.topics": False,
         "batch.size": max(1, min(BATCH_BYTES_MAX, batch_bytes_max)),
         "queue.buffering.max.messages": 10_000_000,
         "queue.buffering.max.kbytes": 2_097_151,
@@ -137,6 +145,7 @@ class PlainSender:
             ("lockstep.topic", held.partition.topic),
             ("lockstep.partition", str(held.partition.number)),
         ]
+        sizes = held.record_bytes()
         numbers = zip(held.offsets.tolist(), held.timestamps_ms.tolist(), held.codes.tolist(), strict=True)
         for i, (offset, timestamp_ms, code) in enumerate(numbers):
             if self._failed is not None:
@@ -150,7 +159,7 @@ class PlainSender:
                 *([("lockstep.key", key)] if key is not None else ()),
                 ("lockstep.reason", held.reasons[code]),
             ]
-            self._produce(topic, f"{place}-{offset}", held.values[i], headers, len(key or b""))
+            self._produce(topic, f"{place}-{offset}", held.values[i], headers, int(sizes[i]))
 
     def _produce(
         self,
@@ -158,9 +167,9 @@ class PlainSender:
         key: str,
         value: bytes | None,
         headers: list[tuple[str, str | bytes | None]],
-        more_bytes: int,
+        record_bytes: int,
     ) -> None:
-        size_bytes = RECORD_BYTES + len(value or b"") + more_bytes
+        size_bytes = RECORD_BYTES + record_bytes
 
         def delivered(error: KafkaError | None, _: Message) -> None:
             self._sent_bytes -= size_bytes
@@ -214,6 +223,11 @@ def open_sender(settings: Mapping[str, object], *, bytes_max: int) -> Sender:
         return PlainSender(settings, bytes_max=bytes_max)
 
 
+def wanted_bytes(size_bytes: int) -> int:
+    """What a topic is to take so that a record of this size passes; never less than Kafka's own default."""
+    return min(MESSAGE_BYTES_MAX, max(2 * size_bytes + 65_536, MESSAGE_BYTES_DEFAULT))
+
+
 class DeadLetters:
     """`topic` empty: `<source topic>.dlq` per source topic.
 
@@ -236,19 +250,25 @@ class DeadLetters:
         Raises `DeadLetterError` when it does not, `DeadLetterRefused` where it never will.
         """
         ends: dict[SourcePartition, int] = {}
+        sent: list[HeldRejects] = []
         for held in rejected:
             rest = held.since(self._durable.get(held.partition, 0))
             if len(rest):
                 self._open().send(self.topic_for(held.partition), rest)
                 ends[held.partition] = int(rest.offsets[-1]) + 1
+                sent.append(held)
                 step()
         if not ends:
             return
         try:
             self._open().flush()
         except Failure as failure:
-            about = [p for p in ends if failure.key.startswith(f"{p.topic}-{p.number}-")]
-            raise self._error(failure, (about or list(ends))[0]) from failure
+            about = next(
+                (p for p in ends if failure.key.startswith(f"{p.topic}-{p.number}-")), next(iter(ends))
+            )
+            if failure.code == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise self._too_large(self.topic_for(about), sent) from failure
+            raise self._error(failure, about) from failure
         self._durable.update(ends)
 
     def _open(self) -> Sender:
@@ -257,15 +277,19 @@ class DeadLetters:
             self._sender = open_sender(self._settings, bytes_max=self._bytes_max)
         return self._sender
 
+    def _too_large(self, topic: str, sent: Iterable[HeldRejects]) -> DeadLetterRefused:
+        """Of the largest record, with its key and headers: a broker refuses a batch, and names none in it."""
+        size_bytes, key = max(held.largest() for held in sent if self.topic_for(held.partition) == topic)
+        return DeadLetterRefused(
+            f"the rejected record {key} ({size_bytes:,} bytes) is larger than the dead-letter topic {topic} "
+            f"takes: its offset does not move. Set the topic's max.message.bytes to "
+            f"{wanted_bytes(size_bytes)} (kafka-configs.sh --alter --entity-type topics "
+            f"--entity-name {topic} --add-config ...) and start again"
+        )
+
     def _error(self, failure: Failure, partition: SourcePartition) -> DeadLetterError:
         topic = self.topic_for(partition)
         about = f"the rejected record {failure.key} ({failure.size_bytes:,} bytes)"
-        if failure.code == KafkaError.MSG_SIZE_TOO_LARGE:
-            return DeadLetterRefused(
-                f"{about} is larger than the dead-letter topic {topic} takes: its offset does not move. Set "
-                f"the topic's max.message.bytes to {2 * failure.size_bytes + 65_536} (kafka-configs.sh "
-                f"--alter --entity-type topics --entity-name {topic} --add-config ...) and start again"
-            )
         if failure.code in FINAL:
             return DeadLetterRefused(
                 f"{about} is refused by the dead-letter topic {topic}: {failure}. Its offset does not move. "

@@ -186,6 +186,18 @@ class HeldRejects:
         records = sum(c.nbytes for c in (self.values, self.keys, self.headers) if c is not None)
         return columns + records + sum(map(len, self.reasons))
 
+    def record_bytes(self) -> npt.NDArray[np.int64]:
+        """What each record held: value, key and headers."""
+        columns = (self.values, self.keys, self.headers)
+        sizes = [np.diff(column.starts) - 1 for column in columns if column is not None]
+        return np.sum(sizes, axis=0, dtype=np.int64)
+
+    def largest(self) -> tuple[int, str]:
+        """The size of the largest record, and the key of its dead letter."""
+        sizes = self.record_bytes()
+        index = int(np.argmax(sizes))
+        return int(sizes[index]), f"{self.partition.topic}-{self.partition.number}-{self.offsets[index]}"
+
     def since(self, offset: int) -> HeldRejects:
         """Those from this offset on."""
         first = int(np.searchsorted(self.offsets, offset))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from control_topic.messages import SourcePartition
 from lockstep.broker import Broker
@@ -174,6 +178,65 @@ def test_a_record_that_the_dead_letter_topic_does_not_take_is_refused_with_what_
         out.send([large])
     out.close()
     assert len(read(kafka, dead, 2_000)) == 2_000
+
+
+@pytest.mark.parametrize("large", ["key", "headers"])
+def test_what_is_to_be_set_takes_the_record_s_key_and_headers_too(
+    make_topic: Callable[..., str], letters: Callable[..., DeadLetters], kafka: dict[str, str], large: str
+) -> None:
+    dead = make_topic(config={"max.message.bytes": "500000"})
+    size_bytes, offset = 700_000, np.array([7], dtype=np.int64)
+    content = os.urandom(size_bytes)
+    batch = RawBatch(
+        partition=SourcePartition("with-dashes-1", 3),
+        offsets=offset,
+        timestamps_ms=offset,
+        values=Values.of([b"nope"]),
+        record_keys=Values.of([content if large == "key" else b"k"]),
+        headers=Values.of([headers.pack([("h", content)] if large == "headers" else [])]),
+    )
+    record = HeldRejects.of(batch, Rejects.of({0: "bad"}, offset))
+    ordinary = held("with-dashes-1", [b"{}"] * 3)
+    out = letters(dead)
+    try:
+        with pytest.raises(DeadLetterRefused, match=r"max\.message\.bytes to") as refused:
+            out.send([ordinary, record])
+    finally:
+        out.close()
+    said = re.search(r"-3-7 \(([0-9,]+) bytes\).*max.message.bytes to ([0-9]+)", str(refused.value))
+    assert said is not None, refused.value
+    assert int(said[1].replace(",", "")) >= size_bytes
+    roomy = make_topic(config={"max.message.bytes": said[2]})
+    out = letters(roomy)
+    out.send([record])
+    out.close()
+    assert len(read(kafka, roomy, 1)) == 1
+
+
+def test_a_topic_that_is_gone_is_not_made_by_sending_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers make topics that are asked for, unless told otherwise, with a retention of seven days."""
+    with Broker(tmp_path, heap_mb=384, properties={"auto.create.topics.enable": "true"}) as broker:
+        asked = {"bootstrap.servers": broker.bootstrap_servers}
+        admin = AdminClient(asked)
+        for sender in (NativeSender, PlainSender):
+            monkeypatch.setattr(dead_letter, "open_sender", sender)
+            quick = {**asked, "topic.metadata.propagation.max.ms": "2000"}
+            out = DeadLetters(quick, sender.__name__, bytes_max=1 << 20)
+            with pytest.raises(DeadLetterError, match="See that the topic is there"):
+                out.send([held("t", [b"nope"])])
+            out.close()
+        assert not {NativeSender.__name__, PlainSender.__name__} & admin.list_topics(timeout=10).topics.keys()
+
+
+def test_a_compacted_topic_is_warned_of(
+    kafka: dict[str, str], make_topic: Callable[..., str], caplog: pytest.LogCaptureFixture
+) -> None:
+    source, dead, other = make_topic(), make_topic(config={"cleanup.policy": "compact,delete"}), make_topic()
+    DeadLetterTopics(kafka, [dead, other], [source], partitions=1).ensure(timeout_s=DEADLINE_S)
+    assert f"the dead-letter topic {dead} has cleanup.policy = compact" in caplog.text
+    assert other not in caplog.text
 
 
 def test_a_broker_that_is_away_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
