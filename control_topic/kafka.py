@@ -16,6 +16,7 @@ from confluent_kafka import Message as Record
 
 from control_topic.codec import Incomplete, Unreadable
 from control_topic.messages import Body
+from control_topic.record_headers import headers_of
 from control_topic.topic import ControlTopic, TopicFacts
 from control_topic.transport import (
     MESSAGES_PER_POLL_MAX,
@@ -288,11 +289,7 @@ class ControlReader:
 
 def _mac(record: Record) -> bytes | None:
     """The record's mark; none where the client cannot read its headers, such as names that are no text."""
-    try:
-        headers = record.headers() or ()
-    except (SystemError, UnicodeDecodeError):
-        return None
-    return next((value for name, value in headers if name == HEADER), None)
+    return next((value for name, value in headers_of(record) or () if name == HEADER), None)
 
 
 class ControlWriter:

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#define INTERFACE 3 /* of what is passed to and from native.py, which has the same number */
+#define INTERFACE 4 /* of what is passed to and from native.py, which has the same number */
 #define CALL_RECORDS 4096
 #define GROUPS_MAX 65536
 
@@ -77,6 +77,8 @@ typedef struct {
 #define MORE_FUNCTIONS(F)                                                                             \
     F(int, message_headers, (const message_t *, void **))                                             \
     F(int, header_get_all, (const void *, size_t, const char **, const void **, size_t *))            \
+    F(int, header_get, (const void *, size_t, const char *, const void **, size_t *))                 \
+    F(size_t, header_cnt, (const void *))                                                             \
     F(void *, headers_new, (size_t))                                                                  \
     F(void, headers_destroy, (void *))                                                                \
     F(int, header_add, (void *, const char *, Py_ssize_t, const void *, Py_ssize_t))                  \
@@ -324,6 +326,36 @@ static int32_t length_at(const char *at) {
     return (int32_t)length;
 }
 
+enum { LOOKED_THROUGH_MAX = 64 };
+
+/* Whether a header's name goes on behind a NUL. librdkafka gives names as C strings, but compares their whole
+ * lengths: such a one is not found under what is given. Where the value lies just behind the name, which is how
+ * librdkafka keeps them, there is no need to look; where there are very many headers, no time. */
+static int is_cut(const void *headers, const char *name, const void *value) {
+    const char *other;
+    const void *unused;
+    size_t size, named = 0, found = 0;
+    if (value && (const char *)value == name + strlen(name) + 1) return 0;
+    if (k_header_cnt(headers) > LOOKED_THROUGH_MAX) return value != NULL;
+    for (size_t i = 0; !k_header_get_all(headers, i, &other, &unused, &size); i++)
+        named += !strcmp(other, name);
+    while (!k_header_get(headers, found, name, &unused, &size)) found++;
+    return named != found;
+}
+
+static const char CUT[] = "a name has a NUL: it is given up to there";
+static const char UNREADABLE[] = "none could be read";
+enum { NOT_THERE = -156 };
+
+static Py_ssize_t put_note(char *at, const char *text) {
+    Py_ssize_t length = (Py_ssize_t)strlen(text);
+    if (at) {
+        put_text(at, NULL, 0);
+        put_text(at + 4, text, length);
+    }
+    return 8 + length;
+}
+
 /* The bytes of a record's headers, written to `at` unless that is NULL. */
 static Py_ssize_t pack_headers(const message_t *message, char *at) {
     void *headers;
@@ -331,7 +363,8 @@ static Py_ssize_t pack_headers(const message_t *message, char *at) {
     const void *value;
     size_t size;
     Py_ssize_t total = 0;
-    if (k_message_headers(message, &headers)) return 0;
+    int cut = 0, failed = k_message_headers(message, &headers);
+    if (failed) return failed == NOT_THERE ? 0 : put_note(at, UNREADABLE);
     for (size_t i = 0; !k_header_get_all(headers, i, &name, &value, &size); i++) {
         Py_ssize_t name_length = (Py_ssize_t)strlen(name);
         if (at) {
@@ -339,8 +372,9 @@ static Py_ssize_t pack_headers(const message_t *message, char *at) {
             put_text(at + total + 4 + name_length, value, (Py_ssize_t)size);
         }
         total += 8 + name_length + (value ? (Py_ssize_t)size : 0);
+        cut = cut || is_cut(headers, name, value);
     }
-    return total;
+    return cut ? total + put_note(at ? at + total : NULL, CUT) : total;
 }
 
 /* --- records ------------------------------------------------------------------------------------ */
@@ -720,19 +754,20 @@ typedef struct {
     column_t values, keys, headers;
 } letters_t;
 
+static const char NOTE[] = "lockstep.headers"; /* as in participant/headers.py */
+
 static int unpack_headers(void *headers, const char *packed, Py_ssize_t length) {
     Py_ssize_t at = 0;
     while (at < length) {
         const char *name;
         int32_t name_length, value_length;
-        if (length - at < 8 || (name_length = length_at(packed + at)) < 0 || name_length > length - at - 8)
-            return -1;
-        name = packed + at + 4;
-        at += 4 + name_length;
+        if (length - at < 8 || (name_length = length_at(packed + at)) > length - at - 8) return -1;
+        name = name_length < 0 ? NOTE : packed + at + 4;
+        at += 4 + (name_length < 0 ? 0 : name_length);
         value_length = length_at(packed + at);
         at += 4;
         if (value_length > length - at) return -1;
-        k_header_add(headers, name, name_length, value_length < 0 ? NULL : packed + at,
+        k_header_add(headers, name, name_length < 0 ? -1 : name_length, value_length < 0 ? NULL : packed + at,
                      value_length < 0 ? 0 : value_length);
         if (value_length > 0) at += value_length;
     }

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from control_topic.messages import SourcePartition
 from participant.errors import DeadLetterError, DeadLetterRefused, SourceError
 from participant.fetcher import sentence
-from participant.headers import unpack
+from participant.headers import sendable
 from participant.native import native_module, texts
 from participant.raw import Values
 from participant.rejects import HeldRejects
@@ -152,7 +152,7 @@ class PlainSender:
                 return
             key = held.keys[i] if held.keys is not None else None
             headers = [
-                *unpack((held.headers[i] if held.headers is not None else None) or b""),
+                *sendable((held.headers[i] if held.headers is not None else None) or b""),
                 *where,
                 ("lockstep.offset", str(offset)),
                 ("lockstep.timestamp", str(timestamp_ms)),

@@ -20,8 +20,9 @@ import numpy.typing as npt
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from control_topic.messages import SourcePartition
+from control_topic.record_headers import headers_of
 from participant.errors import SourceError
-from participant.headers import pack
+from participant.headers import UNREADABLE, pack
 from participant.raw import RawBatch, Values
 
 BATCH_RECORDS = 50_000
@@ -226,8 +227,13 @@ def _columns(
         values=values,
         keys=keys,
         record_keys=Values.of(list(map(Message.key, run))) if whole else None,
-        headers=Values.of([pack(message.headers() or ()) for message in run]) if whole else None,
+        headers=Values.of(list(map(_packed_headers, run))) if whole else None,
     )
+
+
+def _packed_headers(message: Message) -> bytes:
+    headers = headers_of(message)
+    return UNREADABLE if headers is None else pack(headers)
 
 
 def _offsets(run: list[Message]) -> npt.NDArray[np.int64]:

@@ -26,7 +26,9 @@ from control_topic.messages import (
 )
 from control_topic.trust import Trust
 from lockstep.broker import Broker
+from participant import headers
 from tests.broker_fixture import create_topic, delete_topic
+from tests.odd_headers import produce_odd
 
 pytestmark = pytest.mark.integration
 
@@ -111,6 +113,14 @@ def produce_raw(kafka: dict[str, str], topic: str, values: list[bytes | None]) -
 
 
 # --- the topic ----------------------------------------------------------------------------------
+
+
+def test_a_message_whose_headers_cannot_be_read_is_passed_over(kafka, topic, writer) -> None:
+    """Anybody may write to the topic, and brokers take any bytes for a header's name."""
+    produce_odd(kafka, topic, headers.pack([("\udcff", b"v")]), count=100)
+    write(writer, ends(0, 1))
+    with closing(ControlReader(kafka, topic, start="beginning")) as reader:
+        assert bodies(read(reader, lambda received: len(bodies(received)) == 1)) == ends(0, 1)
 
 
 def test_a_missing_topic_is_made_with_one_partition_and_kept_by_time(kafka, topic) -> None:

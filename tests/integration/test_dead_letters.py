@@ -25,6 +25,8 @@ from participant.fetcher import fetch_settings
 from participant.native import open_fetcher
 from participant.raw import RawBatch, Values
 from participant.rejects import HeldRejects, Rejects
+from tests.harness import await_that
+from tests.odd_headers import produce_odd
 
 DEADLINE_S = 30.0
 HEADERS = [("trace", b"\x00\xff"), ("trace", None), ("", b""), ("ünicode", b"x" * 300)]
@@ -122,6 +124,92 @@ def test_a_dead_letter_carries_value_key_headers_and_timestamp_of_its_record(
 
 def test_headers_are_the_same_after_they_were_packed() -> None:
     assert headers.unpack(headers.pack(HEADERS)) == HEADERS
+    odd = [("\udcff-name", b"v"), ("a\0b", None)]
+    assert headers.unpack(headers.pack(odd)) == odd
+
+
+MANY = headers.pack([("h", None)] * 100_001)
+CUT = (headers.NOTE, b"a name has a NUL: it is given up to there")
+NONE = (headers.NOTE, b"none could be read")
+
+
+@pytest.mark.parametrize(
+    ("sent", "by_native", "by_plain"),
+    [
+        (headers.pack([("\udcff", b"v"), ("ok", b"w")]), [("\udcff", b"v"), ("ok", b"w")], None),
+        (
+            headers.pack([("a\0b", b"v"), ("ok", b"w")]),
+            [("a", b"v"), ("ok", b"w"), CUT],
+            [("a", b"v"), ("ok", b"w")],
+        ),
+        (
+            headers.pack([("a", None), ("a\0b", None)]),
+            [("a", None), ("a", None), CUT],
+            [("a", None), ("a", None)],
+        ),
+        (
+            headers.pack([("a\0b", b"v")] + [("h", b"")] * 99),
+            [("a", b"v"), *[("h", b"")] * 99, CUT],
+            [("a", b"v"), *[("h", b"")] * 99],
+        ),
+        (MANY, [NONE], []),
+    ],
+    ids=["no UTF-8", "NUL", "NUL, null", "NUL of many", "more than librdkafka reads"],
+)
+@pytest.mark.parametrize("reader", ["native", "plain"])
+def test_a_record_with_odd_headers_is_read_and_its_dead_letter_says_what_of_them_could_not_be(
+    kafka: dict[str, str],
+    make_topic: Callable[..., str],
+    letters: Callable[..., DeadLetters],
+    reader: str,
+    sent: bytes,
+    by_native: list[headers.Header],
+    by_plain: list[headers.Header] | None,
+) -> None:
+    """Brokers take any bytes for a header's name, and many clients send them."""
+    source, dead = make_topic(), make_topic()
+    produce_odd(kafka, source, sent)
+    [batch] = fetch_whole(kafka, source, reader)
+    assert list(batch.values) == [b"nope"]
+    out = letters(dead)
+    out.send([HeldRejects.of(batch, Rejects.of({0: "why"}, batch.offsets))])
+    out.close()
+    [letter] = fetch_whole(kafka, dead, "native")
+    assert list(letter.values) == [b"nope"] and letter.headers is not None
+    found = headers.unpack(letter.headers[0] or b"")
+    assert [value for name, value in found if name == "lockstep.reason"][-1] == b"why"
+    own = [one for one in found if one[0] == headers.NOTE or not one[0].startswith("lockstep.")]
+    expected = by_native if reader == "native" else by_plain
+    if expected is None:
+        assert own == [(headers.NOTE, headers.NO_UTF8)]
+    elif sent is not MANY or reader == "native":
+        replaced = [(name.replace("\udcff", "\ufffd"), value) for name, value in expected]
+        assert own in (expected, [*replaced, (headers.NOTE, headers.REPLACED)])
+
+
+def test_a_thousand_records_with_odd_headers_are_read_as_one_is(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    """Python's own calls are other ones once they are warm: then what confluent-kafka answers ended it."""
+    topic = make_topic()
+    produce_odd(kafka, topic, headers.pack([("\udcff", b"v"), ("ok", b"w")]), count=1_000)
+    batches = fetch_whole(kafka, topic, "plain", count=1_000)
+    assert {one for batch in batches for one in batch.headers or ()} == {headers.UNREADABLE}
+
+
+def fetch_whole(kafka: dict[str, str], topic: str, reader: str, *, count: int = 1) -> list[RawBatch]:
+    """So many records of the topic."""
+    found: list[RawBatch] = []
+
+    def complete() -> bool:
+        found.extend(fetcher.fetch(0.1).batches)
+        return sum(map(len, found)) >= count
+
+    settings = fetch_settings(kafka, group=topic, queue_bytes_max=1 << 20)
+    with closing(open_fetcher(settings, reader, whole=True)) as fetcher:
+        fetcher.take(SourcePartition(topic, 0), 0)
+        await_that("records", complete, deadline_s=DEADLINE_S)
+    return found
 
 
 def test_many_pass_through_a_small_bound_and_one_that_exceeds_it_does_too(
@@ -263,7 +351,6 @@ def test_a_dead_letter_topic_that_somebody_deletes_is_made_again(
 ) -> None:
     from lockstep import dead_letter_topics
     from tests.broker_fixture import delete_topic
-    from tests.harness import await_that
 
     monkeypatch.setattr(dead_letter_topics, "LOOK_EVERY_S", 0.2)
     source, dead = make_topic(), make_topic()
