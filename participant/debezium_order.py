@@ -14,7 +14,8 @@ What is compared is the place at which changes leave the log, since some are wri
 | `oracle` | `commit_scn` |
 
 The time is `source.ts_ms`, the database's own. A change that has no such place or time is not looked at, nor
-is a snapshot's row. Several connectors may share a topic: each is known by its `source.name`.
+is a snapshot's row. Several connectors may share a topic: each is known by its `source.name`, and the logs of
+several databases of one SQL Server by `source.db` as well.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ Key = tuple[str, str]
 OF_POSITION = frozenset({"mysql", "mariadb", "sqlserver"})
 FIELDS = {
     "name": pa.string(),
+    "db": pa.string(),
     "ts_ms": pa.int64(),
     "sequence": pa.string(),
     "commit_scn": pa.string(),
@@ -95,12 +97,13 @@ class LogOrder:
 
 def _groups(source: pa.StructArray, known: npt.NDArray[np.bool_]) -> list[tuple[Key, Numbers]]:
     """The places of each connector's changes, as far as they can be compared."""
-    connector, name = (
-        pc.utf8_slice_codeunits(
-            pc.struct_field(source, field).fill_null(""), 0, NAME_LENGTH_MAX
-        ).dictionary_encode()
-        for field in ("connector", "name")
+    connector, name, database = (
+        pc.utf8_slice_codeunits(pc.struct_field(source, field).fill_null(""), 0, NAME_LENGTH_MAX)
+        for field in ("connector", "name", "db")
     )
+    own = pc.binary_join_element_wise(name, database, ".")
+    name = pc.if_else(pc.equal(connector, "sqlserver"), own, name).dictionary_encode()
+    connector = connector.dictionary_encode()
     codes = connector.indices.to_numpy().astype(np.int64) * len(name.dictionary) + name.indices.to_numpy()
     connectors, names = connector.dictionary.to_pylist(), name.dictionary.to_pylist()
     found: list[tuple[Key, Numbers]] = []

@@ -109,6 +109,18 @@ def test_connectors_that_share_a_topic_have_a_log_each() -> None:
     assert found.stop is not None and found.stop[0] == 1
 
 
+def test_each_database_of_a_sql_server_has_a_log_of_its_own() -> None:
+    by = decoder()
+
+    def changed(database: str, place: int, ts_ms: int) -> bytes:
+        return event("u", after={"id": 1}, source=source("sqlserver", place, ts_ms) | {"db": database})
+
+    assert read(by, changed("orders", 900, 1_000), changed("stock", 300, 2_000)).stop is None
+    assert read(by, changed("orders", 901, 3_000), changed("stock", 301, 4_000)).stop is None
+    found = read(by, changed("orders", 902, 5_000), changed("stock", 200, 6_000))
+    assert found.stop is not None and found.stop[0] == 1
+
+
 def test_source_partitions_are_not_compared() -> None:
     by = decoder()
     read(by, change("mysql", 900, 1_000))
