@@ -148,6 +148,7 @@ def test_what_files_took_is_kept_only_where_all_was_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, seconds = tmp_path / "took.json", {number: 2.0 for number in range(len(MIXED))}
+    monkeypatch.delenv("RECORD", raising=False)
     took.write(MIXED, seconds, path)
     assert not path.exists()
     monkeypatch.setenv("RECORD", "1")
