@@ -48,7 +48,8 @@ def command(folder: Path, *options: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", MARK))}
+    ours = ("PYTEST", "RECORD", MARK)
+    known = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**known, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
