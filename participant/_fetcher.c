@@ -17,6 +17,7 @@
 
 #define INTERFACE 4 /* of what is passed to and from native.py, which has the same number */
 #define CALL_RECORDS 4096
+#define FIRST_CALL_RECORDS 64
 #define GROUPS_MAX 65536
 
 typedef struct {
@@ -103,6 +104,7 @@ typedef struct {
     void *queue;
     message_t **messages;
     Py_ssize_t room;
+    Py_ssize_t call; /* records that the next call may take: fewer where they were large */
     int tombstone_keys; /* whether the keys of records without a value are wanted */
     int whole;          /* whether the keys and headers of all records are wanted, as columns */
     int busy;           /* another thread is in here without the interpreter's lock */
@@ -204,6 +206,7 @@ static int Reader_init(Reader *self, PyObject *args, PyObject *keywords) {
     }
     k_poll_set_consumer(self->client);
     self->queue = k_queue_get_consumer(self->client);
+    self->call = FIRST_CALL_RECORDS;
     self->tombstone_keys = tombstone_keys;
     self->whole = whole;
     return 0;
@@ -379,12 +382,22 @@ static Py_ssize_t pack_headers(const message_t *message, char *at) {
 
 /* --- records ------------------------------------------------------------------------------------ */
 
+static Py_ssize_t least(Py_ssize_t a, Py_ssize_t b) {
+    return a < b ? a : b;
+}
+
+/* How many records a call may take after one of `got` with so many bytes: a quarter of bytes_max, about. */
+static Py_ssize_t next_call(Py_ssize_t call, Py_ssize_t got, Py_ssize_t bytes, Py_ssize_t bytes_max) {
+    Py_ssize_t fitting = bytes_max / 4 / (bytes / got + 1) + 1;
+    return least(least(call * 4, fitting), CALL_RECORDS);
+}
+
 /* Consume until there are so many records or bytes, or the time is up. Without the interpreter's lock. */
 static Py_ssize_t consume(Reader *self, Py_ssize_t records_max, Py_ssize_t bytes_max, int timeout_ms) {
     Py_ssize_t count = 0, size_bytes = 0;
     int64_t deadline_ms = now_ms() + timeout_ms;
     while (count < records_max && size_bytes < bytes_max) {
-        Py_ssize_t wanted = records_max - count < CALL_RECORDS ? records_max - count : CALL_RECORDS;
+        Py_ssize_t wanted = least(records_max - count, self->call), before_bytes = size_bytes;
         int64_t left_ms = deadline_ms - now_ms();
         Py_ssize_t got = k_consume_batch_queue(
             self->queue, left_ms > 0 ? (int)left_ms : 0, self->messages + count, (size_t)wanted);
@@ -397,6 +410,7 @@ static Py_ssize_t consume(Reader *self, Py_ssize_t records_max, Py_ssize_t bytes
             if (self->whole && !message->err) size_bytes += pack_headers(message, NULL);
         }
         count += got;
+        self->call = next_call(self->call, got, size_bytes - before_bytes, bytes_max);
         if (got < wanted) break;
     }
     return count;

@@ -29,6 +29,15 @@ BATCH_RECORDS = 50_000
 BATCH_BYTES = 16 * 1024 * 1024
 """Taken at once; one call to the client may exceed it by what that call returns."""
 CALL_RECORDS = 5_000
+FIRST_CALL_RECORDS = 64
+"""Calls grow from there, and shrink where records are large: what the client hands over it holds twice."""
+MESSAGE_BYTES = 1_000_000
+"""librdkafka's default. It takes no limit on an answer that is below it."""
+ANSWER_PARTS = 64
+ANSWER_BYTES_MIN = 64 * 1024
+ANSWER_BYTES_MAX = 4 * 1024 * 1024
+QUEUED_RECORDS = 100
+QUEUE_LOOK_MS = 1
 BOUNDS_S = 10
 TIME = itemgetter(1)
 """Of a message's (kind of time, milliseconds)."""
@@ -86,14 +95,22 @@ def fetch_settings(kafka: Mapping[str, str], *, group: str, queue_bytes_max: int
 
     Checksums are checked: what is damaged in a log that is not compressed would be taken for records.
 
-    A queued message costs some 400 bytes beyond its value, and one answer of a broker comes on top of a full
-    queue: hence the limits on their numbers and on an answer's size.
+    What is fetched ahead is bounded by `queue_bytes_max`, about. librdkafka's queue counts neither keys nor
+    headers, nor the some 330 bytes that it spends on each record; and a broker's answer, which comes on top
+    of a queue that is not full, is limited as it is compressed. So the queue asks for more only where few
+    records are left, and looks often; and an answer is a small part of the bound: a record of 4 bytes takes
+    28 times its size in a log that is not compressed. An answer has one batch at least, whatever it holds.
     """
+    answer_bytes = min(max(queue_bytes_max // ANSWER_PARTS, ANSWER_BYTES_MIN), ANSWER_BYTES_MAX)
+    answer_bytes = max(answer_bytes, _bytes_of(kafka, "message.max.bytes", 0))
+    answer_bytes = _bytes_of(kafka, "fetch.max.bytes", answer_bytes)
     return {
         "queued.max.messages.kbytes": max(1_024, queue_bytes_max // 1_024),
-        "queued.min.messages": 100_000,
-        "fetch.max.bytes": 16 * 1024 * 1024,
-        "max.partition.fetch.bytes": 4 * 1024 * 1024,
+        "queued.min.messages": QUEUED_RECORDS,
+        "fetch.queue.backoff.ms": QUEUE_LOOK_MS,
+        "fetch.max.bytes": answer_bytes,
+        "message.max.bytes": min(answer_bytes, MESSAGE_BYTES),
+        "max.partition.fetch.bytes": answer_bytes,
         "fetch.wait.max.ms": 100,
         "check.crcs": True,
         **kafka,
@@ -104,6 +121,16 @@ def fetch_settings(kafka: Mapping[str, str], *, group: str, queue_bytes_max: int
         "auto.offset.reset": "error",
         "enable.partition.eof": True,
     }
+
+
+def _bytes_of(kafka: Mapping[str, str], name: str, default: int) -> int:
+    text = kafka.get(name, "")
+    return int(text) if text.isdecimal() else default
+
+
+def next_call(call: int, got: int, size_bytes: int) -> int:
+    """How many records a call may take after one of `got` with so many bytes: a quarter of a batch, about."""
+    return min(call * 4, BATCH_BYTES // 4 // (size_bytes // got + 1) + 1, CALL_RECORDS) if got else call
 
 
 def sentence(error: object) -> str:
@@ -128,6 +155,7 @@ class PlainFetcher:
         self._whole = whole
         self._taken: set[SourcePartition] = set()
         self._failed = ""
+        self._call = FIRST_CALL_RECORDS
         self._consumer = Consumer(
             {**settings, "error_cb": self._on_error}, logger=logging.getLogger("lockstep.source")
         )
@@ -151,23 +179,34 @@ class PlainFetcher:
     def fetch(self, timeout_s: float) -> Taken:
         messages: list[Message] = []
         size_bytes = 0
+        headers: dict[int, bytes] | None = {} if self._whole else None
         deadline = time.monotonic() + timeout_s
         while len(messages) < BATCH_RECORDS and size_bytes < BATCH_BYTES:
-            more = self._consumer.consume(CALL_RECORDS, max(0.0, deadline - time.monotonic()))
+            wanted = min(self._call, BATCH_RECORDS - len(messages))
+            more = self._consumer.consume(wanted, max(0.0, deadline - time.monotonic()))
             messages += more
-            size_bytes += sum(map(len, more))
-            if self._whole:
-                size_bytes += sum(len(message.key() or b"") for message in more)
-            elif self._tombstone_keys:
-                size_bytes += sum(len(message.key() or b"") for message in filterfalse(len, more))
-            if len(more) < CALL_RECORDS:
+            more_bytes = self._size_bytes(more, headers)
+            size_bytes += more_bytes
+            self._call = next_call(self._call, len(more), more_bytes)
+            if len(more) < wanted:
                 break
         if self._failed:
             raise SourceError(self._failed)
         single_topic = len({p.topic for p in self._taken}) == 1
         return _sorted_out(
-            messages, single_topic=single_topic, tombstone_keys=self._tombstone_keys, whole=self._whole
+            messages, single_topic=single_topic, tombstone_keys=self._tombstone_keys, headers=headers
         )
+
+    def _size_bytes(self, messages: list[Message], headers: dict[int, bytes] | None) -> int:
+        """Of all that is kept of them. Their headers are read here, once, and added to `headers`."""
+        size_bytes = sum(map(len, messages))
+        keyed = messages if self._whole else filterfalse(len, messages) if self._tombstone_keys else ()
+        size_bytes += sum(len(message.key() or b"") for message in keyed)
+        if headers is not None:
+            packed = list(map(_packed_headers, messages))
+            headers.update(zip(map(id, messages), packed, strict=True))
+            size_bytes += sum(map(len, packed))
+        return size_bytes
 
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
         place = TopicPartition(partition.topic, partition.number)
@@ -186,16 +225,22 @@ class PlainFetcher:
 
 
 def _sorted_out(
-    messages: list[Message], *, single_topic: bool, tombstone_keys: bool, whole: bool = False
+    messages: list[Message],
+    *,
+    single_topic: bool,
+    tombstone_keys: bool,
+    headers: Mapping[int, bytes] | None = None,
 ) -> Taken:
-    """Records by source partition, in the order they came, and the notices."""
+    """Records by source partition, in the order they came, and the notices. `headers`: packed, by message."""
     records, notices = messages, []
     errors = list(map(Message.error, messages))  # without a step of the interpreter for each
     if {*map(type, errors)} - {type(None)}:
         records = [m for m, error in zip(messages, errors, strict=True) if error is None]
         notices = [_notice(m, error) for m, error in zip(messages, errors, strict=True) if error is not None]
     cut = runs(records, single_topic=single_topic) if records else ()
-    batches = [_columns(partition, run, tombstone_keys=tombstone_keys, whole=whole) for partition, run in cut]
+    batches = [
+        _columns(partition, run, tombstone_keys=tombstone_keys, headers=headers) for partition, run in cut
+    ]
     return Taken(batches=batches, notices=notices)
 
 
@@ -214,7 +259,11 @@ def runs(records: list[Message], *, single_topic: bool) -> Iterable[tuple[Source
 
 
 def _columns(
-    partition: SourcePartition, run: list[Message], *, tombstone_keys: bool, whole: bool
+    partition: SourcePartition,
+    run: list[Message],
+    *,
+    tombstone_keys: bool,
+    headers: Mapping[int, bytes] | None,
 ) -> RawBatch:
     values = Values.of(list(map(Message.value, run)))
     keys: dict[int, bytes | None] = {}
@@ -226,8 +275,8 @@ def _columns(
         timestamps_ms=np.fromiter(map(TIME, map(Message.timestamp, run)), dtype=np.int64, count=len(run)),
         values=values,
         keys=keys,
-        record_keys=Values.of(list(map(Message.key, run))) if whole else None,
-        headers=Values.of(list(map(_packed_headers, run))) if whole else None,
+        record_keys=Values.of(list(map(Message.key, run))) if headers is not None else None,
+        headers=Values.of([headers[id(m)] for m in run]) if headers is not None else None,
     )
 
 

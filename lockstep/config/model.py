@@ -345,8 +345,9 @@ class Memory(Section):
             "What one worker may spend on records: a quarter on decoded ones that wait, rejects among them "
             "until they are in the dead-letter topic (at that it stops "
             "consuming for a while, and goes on at half of it), a quarter on rows that wait to be encoded, "
-            "an eighth on what librdkafka fetches ahead (`queued.max.messages.kbytes` in `source.kafka`, "
-            "which may be set otherwise but not to more than all of it), the rest on what is in work. The "
+            "an eighth on what librdkafka fetches ahead (`queued.max.messages.kbytes` and, a 64th of that, "
+            "`fetch.max.bytes` in `source.kafka`; the first may be set otherwise but not to more than all of "
+            "it), the rest on what is in work. The "
             "process itself takes some 200 MB more. From 1MB to 1TB."
         ),
     )

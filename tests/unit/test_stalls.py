@@ -267,3 +267,14 @@ def test_a_group_error_is_over_when_the_group_gives_or_takes_something() -> None
     assert (trouble.alarm, trouble.final(1e9)) == ("", "")
     assert trouble.met(1e6, -1, "something else")
     assert not trouble.final(1e6 + 1)
+
+
+def test_an_answer_is_a_small_part_of_what_may_be_fetched_ahead_and_never_less_than_is_asked_for() -> None:
+    usual = fetch_settings({}, group="g", queue_bytes_max=64_000_000)
+    assert usual["fetch.max.bytes"] == usual["max.partition.fetch.bytes"] == 1_000_000
+    small = fetch_settings({}, group="g", queue_bytes_max=1_000_000)
+    assert small["fetch.max.bytes"] == small["message.max.bytes"] == 65_536
+    larger = fetch_settings({"message.max.bytes": "5000000"}, group="g", queue_bytes_max=64_000_000)
+    assert larger["fetch.max.bytes"] == 5_000_000
+    given = fetch_settings({"fetch.max.bytes": "2000000"}, group="g", queue_bytes_max=64_000_000)
+    assert (given["fetch.max.bytes"], given["message.max.bytes"]) == ("2000000", 1_000_000)
