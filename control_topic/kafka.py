@@ -28,6 +28,7 @@ from control_topic.transport import (
     start_offset,
 )
 from control_topic.trust import HEADER, Trust
+from control_topic.unreadable import UNREADABLE
 
 __all__ = [
     "ControlReader",
@@ -68,17 +69,6 @@ _POSITION_LOST = frozenset(
     }
 )
 """The log is not the one that was being read: deleted, made again, or cut off on either side."""
-_UNREADABLE = frozenset(
-    {
-        KafkaError._BAD_MSG,
-        KafkaError._BAD_COMPRESSION,
-        KafkaError._NOT_IMPLEMENTED,
-        KafkaError._UNDERFLOW,
-        KafkaError.INVALID_MSG,
-        76,  # UNSUPPORTED_COMPRESSION_TYPE, which the client has no name for
-    }
-)
-"""The client cannot make records of what lies at its position, and would ask for it for ever."""
 UNREADABLE_MAX = 3
 """So often in a row before it is passed over: the topic may lose, and what matters is said again."""
 
@@ -201,7 +191,7 @@ class ControlReader:
                 self._lose_position(error)
             else:
                 self._complaints.hear(error)
-                if error.code() in _UNREADABLE:
+                if error.code() in UNREADABLE:
                     self._pass_over()
             return None
         offset = record.offset()

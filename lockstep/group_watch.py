@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from control_topic.messages import SourcePartition
+from control_topic.spelling import some
 from table.source import GroupMember, SourceError, SourceTopics
 
 log = logging.getLogger("lockstep.run")
@@ -33,12 +34,10 @@ def strangers(members: Iterable[GroupMember], group: str) -> list[GroupMember]:
 def sentence(members: Sequence[GroupMember], group: str) -> str:
     """What an operator is told of them, without a verb of time."""
     partitions = sorted(partition for member in members for partition in member.partitions)
-    more = f" and {len(partitions) - NAMED_MAX} more" if len(partitions) > NAMED_MAX else ""
     who = ", ".join(sorted({f"{member.client or 'a client'} at {member.host}" for member in members}))
-    named = ", ".join(map(str, partitions[:NAMED_MAX]))
     return (
-        f"{named}{more} cannot be read: consumer group {group} has given them to {who}, which is no worker "
-        "of this pipeline. End that member: the group is the pipeline's own"
+        f"{some(partitions, shown_max=NAMED_MAX)} cannot be read: consumer group {group} has given them to "
+        f"{who}, which is no worker of this pipeline. End that member: the group is the pipeline's own"
     )
 
 

@@ -13,20 +13,11 @@ import numpy as np
 from confluent_kafka import KafkaError
 
 from control_topic.messages import SourcePartition
+from control_topic.unreadable import UNREADABLE
 from participant.fetcher import Notice
 from participant.raw import RawBatch
 
-DAMAGED = frozenset(
-    {
-        KafkaError._BAD_MSG,
-        KafkaError._BAD_COMPRESSION,
-        KafkaError._NOT_IMPLEMENTED,
-        KafkaError._UNDERFLOW,
-        KafkaError.INVALID_MSG,
-        KafkaError.INVALID_MSG_SIZE,
-        76,  # UNSUPPORTED_COMPRESSION_TYPE, which the client has no name for
-    }
-)
+DAMAGED = UNREADABLE | {KafkaError.INVALID_MSG_SIZE}
 """The bytes that came are no records: the same is read again, since a broker or a network may have erred."""
 FORBIDDEN = frozenset(
     {

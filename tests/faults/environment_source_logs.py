@@ -184,6 +184,24 @@ def foreign_member(stage: Stage, assignor: str) -> Iterator[None]:
         consumer.close()
 
 
+def _halts_beside(stage: Stage, assignor: str, said: str, *more: str) -> Outcome:
+    """With a foreign member in the group: `said` in the status, then in the HALT's reason, with `more`."""
+    pipeline = stage.pipeline
+    pipeline.produce(RECORDS)
+    with foreign_member(stage, assignor):
+        began_ms = wall_ms()
+        run = stage.restart()
+        await_that(
+            f"status that says {said}", lambda: said in pipeline.command("status").stdout, deadline_s=120
+        )
+        ends_with(run, 3, said, *more, deadline_s=300)
+        halted_s = (wall_ms() - began_ms) / 1_000
+        assert_said(run, ["WARNING"])
+    assert pipeline.run_to_end().process.returncode == 0
+    pipeline.assert_exact(RECORDS)
+    return Outcome(notes={"halted_after_s": round(halted_s, 1)})
+
+
 @scenario(
     GROUP,
     fault="somebody with another assignor is in the pipeline's consumer group when it starts",
@@ -191,22 +209,7 @@ def foreign_member(stage: Stage, assignor: str) -> Iterator[None]:
     "says so; once the other one has gone the pipeline goes on",
 )
 def group_held_by_another_assignor(stage: Stage) -> Outcome:
-    pipeline = stage.pipeline
-    pipeline.produce(RECORDS)
-    with foreign_member(stage, "range"):
-        began_ms = wall_ms()
-        run = stage.restart()
-
-        def shown() -> bool:
-            return "does not take this worker in" in pipeline.command("status").stdout
-
-        await_that("alarm in the status", shown, deadline_s=120)
-        ends_with(run, 3, "does not take this worker in", "cooperative-sticky", deadline_s=300)
-        halted_s = (wall_ms() - began_ms) / 1_000
-        assert_said(run, ["WARNING"])
-    assert pipeline.run_to_end().process.returncode == 0
-    pipeline.assert_exact(RECORDS)
-    return Outcome(notes={"halted_after_s": round(halted_s, 1)})
+    return _halts_beside(stage, "range", "does not take this worker in", "cooperative-sticky")
 
 
 @scenario(
@@ -216,19 +219,5 @@ def group_held_by_another_assignor(stage: Stage) -> Outcome:
     "halts and says so; once the other one has gone the pipeline goes on",
 )
 def group_shared_with_a_stranger(stage: Stage) -> Outcome:
-    pipeline = stage.pipeline
-    pipeline.produce(RECORDS)
-    with foreign_member(stage, "cooperative-sticky"):
-        began_ms = wall_ms()
-        run = stage.restart()
-
-        def shown() -> bool:
-            return "which is no worker of this pipeline" in pipeline.command("status").stdout
-
-        await_that("stranger in the status", shown, deadline_s=120)
-        ends_with(run, 3, "which is no worker of this pipeline", pipeline.topic, deadline_s=300)
-        halted_s = (wall_ms() - began_ms) / 1_000
-        assert_said(run, ["WARNING"])
-    assert pipeline.run_to_end().process.returncode == 0
-    pipeline.assert_exact(RECORDS)
-    return Outcome(notes={"halted_after_s": round(halted_s, 1)})
+    said = "which is no worker of this pipeline"
+    return _halts_beside(stage, "cooperative-sticky", said, stage.pipeline.topic)
