@@ -6,7 +6,6 @@ A worker that finds out alone that there is none would take a transaction with i
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -18,6 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from control_topic.topic import REPLICAS_MAX
 from lockstep.errors import Failed
+from lockstep.looking import Looking
 
 log = logging.getLogger("lockstep.run")
 _client_log = logging.getLogger(f"{__name__}.client")
@@ -51,8 +51,8 @@ class DeadLetterTopics:
     ) -> None:
         self._topics, self._sources, self._partitions = tuple(topics), tuple(sources), partitions
         self._admin = AdminClient(dict(kafka), logger=_client_log)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="dead-letter-topics", daemon=True)
+        self._trouble = ""
+        self._looking = Looking("dead-letter-topics", self._keep, every_s=LOOK_EVERY_S, join_s=JOIN_S)
 
     def look(self) -> Standing:
         """What the broker says. Raises `Failed` where it does not."""
@@ -116,29 +116,26 @@ class DeadLetterTopics:
     def start(self) -> None:
         """Look at them from time to time, and make again what somebody deletes."""
         if self._topics and self._partitions:
-            self._thread.start()
+            self._looking.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join(JOIN_S)
+        self._looking.stop()
 
-    def _keep(self) -> None:
-        trouble = ""
-        while not self._stopping.wait(LOOK_EVERY_S):
-            try:
-                missing = tuple(topic for topic, there in self._described().items() if not there)
-                if missing:
-                    log.warning(
-                        "the dead-letter topic %s is gone and is made again; what was in it is lost with it",
-                        ", ".join(missing),
-                    )
-                    self._make(missing, self.wanted_bytes(), time.monotonic() + ASK_S)
-                trouble = ""
-            except Failed as error:
-                if str(error) != trouble:  # a broker that is away is said by the Kafka clients, too
-                    log.debug("%s", error)
-                trouble = str(error)
+    def _keep(self) -> bool:
+        try:
+            missing = tuple(topic for topic, there in self._described().items() if not there)
+            if missing:
+                log.warning(
+                    "the dead-letter topic %s is gone and is made again; what was in it is lost with it",
+                    ", ".join(missing),
+                )
+                self._make(missing, self.wanted_bytes(), time.monotonic() + ASK_S)
+            self._trouble = ""
+        except Failed as error:
+            if str(error) != self._trouble:  # a broker that is away is said by the Kafka clients, too
+                log.debug("%s", error)
+            self._trouble = str(error)
+        return True
 
     # --- the broker ---------------------------------------------------------------------------------
 

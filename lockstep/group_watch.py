@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from control_topic.messages import SourcePartition
 from control_topic.spelling import some
+from lockstep.looking import Looking
 from table.source import GroupMember, SourceError, SourceTopics
 
 log = logging.getLogger("lockstep.run")
@@ -65,34 +65,25 @@ class Held:
         return f"{sentence(guests, self._group)} (for {longest_s:.0f} s)", final
 
 
-class GroupWatch:
+class GroupWatch(Looking):
     """A thread in the driver. `halt` ends the run; `clock`: seconds that never go back."""
 
     def __init__(
         self, source: SourceTopics, group: str, *, halt: Callable[[str], None], clock: Callable[[], float]
     ) -> None:
+        super().__init__("group-watch", self._goes_on, every_s=LOOK_EVERY_S, join_s=JOIN_S)
         self._source, self._group, self._halt, self._clock = source, group, halt, clock
         self._held = Held(group)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="group-watch", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join(JOIN_S)
-
-    def _watch(self) -> None:
-        while not self._stopping.wait(LOOK_EVERY_S):
-            try:
-                members = self._source.group_members(self._group)
-            except SourceError as error:
-                log.debug("the consumer group was not looked at: %s", error)  # whoever needs it says so
-                continue
-            said, final = self._held.look(members, self._clock())
-            if final:
-                self._halt(said)
-                return
-            if said:
-                log.warning("%s; after %.0f s the run halts", said, HELD_MAX_S)
+    def _goes_on(self) -> bool:
+        try:
+            members = self._source.group_members(self._group)
+        except SourceError as error:
+            log.debug("the consumer group was not looked at: %s", error)  # whoever needs it says so
+            return True
+        said, final = self._held.look(members, self._clock())
+        if final:
+            self._halt(said)
+        elif said:
+            log.warning("%s; after %.0f s the run halts", said, HELD_MAX_S)
+        return not final

@@ -7,9 +7,9 @@ have something to commit.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 
+from lockstep.looking import Looking
 from table.checks import identity_problem
 from table.source import MissingTopic, SourceError, SourceTopics
 from table.state import TableState
@@ -22,32 +22,23 @@ MISSING_MAX = 2
 JOIN_S = 5.0
 
 
-class SourceWatch:
+class SourceWatch(Looking):
     """A thread in the driver. `known`: the newest state of the table, as last seen; `halt`: ends the run."""
 
     def __init__(
         self, source: SourceTopics, *, known: Callable[[], TableState | None], halt: Callable[[str], None]
     ) -> None:
+        super().__init__("source-watch", self._goes_on, every_s=LOOK_EVERY_S, join_s=JOIN_S)
         self._source = source
         self._known = known
         self._halt = halt
         self._missing = 0
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="source-watch", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join(JOIN_S)
-
-    def _watch(self) -> None:
-        while not self._stopping.wait(LOOK_EVERY_S):
-            reason = self.look()
-            if reason:
-                self._halt(reason)
-                return
+    def _goes_on(self) -> bool:
+        reason = self.look()
+        if reason:
+            self._halt(reason)
+        return not reason
 
     def look(self) -> str:
         """Why the run cannot go on, or empty."""

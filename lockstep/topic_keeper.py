@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 
 from control_topic.errors import ControlTopicError, ControlTopicUnavailable
 from control_topic.kafka import ControlTopic
+from lockstep.looking import Looking
 
 log = logging.getLogger("lockstep.run")
 
@@ -17,35 +17,27 @@ RESTORE_S = 30.0
 JOIN_S = 10.0
 
 
-class TopicKeeper:
+class TopicKeeper(Looking):
     """A thread in the driver. `restored` is called on it whenever the topic was made again."""
 
     def __init__(self, kafka: Mapping[str, str], topic: str, *, restored: Callable[[], None]) -> None:
+        super().__init__("topic-keeper", self._keep, every_s=LOOK_EVERY_S, join_s=JOIN_S)
         self._name = topic
         self._topic = ControlTopic(kafka, topic)
         self._restored = restored
-        self._stopping = threading.Event()
         self._trouble = ""
-        self._thread = threading.Thread(target=self._keep, name="topic-keeper", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
+    def _keep(self) -> bool:
+        try:
+            self._look_at_topic()
+            self._trouble = ""
+        except ControlTopicError as error:
+            if str(error) != self._trouble:  # the next look is a second away: once is enough
+                log.warning("%s", error)
+            self._trouble = str(error)
+        return True
 
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join(JOIN_S)
-
-    def _keep(self) -> None:
-        while not self._stopping.wait(LOOK_EVERY_S):
-            try:
-                self._look()
-                self._trouble = ""
-            except ControlTopicError as error:
-                if str(error) != self._trouble:  # the next look is a second away: once is enough
-                    log.warning("%s", error)
-                self._trouble = str(error)
-
-    def _look(self) -> None:
+    def _look_at_topic(self) -> None:
         try:
             exists = self._topic.describe(timeout_s=ASK_S).exists
         except ControlTopicUnavailable as error:
