@@ -76,6 +76,11 @@ class Pipeline:
         return list(self._runs)
 
     @property
+    def kafka(self) -> dict[str, str]:
+        """A client's settings."""
+        return {"bootstrap.servers": self.broker.bootstrap_servers}
+
+    @property
     def table(self) -> Path:
         return self.folder / "table"
 

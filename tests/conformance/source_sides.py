@@ -31,6 +31,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.plane import Plane
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.source_log import SourceLog
+from tests.transactions import end_transaction
 
 DEADLINE_S = 30.0
 QUIET_MS = 20_000
@@ -229,16 +230,7 @@ class KafkaSourceSide:
         assert self._transaction.flush(DEADLINE_S) == 0
 
     def finish(self, *, commit: bool) -> None:
-        """The marker is written a little after the producer was told that it ended."""
-        before = self._high()
-        if commit:
-            self._transaction.commit_transaction(DEADLINE_S)
-        else:
-            self._transaction.abort_transaction(DEADLINE_S)
-        await_that("marker", lambda: self.bounds()[1] == before + 1, deadline_s=DEADLINE_S)
-
-    def _high(self) -> int:
-        return self._topics.end([self.partition], read_committed=False)[self.partition]
+        end_transaction(self._transaction, self._topic, self.kafka, commit=commit)
 
     def retain_from(self, low: int) -> None:
         place = TopicPartition(self._topic, 0, low)

@@ -33,6 +33,7 @@ from tests.faults.environment_kafka import delete_records
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage
 from tests.harness import Run, await_that, event
+from tests.transactions import end_transaction
 
 GROUP = "Source"
 RECORDS = 4_000
@@ -166,11 +167,9 @@ def source_with_aborted_transactions(stage: Stage) -> Outcome:
         for number in range(turn * 400, turn * 400 + 400):
             producer.produce(pipeline.topic, event(number), partition=number % pipeline.partitions)
         assert producer.flush(30) == 0
-        if turn % 2:
-            producer.abort_transaction(30)  # the last one too: aborted records are the tail of the log
-        else:
-            producer.commit_transaction(30)
-            kept += 400
+        commit = not turn % 2  # not the last one: aborted records are the tail of the log
+        end_transaction(producer, pipeline.topic, pipeline.kafka, commit=commit)
+        kept += 400 * commit
     pipeline.produced = kept
     return proved(stage, run, records_aborted=20 * 400 - kept)
 

@@ -12,6 +12,7 @@ from control_topic.messages import SourcePartition
 from lockstep.broker import Broker
 from participant import look_back
 from participant.look_back import TopicLookBack
+from tests.transactions import end_transaction
 
 pytestmark = pytest.mark.integration
 
@@ -27,7 +28,7 @@ def topic(broker: Broker, make_topic: Callable[..., str]) -> str:
     for _ in range(4):
         producer.produce(name, b"aborted", partition=0)
     producer.flush(30)
-    producer.abort_transaction(30)
+    end_transaction(producer, name, {"bootstrap.servers": broker.bootstrap_servers}, commit=False)
     produce(broker, name, range(15, 17))
     return name
 

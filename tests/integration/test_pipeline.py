@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from lockstep.broker import Broker
 from lockstep.errors import EXIT_INTERRUPTED
 from tests.harness import Pipeline, await_that, event
+from tests.transactions import end_transaction
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -102,9 +103,7 @@ def test_of_two_drivers_the_newer_one_goes_on_and_the_older_says_it_is_supersede
 
 
 def test_aborted_records_and_their_gaps_are_covered_by_ranges_without_rows(pipeline: Pipeline) -> None:
-    producer = Producer(
-        {"bootstrap.servers": pipeline.broker.bootstrap_servers, "transactional.id": pipeline.topic}
-    )
+    producer = Producer({**pipeline.kafka, "transactional.id": pipeline.topic})
     producer.init_transactions()
     kept = 0
     for round_number in range(6):
@@ -112,11 +111,9 @@ def test_aborted_records_and_their_gaps_are_covered_by_ranges_without_rows(pipel
         for number in range(400):
             producer.produce(pipeline.topic, event(round_number * 400 + number), partition=number % 4)
         assert producer.flush(30) == 0  # on the broker, so that there is something to abort
-        if round_number % 2:
-            producer.abort_transaction()  # the last one: aborted records are the tail of the log
-        else:
-            producer.commit_transaction()
-            kept += 400
+        commit = not round_number % 2  # not the last one: aborted records are the tail of the log
+        end_transaction(producer, pipeline.topic, pipeline.kafka, commit=commit)
+        kept += 400 * commit
     assert pipeline.run_to_end().process.returncode == 0
     pipeline.assert_exact(kept)
     rows = json.loads(pipeline.command("offsets", "--output", "json").stdout)

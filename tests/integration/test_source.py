@@ -15,6 +15,7 @@ from control_topic.messages import SourcePartition
 from lockstep.broker import Broker
 from table.source import MissingTopic, SourceRefused, SourceTopics, SourceUnavailable, Unauthorized
 from tests.broker_fixture import create_topic, delete_topic
+from tests.transactions import end_transaction
 
 pytestmark = pytest.mark.integration
 
@@ -41,13 +42,6 @@ def transaction(kafka: dict[str, str], transactional_id: str) -> Iterator[Produc
     producer.init_transactions(DEADLINE_S)
     producer.begin_transaction()
     yield producer
-
-
-def await_end(source: SourceTopics, partition: SourcePartition, end: int) -> None:
-    """A transaction's marker is written a little after the producer was told that it ended."""
-    deadline = time.monotonic() + DEADLINE_S
-    while source.end([partition]) != {partition: end}:
-        assert time.monotonic() < deadline, f"the end never was {end}"
 
 
 def test_facts_name_the_cluster_the_topic_ids_and_every_partition(
@@ -147,8 +141,8 @@ def test_the_end_stays_at_the_last_stable_offset_while_a_transaction_is_open(
         produce(kafka, topic, ["behind it"])
         assert source.end([only]) == {only: 1}
         assert source.end([only], read_committed=False) == {only: 3}
-        producer.commit_transaction(DEADLINE_S)
-    await_end(source, only, 4)  # the commit's marker takes an offset
+        end_transaction(producer, topic, kafka, commit=True)
+    assert source.end([only]) == {only: 4}  # the commit's marker takes an offset
 
 
 def test_the_end_covers_aborted_records_and_their_marker(
@@ -159,8 +153,8 @@ def test_the_end_covers_aborted_records_and_their_marker(
     with transaction(kafka, f"aborted-{topic}") as producer:
         producer.produce(topic, "never", partition=0)
         assert producer.flush(DEADLINE_S) == 0
-        producer.abort_transaction(DEADLINE_S)
-    await_end(source, only, 2)
+        end_transaction(producer, topic, kafka, commit=False)
+    assert source.end([only]) == {only: 2}
 
 
 def test_a_group_that_never_was_has_no_offsets_and_no_members(

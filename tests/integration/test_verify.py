@@ -31,6 +31,7 @@ from table.hudi.timeline import Timeline
 from table.port import Commit, TableSpec
 from table.source import SourceTopics
 from table.state import TableState
+from tests.transactions import end_transaction
 
 pytestmark = pytest.mark.integration
 
@@ -88,19 +89,14 @@ class Pipeline:
         assert producer.flush(DEADLINE_S) == 0
 
     def produce_in_transaction(self, count: int, *, commit: bool, partition: int = 0) -> None:
-        """`count` records and the marker, which is written a little after the producer was told."""
-        part = self.part(partition)
-        end = self.source.end([part])[part] + count + 1
+        """`count` records and the marker."""
         producer = Producer({**self.kafka, "transactional.id": uuid.uuid4().hex})
         producer.init_transactions(DEADLINE_S)
         producer.begin_transaction()
         for number in range(count):
             producer.produce(self.topic, f"note {number}", partition=partition)
         assert producer.flush(DEADLINE_S) == 0
-        (producer.commit_transaction if commit else producer.abort_transaction)(DEADLINE_S)
-        deadline = time.monotonic() + DEADLINE_S
-        while self.source.end([part])[part] != end:
-            assert time.monotonic() < deadline, "the transaction's marker was never written"
+        end_transaction(producer, self.topic, self.kafka, commit=commit)
 
     def take(self, start: int, end: int, *, partition: int = 0, without: tuple[int, ...] = ()) -> str:
         """One transaction: the offsets `[start, end)` but for those that hold no record."""
