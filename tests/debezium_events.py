@@ -43,6 +43,20 @@ def event(op: str | None, *, wrapped: bool = False, source: Any = POSTGRESQL, **
     return json.dumps(whole if wrapped else said).encode()
 
 
+def binlog_change(op: str, name: str, place: int, minute: int, amount: int = 0) -> tuple[bytes, bytes]:
+    """A change at `place` of its server's binlogs, 100 to a file, made in that minute: (key, value)."""
+    row = {"id": name, "region": "a", "amount": amount, "ts": minute, "deleted": None}
+    sides = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
+    source = {
+        "connector": "mysql",
+        "name": "shop",
+        "ts_ms": 60_000 * minute,
+        "server_id": 1 + (place < 10_000),
+    }
+    source |= {"file": f"bin.{place // 100:06}", "pos": place % 100}
+    return json.dumps({"id": name}).encode(), json.dumps({"op": op, "source": source, **sides}).encode()
+
+
 def created(source: Any) -> bytes:
     return event("c", after={"id": 1}, source=source)
 

@@ -35,13 +35,14 @@ LARGE_BYTES = 1_500_000
 FLOOD_S = 300.0
 
 
-def flood(stage: Stage, count: int) -> None:
+def flood(stage: Stage, count: int, *, codec: str = "none") -> None:
     """So many bad records of four bytes, over all source partitions."""
     producer = Producer(
         {
             "bootstrap.servers": stage.broker.bootstrap_servers,
             "linger.ms": 50,
             "queue.buffering.max.messages": 1_000_000,
+            "compression.codec": codec,
         }
     )
     for number in range(count):
@@ -103,6 +104,19 @@ def watched(run: Run) -> Iterator[dict[int, int]]:
     "stays within its memory, nobody dies, no transaction is given up",
 )
 def a_flood_of_rejects(stage: Stage) -> Outcome:
+    return _flooded(stage, "none")
+
+
+@scenario(
+    GROUP,
+    fault="the same flood in a log that is compressed, to some bytes a record",
+    expected="the same: what a worker fetches ahead is bounded by what it unpacks to",
+)
+def a_compressed_flood_of_rejects(stage: Stage) -> Outcome:
+    return _flooded(stage, "lz4")
+
+
+def _flooded(stage: Stage, codec: str) -> Outcome:
     pipeline = stage.pipeline
     pipeline.settings |= {
         "record.on_error": "dead_letter",
@@ -110,7 +124,7 @@ def a_flood_of_rejects(stage: Stage) -> Outcome:
         "memory.per_worker": f"{MEMORY_BYTES}B",
     }
     pipeline.produce(GOOD)
-    flood(stage, FLOOD)
+    flood(stage, FLOOD, codec=codec)
     pipeline.produce(GOOD)
     run = stage.restart("--until", "latest")
     began = time.monotonic()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.debezium_events import binlog_change
 from tests.harness import SCHEMA, Pipeline, Run, await_that
 from tests.merge_model import Change, Model
 
@@ -132,20 +133,6 @@ def test_debezium_s_changes_equal_the_source_s_rows(pipeline: Pipeline, spark: S
     assert held(spark, pipeline.table) == {("a", name): row for name, row in rows.items()}
 
 
-def binlog(op: str, name: str, place: int, minute: int, amount: int = 0) -> tuple[bytes, bytes]:
-    """A change at `place` of its server's binlogs, 100 to a file, made in that minute."""
-    row = {"id": name, "region": "a", "amount": amount, "ts": minute, "deleted": None}
-    sides = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
-    source = {
-        "connector": "mysql",
-        "name": "shop",
-        "ts_ms": 60_000 * minute,
-        "server_id": 1 + (place < 10_000),
-    }
-    source |= {"file": f"bin.{place // 100:06}", "pos": place % 100}
-    return json.dumps({"id": name}).encode(), json.dumps({"op": op, "source": source, **sides}).encode()
-
-
 def test_a_failover_to_a_server_with_a_binlog_of_its_own_halts_until_an_operator_has_begun_anew(
     pipeline: Pipeline, spark: SparkSession
 ) -> None:
@@ -155,13 +142,17 @@ def test_a_failover_to_a_server_with_a_binlog_of_its_own_halts_until_an_operator
     text = text.replace('partition_by = "day"', 'kind = "upsert"\nbuckets = 3')
     text = text.replace('"event_id"', '"id"').replace(SCHEMA, settings()["record.schema"])
     pipeline.config.write_text(text, encoding="utf-8")
-    before = [binlog("c", "k", 12_000, 1, 1), binlog("c", "g", 12_001, 2, 1)]
+    before = [binlog_change("c", "k", 12_000, 1, 1), binlog_change("c", "g", 12_001, 2, 1)]
     pipeline.produce_keyed(
-        [*before, binlog("u", "k", 12_002, 3, 2), *before], partition=0
+        [*before, binlog_change("u", "k", 12_002, 3, 2), *before], partition=0
     )  # and a stretch sent again
     assert pipeline.run_to_end().wait(1) == 0
-    failed_over = [binlog("u", "k", 300, 5, 3), binlog("d", "g", 301, 6, 1), binlog("c", "n", 302, 7, 1)]
-    pipeline.produce_keyed([binlog("u", "k", 12_003, 4, 9), *failed_over], partition=0)
+    failed_over = [
+        binlog_change("u", "k", 300, 5, 3),
+        binlog_change("d", "g", 301, 6, 1),
+        binlog_change("c", "n", 302, 7, 1),
+    ]
+    pipeline.produce_keyed([binlog_change("u", "k", 12_003, 4, 9), *failed_over], partition=0)
     for _ in range(2):
         halted = pipeline.run_to_end()
         assert halted.wait(1) == 3
@@ -182,9 +173,9 @@ def test_a_failover_to_a_server_with_a_binlog_of_its_own_halts_until_an_operator
     skip = ("--set", f"{pipeline.topic}:0=7", "--execute", "--reason", "failover")
     done = pipeline.command("offsets", *skip)
     assert done.returncode == 0, done.stderr
-    snapshot = [binlog("r", "k", 0, 8, 3), binlog("r", "n", 0, 8, 1)]
+    snapshot = [binlog_change("r", "k", 0, 8, 3), binlog_change("r", "n", 0, 8, 1)]
     pipeline.produce_keyed(
-        [*snapshot, binlog("u", "n", 400, 9, 5), binlog("c", "z", 401, 10, 7)], partition=0
+        [*snapshot, binlog_change("u", "n", 400, 9, 5), binlog_change("c", "z", 401, 10, 7)], partition=0
     )
     run = pipeline.run_to_end()
     assert run.wait(1) == 0, run.text()

@@ -1,0 +1,112 @@
+"""A database fails over to a server whose log has lower positions than the table's rows."""
+
+from __future__ import annotations
+
+import re
+
+from tests.debezium_events import binlog_change
+from tests.faults.acts import ends_with
+from tests.faults.commits import wall_ms
+from tests.faults.scenario import Outcome, scenario
+from tests.faults.sql import say
+from tests.faults.stage import Stage
+from tests.faults.upsert_model import SETTINGS, held_rows
+from tests.harness import SCHEMA, await_that
+from tests.merge_model import Key
+
+KEYS, ROUNDS = 400, 10
+PLACE = 1_000_000
+"""Of the first change in the old server's binlogs."""
+HALTED = re.compile(r":(\d+) at offset (\d+): this change was made later than all before it")
+
+Rows = dict[Key, tuple[int, int]]
+
+
+def _changes(stage: Stage, rows: Rows, *, place: int, minute: int, rounds: int) -> None:
+    """Each round changes every key, in its source partition; every tenth of them is deleted."""
+    for number in range(rounds):
+        for partition in range(stage.pipeline.partitions):
+            records = []
+            for index in range(partition, KEYS, stage.pipeline.partitions):
+                name, amount = f"k-{index}", (number * KEYS) + index
+                gone = (index + number) % 10 == 0
+                op = "d" if gone else "u" if ("a", name) in rows else "c"
+                records.append(binlog_change(op, name, place + number * KEYS + index, minute, amount))
+                rows.pop(("a", name), None)
+                if not gone:
+                    rows["a", name] = (amount, minute)
+            stage.pipeline.produce_keyed(records, partition=partition)
+            stage.pipeline.produced += len(records)
+
+
+@scenario(
+    "Upserts",
+    fault="the database behind change data fails over to a server whose binlogs begin anew, and a worker is "
+    "killed before",
+    expected="the run halts at the first change of each source partition, at each start again, everything "
+    "before it in the table; the documented way on, in the same table, ends with the new server's rows",
+)
+def change_data_after_a_failover(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    _configure(stage)
+    before, after = Rows(), Rows()
+    run = stage.restart()
+    _changes(stage, before, place=PLACE, minute=1, rounds=ROUNDS)
+    stage.processes()
+    run.kill_worker(coordinator=False)
+    _changes(stage, before, place=PLACE + ROUNDS * KEYS, minute=2, rounds=ROUNDS)
+    await_that("commit of all", lambda: pipeline.committed() == pipeline.produced, deadline_s=120)
+    began_ms = wall_ms()
+    _changes(stage, after, place=100, minute=3, rounds=1)
+    ends_with(run, 3, "this change was made later than all before it", "When the source's log begins anew")
+    halted_s = (wall_ms() - began_ms) / 1_000
+    halts = _pass_over_each(stage, before)
+    amounts = {int(name.removeprefix("k-")): amount for (_, name), (amount, _ts) in sorted(after.items())}
+    for partition in range(pipeline.partitions):
+        here = [index for index in amounts if index % pipeline.partitions == partition]
+        snapshot = [binlog_change("r", f"k-{index}", 0, 4, amounts[index]) for index in here]
+        pipeline.produce_keyed(snapshot, partition=partition)
+    for index in range(pipeline.partitions):  # of the changes that were passed over the snapshot has the rows
+        if ("a", f"k-{index}") in after:
+            after["a", f"k-{index}"] = (index, 4)
+    pipeline.produce_keyed([binlog_change("c", "k-0", 100 + KEYS, 5, 7)], partition=0)
+    after["a", "k-0"] = (7, 5)
+    assert pipeline.run_to_end().process.returncode == 0
+    assert dict(held_rows(pipeline.table, pipeline.folder)) == after
+    return Outcome(notes={"halted_after_s": round(halted_s, 1), "halts": halts, "rows": len(after)})
+
+
+def _configure(stage: Stage) -> None:
+    """In the file, since `lockstep offsets` reads nothing else."""
+    text = stage.pipeline.config.read_text(encoding="utf-8")
+    text = text.replace("[record]", '[record]\nenvelope = "debezium"\non_error = "dead_letter"')
+    text = text.replace('partition_by = "day"', 'kind = "upsert"\nbuckets = 3')
+    text = text.replace('"event_id"', '"id"').replace(SCHEMA, SETTINGS["record.schema"])
+    stage.pipeline.config.write_text(text, encoding="utf-8")
+
+
+def _pass_over_each(stage: Stage, rows: Rows) -> int:
+    """As docs/upserts.md tells an operator to; how often a run was halted on the way."""
+    pipeline = stage.pipeline
+    assert dict(held_rows(pipeline.table, pipeline.folder)) == rows
+    say(
+        pipeline.folder,
+        f"create table anew using hudi location '{pipeline.table}'",
+        "delete from anew",
+        f"call run_compaction(op => 'scheduleandexecute', path => '{pipeline.table}', "
+        "options => 'hoodie.compact.inline.max.delta.commits=1')",
+    )
+    passed: set[str] = set()
+    while len(passed) < pipeline.partitions:
+        halted = pipeline.run_to_end()
+        assert halted.process.returncode == 3, halted.text()[-4_000:]
+        found = HALTED.search(" ".join(halted.text().split()))
+        assert found is not None and found[1] not in passed, halted.text()[-4_000:]
+        passed.add(found[1])
+        wanted = f"{pipeline.topic}:{found[1]}={int(found[2]) + 1}"
+        arguments = ("--set", wanted, "--execute", "--reason", "failover")
+        await_that(
+            "change of the offset, refused while the group still counts a member",
+            lambda arguments=arguments: pipeline.command("offsets", *arguments).returncode == 0,
+        )
+    return len(passed) + 1
