@@ -54,6 +54,9 @@ class State(Enum):
     FENCED = "fenced"
     HALTED = "halted"
 
+    __hash__ = object.__hash__
+    """By identity, as they are compared: Enum's own is a Python function, called at every event."""
+
 
 class IllegalEvent(Exception):
     """The shell gave the core an event that its state does not allow: a bug, never an operator's doing."""

@@ -294,8 +294,7 @@ class Ledger:
         while len(deaths) > REASONS_KEPT:
             del deaths[next(iter(deaths))]
         while len(self._dead) > self._limits.dead_kept:
-            oldest = next(iter(self._dead))
-            del self._dead[oldest], self._died_of[oldest]
+            self._forget_oldest()
         self._fenced.pop(incarnation, None)
         blame = self._open_transaction or (incarnation if recovering or storage else "")
         if blame and self._mode is Mode.RUN and blame not in self._blamed:
@@ -308,9 +307,13 @@ class Ledger:
     def dead(self, now_ms: int) -> tuple[str, ...]:
         """Incarnations known dead, oldest first; forgotten after `dead_kept_ms`."""
         keep_from_ms = now_ms - self._limits.dead_kept_ms
-        self._dead = {name: at_ms for name, at_ms in self._dead.items() if at_ms > keep_from_ms}
-        self._died_of = {name: self._died_of[name] for name in self._dead}
+        while self._dead and next(iter(self._dead.values())) <= keep_from_ms:
+            self._forget_oldest()
         return tuple(self._dead)
+
+    def _forget_oldest(self) -> None:
+        oldest = next(iter(self._dead))
+        del self._dead[oldest], self._died_of[oldest]
 
     def fenced(self, incarnation: str) -> None:
         """A worker says that Kafka gave its group membership to somebody else."""

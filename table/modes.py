@@ -26,6 +26,9 @@ class Signal(Enum):
     ANNOUNCED = "the coordinator has announced the halt"
     HALT_OVERDUE = "nobody announced the halt in time"
 
+    __hash__ = object.__hash__
+    """By identity, as they are compared: Enum's own is a Python function, called at every report."""
+
 
 TRANSITIONS: Mapping[Mode, tuple[tuple[Signal, Mode], ...]] = {
     Mode.RUN: ((Signal.HALT_NOW, Mode.HALT), (Signal.DRAIN_WANTED, Mode.DRAIN)),
