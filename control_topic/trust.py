@@ -42,7 +42,10 @@ class Trust:
 
     def authentic(self, raw: bytes | None, mac: bytes | None) -> bool:
         """Whether somebody with the run's key has written this value. Before anything in it is looked at."""
-        return raw is not None and mac is not None and hmac.compare_digest(mark(self.key, raw), mac)
+        return raw is not None and mac is not None and hmac.compare_digest(self._mark(raw), mac)
+
+    def _mark(self, raw: bytes) -> bytes:
+        return mark(self.key, raw)
 
     def objection(self, message: Message) -> str:
         """Why a message that is authentic is not obeyed all the same, or an empty string."""

@@ -13,6 +13,7 @@ from participant.core import Participant
 from table.ledger import Ledger
 from table.memory import MemoryTable
 from table.transactions import Transactions
+from tests.simulation.bus import ReadersTrust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,4 +30,4 @@ class Cores:
     transactions: Callable[..., Transactions] = Transactions
     table: Callable[..., MemoryTable] = MemoryTable
     assembler: Callable[[], Joiner] = Joiner
-    trust: Callable[..., Trust] = Trust
+    trust: Callable[..., Trust] = ReadersTrust
