@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from control_topic.messages import Message
@@ -28,6 +27,8 @@ class Claims:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._world = worker.world
+        self._now = worker.clock_ms
+        self._nonce = worker.world.chance.hex
         self._inbox: deque[Callable[[], ev.Event]] = deque()
         self._waking = False
         self._stopped = False
@@ -74,12 +75,6 @@ class Claims:
         if mode is not ev.Mode.RUN:
             self._offer_directed(mode, reason)
 
-    def _now(self) -> int:
-        return self._worker.clock_ms()
-
-    def _nonce(self) -> str:
-        return self._world.chance.hex()
-
     # --- what reaches it --------------------------------------------------------------------------
 
     def hear(self, message: Message) -> None:
@@ -89,7 +84,7 @@ class Claims:
         for incarnation in directive.dead:
             if incarnation not in self.core.dead:
                 self._offer_died(incarnation, directive.died_of.get(incarnation, ""))
-        told = (ev.Mode(directive.mode.value), directive.reason)
+        told = (directive.mode, directive.reason)
         if told != self._directive:
             self._directive = told
             self._offer_directed(*told)
@@ -145,6 +140,10 @@ class Claims:
         waiting = core.state is State.ENDED
         if told or waiting or world.tail_began_ms is not None or type(event) is not ev.Tick:
             world.checks.coordinator_handled(self, event, before, actions)
+            if type(event) is ev.Received:
+                world.checks.coordinator_heard(self, event, before, actions)
+            if actions:
+                world.checks.coordinator_acts(self, event, before, actions)
         return not actions or self._performer.run(actions)
 
     @property
@@ -173,18 +172,20 @@ class Claims:
         """An answer to an earlier claim's call is nobody's any more."""
         if incarnation != self.incarnation:
             return
-        completed = ev.Completed(
-            now_ms=0,
-            call=call.call,
-            result=answer.result,
-            reason=answer.reason,
-            wait_ms=answer.wait_ms,
-            instant=answer.instant,
-            epoch=answer.epoch,
-            committed=answer.committed,
-            partitions=frozenset(answer.partitions),
+        self._offer(
+            lambda: ev.Completed(
+                now_ms=self._now(),
+                nonce=self._nonce(),
+                call=call.call,
+                result=answer.result,
+                reason=answer.reason,
+                wait_ms=answer.wait_ms,
+                instant=answer.instant,
+                epoch=answer.epoch,
+                committed=answer.committed,
+                partitions=frozenset(answer.partitions),
+            )
         )
-        self._offer(lambda: replace(completed, now_ms=self._now(), nonce=self._nonce()))
 
     # --- fenced -----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from control_topic.messages import Message, Offsets, SourcePartition
 from participant import events as ev
+from participant.core import DECISIONS
 from participant.transitions import State
 from table.calls import Directive, Mode, WorkerReport
 from tests.simulation.bus import PIPELINE, Reader, key_of
@@ -109,6 +110,8 @@ class Worker(Clocked):
             world.note(self.name, "becomes", self.core.state)
         if type(event) is ev.Received:
             world.checks.participant_heard(self, event, before, epoch, actions)
+            if isinstance(event.message.body, DECISIONS):
+                world.checks.decision_heard(self, event, before, epoch, actions)
         return not actions or self._performer.run(actions)
 
     def _perform(self, action: ev.Action) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.checkers.aborted import AbortedIsNeverCommitted
@@ -82,7 +83,10 @@ class Checks:
     group_committed: Callable[..., None]
     held: Callable[..., None]
     participant_heard: Callable[..., None]
+    decision_heard: Callable[..., None]
     coordinator_handled: Callable[..., None]
+    coordinator_heard: Callable[..., None]
+    coordinator_acts: Callable[..., None]
     coordinator_sent: Callable[..., None]
     ended: Callable[..., None]
     at_end: Callable[..., None]
@@ -90,14 +94,24 @@ class Checks:
     def __init__(self, world: World, checkers: list[Checker]) -> None:
         for checker in checkers:
             checker.world = world
-        for hook in HOOKS:
-            concerned = [
-                getattr(c, hook) for c in checkers if getattr(type(c), hook) is not getattr(Checker, hook)
-            ]
+        told: dict[str, list[Callable[..., None]]] = {hook: [] for hook in HOOKS}
+        for checker in checkers:
+            for hook in _hooks_of(type(checker)):
+                told[hook].append(getattr(checker, hook))
+        for hook, concerned in told.items():
             setattr(self, hook, _to_all(concerned))
 
 
+@cache
+def _hooks_of(kind: type[Checker]) -> tuple[str, ...]:
+    """What checkers of this kind want to hear."""
+    return tuple(hook for hook in HOOKS if getattr(kind, hook) is not getattr(Checker, hook))
+
+
 def _to_all(hooks: list[Callable[..., None]]) -> Callable[..., None]:
+    if len(hooks) == 1:
+        return hooks[0]
+
     def told(*args: Any) -> None:
         for hook in hooks:
             hook(*args)

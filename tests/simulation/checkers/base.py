@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from control_topic.messages import SourcePartition
 from coordinator import events as coordinator_events
@@ -26,7 +26,10 @@ HOOKS = (
     "group_committed",
     "held",
     "participant_heard",
+    "decision_heard",
     "coordinator_handled",
+    "coordinator_heard",
+    "coordinator_acts",
     "coordinator_sent",
     "ended",
     "at_end",
@@ -44,9 +47,13 @@ class Checker:
     world: World
 
     def require(self, holds: bool, sentence: str) -> None:
+        """Where it is asked all the time, `if …: self.violated(…)` spells no sentence that nobody reads."""
         if not holds:
-            at_s = self.world.scheduler.now_ms / 1000
-            raise Violation(f"{self.name} at {at_s:.3f} s: {sentence}")
+            self.violated(sentence)
+
+    def violated(self, sentence: str) -> NoReturn:
+        at_s = self.world.scheduler.now_ms / 1000
+        raise Violation(f"{self.name} at {at_s:.3f} s: {sentence}")
 
     # --- hooks ------------------------------------------------------------------------------------
 
@@ -72,6 +79,16 @@ class Checker:
     ) -> None:
         """A participant's core took a message; its actions were not performed yet."""
 
+    def decision_heard(
+        self,
+        worker: Worker,
+        event: participant_events.Received,
+        before: ParticipantState,
+        epoch_before: int,
+        actions: list[participant_events.Action],
+    ) -> None:
+        """As `participant_heard`, of the messages that only a coordinator may say (`DECISIONS`)."""
+
     def coordinator_handled(
         self,
         claims: Claims,
@@ -83,6 +100,24 @@ class Checker:
 
         Ticks that caused nothing are told in the tail only, and while files are awaited.
         """
+
+    def coordinator_heard(
+        self,
+        claims: Claims,
+        event: coordinator_events.Received,
+        before: CoordinatorState,
+        actions: list[coordinator_events.Action],
+    ) -> None:
+        """As `coordinator_handled`, where the event is a message."""
+
+    def coordinator_acts(
+        self,
+        claims: Claims,
+        event: coordinator_events.Event,
+        before: CoordinatorState,
+        actions: list[coordinator_events.Action],
+    ) -> None:
+        """As `coordinator_handled`, where the event caused actions."""
 
     def coordinator_sent(self, claims: Claims, action: coordinator_events.Send) -> None:
         """A coordinator says something."""

@@ -13,6 +13,8 @@ from tests.simulation.checkers.base import Checker
 from tests.simulation.claims import Claims
 from tests.simulation.worker import Worker
 
+SAID = (StartCommit, AckCommit)
+
 
 class WhatIsHeardWasSaid(Checker):
     name = "heard"
@@ -25,29 +27,29 @@ class WhatIsHeardWasSaid(Checker):
     ) -> None:
         self._check(event.message, worker.name)
 
-    def coordinator_handled(
+    def coordinator_acts(
         self, claims: Claims, event: cev.Event, before: CoordinatorState, actions: list[cev.Action]
     ) -> None:
         for action in actions:
-            if isinstance(action, cev.Send) and isinstance(action.body, StartCommit | AckCommit):
+            if isinstance(action, cev.Send) and isinstance(action.body, SAID):
                 self._said.setdefault(claims.incarnation, []).append(action.body)
-        if isinstance(event, cev.Received):
-            self._check(event.message, "the coordinator")
+
+    def coordinator_heard(
+        self, claims: Claims, event: cev.Received, before: CoordinatorState, actions: list[cev.Action]
+    ) -> None:
+        self._check(event.message, "the coordinator")
 
     def _check(self, message: Message, who: str) -> None:
         body, sender = message.body, message.incarnation
-        if isinstance(body, StartCommit | AckCommit):
-            said = self._said.get(sender, ())
-            self.require(
-                any(body is one for one in said) or body in said,
-                f"{who} heard what {sender} never said: {body}",
-            )
+        if isinstance(body, SAID):
+            if body not in reversed(self._said.get(sender, [])):
+                self.violated(f"{who} heard what {sender} never said: {body}")
         elif isinstance(body, WriteStatus):
             for file in body.files:
                 instant, _slash, name = file.path.partition("/")
                 written_for = self.world.storage.timeline.instants[instant].transaction
-                self.require(
-                    written_for == body.transaction and name.startswith(sender),
-                    f"{who} heard {sender} report {file.path} of transaction {written_for} "
-                    f"in transaction {body.transaction}",
-                )
+                if written_for != body.transaction or not name.startswith(sender):
+                    self.violated(
+                        f"{who} heard {sender} report {file.path} of transaction {written_for} "
+                        f"in transaction {body.transaction}"
+                    )

@@ -12,7 +12,7 @@ SETTLING_MS = 25_000
 class NobodyIsWaitedForInVain(Checker):
     name = "L2"
 
-    def coordinator_handled(
+    def coordinator_acts(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
         world = self.world

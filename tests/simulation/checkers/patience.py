@@ -24,10 +24,8 @@ class WritersAreWaitedFor(Checker):
         if not isinstance(event, ev.Tick) or transaction is None:
             return
         waited_ms = event.now_ms - transaction.ended_ms
-        if claims.core.state is State.ENDED:
-            self.require(
-                waited_ms < settings.write_limit_ms, f"{transaction.id} has been written for {waited_ms} ms"
-            )
+        if claims.core.state is State.ENDED and waited_ms >= settings.write_limit_ms:
+            self.violated(f"{transaction.id} has been written for {waited_ms} ms")
         if any(isinstance(action, ev.Abort) for action in actions):
             since = [self._since(claims, who, transaction.ended_ms) for who in transaction.missing()]
             silent_ms = event.now_ms - min(since)

@@ -2,6 +2,7 @@
 
 from control_topic.messages import Message, ParticipantJoin, ParticipantLeave
 from coordinator import events as ev
+from coordinator.transaction import Transaction
 from coordinator.transitions import State
 from tests.simulation.checkers.base import Checker
 from tests.simulation.claims import Claims
@@ -18,13 +19,18 @@ class AbortsArePrompt(Checker):
     def coordinator_handled(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
-        core, transaction = claims.core, claims.core.transaction
-        again = isinstance(event, ev.Received) and self._is_repeat(claims, event.message)
-        if again or before not in OPEN or core.state not in OPEN or transaction is None:
+        if not isinstance(event, ev.WorkerDied):
             return
-        if isinstance(event, ev.WorkerDied):
+        transaction = self._open(claims, before)
+        if transaction is not None:
             self.require(event.incarnation not in transaction.missing(), "who owes a WRITE_STATUS is dead")
-        if not isinstance(event, ev.Received) or event.message.incarnation in core.dead:
+
+    def coordinator_heard(
+        self, claims: Claims, event: ev.Received, before: State, actions: list[ev.Action]
+    ) -> None:
+        core, again = claims.core, self._is_repeat(claims, event.message)
+        transaction = self._open(claims, before)
+        if again or transaction is None or event.message.incarnation in core.dead:
             return
         body, who = event.message.body, event.message.incarnation
         if event.message.run != core.settings.run:
@@ -39,6 +45,11 @@ class AbortsArePrompt(Checker):
             missing = transaction.missing()
             taken = [p for p in body.partitions if transaction.writers.get(p, who) in missing - {who}]
             self.require(not set(taken) & transaction.expected, f"{event.message.sender} has taken {taken}")
+
+    def _open(self, claims: Claims, before: State) -> Transaction | None:
+        """The transaction that was open before the event and is after it."""
+        both_open = before in OPEN and claims.core.state in OPEN
+        return claims.core.transaction if both_open else None
 
     def _is_repeat(self, claims: Claims, message: Message) -> bool:
         """Whether the sender has said something later already: then this is the past."""

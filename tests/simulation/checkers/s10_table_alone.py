@@ -26,7 +26,7 @@ class ARestartNeedsTheTableAlone(Checker):
     def committed(self, instant: MemoryInstant, state: TableState) -> None:
         self._said.append(dict(state.offsets))
 
-    def coordinator_handled(
+    def coordinator_acts(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
         for action in actions:
@@ -38,11 +38,11 @@ class ARestartNeedsTheTableAlone(Checker):
         if not isinstance(body, StartCommit):
             return
         known = self._known_at_begin[body.transaction]
-        self.require(
-            dict(body.committed) in self._said[max(0, known - 1) :],
-            f"START of {body.transaction} names {dict(body.committed)}, which the table has not said since "
-            f"the transaction began; the table says {self._said[-1] if self._said else 'nothing'}",
-        )
+        if dict(body.committed) not in self._said[max(0, known - 1) :]:
+            self.violated(
+                f"START of {body.transaction} names {dict(body.committed)}, which the table has not said "
+                f"since the transaction began; the table says {self._said[-1] if self._said else 'nothing'}"
+            )
 
     def at_end(self) -> None:
         if self.world.restarted and not self.world.ending.obstacles():

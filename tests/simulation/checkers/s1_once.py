@@ -17,9 +17,9 @@ class EveryOffsetOnce(Checker):
             covered = self._covered.setdefault(r.partition, [])
             for start, next_offset, other in covered:
                 overlap = min(next_offset, r.next) - max(start, r.start)
-                self.require(
-                    overlap <= 0,
-                    f"{r.partition}: [{r.start}, {r.next}) of instant {instant.time} overlaps "
-                    f"[{start}, {next_offset}) of instant {other}",
-                )
+                if overlap > 0:
+                    self.violated(
+                        f"{r.partition}: [{r.start}, {r.next}) of instant {instant.time} overlaps "
+                        f"[{start}, {next_offset}) of instant {other}"
+                    )
             covered.append((r.start, r.next, instant.time))

@@ -19,14 +19,12 @@ class RangesChain(Checker):
         if state.kind == "admission":
             ends.update({p: o for p, o in state.offsets.items() if p not in ends})
         for r in state.ranges:
-            self.require(
-                r.start == ends.get(r.partition, 0),
-                f"{r.partition}: instant {instant.time} starts at {r.start}, "
-                f"the one before ended at {ends.get(r.partition, 0)}",
-            )
+            if r.start != ends.get(r.partition, 0):
+                self.violated(
+                    f"{r.partition}: instant {instant.time} starts at {r.start}, "
+                    f"the one before ended at {ends.get(r.partition, 0)}"
+                )
             ends[r.partition] = r.next
         stored = {p: o for p, o in state.offsets.items() if o}
-        self.require(
-            stored == {p: o for p, o in ends.items() if o},
-            f"instant {instant.time} stores {stored}, its ranges lead to {ends}",
-        )
+        if stored != {p: o for p, o in ends.items() if o}:
+            self.violated(f"instant {instant.time} stores {stored}, its ranges lead to {ends}")

@@ -2,7 +2,6 @@
 
 from control_topic.messages import Message
 from participant import events as ev
-from participant.core import DECISIONS
 from participant.transitions import State
 from table.memory import MemoryInstant
 from table.state import TableState
@@ -27,11 +26,9 @@ class StaleEpochsHaveNoEffect(Checker):
         )
         self._last = (state.epoch, state.run)
 
-    def participant_heard(
+    def decision_heard(
         self, worker: Worker, event: ev.Received, before: State, epoch_before: int, actions: list[ev.Action]
     ) -> None:
-        if not isinstance(event.message.body, DECISIONS):
-            return
         message: Message = event.message
         if message.epoch < epoch_before:
             self.require(

@@ -3,7 +3,6 @@
 from coordinator import events as cev
 from coordinator.transitions import State as CoordinatorState
 from participant import events as ev
-from participant.core import DECISIONS
 from participant.transitions import State
 from tests.simulation.checkers.base import Checker
 from tests.simulation.claims import Claims
@@ -16,11 +15,9 @@ class RepeatsAreNoOps(Checker):
     def __init__(self) -> None:
         self._heard: dict[str, set[tuple[str, int]]] = {}
 
-    def participant_heard(
+    def decision_heard(
         self, worker: Worker, event: ev.Received, before: State, epoch_before: int, actions: list[ev.Action]
     ) -> None:
-        if not isinstance(event.message.body, DECISIONS):
-            return
         key = (event.message.incarnation, event.message.sequence)
         heard = self._heard.setdefault(worker.incarnation, set())
         if key in heard:
@@ -32,11 +29,9 @@ class RepeatsAreNoOps(Checker):
             )
         heard.add(key)
 
-    def coordinator_handled(
-        self, claims: Claims, event: cev.Event, before: CoordinatorState, actions: list[cev.Action]
+    def coordinator_heard(
+        self, claims: Claims, event: cev.Received, before: CoordinatorState, actions: list[cev.Action]
     ) -> None:
-        if not isinstance(event, cev.Received):
-            return
         key = (event.message.incarnation, event.message.sequence)
         heard = self._heard.setdefault(claims.incarnation, set())
         if key in heard:

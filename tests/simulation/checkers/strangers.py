@@ -14,9 +14,9 @@ class OtherRunsHaveNoEffect(Checker):
     name = "other runs"
 
     def participant_heard(
-        self, worker: Worker, event: ev.Event, before: State, epoch_before: int, actions: list[ev.Action]
+        self, worker: Worker, event: ev.Received, before: State, epoch_before: int, actions: list[ev.Action]
     ) -> None:
-        if not isinstance(event, ev.Received) or event.message.run == worker.core.settings.run:
+        if event.message.run == worker.core.settings.run:
             return
         message = event.message
         if message.epoch <= epoch_before:
@@ -25,11 +25,11 @@ class OtherRunsHaveNoEffect(Checker):
                 f"{worker.name} of {worker.core.settings.run} obeyed {message.type_name} of {message.run}",
             )
 
-    def coordinator_handled(
-        self, claims: Claims, event: cev.Event, before: CoordinatorState, actions: list[cev.Action]
+    def coordinator_heard(
+        self, claims: Claims, event: cev.Received, before: CoordinatorState, actions: list[cev.Action]
     ) -> None:
         core = claims.core
-        if not isinstance(event, cev.Received) or event.message.run == core.settings.run:
+        if event.message.run == core.settings.run:
             return
         message = event.message
         if message.epoch <= core.epoch and not isinstance(message.body, CoordinatorClaim):
