@@ -20,9 +20,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TASK_MAX_S = 300.0
 """A task takes seconds. This long even on a machine that has much else to do, and it hangs."""
 
-GARBAGE_EVERY = 25
-"""Schedules between two collections: worlds are cyclic, and collecting all the time costs a tenth."""
-
 WATCH_EVERY = 10
 """One seed in so many notes the (state, event) pairs that its cores meet, which costs time too."""
 
@@ -151,7 +148,7 @@ def schedules(first: int, count: int) -> Found:
         except ScheduleFailed as error:
             failed.append((seed, str(error)))
         events += world.scheduler.events
-        _tidy(seed)
+        gc.collect()
     return {"failed": failed, "events": events, "pairs": seen()}
 
 
@@ -167,7 +164,7 @@ def digests(first: int, count: int) -> Found:
         except ScheduleFailed as error:
             world.note("world", "failed", str(error))
         found.append((seed, world.transcript.digest(), len(world.transcript)))
-        _tidy(seed)
+        gc.collect()
     return {"digests": found}
 
 
@@ -186,7 +183,7 @@ def points(numbers: list[int]) -> Found:
         spots.update(found.spots)
         if found.error:
             failed.append((number, found.error))
-        _tidy(number)
+        gc.collect()
     return {"failed": failed, "events": events, "spots": sorted(spots)}
 
 
@@ -204,15 +201,18 @@ def hang() -> Found:
 TASKS: dict[str, Callable[..., Found]] = {f.__name__: f for f in (schedules, digests, points, crash, hang)}
 
 
-def _tidy(number: int) -> None:
-    if number % GARBAGE_EVERY == 0:
-        gc.collect()
-
-
 def main() -> int:
-    """Answer tasks until there are none."""
+    """Answer tasks until there are none.
+
+    Worlds are cyclic: each is collected when it is over, and nothing else is looked at for that, least of all
+    the modules, which stay (`gc.freeze`).
+    """
     os.nice(NICE)
     gc.disable()
+    import tests.simulation.exhaustive
+    import tests.simulation.pairs  # noqa: F401
+
+    gc.freeze()
     for line in sys.stdin:
         task = json.loads(line)
         found = TASKS[task.pop("do")](**task)
