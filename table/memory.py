@@ -107,7 +107,8 @@ class MemoryTimeline:
 
     def newest_time(self) -> str:
         """The greatest time that anything on the timeline bears, empty where there is nothing."""
-        return max((max(one.time, one.completed_at) for one in self.instants.values()), default="")
+        completed = max((one.completed_at for one in self.instants.values()), default="")
+        return max(completed, max(self.instants, default=""))
 
     def new_instant(self, time: str) -> MemoryInstant:
         """Put a requested instant on the timeline; storage lets nobody take another one's name."""

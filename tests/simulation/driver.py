@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from control_topic.messages import Offsets, RunAnnounce
 from coordinator import events as ev
-from table.calls import Answer, Directive, Fault, Mode, Result, WorkerReport
+from table.calls import Answer, Directive, Mode, Result, WorkerReport
 from table.chain import newest_of
 from table.errors import TableError
 from table.ledger import Limits, Outcome, OutcomeKind
@@ -177,8 +177,7 @@ class Driver(Clocked):
             case ev.Find():
                 return t.find(call.transaction, call.ranges)
             case ev.Abort():
-                fault = Fault(call.fault.value)
-                return t.abort(call.epoch, call.transaction, call.instant, call.reason, fault)
+                return t.abort(call.epoch, call.transaction, call.instant, call.reason, call.fault)
 
     @property
     def busy(self) -> bool:

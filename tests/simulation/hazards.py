@@ -37,7 +37,7 @@ class Performer:
     """Performs one core's actions in order, as the thread that the core runs on would.
 
     `perform` does one action. Where the process stands still in between, what is left waits for `run`,
-    and nothing else of this core may happen before it.
+    and nothing else of this core may happen before it. `waiting`: what is left.
     """
 
     def __init__(self, worker: Worker, core: str, perform: Callable[[Any], None]) -> None:
@@ -45,16 +45,12 @@ class Performer:
         self._world = worker.world
         self._core = core
         self._perform = perform
-        self._waiting: deque[Any] = deque()
+        self.waiting: deque[Any] = deque()
         self._begun = False
-
-    @property
-    def waiting(self) -> bool:
-        return bool(self._waiting)
 
     def run(self, actions: list[Any]) -> bool:
         """Perform what waits, then `actions`; False where the process stands still before all are done."""
-        waiting = self._waiting
+        waiting = self.waiting
         faults = self._world.faults
         if not waiting and not (
             faults.crash_at_action or faults.crash_at_spot or faults.pause_at_action or faults.pause_at_spot

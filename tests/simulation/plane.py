@@ -39,7 +39,9 @@ class Position:
     cuts: int | None = None
 
     def is_cut_off(self, cuts: list[int]) -> bool:
-        return self.cuts is not None and any(cut < self.next for cut in cuts[self.cuts :])
+        if self.cuts is None or self.cuts == len(cuts):
+            return False
+        return any(cut < self.next for cut in cuts[self.cuts :])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,23 +125,30 @@ class Plane:
 
         All that waits for a transaction, and of an open one what was rejected.
         """
-        waiting = (chunk for lane in self._lanes.values() for chunk in lane.chunks)
-        records = sum(len(c.rows) + len(c.rejected) for c in waiting if c.taken_ms <= until_ms)
-        rejects = sum(len(c.rejected) for _, c in self._set_aside if c.taken_ms <= until_ms)
-        return RECORD_BYTES * (records + rejects)
+        records = 0
+        for lane in self._lanes.values():
+            for c in lane.chunks:
+                if c.taken_ms <= until_ms:
+                    records += len(c.rows) + len(c.rejected)
+        for _, c in self._set_aside:
+            if c.taken_ms <= until_ms:
+                records += len(c.rejected)
+        return RECORD_BYTES * records
 
     def _fetch(self, partition: SourcePartition, position: Position) -> None:
         world = self._world
         log, start = world.log, position.next
-        until = worker_until(self._worker, partition)
-        if until is not None and start >= until:
-            return
+        until = None
+        if self._worker.driver.until is not None:
+            until = self._worker.driver.until.get(partition, 0)
+            if start >= until:
+                return
         if not log.has(partition):
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
             return
         end = log.stable(partition)
-        cut_off = position.is_cut_off(log.cuts.get(partition, []))
-        if cut_off or start > log.ends[partition] or start < log.lows[partition]:
+        cuts = log.cuts.get(partition)
+        if (cuts and position.is_cut_off(cuts)) or start > log.ends[partition] or start < log.lows[partition]:
             position.stuck = True  # the broker's answer is on its way, and the log may change meanwhile
             delay_ms = world.chance.upto(300)
             world.scheduler.at(delay_ms, self._worker, self._out_of_range, partition, position)
@@ -282,7 +291,7 @@ class Plane:
     def _decode(self, partition: SourcePartition, chunk: Chunk) -> str:
         """Set the bad records aside, or cut the chunk before the first and say why."""
         log = self._world.log
-        bad = [] if chunk.life else [offset for offset in chunk.rows if log.is_bad(partition, offset)]
+        bad = [] if chunk.life else log.bad_among(partition, chunk.rows)
         if not bad:
             return ""
         if self._world.on_error == "dead_letter":
@@ -397,9 +406,3 @@ class Plane:
             self._rows, self._set_aside, self._transaction = [], [], ""
         if order.transaction == self._writing:
             self._end_writing()
-
-
-def worker_until(worker: Worker, partition: SourcePartition) -> int | None:
-    """Where a run that has targets stops reading this source partition."""
-    until = worker.driver.until
-    return None if until is None else until.get(partition, 0)

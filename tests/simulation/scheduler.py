@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from typing import Any
 
 EVENTS_MAX = 200_000
@@ -95,19 +95,21 @@ class Scheduler:
     def run_until(self, until_ms: int) -> None:
         """Run everything that is due before `until_ms`. May be called from inside an event (a pause)."""
         heap = self._heap
-        while heap and heap[0][0] <= until_ms:
+        while heap:
+            time_ms, number, process, do, args = entry = heappop(heap)
+            if time_ms > until_ms:
+                heappush(heap, entry)
+                break
             if self.events >= self._attend_at:
+                heappush(heap, entry)
                 self._attend()
                 continue
-            time_ms, number, process, do, args = heap[0]
             if process is not None:
                 if not process.alive:
-                    heappop(heap)
                     continue
                 if process.paused_until_ms > time_ms:
-                    heapreplace(heap, (process.paused_until_ms, number, process, do, args))
+                    heappush(heap, (process.paused_until_ms, number, process, do, args))
                     continue
-            heappop(heap)
             if time_ms > self.now_ms:
                 self.now_ms = time_ms
             self.events += 1

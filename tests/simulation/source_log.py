@@ -116,8 +116,12 @@ class SourceLog:
 
     def _keep(self, partition: SourcePartition, offsets: Sequence[int]) -> None:
         for held in (self.records, self.original) if not self.lives[partition.topic] else (self.records,):
-            for offset in offsets:
-                insort(held[partition], offset)
+            kept = held[partition]
+            if offsets and (not kept or kept[-1] < offsets[0]):
+                kept.extend(offsets)
+            else:
+                for offset in offsets:
+                    insort(kept, offset)
 
     def compact(self, partition: SourcePartition, gone: Collection[int], *, committed: int = 0) -> None:
         """Compaction takes these records. The log's bounds stay: its last offset is never taken."""
@@ -197,6 +201,11 @@ class SourceLog:
             if one.partition == partition:
                 found = [offset for offset in found if not one.start <= offset < one.next]
         return found
+
+    def bad_among(self, partition: SourcePartition, offsets: Sequence[int]) -> list[int]:
+        """Those of these offsets, ascending, whose records do not decode."""
+        bad = set(self.bad.get(partition, ()))
+        return [offset for offset in offsets if offset in bad]
 
     def is_bad(self, partition: SourcePartition, offset: int) -> bool:
         bad = self.bad.get(partition, ())
