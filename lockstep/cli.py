@@ -19,6 +19,7 @@ import click
 from control_topic.spelling import plain
 from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MEANINGS, EXIT_WELL, LockstepError, sentence
 from lockstep.output import OutputClosed
+from lockstep.start_up import importing
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("lockstep.commands.run", "Move records into the table until told to stop."),
@@ -51,7 +52,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        with importing():
+            command = importlib.import_module(COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command), cmd_name
         return command
 

@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
-
 from lockstep.errors import Failed
 
 KAFKA_VERSION = "4.1.0"
@@ -134,9 +132,13 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _ivy_jar() -> Path:
-    found = sorted((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    from importlib.util import find_spec
+
+    spec = find_spec("pyspark")  # found, not imported: nothing of it is needed here
+    home = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path("pyspark")
+    found = sorted((home / "jars").glob("ivy-*.jar"))
     if not found:
-        raise JarsError(f"{Path(pyspark.__file__).parent} holds no ivy-*.jar: install pyspark again.")
+        raise JarsError(f"{home} holds no ivy-*.jar: install pyspark again.")
     return found[-1]
 
 

@@ -6,6 +6,7 @@ change it on the way (a JVM that was sent a signal), `--exit-code-file` keeps it
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,34 +14,38 @@ if sys.path and Path(sys.path[0]).resolve() == Path(__file__).resolve().parent:
     # As a script this folder comes first, and its `events` or `jars` would hide others' modules.
     sys.path.pop(0)
 
-import logging
-import os
-import signal
-import threading
-from collections import Counter
-from collections.abc import Callable
+from lockstep.start_up import importing, without_zips
 
-import click
-from pyspark.sql import SparkSession
+sys.path[:] = without_zips(sys.path, os.environ.get("SPARK_HOME", ""))
 
-from control_topic.quiet import plain_logs, quiet_kafka_clients
-from lockstep.application import Application
-from lockstep.config import Config, load, resolve_kafka
-from lockstep.errors import (
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_WELL,
-    Halted,
-    LockstepError,
-    Superseded,
-    sentence,
-)
-from lockstep.jvm_signals import catch_jvm_signals
-from lockstep.operator_commit import execute_operator_commit
-from lockstep.rehearsal import rehearse
-from lockstep.validate import validate_in_job
-from table.ledger import Outcome, OutcomeKind
-from table.progress import Progress
+with importing():
+    import logging
+    import signal
+    import threading
+    from collections import Counter
+    from collections.abc import Callable
+
+    import click
+    from pyspark.sql import SparkSession
+
+    from control_topic.quiet import plain_logs, quiet_kafka_clients
+    from lockstep.application import Application
+    from lockstep.config import Config, load, resolve_kafka
+    from lockstep.errors import (
+        EXIT_FAILED,
+        EXIT_INTERRUPTED,
+        EXIT_WELL,
+        Halted,
+        LockstepError,
+        Superseded,
+        sentence,
+    )
+    from lockstep.jvm_signals import catch_jvm_signals
+    from lockstep.operator_commit import execute_operator_commit
+    from lockstep.rehearsal import rehearse
+    from lockstep.validate import validate_in_job
+    from table.ledger import Outcome, OutcomeKind
+    from table.progress import Progress
 
 log = logging.getLogger("lockstep.run")
 

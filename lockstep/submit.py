@@ -93,6 +93,8 @@ _WORKER_CONF: Mapping[str, str] = {
 _LOCAL_CONF: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # An executor elsewhere may have its Lockstep where only a task finds it.
+    "spark.python.daemon.module": "lockstep.worker_daemon",
     # Spark makes this folder, empty, wherever it is started.
     "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/lockstep-spark-warehouse",
 }

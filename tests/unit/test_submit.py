@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -187,7 +188,17 @@ def test_a_cluster_is_not_given_this_machines_python_or_loopback(config: Config)
     conf = conf_of(composed(config, master="yarn"))
     assert "spark.pyspark.python" not in conf
     assert "spark.driver.bindAddress" not in conf
+    assert "spark.python.daemon.module" not in conf
     assert conf["spark.pyspark.driver.python"] == sys.executable
+
+
+def test_on_this_machine_workers_are_forked_with_their_modules_unless_the_user_says_otherwise(
+    config: Config,
+) -> None:
+    name, ours = "spark.python.daemon.module", "lockstep.worker_daemon"
+    assert conf_of(composed(config))[name] == ours
+    assert find_spec(ours) is not None
+    assert conf_of(composed(config, conf={name: "pyspark.daemon"}))[name] == "pyspark.daemon"
 
 
 def test_no_secret_is_in_the_command(config: Config) -> None:
