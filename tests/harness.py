@@ -25,6 +25,11 @@ SCHEMA = "event_id STRING NOT NULL, user_id BIGINT, amount DOUBLE, day STRING, n
 DEADLINE_S = 90.0
 
 
+SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""For runs of seconds, several in a test: what the optimizing compiler makes of a driver, and what is counted
+for it, pays after minutes. The long ones (`python -m tests.faults`) are compiled as a user's."""
+
+
 def await_that(what: str, probe: Callable[[], T | None], *, deadline_s: float = DEADLINE_S) -> T:
     """Ask until the probe answers something; fail, naming what did not happen, when it never does."""
     until = time.monotonic() + deadline_s
@@ -63,6 +68,8 @@ class Pipeline:
     partitions: int
     settings: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    spark: dict[str, str] = field(default_factory=dict)
+    """Spark's properties of each run; one that a test gives to a run counts before it."""
     produced: int = 0
     _runs: list[Run] = field(default_factory=list)
 
@@ -155,6 +162,8 @@ topic = "{self.topic}-control"
         command = [sys.executable, "-m", "lockstep.cli", "run", "-c", str(self.config)]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
+        for name, value in self.spark.items():
+            command += ["--conf", f"{name}={value}"]
         with log.open("w") as output:
             process = subprocess.Popen(
                 [*command, *arguments],

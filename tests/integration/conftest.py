@@ -13,7 +13,7 @@ from lockstep.broker import Broker
 from lockstep.class_archive import options_to_use
 from lockstep.jvm import LATE_C2
 from lockstep.submit import NOT_ALONG, PACKAGES, find_jars
-from tests.harness import Pipeline
+from tests.harness import SHORT_LIVED, Pipeline
 
 
 @pytest.fixture(scope="session")
@@ -53,8 +53,10 @@ def make_pipeline(
 
     def make(partitions: int) -> Pipeline:
         topic = make_topic(partitions=partitions)
-        made.append(Pipeline(folder=tmp_path, broker=broker, topic=topic, partitions=partitions))
-        return made[-1]
+        one = Pipeline(folder=tmp_path, broker=broker, topic=topic, partitions=partitions)
+        one.spark.update(SHORT_LIVED)
+        made.append(one)
+        return one
 
     yield make
     for one in made:
