@@ -61,6 +61,7 @@ def figures(read: Read) -> str:
         _freshness(read),
         _commits(read),
         _stall(read),
+        _rejects(read),
         _windows(read),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
@@ -289,6 +290,33 @@ def _stall(read: Read) -> list[str]:
         f"{found['worker_peak_bytes'] / 1e6:,.0f} MB, {replaced} workers are replaced, and the next commit "
         f"comes {found['next_commit_s']:g} s after the table takes commits again.",
         *_origin("stall", kept),
+    ]
+
+
+REJECTS: Mapping[str, str] = {
+    "text": "four bytes that are no JSON",
+    "broken": "JSON that breaks off",
+    "mistyped": "JSON of another type than a column's",
+}
+
+
+def _rejects(read: Read) -> list[str]:
+    """A flood of records that are no rows, by what is wrong with them."""
+    measured = {kind: kept for kind in REJECTS if (kept := read(f"bench-rejects-{kind}"))}
+    if not measured:
+        return [f"A flood of records that are no rows: {NOT_YET}."]
+    rows = []
+    for kind, kept in measured.items():
+        found = kept["figures"]
+        peak = f"{found['worker_peak_bytes'] / 1e6:,.0f} MB"
+        rows.append([REJECTS[kind], f"{found['rejects_per_s']:,}", f"{found['cpu_us_per_reject']:.2f}", peak])
+    found = next(iter(measured.values()))["figures"]
+    return [
+        f"A flood of {found['records']:,} records that are no rows, all set aside by one worker of "
+        f"{found['memory_per_worker_bytes'] / 1e6:,.0f} MB:",
+        "",
+        *_table(("what is wrong", "rejects a second", "µs CPU/reject", "its peak memory"), rows),
+        *(line for kind, kept in measured.items() for line in _origin(f"rejects-{kind}", kept)),
     ]
 
 

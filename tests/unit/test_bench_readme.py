@@ -101,6 +101,16 @@ KEPT: Mapping[str, Any] = {
             "next_commit_s": 0.9,
         }
     },
+    "bench-rejects-text": _evidence("narrow")
+    | {
+        "figures": {
+            "records": 2_500_000,
+            "rejects_per_s": 240_000,
+            "cpu_us_per_reject": 4.5,
+            "memory_per_worker_bytes": 512_000_000,
+            "worker_peak_bytes": 330_000_000,
+        }
+    },
     "bench-freshness": _evidence("short")
     | {
         "figures": {
@@ -128,7 +138,7 @@ def test_the_figures_of_the_readme_are_the_recorded_ones(generator: ModuleType) 
 def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
     shown = generator.figures(lambda name: None)
     assert f"{WORKLOADS['narrow'].title} | not measured yet" in shown
-    parts = ("Cold", "intervals", "visible", "commit", "plain reader", "cluster", "for a minute")
+    parts = ("Cold", "intervals", "visible", "commit", "plain reader", "cluster", "for a minute", "no rows")
     for part in (*parts, "Upserts", "compactions run", "Queries"):
         assert re.search(rf"{part}.*: not measured yet\.", shown)
 
@@ -147,7 +157,8 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert f"{streaming} 300,500 (300,000 to 301,000) | 2.00 |" in shown
     assert "| Lockstep while compactions run | 300,500 (300,000 to 301,000) | 4.00 | 0.50 | 0 | 0 |" in shown
     assert "takes 1.100 (1.000 to 1.200) s, of the same table written by Spark 1.000 s: 1.10 (1.00" in shown
-    assert shown.count("commit `abc`, 2 processors") == 11
+    assert "| four bytes that are no JSON | 240,000 | 4.50 | 330 MB |" in shown
+    assert shown.count("commit `abc`, 2 processors") == 12
     assert "* Lockstep: from the job's session being up" in shown
 
 
