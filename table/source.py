@@ -23,7 +23,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, ListOffsetsResultInfo, OffsetSpec
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_exponential
 
 from control_topic.messages import Offsets, SourcePartition
@@ -38,6 +38,9 @@ MISSING_GRACE_S = 3.0
 """A topic that was made a moment ago may still be unknown to the broker that is asked."""
 
 PARTITIONS_PER_REQUEST_MAX = 1_000
+GROUP_TIMEOUT_S = 3_600.0
+"""librdkafka's own for a question to a group's coordinator, the longest that it takes. Nobody waits so long:
+see `SourceTopics._describe_group`."""
 _NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 _RETRIED = frozenset(
@@ -146,6 +149,7 @@ class SourceTopics:
             "allow.auto.create.topics": False,
             "error_cb": self._on_error,
         }
+        self._group_admin: AdminClient | None = None
         try:
             self._admin = AdminClient(self._properties, logger=_client_log)
         except KafkaException as error:
@@ -216,10 +220,9 @@ class SourceTopics:
     def group_members(self, group: str) -> list[GroupMember]:
         """Who is alive in the consumer group; nobody where the group does not exist."""
         try:
-            answer = self._ask(
-                f"describe consumer group {group}",
-                lambda s: self._gather(self._admin.describe_consumer_groups([group], request_timeout=s), s),
-            )[group]
+            answer = self._ask(f"describe consumer group {group}", partial(self._describe_group, group))[
+                group
+            ]
         except _NoGroup:
             return []
         return [
@@ -236,6 +239,26 @@ class SourceTopics:
         ]
 
     # --- asking -----------------------------------------------------------------------------------
+
+    def _describe_group(self, group: str, timeout_s: float) -> dict[str, ConsumerGroupDescription]:
+        """With a client of its own, which is let go together with a question that nobody answers.
+
+        A question to a coordinator that is away, whose own time runs out, ends the process as soon as the
+        coordinator is back (an assertion on memory that was freed; librdkafka 2.16.0).
+        """
+        admin = self._group_admin or AdminClient(self._properties, logger=_client_log)
+        self._group_admin = None
+        answers = admin.describe_consumer_groups([group], request_timeout=GROUP_TIMEOUT_S)
+        try:
+            described = self._gather(answers, timeout_s)
+        except _TryAgain:
+            admin.poll(0)  # why it cannot connect, where that is said
+            raise
+        except _Failed:
+            self._group_admin = admin
+            raise
+        self._group_admin = admin
+        return described
 
     def _list_offsets(
         self, partitions: Sequence[SourcePartition], spec: OffsetSpec, level: IsolationLevel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -214,6 +216,40 @@ def test_a_cluster_that_has_fenced_its_brokers_is_waited_for_and_ends_nobody(tmp
             while len(admin.list_topics("events", timeout=DEADLINE_S).brokers) != brokers:
                 assert time.monotonic() < deadline, f"there never were {brokers} brokers"
                 assert source.facts() == before
+
+
+ASKING = """
+import sys
+from table.source import SourceTopics, SourceUnavailable
+source = SourceTopics({"bootstrap.servers": sys.argv[1]}, ["events"], timeout_s=2)
+try:
+    source.group_members("nobody")
+except SourceUnavailable as error:
+    print(error, flush=True)
+sys.stdin.readline()
+for _ in range(20):
+    print(source.group_members("nobody"), flush=True)
+"""
+
+
+def test_a_group_that_was_asked_for_in_vain_ends_nobody_once_its_coordinator_is_back(tmp_path: Path) -> None:
+    """In a process of its own: librdkafka would end it, at a question whose time had run out."""
+    with Broker(tmp_path, heap_mb=512) as broker:
+        broker.pause()
+        asking = subprocess.Popen(
+            [sys.executable, "-c", ASKING, broker.bootstrap_servers],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert asking.stdout is not None
+        try:
+            assert "did not describe consumer group nobody within 2 s" in asking.stdout.readline()
+        finally:
+            broker.resume()
+        said, _ = asking.communicate("go on\n", timeout=2 * DEADLINE_S)
+        assert (asking.returncode, said) == (0, "[]\n" * 20)
 
 
 def test_asking_makes_no_topic_where_the_broker_would(tmp_path: Path) -> None:
