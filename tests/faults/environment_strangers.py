@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from participant import headers
 from tests.damage import batches
 from tests.faults import processes
-from tests.faults.acts import CALM_PER_SECOND, ends_with, proved
+from tests.faults.acts import CALM_PER_SECOND, ends_with, proved, set_offset
 from tests.faults.commits import wall_ms
 from tests.faults.environment_kafka import control_topic
 from tests.faults.environment_rejects import dead_letters
@@ -128,12 +128,7 @@ def log_that_lost_its_end_and_grew_again(stage: Stage) -> Outcome:
     ends_with(run, 3, f"{pipeline.topic}:0 at offset {gone.next}: the log lost its end")
     halted_s = (wall_ms() - began_ms) / 1_000
     pipeline.assert_exact(pipeline.produced)
-
-    def set_back() -> bool:
-        wanted = f"{pipeline.topic}:0={gone.first}"
-        return pipeline.command("offsets", "--set", wanted, "--execute", "--reason", "cut").returncode == 0
-
-    await_that("change of the offset, refused while the group still counts a member", set_back)
+    set_offset(stage, 0, gone.first, "cut")
     assert pipeline.run_to_end().process.returncode == 0
     verdict = pipeline.verify()
     assert verdict["rows"] == pipeline.produced + RECORDS, verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.debezium_events import binlog_change
-from tests.faults.acts import ends_with
+from tests.faults.acts import ends_with, set_offset
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.sql import say
@@ -103,10 +103,5 @@ def _pass_over_each(stage: Stage, rows: Rows) -> int:
         found = HALTED.search(" ".join(halted.text().split()))
         assert found is not None and found[1] not in passed, halted.text()[-4_000:]
         passed.add(found[1])
-        wanted = f"{pipeline.topic}:{found[1]}={int(found[2]) + 1}"
-        arguments = ("--set", wanted, "--execute", "--reason", "failover")
-        await_that(
-            "change of the offset, refused while the group still counts a member",
-            lambda arguments=arguments: pipeline.command("offsets", *arguments).returncode == 0,
-        )
+        set_offset(stage, int(found[1]), int(found[2]) + 1, "failover")
     return len(passed) + 1
