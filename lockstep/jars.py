@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lockstep.errors import Failed
+from lockstep.submit import find_spark_home
 
 KAFKA_VERSION = "4.1.0"
 SLF4J_VERSION = "1.7.36"
@@ -132,10 +133,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _ivy_jar() -> Path:
-    from importlib.util import find_spec
-
-    spec = find_spec("pyspark")  # found, not imported: nothing of it is needed here
-    home = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path("pyspark")
+    home = find_spark_home()
     found = sorted((home / "jars").glob("ivy-*.jar"))
     if not found:
         raise JarsError(f"{home} holds no ivy-*.jar: install pyspark again.")

@@ -220,9 +220,7 @@ class SourceTopics:
     def group_members(self, group: str) -> list[GroupMember]:
         """Who is alive in the consumer group; nobody where the group does not exist."""
         try:
-            answer = self._ask(f"describe consumer group {group}", partial(self._describe_group, group))[
-                group
-            ]
+            described = self._ask(f"describe consumer group {group}", partial(self._describe_group, group))
         except _NoGroup:
             return []
         return [
@@ -235,7 +233,7 @@ class SourceTopics:
                     for place in (member.assignment.topic_partitions if member.assignment else ())
                 ),
             )
-            for member in answer.members
+            for member in described[group].members
         ]
 
     # --- asking -----------------------------------------------------------------------------------
@@ -247,18 +245,15 @@ class SourceTopics:
         coordinator is back (an assertion on memory that was freed; librdkafka 2.16.0).
         """
         admin = self._group_admin or AdminClient(self._properties, logger=_client_log)
-        self._group_admin = None
+        self._group_admin = admin
         answers = admin.describe_consumer_groups([group], request_timeout=GROUP_TIMEOUT_S)
         try:
-            described = self._gather(answers, timeout_s)
+            return self._gather(answers, timeout_s)
         except _TryAgain:
             admin.poll(0)  # why it cannot connect, where that is said
+            self._group_admin = None
+            del admin  # else the error that is raised here keeps it
             raise
-        except _Failed:
-            self._group_admin = admin
-            raise
-        self._group_admin = admin
-        return described
 
     def _list_offsets(
         self, partitions: Sequence[SourcePartition], spec: OffsetSpec, level: IsolationLevel

@@ -127,7 +127,7 @@ topic = "{self.topic}-control"
 
     def produce(self, count: int, *, to: Iterable[int] | None = None) -> None:
         """`count` more events, spread over the source partitions, delivered."""
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers, "linger.ms": 5})
+        producer = Producer({**self.kafka, "linger.ms": 5})
         targets = list(to) if to is not None else list(range(self.partitions))
         for number in range(self.produced, self.produced + count):
             while True:
@@ -143,13 +143,13 @@ topic = "{self.topic}-control"
         self, records: Iterable[tuple[bytes | None, bytes | None]], *, partition: int = PARTITION_UA
     ) -> None:
         """(key, value) pairs; a key always goes to the same source partition, unless one is named."""
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        producer = Producer(self.kafka)
         for key, value in records:
             producer.produce(self.topic, value, key=key, partition=partition)
         assert producer.flush(30) == 0
 
     def produce_raw(self, values: Iterable[bytes | None], *, partition: int) -> None:
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        producer = Producer(self.kafka)
         for value in values:
             producer.produce(self.topic, value, partition=partition)
         assert producer.flush(30) == 0
@@ -181,6 +181,14 @@ topic = "{self.topic}-control"
         run = self.start("--until", "latest", *arguments)
         run.wait(deadline_s)
         return run
+
+    def change_offsets(self, *change: str, reason: str) -> None:
+        """As an operator does with `lockstep offsets`, once the group counts no member any more."""
+        arguments = ("offsets", *change, "--execute", "--reason", reason)
+        await_that(
+            "change of offsets, refused while the group still counts a member",
+            lambda: self.command(*arguments).returncode == 0,
+        )
 
     def command(self, *arguments: str, deadline_s: float = 120) -> subprocess.CompletedProcess[str]:
         """Another `lockstep` command on this pipeline."""

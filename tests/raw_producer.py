@@ -1,9 +1,10 @@
-"""A producer that names headers with any bytes, as clients in other languages can; librdkafka by ctypes."""
+"""Records that few producers write: headers named with any bytes (librdkafka by ctypes), and packed zeros."""
 
 from __future__ import annotations
 
 import ctypes as c
 import glob
+from collections.abc import Mapping
 from pathlib import Path
 
 import confluent_kafka
@@ -51,3 +52,17 @@ def produce_header(bootstrap_servers: str, topic: str, value: bytes, header: byt
     assert done == 0, done
     assert kafka.rd_kafka_flush(producer, 30_000) == 0
     kafka.rd_kafka_destroy(producer)
+
+
+def produce_zeros(
+    kafka: Mapping[str, str], topic: str, *, codec: str, size_bytes: int
+) -> confluent_kafka.KafkaError | None:
+    """One record that unpacks to so much, some kilobytes as it is sent; answers what the broker says."""
+    limits = {"message.max.bytes": 1_000_000_000, "queue.buffering.max.kbytes": 2_000_000}
+    producer = confluent_kafka.Producer({**kafka, **limits, "compression.codec": codec})
+    said: list[confluent_kafka.KafkaError | None] = []
+    producer.produce(
+        topic, bytes(size_bytes), partition=0, on_delivery=lambda error, _message: said.append(error)
+    )
+    assert producer.flush(120) == 0
+    return said[0]

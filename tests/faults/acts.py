@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome
 from tests.faults.stage import Stage
-from tests.harness import Run, await_that
+from tests.harness import Run
 
 CALM_PER_SECOND = 1_000
 """A load that leaves the machine time for everything else."""
@@ -51,16 +51,6 @@ def ends_with(run: Run, code: int, *said: str, deadline_s: float = 120) -> None:
 def assert_said(run: Run, said: Iterable[str]) -> None:
     for words in said:
         assert words in run.text(), f"{words!r} was not said:\n{run.text()[-4_000:]}"
-
-
-def set_offset(stage: Stage, number: int, offset: int, reason: str) -> None:
-    """As an operator does: `lockstep offsets --set`, once the group counts no member any more."""
-    place = f"{stage.pipeline.topic}:{number}={offset}"
-    arguments = ("--set", place, "--execute", "--reason", reason)
-    await_that(
-        "change of the offset, refused while the group still counts a member",
-        lambda: stage.pipeline.command("offsets", *arguments).returncode == 0,
-    )
 
 
 def warnings(run: Run) -> int:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.broker_fixture import create_topic
 from tests.damage import Damage, damage
-from tests.faults.acts import CALM_PER_SECOND, assert_said, ends_with, plain, proved, set_offset
+from tests.faults.acts import CALM_PER_SECOND, assert_said, ends_with, plain, proved
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage
@@ -140,7 +140,7 @@ def _damaged(stage: Stage, how: Damage) -> Outcome:
     rows = json.loads(pipeline.command("offsets", "--output", "json").stdout)
     assert [row["committed"] for row in rows if row["partition"] == 0] == [gone.first], rows
 
-    set_offset(stage, 0, gone.next, "damaged batch")
+    pipeline.change_offsets("--set", f"{pipeline.topic}:0={gone.next}", reason="damaged batch")
     assert pipeline.run_to_end().process.returncode == 0
     verdict = pipeline.verify()
     assert verdict["rows"] == pipeline.produced - (gone.next - gone.first), verdict

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 
 from participant import headers
 from tests.damage import batches
 from tests.faults import processes
-from tests.faults.acts import CALM_PER_SECOND, ends_with, proved, set_offset
+from tests.faults.acts import CALM_PER_SECOND, ends_with, proved
 from tests.faults.commits import wall_ms
 from tests.faults.environment_kafka import control_topic
 from tests.faults.environment_rejects import dead_letters
@@ -18,7 +18,7 @@ from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage
 from tests.harness import await_that
 from tests.odd_headers import produce_odd
-from tests.raw_producer import produce_header
+from tests.raw_producer import produce_header, produce_zeros
 
 UNPACKED_BYTES = 64 << 20
 ODD = (
@@ -50,25 +50,10 @@ def control_topic_with_what_cannot_be_read(stage: Stage) -> Outcome:
     for _ in range(20):
         produce_header(stage.broker.bootstrap_servers, topic, b"x", b"\xff\xfe")
     run.kill_worker(coordinator=True)
-    said = _bomb(stage, topic)
-    assert said == ["MSG_SIZE_TOO_LARGE"], said
+    said = produce_zeros(stage.pipeline.kafka, topic, codec="zstd", size_bytes=UNPACKED_BYTES)
+    assert said is not None and said.code() == KafkaError.MSG_SIZE_TOO_LARGE, said
     recovery_s = stage.recovery_s(wall_ms())
     return proved(stage, run, recovery_s=recovery_s)
-
-
-def _bomb(stage: Stage, topic: str) -> list[str]:
-    """What the broker says to a record that is small only as it travels."""
-    limits = {"message.max.bytes": 1_000_000_000, "queue.buffering.max.kbytes": 2_000_000}
-    producer = Producer({**stage.pipeline.kafka, **limits, "compression.codec": "zstd"})
-    said: list[str] = []
-    producer.produce(
-        topic,
-        bytes(UNPACKED_BYTES),
-        partition=0,
-        on_delivery=lambda error, _message: said.append(error.name() if error else "taken"),
-    )
-    assert producer.flush(120) == 0
-    return said
 
 
 @scenario(
@@ -128,7 +113,7 @@ def log_that_lost_its_end_and_grew_again(stage: Stage) -> Outcome:
     ends_with(run, 3, f"{pipeline.topic}:0 at offset {gone.next}: the log lost its end")
     halted_s = (wall_ms() - began_ms) / 1_000
     pipeline.assert_exact(pipeline.produced)
-    set_offset(stage, 0, gone.first, "cut")
+    pipeline.change_offsets("--set", f"{pipeline.topic}:0={gone.first}", reason="cut")
     assert pipeline.run_to_end().process.returncode == 0
     verdict = pipeline.verify()
     assert verdict["rows"] == pipeline.produced + RECORDS, verdict

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
+from tests.faults.apart import apart
 from tests.faults.spark_sql import session
-
-SAY_S = 300.0
 
 
 def say(folder: Path, *statements: str) -> None:
-    """In a process of its own, whose log is left in the folder."""
-    log = folder / "sql.log"
-    with log.open("w") as output:
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.faults.sql", *statements],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            timeout=SAY_S,
-            check=False,
-        ).returncode
-    assert done == 0, f"Spark SQL refused: {log.read_text()[-4_000:]}"
+    """What Spark answers is left in the folder."""
+    apart("tests.faults.sql", folder / "sql.log", *statements)
 
 
 def main() -> None:

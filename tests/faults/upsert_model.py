@@ -9,8 +9,6 @@ when one happens is not known here.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +17,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from tests.faults.apart import apart
 from tests.merge_model import Change, Key, Model
 
 KEYS = 400
@@ -26,7 +25,6 @@ KEYS = 400
 LATE, EARLY = 20_000, 5_000
 """So far a version's ordering value may be behind and ahead: at 4,000 changes a second, five seconds."""
 FIRST_TS = 1_000_000
-READ_S = 300.0
 
 Row = tuple[int, int]
 """(amount, ts)."""
@@ -115,13 +113,8 @@ def expected_rows(bootstrap_servers: str, topic: str, partitions: int) -> dict[K
 
 def held_rows(table: Path, folder: Path) -> list[tuple[Key, Row]]:
     """What Spark's snapshot query of the table says. A process of its own asks; its files are left there."""
-    answer, log = folder / "snapshot.json", folder / "snapshot.log"
-    command = [sys.executable, "-m", "tests.faults.snapshot", str(table), str(answer)]
-    with log.open("w") as output:
-        done = subprocess.run(
-            command, stdout=output, stderr=subprocess.STDOUT, timeout=READ_S, check=False
-        ).returncode
-    assert done == 0, f"the table could not be read: {log.read_text()[-4_000:]}"
+    answer = folder / "snapshot.json"
+    apart("tests.faults.snapshot", folder / "snapshot.log", str(table), str(answer))
     return [((region, name), (amount, ts)) for region, name, amount, ts in json.loads(answer.read_text())]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.debezium_events import binlog_change
-from tests.faults.acts import ends_with, set_offset
+from tests.faults.acts import ends_with
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.sql import say
@@ -103,5 +103,6 @@ def _pass_over_each(stage: Stage, rows: Rows) -> int:
         found = HALTED.search(" ".join(halted.text().split()))
         assert found is not None and found[1] not in passed, halted.text()[-4_000:]
         passed.add(found[1])
-        set_offset(stage, int(found[1]), int(found[2]) + 1, "failover")
+        place = f"{pipeline.topic}:{found[1]}={int(found[2]) + 1}"
+        pipeline.change_offsets("--set", place, reason="failover")
     return len(passed) + 1

@@ -12,7 +12,7 @@ from control_topic.kafka import ControlReader, ControlTopic
 from control_topic.messages import CoordinatorClaim, Message
 from control_topic.trust import Trust
 from tests.integration.test_control_topic import DEADLINE_S, KEY, kafka, open_writer, read, topic
-from tests.raw_producer import produce_header
+from tests.raw_producer import produce_header, produce_zeros
 
 __all__ = ["kafka", "topic"]
 
@@ -41,15 +41,6 @@ def test_a_transaction_that_a_stranger_leaves_open_holds_nobody_up(kafka, topic)
 def test_a_header_whose_name_is_no_text_is_no_mark_and_ends_no_reader(kafka, topic) -> None:
     produce_header(kafka["bootstrap.servers"], topic, b"x", b"\xff\xfe")
     assert hears_what_comes_after(kafka, topic)
-
-
-def produce_zeros(kafka, topic, *, codec: str, size_bytes: int) -> object:
-    """One record, some kilobytes as it is sent; answers what the broker says."""
-    limits = {"message.max.bytes": 1_000_000_000, "queue.buffering.max.kbytes": 2_000_000}
-    stranger, said = Producer({**kafka, **limits, "compression.codec": codec}), []
-    stranger.produce(topic, bytes(size_bytes), on_delivery=lambda error, _: said.append(error))
-    assert stranger.flush(120) == 0
-    return said[0]
 
 
 @pytest.mark.parametrize("codec", ["zstd", "gzip", "lz4"])

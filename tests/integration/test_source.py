@@ -219,13 +219,15 @@ def test_a_cluster_that_has_fenced_its_brokers_is_waited_for_and_ends_nobody(tmp
 
 
 ASKING = """
-import sys
+import os, sys
 from table.source import SourceTopics, SourceUnavailable
 source = SourceTopics({"bootstrap.servers": sys.argv[1]}, ["events"], timeout_s=2)
+threads = len(os.listdir("/proc/self/task"))
 try:
     source.group_members("nobody")
 except SourceUnavailable as error:
     print(error, flush=True)
+print("left behind:", len(os.listdir("/proc/self/task")) - threads, flush=True)
 sys.stdin.readline()
 for _ in range(20):
     print(source.group_members("nobody"), flush=True)
@@ -246,6 +248,7 @@ def test_a_group_that_was_asked_for_in_vain_ends_nobody_once_its_coordinator_is_
         assert asking.stdout is not None
         try:
             assert "did not describe consumer group nobody within 2 s" in asking.stdout.readline()
+            assert asking.stdout.readline() == "left behind: 0\n"
         finally:
             broker.resume()
         said, _ = asking.communicate("go on\n", timeout=2 * DEADLINE_S)
