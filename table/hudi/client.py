@@ -33,6 +33,7 @@ from table.hudi.java import FAILED, THROWN, changing, sentence, without_effect
 from table.hudi.kinds import INDEX_TYPE, KINDS, UPSERT, kept_properties
 from table.hudi.properties import LOCK_EXPIRE_MINUTES, ONE_CLOCK
 from table.hudi.properties import check as check_properties
+from table.hudi.replaced import Replaced
 from table.hudi.services import upkeep
 from table.hudi.session import Session
 from table.hudi.storage import is_of_one_machine
@@ -90,6 +91,7 @@ class HudiTable:
         self._given: dict[str, str] = {}
         self._fixed: dict[str, str] = {}
         self._columns: Columns
+        self._replaced = Replaced(self._session) if spec.kind == UPSERT else None
         self._tend_after = self._untended = 0
 
     def open(self) -> TableLayout:
@@ -175,7 +177,7 @@ class HudiTable:
         await_clock(self._session)
         self._untended += 1
         pre_commit = PreCommit(
-            lambda: check(self._session, self._history, commit, fence, self._columns),
+            lambda: check(self._session, self._history, commit, fence, self._columns, self._replaced),
             self._watchdog,
             self._session.holder,
         )

@@ -26,6 +26,7 @@ from table.hudi.holder import LockHolder
 from table.hudi.java import reading
 from table.hudi.kinds import UPSERT
 from table.hudi.log_file import parse_log_file_name
+from table.hudi.replaced import Replaced
 from table.hudi.session import Session
 from table.hudi.watchdog import Watchdog
 from table.port import Commit, TableSpec
@@ -138,6 +139,7 @@ def check(
     commit: Commit,
     fence: Callable[[TableState | None], str],
     columns: Columns,
+    replaced: Replaced | None,
 ) -> None:
     """Raise `Refused` unless the commit follows from what the table holds now. Under the table lock."""
     instant, transaction = commit.instant, commit.state.transaction
@@ -164,6 +166,8 @@ def check(
         raise Refused(f"instant {instant} cannot be completed: {does_not_follow(newest, commit.state)}")
     check_clock(session)
     columns.check(instant)
+    if replaced is not None:
+        replaced.check(commit.files)
 
 
 def write_stats(session: Session, kind: str, commit: Commit) -> Any:
