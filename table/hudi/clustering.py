@@ -76,7 +76,8 @@ def plan(session: Session, owner: str) -> tuple[str, int, set[str]]:
 
 def carry_out(session: Session, instant: str) -> None:
     """Do what was planned. Raises `TableError`."""
-    with changing(f"clustering {instant} of table {session.path} was not completed", session.lock_folder):
+    doing = f"clustering {instant} of table {session.path} was not completed"
+    with changing(doing, session.lock_folder), plans.completing(session, ACTION, instant):
         session.client.cluster(instant, True)
 
 

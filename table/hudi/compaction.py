@@ -54,7 +54,8 @@ class Compaction:
             done = session.client.compact(instant)  # begins with nothing before its outcome is asked for
             done.setWriteStatuses(done.getWriteStatuses().coalesce(self._free_slots()))
             await_clock(session)
-            session.client.commitCompaction(instant, done, session.none())
+            with plans.completing(session, ACTION, instant):
+                session.client.commitCompaction(instant, done, session.none())
         return Done(instant, what)
 
 
