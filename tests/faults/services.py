@@ -6,7 +6,7 @@ from tests.faults import commits, upkeep
 from tests.faults.kills import DRIVER_LIMIT_S
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import START_S, Stage
-from tests.faults.upkeep import Action
+from tests.faults.upkeep import Action, Moment
 from tests.faults.upkeep_blows import await_another, kill_driver, until_done_anew, until_struck
 from tests.harness import await_that
 
@@ -15,10 +15,10 @@ EVERY = "3"
 """Commits between clusterings, and between cleans."""
 
 
-def _killed_while_clustering(stage: Stage, *, writing: bool) -> Outcome:
+def _killed_while_clustering(stage: Stage, moment: Moment) -> Outcome:
     stage.pipeline.settings |= {"services.clustering": "async", "services.clustering_every": EVERY}
     stage.start()
-    struck, misses = until_done_anew(stage, Action.CLUSTERING, writing=writing)
+    struck, misses = until_done_anew(stage, Action.CLUSTERING, moment)
     figures = stage.settle_and_verify()
     table = stage.pipeline.table
     unnamed = commits.unnamed_base_files(table)
@@ -34,7 +34,7 @@ def _killed_while_clustering(stage: Stage, *, writing: bool) -> Outcome:
     limit_s=DRIVER_LIMIT_S,
 )
 def driver_killed_as_a_clustering_begins(stage: Stage) -> Outcome:
-    return _killed_while_clustering(stage, writing=False)
+    return _killed_while_clustering(stage, Moment.BEGUN)
 
 
 @scenario(
@@ -44,7 +44,18 @@ def driver_killed_as_a_clustering_begins(stage: Stage) -> Outcome:
     limit_s=DRIVER_LIMIT_S,
 )
 def driver_killed_while_a_clustering_writes(stage: Stage) -> Outcome:
-    return _killed_while_clustering(stage, writing=True)
+    return _killed_while_clustering(stage, Moment.WRITING)
+
+
+@scenario(
+    GROUP,
+    fault="SIGKILL of the driver and restarted: a clustering is in Hudi's metadata table, and not yet "
+    "complete on the timeline",
+    expected="the next run takes the clustering out of both and clusters anew",
+    limit_s=DRIVER_LIMIT_S,
+)
+def driver_killed_as_a_clustering_completes(stage: Stage) -> Outcome:
+    return _killed_while_clustering(stage, Moment.LISTED)
 
 
 @scenario(

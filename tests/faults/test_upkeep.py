@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults import upkeep
 from tests.faults.commits import leftovers, unnamed_base_files
-from tests.faults.upkeep import Action
+from tests.faults.upkeep import Action, Moment
 
 FIRST, SECOND, THIRD = (f"2026010100000{n}000" for n in range(3))
 
@@ -37,11 +37,17 @@ def test_an_instant_is_pending_until_it_is_complete_and_begun_once_it_is_infligh
     assert upkeep.pending(table, Action.CLEAN) == upkeep.pending(table / "none", Action.CLEAN) == set()
 
 
-def test_a_service_is_met_when_it_is_begun_or_when_it_writes(table: Path) -> None:
+def test_a_service_is_met_when_it_is_begun_or_writes_or_is_in_the_metadata_table(table: Path) -> None:
     assert upkeep.await_begun(table, Action.COMPACTION) == SECOND
     (table / "a" / f"00000000-0_1-2-3_{SECOND}.parquet").touch()
-    assert upkeep.await_begun(table, Action.COMPACTION, writing=True) == SECOND
+    assert upkeep.await_begun(table, Action.COMPACTION, Moment.WRITING) == SECOND
     assert [path.name for path in upkeep.base_files(table, SECOND)] == [f"00000000-0_1-2-3_{SECOND}.parquet"]
+    (table / upkeep.METADATA_TIMELINE).mkdir(parents=True)
+    for name in (f"{FIRST}_{THIRD}.deltacommit", f"{SECOND}.deltacommit.inflight"):
+        (table / upkeep.METADATA_TIMELINE / name).touch()
+    assert upkeep.is_listed(table, FIRST) and not upkeep.is_listed(table, SECOND)
+    (table / upkeep.METADATA_TIMELINE / f"{SECOND}_{THIRD}.deltacommit").touch()
+    assert upkeep.await_begun(table, Action.COMPACTION, Moment.LISTED) == SECOND
 
 
 def test_files_that_no_commit_names_are_found(table: Path) -> None:

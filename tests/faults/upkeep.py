@@ -11,6 +11,7 @@ from pathlib import Path
 
 PATIENCE_S = 120.0
 LOOK_S = 0.001
+METADATA_TIMELINE = Path(".hoodie", "metadata", ".hoodie", "timeline")
 _OPEN = re.compile(r"(\d{17})\.([a-z]+)\.(requested|inflight)")
 _COMPLETED = re.compile(r"(\d{17})_\d{17}\.([a-z]+)")
 
@@ -22,6 +23,15 @@ class Action(Enum):
     CLUSTERING = ("clustering", "replacecommit")
     CLEAN = ("clean", "clean")
     DELTACOMMIT = ("deltacommit", "deltacommit")
+
+
+class Moment(Enum):
+    """How far an instant is that is begun and not complete. `LISTED`: the metadata table has its files
+    already, which Hudi writes before it completes the instant on the timeline."""
+
+    BEGUN = "begun"
+    WRITING = "writing"
+    LISTED = "in the metadata table"
 
 
 def pending(table: Path, action: Action) -> set[str]:
@@ -46,15 +56,26 @@ def base_files(table: Path, instant: str) -> list[Path]:
     return [path for folder in _folders(table) for path in folder.glob(f"*_{instant}.parquet")]
 
 
-def await_begun(table: Path, action: Action, *, writing: bool = False) -> str:
-    """The instant of one as soon as it is begun; `writing`: as soon as it has a base file."""
+def await_begun(table: Path, action: Action, moment: Moment = Moment.BEGUN) -> str:
+    """The instant of one as soon as it is so far."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         for instant in begun(table, action):
-            if not writing or base_files(table, instant):
+            if _is_at(table, instant, moment):
                 return instant
         time.sleep(LOOK_S)
-    raise AssertionError(f"within {PATIENCE_S:.0f} s no {action.value[0]} was begun")
+    raise AssertionError(f"within {PATIENCE_S:.0f} s no {action.value[0]} was {moment.value}")
+
+
+def is_listed(table: Path, instant: str) -> bool:
+    """Whether the metadata table has taken the instant's files in."""
+    return any((table / METADATA_TIMELINE).glob(f"{instant}_*.deltacommit"))
+
+
+def _is_at(table: Path, instant: str, moment: Moment) -> bool:
+    if moment is Moment.WRITING:
+        return bool(base_files(table, instant))
+    return moment is Moment.BEGUN or is_listed(table, instant)
 
 
 def _open(table: Path, action: Action) -> dict[str, str]:

@@ -12,7 +12,7 @@ from tests.faults.commits import wall_ms
 from tests.faults.kills import LOCK_EXPIRY_S
 from tests.faults.scenario import Outcome
 from tests.faults.stage import START_S, Recovery, Stage
-from tests.faults.upkeep import Action
+from tests.faults.upkeep import Action, Moment
 from tests.harness import Run, await_that
 
 
@@ -50,10 +50,10 @@ def until_struck(strike: Callable[[], Struck | None]) -> tuple[Struck, int]:
     raise AssertionError(f"nothing was hit in {ATTEMPTS_MAX} attempts")
 
 
-def kill_driver(stage: Stage, action: Action, *, writing: bool = False) -> Struck | None:
-    """SIGKILL as soon as such an instant is begun, or writes; and start it again. None for a miss."""
+def kill_driver(stage: Stage, action: Action, moment: Moment = Moment.BEGUN) -> Struck | None:
+    """SIGKILL as soon as such an instant is so far; and start it again. None for a miss."""
     table, who = stage.pipeline.table, stage.processes()
-    instant = upkeep.await_begun(table, action, writing=writing)
+    instant = upkeep.await_begun(table, action, moment)
     send_to(stage, who, Victim.DRIVER, signal.SIGKILL)
     stage.current.process.wait(10)
     was_pending = instant in upkeep.pending(table, action)
@@ -66,12 +66,12 @@ def kill_driver(stage: Stage, action: Action, *, writing: bool = False) -> Struc
     return Struck(instant=instant, base_files=files, locked=locked, recovery=recovery)
 
 
-def until_done_anew(stage: Stage, action: Action, *, writing: bool) -> tuple[Struck, int]:
+def until_done_anew(stage: Stage, action: Action, moment: Moment) -> tuple[Struck, int]:
     """Kill the driver in the middle of one: the next run takes it and its files away, and does it anew.
 
     The blow that hit, and how many missed.
     """
-    struck, misses = until_struck(lambda: kill_driver(stage, action, writing=writing))
+    struck, misses = until_struck(lambda: kill_driver(stage, action, moment))
     await_taken_away(stage, stage.current, action, struck.instant)
     left = upkeep.base_files(stage.pipeline.table, struck.instant)
     assert not left, f"files of the {action.value[0]} that was taken away are still there: {left}"

@@ -14,7 +14,7 @@ from tests.faults.commits import wall_ms
 from tests.faults.kills import DRIVER_LIMIT_S, WORKER_LIMIT_S
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import START_S, Stage
-from tests.faults.upkeep import Action
+from tests.faults.upkeep import Action, Moment
 from tests.faults.upkeep_blows import (
     Struck,
     await_another,
@@ -39,9 +39,9 @@ def _begin(stage: Stage) -> None:
 # --- the driver dies --------------------------------------------------------------------------------
 
 
-def _driver_killed(stage: Stage, *, writing: bool) -> Outcome:
+def _driver_killed(stage: Stage, moment: Moment) -> Outcome:
     _begin(stage)
-    struck, misses = until_done_anew(stage, Action.COMPACTION, writing=writing)
+    struck, misses = until_done_anew(stage, Action.COMPACTION, moment)
     return struck.outcome(misses=misses, **stage.settle_and_verify())
 
 
@@ -52,7 +52,7 @@ def _driver_killed(stage: Stage, *, writing: bool) -> Outcome:
     limit_s=DRIVER_LIMIT_S,
 )
 def upserts_driver_killed_as_a_compaction_begins(stage: Stage) -> Outcome:
-    return _driver_killed(stage, writing=False)
+    return _driver_killed(stage, Moment.BEGUN)
 
 
 @scenario(
@@ -62,7 +62,19 @@ def upserts_driver_killed_as_a_compaction_begins(stage: Stage) -> Outcome:
     limit_s=DRIVER_LIMIT_S,
 )
 def upserts_driver_killed_while_a_compaction_writes(stage: Stage) -> Outcome:
-    return _driver_killed(stage, writing=True)
+    return _driver_killed(stage, Moment.WRITING)
+
+
+@scenario(
+    GROUP,
+    fault="SIGKILL of the driver and restarted: a compaction is in Hudi's metadata table, and not yet "
+    "complete on the timeline",
+    expected="the next run takes the compaction out of both and compacts anew; readers miss nothing of what "
+    "is committed after it",
+    limit_s=DRIVER_LIMIT_S,
+)
+def upserts_driver_killed_as_a_compaction_completes(stage: Stage) -> Outcome:
+    return _driver_killed(stage, Moment.LISTED)
 
 
 # --- the driver is frozen ---------------------------------------------------------------------------
@@ -71,7 +83,7 @@ def upserts_driver_killed_while_a_compaction_writes(stage: Stage) -> Outcome:
 def _pause_driver(stage: Stage) -> Struck | None:
     """Freeze it, start a successor, let it go on once that one commits; None where it proves nothing."""
     table, who, older = stage.pipeline.table, stage.processes(), stage.current
-    instant = upkeep.await_begun(table, Action.COMPACTION, writing=True)
+    instant = upkeep.await_begun(table, Action.COMPACTION, Moment.WRITING)
     send_to(stage, who, Victim.DRIVER, signal.SIGSTOP)
     await_that("frozen driver", lambda: all(_is_stopped(pid) for pid in who.run), deadline_s=10)
     was_pending = instant in upkeep.pending(table, Action.COMPACTION)
@@ -107,6 +119,7 @@ def upserts_driver_paused_while_a_compaction_writes(stage: Stage) -> Outcome:
     table = stage.pipeline.table
     on_timeline = upkeep.completed(table, Action.COMPACTION) | upkeep.pending(table, Action.COMPACTION)
     assert struck.instant not in on_timeline, "the compaction that was taken away is on the timeline again"
+    assert not upkeep.is_listed(table, struck.instant), "the metadata table lists what was taken away"
     return struck.outcome(misses=misses, it_tried_to_complete_it="yes" if tried else "no", **found)
 
 
@@ -122,7 +135,7 @@ def _is_stopped(pid: int) -> bool:
 
 def _kill_worker(stage: Stage) -> Struck | None:
     table, who = stage.pipeline.table, stage.processes()
-    instant = upkeep.await_begun(table, Action.COMPACTION, writing=True)
+    instant = upkeep.await_begun(table, Action.COMPACTION, Moment.WRITING)
     at_ms = send_to(stage, who, Victim.WORKER, signal.SIGKILL)
     was_pending = instant in upkeep.pending(table, Action.COMPACTION)
     files = len(upkeep.base_files(table, instant))

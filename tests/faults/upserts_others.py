@@ -1,14 +1,18 @@
-"""Spark SQL changes an upsert table's rows while processes of the pipeline are killed."""
+"""Spark SQL beside upserts: changes rows while processes are killed, drops a table partition."""
 
 from __future__ import annotations
 
-from tests.faults.acts import CALM_PER_SECOND
+from tests.faults import upkeep
+from tests.faults.acts import CALM_PER_SECOND, ends_with
 from tests.faults.blows import Blow, Victim, kill
+from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
+from tests.faults.sql import say
 from tests.faults.sql_writer import CHANGING, SqlWriter, changed_rows
 from tests.faults.stage import Stage
 from tests.faults.steps import Step
 from tests.faults.tables_others import ROUNDS_S, foreign_writer
+from tests.faults.upkeep import Action
 from tests.harness import await_that
 
 BLOWS = (
@@ -46,6 +50,40 @@ def sql_writer_beside_upserts_with_kills(stage: Stage) -> Outcome:
             **{f"their_{kind}": count for kind, count in theirs.items() if not kind.endswith("round")},
         }
     )
+
+
+@scenario(
+    "Upserts",
+    fault="a Spark SQL session drops a table partition of the table while the pipeline changes rows in it",
+    expected="nothing is committed that Hudi would hide: the run halts, at each start again, and names "
+    "instant and table partition; the documented way on ends with every row as it should be",
+)
+def table_partition_dropped_under_upserts(stage: Stage) -> Outcome:
+    stage.with_upserts(compaction="off")
+    pipeline, run = stage.pipeline, stage.start(per_second=CALM_PER_SECOND)
+    drop = "alter table dropped drop partition (region = 'a')"
+    say(pipeline.folder, f"create table dropped using hudi location '{pipeline.table}'", drop)
+    dropped_ms = wall_ms()
+    ends_with(run, 3, "took table partition 'a' out", "Table partitions that were taken out")
+    halted_s = (wall_ms() - dropped_ms) / 1_000
+    again = pipeline.run_to_end()
+    assert again.process.returncode == 3, again.text()[-4_000:]
+    taken_back = _take_back_to_the_drop(stage)
+    stage.restart()
+    figures = stage.settle_and_verify()
+    return Outcome(notes={"halted_after_s": round(halted_s, 1), "taken_back": taken_back, **figures})
+
+
+def _take_back_to_the_drop(stage: Stage) -> int:
+    """As docs/operations.md tells an operator to; how many instants that were."""
+    table = stage.pipeline.table
+    (dropped,) = upkeep.completed(table, Action.CLUSTERING)  # what is a replacecommit
+    later = {one for one in upkeep.completed(table, Action.DELTACOMMIT) if one > dropped}
+    newest_first = sorted(later | {dropped}, reverse=True)
+    call = "call rollback_to_instant(table => 'dropped', instant_time => '{}')"
+    known = f"create table dropped using hudi location '{table}'"
+    say(stage.pipeline.folder, known, *(call.format(one) for one in newest_first))
+    return len(newest_first)
 
 
 def _await_round(writer: SqlWriter) -> None:
