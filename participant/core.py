@@ -13,6 +13,7 @@ from typing import Any
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
+    CoordinatorClaim,
     EndCommit,
     EndRequest,
     Halt,
@@ -48,7 +49,7 @@ from participant.events import (
 from participant.refusals import Refusals
 from participant.transitions import IGNORED, TABLE, IllegalEvent, State
 
-DECISIONS = (StartCommit, EndCommit, AckCommit, AbortCommit)
+DECISIONS = (CoordinatorClaim, StartCommit, EndCommit, AckCommit, AbortCommit)
 """What only the coordinator of the highest epoch may say."""
 
 
@@ -57,7 +58,7 @@ class Participant(Refusals):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.heard = ("", -1)
+        self.heard: dict[str, int] = {}  # by incarnation, of the epoch: each claim of it was authenticated
         self.status: WriteStatus | None = None
         self.ignored: Counter[str] = Counter()
 
@@ -84,6 +85,7 @@ class Participant(Refusals):
             return False
         if message.epoch > self.epoch:
             self.epoch = message.epoch
+            self.heard.clear()
             if self.work is not None:
                 self._outlive(event)
         if message.run != self.settings.run:
@@ -95,11 +97,10 @@ class Participant(Refusals):
         if message.epoch < self.epoch:
             self.ignored[f"{message.type_name} of a lower epoch"] += 1
             return False
-        ruler, sequence = self.heard
-        if message.incarnation == ruler and message.sequence <= sequence:
+        if message.sequence <= self.heard.get(message.incarnation, -1):
             self.ignored[f"{message.type_name} again"] += 1
             return False
-        self.heard = (message.incarnation, message.sequence)
+        self.heard[message.incarnation] = message.sequence
         return True
 
     def _outlive(self, event: Event) -> None:
@@ -167,8 +168,6 @@ class Participant(Refusals):
 
     def on_claim(self, event: Received) -> None:
         """Tell the new coordinator who is there, without waiting for it to ask."""
-        if event.message.epoch < self.epoch:
-            return
         if self.state is State.WAITING:
             self.state = State.JOINING
         self.unlisted = set(self.owned)

@@ -92,6 +92,16 @@ def test_a_claim_makes_it_say_again_what_it_owns_and_that_it_is_ready() -> None:
     assert all(action.epoch == 2 for action in of(actions, p.Send))
 
 
+def test_claims_that_are_said_again_are_not_answered_again() -> None:
+    """Whoever may write to the topic can repeat them as they are, thousands a second."""
+    talk = ParticipantTalk().joining()
+    for sequence, sender in ((7, "c"), (3, "c2")):  # both claimed this epoch; the table took one of them
+        assert sent(talk.hear(CoordinatorClaim(), epoch=2, sequence=sequence, sender=sender), ParticipantJoin)
+    for _ in range(3):
+        for sequence, sender in ((7, "c"), (3, "c2")):
+            assert talk.hear(CoordinatorClaim(), epoch=2, sequence=sequence, sender=sender) == []
+
+
 def test_ready_is_said_when_it_holds_records_and_repeated_with_what_it_owns() -> None:
     talk = ParticipantTalk(repeat_ms=1_000)
     talk.assigned(P0)

@@ -21,7 +21,7 @@ class ParticipantObeysReplays(Participant):
     """A decision that is read again is taken again."""
 
     def _is_news(self, message: Message) -> bool:
-        self.heard = ("", -1)
+        self.heard.clear()
         return super()._is_news(message)
 
 
