@@ -55,6 +55,8 @@ MESSAGE_TIMEOUT_MS = 10_000
 
 QUEUE_MESSAGES_MAX = 10_000
 QUEUE_KBYTES_MAX = 64 * 1024
+FETCHED_KBYTES_MAX = 4 * 1024
+"""What waits in the client to be read; one answer of the broker may be more."""
 FETCH_WAIT_MAX_MS = 100
 """New data is answered at once whatever this is; the end of the topic is reported this late at most."""
 
@@ -118,6 +120,7 @@ class ControlReader:
                 "isolation.level": "read_uncommitted",
                 "fetch.wait.max.ms": FETCH_WAIT_MAX_MS,
                 "fetch.min.bytes": 1,
+                "queued.max.messages.kbytes": FETCHED_KBYTES_MAX,
                 "error_cb": self._complaints.hear,
             },
             logger=_client_log,
@@ -170,13 +173,16 @@ class ControlReader:
                 return taken
 
     def _fetch(self, timeout_s: float) -> list[Received]:
-        first = self._consumer.poll(timeout_s if self._position is not None else min(timeout_s, RETRY_S))
-        if first is None:
-            return []
-        # One call with a timeout would wait for all 500 of them.
-        records = [first, *self._consumer.consume(MESSAGES_PER_POLL_MAX - 1, 0)]
-        taken = [received for record in records if (received := self._take(record)) is not None]
-        self._note_progress()
+        record = self._consumer.poll(timeout_s if self._position is not None else min(timeout_s, RETRY_S))
+        taken = []
+        looked_at = 0
+        while record is not None:  # one by one: a record's headers take sixty times their bytes
+            if (received := self._take(record)) is not None:
+                taken.append(received)
+            looked_at += 1
+            record = self._consumer.poll(0) if looked_at < MESSAGES_PER_POLL_MAX else None
+        if looked_at:
+            self._note_progress()
         return taken
 
     def close(self) -> None:

@@ -96,7 +96,8 @@ def _behind(session: Session, behind_ms: int, newest: str) -> ClockBehind:
             patience_ms=behind_ms + FOLD_MARGIN_MS,
         )
     return ClockBehind(
-        f"{said}. It is waited for; a clock that is wrong is to be set right, here or where that was written"
+        f"{said}. It is waited for; set right what is wrong, this clock or the one that wrote that, or have "
+        "Hudi's procedures called in UTC (Clocks, in docs/operations.md)"
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from contextlib import closing
 from uuid import uuid4
 
@@ -11,12 +14,30 @@ from confluent_kafka import KafkaError, Producer
 from control_topic.kafka import ControlReader, ControlTopic
 from control_topic.messages import CoordinatorClaim, Message
 from control_topic.trust import Trust
+from participant import headers
 from tests.integration.test_control_topic import DEADLINE_S, KEY, kafka, open_writer, read, topic
+from tests.odd_headers import produce_odd
 from tests.raw_producer import produce_header, produce_zeros
 
 __all__ = ["kafka", "topic"]
 
 pytestmark = pytest.mark.integration
+
+
+BOMBS, HEADERS_EACH = 80, 90_000
+PEAK_KB_MAX = 200_000
+"""Of a process that reads them; all at once they are a gigabyte."""
+READS_IT_ALL = """
+import json, sys, time
+from control_topic.kafka import ControlReader
+reader = ControlReader(json.loads(sys.argv[1]), sys.argv[2], start="beginning")
+until = time.monotonic() + 100
+while not reader.caught_up and time.monotonic() < until:
+    reader.poll(1)
+assert reader.caught_up
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(reader.unreadable, status["VmHWM"].split()[0])
+"""
 
 
 def hears_what_comes_after(kafka, topic) -> bool:
@@ -55,4 +76,15 @@ def test_a_record_that_unpacks_to_more_than_a_record_may_be_does_not_get_in(kafk
 def test_what_no_client_can_unpack_is_passed_over(kafka, topic) -> None:
     """In a topic that somebody else has made."""
     assert produce_zeros(kafka, topic, codec="zstd", size_bytes=256 << 20) is None
+    assert hears_what_comes_after(kafka, topic)
+
+
+def test_records_that_are_nothing_but_headers_do_not_fill_the_memory(kafka, topic) -> None:
+    produce_odd(kafka, topic, headers.pack([("", b"")] * HEADERS_EACH), count=BOMBS)
+    command = [sys.executable, "-c", READS_IT_ALL, json.dumps(kafka), topic]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S + 120, check=False)
+    assert done.returncode == 0, done.stderr
+    unreadable, peak_kb = map(int, done.stdout.split())
+    assert unreadable == BOMBS
+    assert peak_kb < PEAK_KB_MAX
     assert hears_what_comes_after(kafka, topic)
