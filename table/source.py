@@ -273,8 +273,16 @@ class SourceTopics:
     def _offsets_once(
         self, request: dict[TopicPartition, OffsetSpec], level: IsolationLevel, timeout_s: float
     ) -> dict[TopicPartition, ListOffsetsResultInfo]:
-        answers = self._admin.list_offsets(request, isolation_level=level, request_timeout=timeout_s)
-        return self._gather(answers, timeout_s)
+        answers = self._gather(
+            self._admin.list_offsets(request, isolation_level=level, request_timeout=timeout_s), timeout_s
+        )
+        # Where one leader answers and another does not, librdkafka (2.16.0) gives the latter's as -1001, and
+        # no error.
+        unanswered = sorted(f"{p.topic}:{p.partition}" for p, answer in answers.items() if answer.offset < 0)
+        if unanswered:
+            more = f" and {len(unanswered) - 1} more" if len(unanswered) > 1 else ""
+            raise _TryAgain(f"the broker that leads {unanswered[0]}{more} does not answer")
+        return answers
 
     def _gather(self, futures: Mapping[K, Future[V]], timeout_s: float) -> dict[K, V]:
         answers: dict[K, V] = {}

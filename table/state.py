@@ -62,8 +62,11 @@ def owner(pipeline: str, run: str, transaction: str) -> dict[str, str]:
 
 
 def encode(state: TableState) -> dict[str, str]:
-    """The commit's extra metadata for `state`."""
-    return {
+    """The commit's extra metadata for `state`. Raises `StateError` for what `decode` would not take.
+
+    A commit that nobody can read ends the table for every later run.
+    """
+    written = {
         PREFIX + "version": STATE_VERSION,
         **owner(state.pipeline, state.run, state.transaction),
         PREFIX + "epoch": str(state.epoch),
@@ -87,6 +90,12 @@ def encode(state: TableState) -> dict[str, str]:
         PREFIX + "operator": state.operator,
         PREFIX + "reason": state.reason,
     }
+    try:
+        decode(written)
+    except StateError as error:
+        said = f"transaction {state.transaction} is not committed, for nobody could read it: {error}"
+        raise StateError(said) from error
+    return written
 
 
 def decode(metadata: Mapping[str, str], *, instant: str = "") -> TableState | None:

@@ -1,0 +1,82 @@
+"""What the broker that leads a source partition does not tell is not taken for an answer."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from control_topic.messages import SourcePartition
+from lockstep.broker import HOST, Broker, _free_port
+from table.source import SourceTopics, SourceUnavailable
+from tests.harness import await_that
+
+pytestmark = pytest.mark.integration
+
+CLUSTER = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+FORMAT_S = 60
+TOPIC = "events"
+LED_BY_ONE, LED_BY_TWO = SourcePartition(TOPIC, 0), SourcePartition(TOPIC, 1)
+
+
+class Node(Broker):
+    """One of two brokers of one cluster."""
+
+    def _format(self, java: str, classpath: str, properties: Path) -> None:
+        tool = ("kafka.tools.StorageTool", "format", "--ignore-formatted", "--cluster-id", CLUSTER)
+        command = [java, "-XX:TieredStopAtLevel=1", "-cp", classpath, *tool, "--config", str(properties)]
+        with self.log_file.open("ab") as output:
+            subprocess.run(command, stdout=output, stderr=output, timeout=FORMAT_S, check=True)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[tuple[Node, Node]]:
+    """The topic has two source partitions, one led by each."""
+    port, controller, other_port = _free_port(), _free_port(), _free_port()
+    both = {
+        "controller.quorum.voters": f"1@{HOST}:{controller}",
+        "offsets.topic.num.partitions": "1",
+        "broker.session.timeout.ms": "120000",  # who is frozen goes on leading
+    }
+    listeners = {"listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}"}
+    other = {
+        "process.roles": "broker",
+        "node.id": "2",
+        "listeners": f"PLAINTEXT://{HOST}:{other_port}",
+    }
+    with (
+        Node(tmp_path / "one", port=port, heap_mb=384, properties={**both, **listeners}) as one,
+        Node(tmp_path / "two", port=other_port, heap_mb=384, properties={**both, **other}) as two,
+    ):
+        admin = AdminClient({"bootstrap.servers": one.bootstrap_servers})
+        await_that("second broker", lambda: len(admin.list_topics(timeout=10).brokers) == 2)
+        topic = NewTopic(TOPIC, num_partitions=2, replica_assignment=[[1], [2]])
+        admin.create_topics([topic])[TOPIC].result(30)
+        yield one, two
+
+
+def test_offsets_that_one_leader_does_not_tell_are_asked_for_again_and_then_are_an_outage(
+    nodes: tuple[Node, Node],
+) -> None:
+    one, two = nodes
+    both = [LED_BY_ONE, LED_BY_TWO]
+    kafka = {"bootstrap.servers": f"{one.bootstrap_servers},{two.bootstrap_servers}"}
+    source = SourceTopics(kafka, [TOPIC], timeout_s=12)
+    await_that("leaders", lambda: source.earliest(both) == dict.fromkeys(both, 0))
+    two.pause()
+    try:
+        for ask in (source.earliest, source.end):
+            began = time.monotonic()
+            with pytest.raises(SourceUnavailable, match=f"leads {TOPIC}:1 does not answer"):
+                ask(both)
+            assert time.monotonic() - began < 40
+        assert source.end([LED_BY_ONE]) == {LED_BY_ONE: 0}
+    finally:
+        two.resume()
+    await_that("answer", lambda: source.end(both) == dict.fromkeys(both, 0))
