@@ -17,6 +17,7 @@ from confluent_kafka import Message as Record
 from control_topic.codec import Incomplete, Unreadable
 from control_topic.messages import Body
 from control_topic.record_headers import headers_of
+from control_topic.refused_writes import RefusedWrites
 from control_topic.topic import ControlTopic, TopicFacts
 from control_topic.transport import (
     MESSAGES_PER_POLL_MAX,
@@ -292,7 +293,7 @@ class ControlWriter:
     """A `control_topic.transport.Writer` to a Kafka topic.
 
     `key`: the run's, which marks what is written. A message that the broker does not take in time is
-    counted in `failures` and logged, not raised.
+    counted in `failures` and logged, not raised; one that it refuses is noted in `refused`.
     """
 
     def __init__(
@@ -306,8 +307,10 @@ class ControlWriter:
         incarnation: str,
         clock_ms: Callable[[], int],
         key: bytes,
+        refused: RefusedWrites | None = None,
     ) -> None:
         self._topic = topic
+        self._refused = refused or RefusedWrites(topic)
         self._envelopes = Envelopes(
             pipeline=pipeline, run=run, sender=sender, incarnation=incarnation, clock_ms=clock_ms, key=key
         )
@@ -360,6 +363,7 @@ class ControlWriter:
 
     def _on_delivery(self, error: KafkaError | None, record: Record) -> None:
         if error is not None:
+            self._refused.met(time.monotonic(), error.code(), error.str())
             self._fail(str(error))
 
     def _fail(self, reason: str) -> None:

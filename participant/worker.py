@@ -21,6 +21,7 @@ from pathlib import Path
 from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.kafka import ControlReader, ControlWriter
 from control_topic.messages import CoordinatorClaim, Message, Offsets, SourcePartition
+from control_topic.refused_writes import RefusedWrites
 from control_topic.spelling import some
 from control_topic.threads import guarded
 from coordinator import events as coordinator_events
@@ -76,6 +77,7 @@ class Worker:
         self._stopping = threading.Event()
         self._table = TableClient(spec.table_address, spec.token)
         self._calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="offsets")
+        self._refused_writes = RefusedWrites(spec.control_topic)
         self._writer = self._control_writer(self._name, self.incarnation)
         self._reader = ControlReader(
             spec.kafka, spec.control_topic, start="tail", pipeline=spec.pipeline, trust=spec.trust
@@ -170,6 +172,7 @@ class Worker:
             incarnation=incarnation,
             clock_ms=wall_ms,
             key=self._spec.key,
+            refused=self._refused_writes,
         )
 
     # --- the protocol's thread --------------------------------------------------------------------
@@ -284,7 +287,8 @@ class Worker:
 
     def _on_refused(self, reason: str) -> None:
         """No worker can go on like that: what others hold is committed, and the run halts."""
-        log.error("%s", reason)
+        if not self._poison:
+            log.error("%s", reason)
         self._poison = self._poison or reason
 
     def _on_failed(self, reason: str) -> None:
@@ -371,6 +375,10 @@ class Worker:
             runner = self._runner
         snapshot = runner.snapshot() if runner is not None else None
         meters = self._plane.meters
+        now_s = time.monotonic()
+        if refused := self._refused_writes.final(now_s):
+            self._on_refused(refused)
+        refused = self._refused_writes.alarm(now_s)
         return WorkerReport(
             slot=self._slot,
             incarnation=self.incarnation,
@@ -385,7 +393,7 @@ class Worker:
             coordinator=_report_of(snapshot) if snapshot is not None else None,
             poison=self._poison,
             fenced=bool(self._fenced),
-            alarms=(*self._membership.alarms, *self._source.alarms),
+            alarms=(*([refused] if refused else ()), *self._membership.alarms, *self._source.alarms),
             seconds={"consume": self._source.consume_s, **meters.seconds},
         )
 

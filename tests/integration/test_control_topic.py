@@ -24,6 +24,7 @@ from control_topic.messages import (
     StartCommit,
     WriteStatus,
 )
+from control_topic.refused_writes import RefusedWrites
 from control_topic.trust import Trust
 from lockstep.broker import Broker
 from participant import headers
@@ -55,7 +56,12 @@ def now_ms() -> int:
 
 
 def open_writer(
-    kafka: dict[str, str], topic: str, *, incarnation: str = "i1", key: bytes = KEY
+    kafka: dict[str, str],
+    topic: str,
+    *,
+    incarnation: str = "i1",
+    key: bytes = KEY,
+    refused: RefusedWrites | None = None,
 ) -> ControlWriter:
     return ControlWriter(
         kafka,
@@ -66,6 +72,7 @@ def open_writer(
         incarnation=incarnation,
         clock_ms=now_ms,
         key=key,
+        refused=refused,
     )
 
 
@@ -121,6 +128,23 @@ def test_a_message_whose_headers_cannot_be_read_is_passed_over(kafka, topic, wri
     write(writer, ends(0, 1))
     with closing(ControlReader(kafka, topic, start="beginning")) as reader:
         assert bodies(read(reader, lambda received: len(bodies(received)) == 1)) == ends(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [({"cleanup.policy": "compact"}, "set it to delete"), ({"max.message.bytes": "80"}, "max.message.bytes")],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_topic_that_refuses_messages_is_noted_with_what_helps(
+    kafka: dict[str, str], make_topic: Callable[..., str], setting: dict[str, str], hint: str
+) -> None:
+    name = make_topic(config=setting)
+    refused = RefusedWrites(name)
+    with closing(open_writer(kafka, name, refused=refused)) as writer:
+        writer.send(ends(0, 1)[0], epoch=1)
+        writer.flush(DEADLINE_S)
+        assert writer.failures == 1
+    assert hint in refused.alarm(time.monotonic())
 
 
 def test_a_missing_topic_is_made_with_one_partition_and_kept_by_time(kafka, topic) -> None:
