@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.util import inheritable_thread_target
 
@@ -94,14 +93,15 @@ class Slot:
         try:
             self._context.setJobGroup(self.group, f"lockstep worker {self.number}", interruptOnCancel=True)
             answers = self._context.parallelize([self.number], 1).mapPartitions(task).collect()
-        except Py4JError as error:
+        except Exception as error:  # whatever it is, a slot without its thread has no worker ever again
             return Ended(slot=self.number, incarnation="", reason=_cause(error), failed=True)
         return Ended(**json.loads(answers[0]))
 
 
-def _cause(error: Py4JError) -> str:
-    """The first meaningful line of what Spark says about a task that died."""
+def _cause(error: Exception) -> str:
+    """The first meaningful line of what Spark says about a task that died; no stack frame is."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("at ")]
     for line in reversed(lines):
         if "Python worker exited unexpectedly" in line:
             return "its process died"

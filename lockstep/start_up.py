@@ -30,6 +30,11 @@ def without_zips(path: Sequence[str], spark_home: str) -> list[str]:
     return [entry for entry in path if entry not in zips]
 
 
+def without_here(path: Sequence[str], here: str) -> list[str]:
+    """`sys.path` without the folder that `python -m` puts first: what lies in it is nobody's module."""
+    return list(path[1:] if path and path[0] == here else path)
+
+
 @contextmanager
 def importing() -> Iterator[None]:
     """Modules are imported inside: nothing of them is garbage, and none of it is looked at again.

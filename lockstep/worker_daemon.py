@@ -10,12 +10,12 @@ import contextlib
 import os
 import sys
 
-from lockstep.start_up import importing, without_zips
+from lockstep.start_up import importing, without_here, without_zips
 
 
 def main() -> None:
     """Until Spark closes stdin."""
-    sys.path[:] = without_zips(sys.path, os.environ.get("SPARK_HOME", ""))
+    sys.path[:] = without_zips(without_here(sys.path, os.getcwd()), os.environ.get("SPARK_HOME", ""))
     load()
     from pyspark.daemon import manager
 

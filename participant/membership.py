@@ -224,13 +224,14 @@ class Membership:
 
         librdkafka wraps the cause of a fatal error in its text: a fenced static member is known by it only.
         """
-        if error.code() == KafkaError.FENCED_INSTANCE_ID or "fenced" in error.str():
+        fatal = error.fatal() or error.code() == KafkaError._FATAL
+        if error.code() == KafkaError.FENCED_INSTANCE_ID or (fatal and "fenced" in error.str()):
             self._callbacks.fenced(error.str())
         elif error.code() in FORBIDDEN:
             if not self._refused:
                 self._refused = True
                 self._callbacks.refused(forbidden(self._group, error.str()))
-        elif error.fatal() or error.code() == KafkaError._FATAL:
+        elif fatal:
             self._callbacks.failed(f"the source consumer failed for good: {error.str()}")
         else:
             return False

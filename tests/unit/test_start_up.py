@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.start_up import importing, without_zips
+from lockstep.start_up import importing, without_here, without_zips
 from lockstep.submit import find_spark_home
 
 LEFT_BEHIND = """
@@ -34,6 +34,13 @@ def installed(folder: Path, *, py4j: str) -> Path:
     (home / "python" / "lib" / "py4j-0.10.9.7-src.zip").touch()
     (folder / f"py4j-{py4j}.dist-info").mkdir()
     return home
+
+
+def test_a_module_in_the_folder_where_a_run_is_started_is_not_taken_for_ours() -> None:
+    """`table.py` would be; the folder may be on the path for another reason, too."""
+    assert without_here(["/work", "/lib", "/work"], "/work") == ["/lib", "/work"]
+    assert without_here(["/lib", "/work"], "/work") == ["/lib", "/work"]
+    assert without_here([], "/work") == []
 
 
 def zips(home: Path) -> list[str]:

@@ -1,0 +1,35 @@
+"""Which of the group consumer's errors end a worker, and as what."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from participant.membership import Membership
+
+UNRESOLVED = "kafka-1.geofenced.internal:9092: Failed to resolve"
+FENCED = "Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (KafkaError(KafkaError._RESOLVE, UNRESOLVED), ""),
+        (KafkaError(KafkaError._FATAL, FENCED, True), "fenced"),
+        (KafkaError(KafkaError.FENCED_INSTANCE_ID), "fenced"),
+        (KafkaError(KafkaError._FATAL, "something else", True), "failed"),
+        (KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), "refused"),
+    ],
+    ids=["a host's name", "librdkafka's words", "the broker's code", "another fatal one", "a missing right"],
+)
+def test_only_a_fenced_member_is_fenced(error: KafkaError, told: str) -> None:
+    heard: list[str] = []
+    callbacks = SimpleNamespace(
+        **{name: lambda _reason, name=name: heard.append(name) for name in ("fenced", "failed", "refused")}
+    )
+    member: Any = SimpleNamespace(_callbacks=callbacks, _refused=False, _group="p")
+    assert Membership._is_final(member, error) is bool(told)
+    assert heard == ([told] if told else [])
