@@ -9,7 +9,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.util import inheritable_thread_target
 
 from participant.spec import Ended, WorkerSpec
@@ -19,6 +21,8 @@ log = logging.getLogger("lockstep.slots")
 
 BACKOFF_S = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Waits before a slot's next worker; the first restart is at once, the last wait repeats."""
+FAILS = (Py4JError, PySparkException, OSError, EOFError)
+"""Of a job: that its task died, that Spark is at its end, and that its temporary folder is full or gone."""
 LASTED_S = 60.0
 """A worker that lived for so long did not fail by starting: the back-off starts from nothing."""
 
@@ -93,8 +97,11 @@ class Slot:
         try:
             self._context.setJobGroup(self.group, f"lockstep worker {self.number}", interruptOnCancel=True)
             answers = self._context.parallelize([self.number], 1).mapPartitions(task).collect()
-        except Exception as error:  # whatever it is, a slot without its thread has no worker ever again
+        except FAILS as error:
             return Ended(slot=self.number, incarnation="", reason=_cause(error), failed=True)
+        except Exception as error:  # whatever it is, a slot without its thread has no worker ever again
+            log.exception("worker-%d ended unexpectedly", self.number)
+            return Ended(slot=self.number, incarnation="", reason=repr(error), failed=True)
         return Ended(**json.loads(answers[0]))
 
 

@@ -56,5 +56,20 @@ def test_a_worker_that_could_not_be_started_is_one_that_died_and_the_slot_goes_o
     assert [(one.slot, one.failed, one.reason) for one in died] == [(3, True, str(error))] * 2
 
 
+def test_what_nobody_has_thought_of_does_not_end_a_slot_either() -> None:
+    died: list[Ended] = []
+
+    def note(ended: Ended) -> None:
+        died.append(ended)
+        slot.end()
+
+    context: Any = Context(KeyError("what"))
+    spec: Any = Spec()
+    slot = Slot(context, spec, 3, log_level="INFO", died=note)
+    slot.start()
+    assert slot.join(10)
+    assert [one.reason for one in died] == ["KeyError('what')"]
+
+
 def test_the_cause_is_what_python_said_and_no_stack_frame() -> None:
     assert _cause(Py4JError(SPARK_SAYS)) == "ModuleNotFoundError: No module named 'fastavro'."
