@@ -93,7 +93,7 @@ class Application:
             place = self._take_place(layout)
             server = serve(service, token=self._token, host=self._host())
             stack.callback(server.stop)
-            write_run_file(config.pipeline.id, run=self.run_id, address=server.address, token=self._token)
+            self._leave_run_file(server.address)
             stack.callback(remove_run_file, config.pipeline.id, run=self.run_id)
             announcement = self._announcement(service, server.address)
             announcer = Announcer(
@@ -176,6 +176,16 @@ class Application:
         finally:
             if not service.close(timeout_s=CLOSE_S):
                 log.warning("the table was still busy after %d s and was left to itself", CLOSE_S)
+
+    def _leave_run_file(self, address: str) -> None:
+        """Only `lockstep status` asks for it, and has less to say without."""
+        try:
+            write_run_file(self._config.pipeline.id, run=self.run_id, address=address, token=self._token)
+        except OSError as error:
+            log.warning(
+                "`lockstep status` will not show what this run is doing: its address could not be left (%s)",
+                error,
+            )
 
     def _host(self) -> str:
         """Loopback where the workers are on this machine; else the address that Spark's executors use."""
