@@ -183,7 +183,7 @@ class Application:
             write_run_file(self._config.pipeline.id, run=self.run_id, address=address, token=self._token)
         except OSError as error:
             log.warning(
-                "`lockstep status` will not show what this run is doing: its address could not be left (%s)",
+                "`lockstep status` will not show what this run does: its address could not be left (%s)",
                 error,
             )
 

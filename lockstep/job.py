@@ -94,7 +94,7 @@ def main(
 
 
 def _leave(code: int, path: Path) -> None:
-    """Say it where whoever started this looks: in a temporary folder, which a cleaner takes after some days."""
+    """Where whoever started this looks: in a temporary folder, which a cleaner takes after some days."""
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         path.write_text(f"{code}\n", encoding="utf-8")
