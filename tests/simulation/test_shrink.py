@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulation.cores import Cores
 from tests.simulation.mutants.coordinators import AckBeforeCommit, LeaveIgnored, UnknownTakenAsCommitted
-from tests.simulation.mutants.participants import OldClaimObeyed
+from tests.simulation.mutants.participants import ParticipantObeysReplays
 from tests.simulation.overrides import NO_OVERRIDES, Overrides, add_options, from_options
 from tests.simulation.shrink import Shrunk, kind_of, shrink
 from tests.simulation.transcript import Transcript
@@ -23,7 +23,7 @@ BUGS = {
     "ack before commit": Cores(coordinator=AckBeforeCommit),
     "unknown taken as committed": Cores(coordinator=UnknownTakenAsCommitted),
     "leave ignored": Cores(coordinator=LeaveIgnored),
-    "old claim obeyed": Cores(participant=OldClaimObeyed),
+    "replay obeyed": Cores(participant=ParticipantObeysReplays),
 }
 
 
@@ -77,8 +77,8 @@ def test_the_command_of_a_small_schedule_replays_it(bug: str) -> None:
 
 
 def test_the_same_seed_is_made_small_in_the_same_way() -> None:
-    small = shrunk("old claim obeyed")
-    assert shrink(small.seed, cores=BUGS["old claim obeyed"]) == small
+    small = shrunk("replay obeyed")
+    assert shrink(small.seed, cores=BUGS["replay obeyed"]) == small
 
 
 def test_a_seed_that_passes_is_not_made_small() -> None:
@@ -86,8 +86,8 @@ def test_a_seed_that_passes_is_not_made_small() -> None:
 
 
 def test_making_small_ends_when_its_budget_is_spent() -> None:
-    seed, _error = failing("old claim obeyed")
-    small = shrink(seed, cores=BUGS["old claim obeyed"], events_max=1)
+    seed, _error = failing("replay obeyed")
+    small = shrink(seed, cores=BUGS["replay obeyed"], events_max=1)
     assert small is not None
     assert small.schedules == 1
     assert small.failure.overrides == NO_OVERRIDES
