@@ -175,9 +175,8 @@ class Broker:
         self.stop()
 
     def _format(self, java: str, classpath: str, properties: Path) -> None:
-        cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         command = [java, "-XX:TieredStopAtLevel=1", "-cp", classpath, "kafka.tools.StorageTool", "format"]
-        command += ["--ignore-formatted", "--cluster-id", cluster, "--config", str(properties)]
+        command += ["--ignore-formatted", "--cluster-id", self._cluster_id(), "--config", str(properties)]
         try:
             with self.log_file.open("ab") as output:
                 subprocess.run(command, stdout=output, stderr=output, timeout=FORMAT_TIMEOUT_S, check=True)
@@ -186,6 +185,10 @@ class Broker:
                 f"The broker's storage in {self._data_dir} could not be formatted; {self._last_words()}."
                 " Correct that, or give another --data folder."
             ) from error
+
+    def _cluster_id(self) -> str:
+        """A new one: each broker is a cluster of its own."""
+        return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
 
     def _spawn(self, command: list[str]) -> None:
         reaper = [sys.executable, "-I", str(Path(__file__).with_name("reaper.py")), str(os.getpid())]

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from lockstep.broker import Broker
 
@@ -57,3 +64,14 @@ def create_topic(
 def delete_topic(bootstrap_servers: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})  # its futures fail when it is collected
     admin.delete_topics([name])[name].result(DEADLINE_S)
+
+
+def set_config(bootstrap_servers: str, topic: str, config: Mapping[str, str]) -> None:
+    """Set these of the topic's properties, and leave the others."""
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in config.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})  # its futures fail when it is collected
+    admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)

@@ -6,13 +6,13 @@ import random
 from collections.abc import Iterator
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import AdminClient
 
 from control_topic.codec import encode
 from control_topic.messages import CoordinatorClaim, Halt, Message
 from control_topic.refused_writes import LASTS_MAX_S
 from control_topic.stubs import control_pb2
-from tests.broker_fixture import create_topic, delete_topic
+from tests.broker_fixture import create_topic, delete_topic, set_config
 from tests.faults.acts import CALM_PER_SECOND, assert_said, ends_with, hold, proved, survive
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
@@ -78,14 +78,6 @@ def control_topic_made_again_with_three_partitions(stage: Stage) -> Outcome:
     return outcome
 
 
-def set_config(stage: Stage, topic: str, name: str, value: str) -> None:
-    admin = AdminClient({"bootstrap.servers": stage.broker.bootstrap_servers})
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
-    for future in admin.incremental_alter_configs([resource]).values():
-        future.result(30)
-
-
 @scenario(
     GROUP,
     fault="somebody sets cleanup.policy=compact on the control topic, which then refuses every message, "
@@ -96,12 +88,12 @@ def set_config(stage: Stage, topic: str, name: str, value: str) -> None:
 def control_topic_that_refuses_messages(stage: Stage) -> Outcome:
     run = stage.start(per_second=CALM_PER_SECOND)
     began_ms = wall_ms()
-    set_config(stage, control_topic(stage), "cleanup.policy", "compact")
+    set_config(stage.broker.bootstrap_servers, control_topic(stage), {"cleanup.policy": "compact"})
     await_that("alarm in the status", lambda: REFUSED in stage.status_json(), deadline_s=60)
     alarm_s = (wall_ms() - began_ms) / 1_000
     ends_with(run, 3, REFUSED, "set it to delete", deadline_s=LASTS_MAX_S + 180)
     halted_s = (wall_ms() - began_ms) / 1_000
-    set_config(stage, control_topic(stage), "cleanup.policy", "delete")
+    set_config(stage.broker.bootstrap_servers, control_topic(stage), {"cleanup.policy": "delete"})
     again = stage.restart()
     recovery_s = stage.recovery_s(wall_ms())
     return proved(

@@ -10,15 +10,8 @@ from contextlib import contextmanager, suppress
 import numpy as np
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
 
-from tests.broker_fixture import create_topic
+from tests.broker_fixture import create_topic, set_config
 from tests.faults.acts import ends_with, plain
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import START_S, Stage
@@ -69,10 +62,7 @@ def dead_letters(stage: Stage) -> int:
 
 
 def set_message_bytes(stage: Stage, topic: str, size_bytes: int) -> None:
-    entry = ConfigEntry("max.message.bytes", str(size_bytes), incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": stage.broker.bootstrap_servers})
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    set_config(stage.broker.bootstrap_servers, topic, {"max.message.bytes": str(size_bytes)})
 
 
 @contextmanager

@@ -18,15 +18,11 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import (
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
     NewPartitions,
     OffsetSpec,
-    ResourceType,
 )
 
-from tests.broker_fixture import create_topic, delete_topic
+from tests.broker_fixture import create_topic, delete_topic, set_config
 from tests.faults.acts import CALM_PER_SECOND, ends_with, plain, proved
 from tests.faults.commits import wall_ms
 from tests.faults.environment_kafka import delete_records
@@ -181,16 +177,7 @@ def source_with_aborted_transactions(stage: Stage) -> Outcome:
 )
 def source_with_compaction(stage: Stage) -> Outcome:
     pipeline = stage.pipeline
-    resource = ConfigResource(
-        ResourceType.TOPIC,
-        pipeline.topic,
-        incremental_configs=[
-            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-            for name, value in COMPACTING.items()
-        ],
-    )
-    client = admin(stage)  # its futures fail when it is collected
-    client.incremental_alter_configs([resource])[resource].result(30)
+    set_config(stage.broker.bootstrap_servers, pipeline.topic, COMPACTING)
     _produce_keyed(stage, 0, 8_000)
     await_that(
         "compacted log",
