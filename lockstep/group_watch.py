@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from control_topic.messages import SourcePartition
 from control_topic.spelling import some
 from lockstep.looking import Looking
-from table.source import GroupMember, SourceError, SourceTopics
+from table.source import GroupMember, SourceTopics
+from table.source_facts import SourceError
 
 log = logging.getLogger("lockstep.run")
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from lockstep.looking import Looking
 from table.checks import identity_problem
-from table.source import MissingTopic, SourceError, SourceTopics
+from table.source import SourceTopics
+from table.source_facts import MissingTopic, SourceError
 from table.state import TableState
 
 log = logging.getLogger("lockstep.run")

@@ -29,7 +29,8 @@ from table.hudi import properties
 from table.hudi.client import HudiTable
 from table.hudi.kinds import UPSERT
 from table.schema import parse_ddl
-from table.source import SourceError, SourceTopics
+from table.source import SourceTopics
+from table.source_facts import SourceError
 
 log = logging.getLogger("lockstep.validate")
 

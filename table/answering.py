@@ -19,7 +19,7 @@ from control_topic.messages import Offsets
 from table.calls import Answer, Result
 from table.errors import ClockBehind, Refused, TableError, Unavailable
 from table.ledger import Ledger
-from table.source import SourceRefused, SourceUnavailable
+from table.source_facts import SourceRefused, SourceUnavailable
 from table.state import StateError, TableState
 
 log = logging.getLogger(__name__)

@@ -27,6 +27,13 @@ from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, ListOff
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_exponential
 
 from control_topic.messages import Offsets, SourcePartition
+from table.source_facts import (
+    MissingTopic,
+    SourceFacts,
+    SourceRefused,
+    SourceUnavailable,
+    Unauthorized,
+)
 
 _client_log = logging.getLogger(f"{__name__}.client")
 
@@ -86,38 +93,6 @@ _CONNECTION_REFUSED = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-class SourceError(Exception):
-    """Base of all errors that concern the source topics. The message is for an operator."""
-
-
-class SourceRefused(SourceError):
-    """Asking again will not help: the sentence says what to change."""
-
-
-class MissingTopic(SourceRefused):
-    """A source topic, or a partition of it, does not exist."""
-
-
-class Unauthorized(SourceRefused):
-    """The broker does not know these credentials, or does not allow them what is needed."""
-
-
-class SourceUnavailable(SourceError):
-    """The broker did not answer within the deadline. Try again later."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFacts:
-    """`cluster`: the Kafka cluster id. `topics`: topic -> topic id, empty where the broker has none.
-
-    `partitions`: every source partition that exists, in the order of `SourceTopics`' topics.
-    """
-
-    cluster: str
-    topics: Mapping[str, str]
-    partitions: tuple[SourcePartition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

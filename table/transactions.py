@@ -22,7 +22,7 @@ from table.checks import Plan, assemble, identity_problem, position_problem, sam
 from table.errors import Contradiction, OutcomeUnknown, Refused, TableError
 from table.ledger import Ledger
 from table.port import Commit, TransactionalTable, Unfinished
-from table.source import SourceFacts
+from table.source_facts import SourceFacts
 from table.state import TableState
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,8 @@ from lockstep.status_text import to_text
 from lockstep.tail import read_tail
 from table.client import Deadlines, TableClient
 from table.hudi.timeline import Instant, MissingTable, Timeline
-from table.source import GroupMember, SourceError, SourceTopics
+from table.source import GroupMember, SourceTopics
+from table.source_facts import SourceError
 
 LIVE_S = 3.0
 SOURCE_TIMEOUT_S = 10.0

@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from control_topic.messages import SourcePartition
 from lockstep.verify.counts import Intervals, size
 from lockstep.verify.rows import EXAMPLES_MAX
-from table.source import SourceError, SourceTopics
+from table.source import SourceTopics
+from table.source_facts import SourceError
 
 _client_log = logging.getLogger(f"{__name__}.client")
 

@@ -22,7 +22,8 @@ from participant.fetched import Fetched
 from participant.fetcher import fetch_settings
 from participant.native import open_fetcher
 from participant.source import Callbacks, Source
-from table.source import SourceFacts, SourceTopics
+from table.source import SourceTopics
+from table.source_facts import SourceFacts
 from tests.broker_fixture import create_topic, delete_topic
 from tests.harness import await_that
 from tests.simulation.chance import Chance

@@ -15,7 +15,8 @@ from confluent_kafka.admin import AdminClient
 
 from control_topic.messages import SourcePartition
 from lockstep.broker import Broker
-from table.source import MissingTopic, SourceRefused, SourceTopics, SourceUnavailable, Unauthorized
+from table.source import SourceTopics
+from table.source_facts import MissingTopic, SourceRefused, SourceUnavailable, Unauthorized
 from tests.broker_fixture import create_topic, delete_topic
 from tests.transactions import end_transaction
 
@@ -220,7 +221,8 @@ def test_a_cluster_that_has_fenced_its_brokers_is_waited_for_and_ends_nobody(tmp
 
 ASKING = """
 import os, sys
-from table.source import SourceTopics, SourceUnavailable
+from table.source import SourceTopics
+from table.source_facts import SourceUnavailable
 source = SourceTopics({"bootstrap.servers": sys.argv[1]}, ["events"], timeout_s=2)
 threads = len(os.listdir("/proc/self/task"))
 try:

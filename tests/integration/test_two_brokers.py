@@ -11,7 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from control_topic.messages import SourcePartition
 from lockstep.broker import HOST, Broker, _free_port
-from table.source import SourceTopics, SourceUnavailable
+from table.source import SourceTopics
+from table.source_facts import SourceUnavailable
 from tests.harness import await_that
 
 pytestmark = pytest.mark.integration

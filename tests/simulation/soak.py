@@ -1,7 +1,8 @@
 """Many schedules and the whole small world: `python -m tests.simulation.soak --schedules 500000`.
 
 Prints where it stands, every violation made small, and the figures, which it also keeps as evidence: at the
-end, at Ctrl-C, and once a minute. With RESUME=1 it goes on where a run of the same code ended.
+end, at Ctrl-C, and once a minute. With RESUME=1 it goes on where a run of the same code ended: of the code
+that a schedule runs, which is the cores, the fakes and the checks, and no shell around them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests import evidence
 from tests.simulation.crew import Crew, MemberLost, Task
 from tests.simulation.exhaustive import all_points, explain
 from tests.simulation.pairs import legal
-from tests.simulation.seeds import kept_seeds
+from tests.simulation.seeds import SEEDS, kept_seeds
 from tests.simulation.shrink import shrink
 
 CHUNK = 200
@@ -166,6 +167,11 @@ def _violation(figures: SoakFigures, seed: int, sentence: str) -> None:
     _say(small.report() if small is not None else f"seed {seed}: {sentence}")
 
 
+def walked_code() -> list[str]:
+    """The files that a schedule runs: what the crew's processes load is loaded here as well."""
+    return [*evidence.loaded(), str(SEEDS.relative_to(evidence.ROOT)), "pyproject.toml"]
+
+
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
@@ -178,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, help="processes (the number of cores)")
     parser.add_argument("--no-small-world", action="store_true", help="random schedules only")
     asked = parser.parse_args(arguments)
-    before = evidence.unfinished("simulation")
+    before = evidence.unfinished("simulation", walked_code())
     figures = SoakFigures.so_far(before) if before else SoakFigures(next_seed=asked.first_seed)
     whole = False
     options = f"--schedules {asked.schedules} --first-seed {asked.first_seed}"
@@ -190,6 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command=f"python -m tests.simulation.soak {options}",
             passed=whole and not violations and not asked.no_small_world,
             figures=figures.as_evidence(first_seed=asked.first_seed, asked=asked.schedules),
+            of=walked_code(),
         )
 
     _say(f"{asked.schedules} schedules, seeds from {asked.first_seed}, {figures.schedules} walked before")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from random import Random
 
 from control_topic.messages import Lost, Offsets, SourcePartition
-from table.source import MissingTopic, SourceFacts, SourceUnavailable
+from table.source_facts import MissingTopic, SourceFacts, SourceUnavailable
 
 TOPICS = ("events", "audit")
 """As configured: source partition 0 of the first one decides who coordinates, whatever the names' order."""

@@ -45,7 +45,7 @@ def test_a_soak_keeps_its_figures_and_how_to_get_them_again(kept: Path) -> None:
 
 
 def test_a_soak_goes_on_where_one_of_the_same_code_ended(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "code", lambda: "this")
+    monkeypatch.setattr(evidence, "code", lambda _of=(): "this")
     monkeypatch.setenv("RESUME", "1")
     whole = ["--schedules", "40", "--first-seed", str(FIRST), "--jobs", "1", "--no-small-world"]
     assert soak.main(["--schedules", "20", *whole[2:]]) == 0
@@ -57,7 +57,7 @@ def test_a_soak_goes_on_where_one_of_the_same_code_ended(kept: Path, monkeypatch
     assert walked == [FIRST + 20]
     assert read(kept)["figures"]["schedules"] == 40
     assert read(kept)["figures"]["seconds"] > seconds
-    monkeypatch.setattr(evidence, "code", lambda: "other")
+    monkeypatch.setattr(evidence, "code", lambda _of=(): "other")
     assert soak.main(whole) == 0
     assert walked == [FIRST + 20, FIRST], "figures of other code are nothing to go on from"
 
@@ -81,6 +81,32 @@ def test_a_soak_that_is_interrupted_keeps_the_figures_so_far(
     assert found["figures"]["schedules"] == 10
     assert found["figures"]["schedules_asked"] == 1_000_000
     assert no_process_is_left()
+
+
+def test_a_soak_knows_all_the_code_that_its_schedules_run() -> None:
+    """In processes of their own: here other tests' modules are loaded as well."""
+    walked = (
+        "from tests import evidence; from tests.simulation import crew; "
+        f"crew.schedules({FIRST}, 20); crew.points([0, 1]); "
+        "print(*(f for f in evidence.loaded() if f != 'tests/simulation/crew.py'))"
+    )
+    known = "from tests.simulation import soak; print(*soak.walked_code())"
+    ran, told = (
+        set(
+            subprocess.run(
+                [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+            ).stdout.split()
+        )
+        for code in (walked, known)
+    )
+    assert {
+        "coordinator/core.py",
+        "participant/core.py",
+        "table/memory.py",
+        "tests/simulation/world.py",
+    } <= ran
+    assert ran <= told
+    assert not {file for file in told if file.startswith(("lockstep/", "table/hudi/"))}, "no shell is walked"
 
 
 def no_process_is_left() -> bool:

@@ -8,7 +8,8 @@ import pytest
 
 from control_topic.messages import SourcePartition
 from lockstep.source_watch import SourceWatch
-from table.source import MissingTopic, SourceFacts, SourceTopics, SourceUnavailable
+from table.source import SourceTopics
+from table.source_facts import MissingTopic, SourceFacts, SourceUnavailable
 from table.state import TableState
 
 P0 = SourcePartition("events", 0)

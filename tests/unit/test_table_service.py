@@ -26,7 +26,7 @@ from table.memory import MemoryTable, MemoryTimeline, Phase, Step
 from table.port import Commit
 from table.server import RunningServer, serve
 from table.service import QUEUE_MAX, TableService
-from table.source import SourceFacts, SourceUnavailable
+from table.source_facts import SourceFacts, SourceUnavailable
 from table.state import TableState
 from table.stubs import table_pb2 as pb
 from table.stubs import table_pb2_grpc as pb_grpc

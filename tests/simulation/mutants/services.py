@@ -18,7 +18,7 @@ from table.checks import Plan, assemble
 from table.ledger import Ledger
 from table.memory import MemoryTable, Phase, Step, StoredFile
 from table.port import Commit
-from table.source import SourceFacts
+from table.source_facts import SourceFacts
 from table.state import TableState
 from table.transactions import Source, Transactions
 
