@@ -239,25 +239,35 @@ def _plan(
 def signs_of_life(
     *,
     members: Sequence[GroupMember],
-    heard_ms_ago: int | None,
+    driver_answers: bool,
     pending: Sequence[tuple[PendingInstant, int]],
     write_timeout_ms: int,
 ) -> list[str]:
     """Why a run may be alive, and offsets must not be changed under it.
 
-    `heard_ms_ago`: since the newest message of a driver or coordinator. `pending`: this pipeline's open
-    instants, each with its age in milliseconds.
+    `pending`: this pipeline's open instants, each with its age in milliseconds.
     """
     signs = []
     if members:
         names = ", ".join(sorted({member.instance or member.client or "?" for member in members})[:5])
         signs.append(f"{len(members)} consumers are in the pipeline's group ({names})")
-    if heard_ms_ago is not None and heard_ms_ago < ALIVE_MS:
-        ago = readable_duration(max(0, heard_ms_ago))
-        signs.append(f"a driver or coordinator was heard on the control topic {ago} ago")
+    if driver_answers:
+        signs.append("its driver answers on this machine")
     signs += [
         f"instant {one.requested} was opened {readable_duration(max(0, age_ms))} ago"
         for one, age_ms in pending
         if age_ms < write_timeout_ms
     ]
     return signs
+
+
+def heard_lately(heard_ms_ago: int | None) -> str:
+    """What to say of a control topic where a driver or coordinator spoke so long ago; empty: nothing."""
+    if heard_ms_ago is None or heard_ms_ago >= ALIVE_MS:
+        return ""
+    ago = readable_duration(max(0, heard_ms_ago))
+    return (
+        f"note: a driver or coordinator was heard on the control topic {ago} ago, though the group has no "
+        "member and nothing is open in the table. Should a run be alive all the same, the table refuses the "
+        "later of its commit and this change."
+    )

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from control_topic.messages import (
+    EPOCH_LEAD_MAX,
     AbortCommit,
     AckCommit,
     CoordinatorClaim,
@@ -52,7 +53,15 @@ class Fold:
 
     `names`: incarnation -> sender. `driver_ms`: a driver or coordinator was last heard; `heard_ms`: anybody
     was. `waiting_ms`: a worker has held records since then and no transaction was open. `aborts`: in a row.
+
+    Anybody may write to the topic, and nobody here can check a mark. What is certainly no run's is `ignored`
+    (counted): a message without any mark, or of an epoch that no run can have reached. `placed`: the run that
+    the table's folder says started last, where it says so: then no other run is listened to.
     """
+
+    placed: str = ""
+    table_epoch: int = 0
+    ignored: int = 0
 
     run: str = ""
     run_ms: int = 0
@@ -73,15 +82,25 @@ class Fold:
     def take(self, heard: Heard) -> None:
         """The next message, in topic order. A coordinator's message of a lower epoch is stale: ignored."""
         message, body = heard.message, heard.message.body
+        if not heard.marked or message.epoch > self.table_epoch + EPOCH_LEAD_MAX:
+            self.ignored += 1
+            return
+        if self.placed and message.run != self.placed:
+            return
         self.names[message.incarnation] = message.sender
         self.heard_ms = heard.time_ms
         if isinstance(body, RunAnnounce):
             order = run_order(message.run, body)
-            if order <= self.run_order:  # said again, or an older run asks who is newer
+            said_again = bool(self.run_ms) and message.run == self.run
+            if said_again or order <= self.run_order:
                 return
             self.run_order = order
             self.run, self.run_ms, self.driver_ms = message.run, heard.time_ms, heard.time_ms
             self.halted, self.open, self.waiting_ms = None, None, 0
+            return
+        if isinstance(body, Halt):  # the run's, whoever claims what epoch
+            if not self.run or message.run == self.run:
+                self.halted, self.open = (body.reason, heard.time_ms), None
             return
         if message.sender.startswith("coordinator"):
             if message.epoch < self.epoch:
@@ -113,9 +132,6 @@ class Fold:
                 self.waiting_ms = self.waiting_ms or heard.time_ms
             case AckCommit() | AbortCommit():
                 self._end(body, heard.time_ms)
-            case Halt():
-                if not self.run or message.run == self.run:
-                    self.halted, self.open = (body.reason, heard.time_ms), None
             case _:
                 pass  # JOIN, LEAVE, END_REQUEST and repeated claims change nothing that is shown
 
@@ -141,9 +157,9 @@ class Fold:
             self.open = None
 
 
-def fold(messages: Iterable[Heard]) -> Fold:
+def fold(messages: Iterable[Heard], *, placed: str = "", table_epoch: int = 0) -> Fold:
     """All of them, in topic order."""
-    state = Fold()
+    state = Fold(placed=placed, table_epoch=table_epoch, run=placed)
     for heard in messages:
         state.take(heard)
     return state

@@ -16,11 +16,15 @@ POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """A readable message of one pipeline. `time_ms`: the broker's timestamp, Unix epoch."""
+    """A readable message of one pipeline. `time_ms`: the broker's timestamp, Unix epoch.
+
+    `marked`: it carries a mark of some run, which nobody has checked here.
+    """
 
     offset: int
     time_ms: int
     message: Message
+    marked: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +60,14 @@ def read_tail(
             for received in reader.poll(POLL_S):
                 content = received.content
                 if isinstance(content, Message) and content.pipeline == pipeline:
-                    heard.append(Heard(offset=received.offset, time_ms=received.time_ms, message=content))
+                    heard.append(
+                        Heard(
+                            offset=received.offset,
+                            time_ms=received.time_ms,
+                            message=content,
+                            marked=received.marked,
+                        )
+                    )
     finally:
         reader.close()
     return Tail(heard=tuple(heard))

@@ -28,7 +28,8 @@ class Place:
     def __init__(self, folder: Path, *, pipeline: str, run: str) -> None:
         self._pipeline = pipeline
         self._run = run
-        self._note = folder / f"{NOTE}_{sha256(pipeline.encode()).hexdigest()[:12]}"
+        self._folder = folder
+        self._note = _note(folder, pipeline)
 
     def take(self) -> None:
         """This run is the last one that started. Raises `OSError`."""
@@ -48,18 +49,24 @@ class Place:
 
         A note that is gone is written again: of two runs that do so, one comes last.
         """
-        run = self._said()
+        run = last_started(self._folder, self._pipeline)
         if not run:
             with contextlib.suppress(OSError):
                 self.take()
         return "" if run == self._run else run
 
-    def _said(self) -> str:
-        try:
-            with self._note.open("rb") as file:
-                said = json.loads(file.read(NOTE_BYTES_MAX))
-            pipeline, run = said["pipeline"], said["run"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return ""
-        known = isinstance(run, str) and len(run) <= RUN_CHARACTERS_MAX and pipeline == self._pipeline
-        return run if known else ""
+
+def last_started(folder: Path, pipeline: str) -> str:
+    """The run that has the pipeline's place; empty where none is known. `folder`: the table's `.hoodie`."""
+    try:
+        with _note(folder, pipeline).open("rb") as file:
+            said = json.loads(file.read(NOTE_BYTES_MAX))
+        who, run = said["pipeline"], said["run"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    known = isinstance(run, str) and len(run) <= RUN_CHARACTERS_MAX and who == pipeline
+    return run if known else ""
+
+
+def _note(folder: Path, pipeline: str) -> Path:
+    return folder / f"{NOTE}_{sha256(pipeline.encode()).hexdigest()[:12]}"

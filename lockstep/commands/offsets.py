@@ -14,10 +14,9 @@ from lockstep.commands.options import PATH, standard_options
 from lockstep.config import Config, load, resolve_kafka
 from lockstep.errors import EXIT_WELL, ConfigError, Failed
 from lockstep.offsets import SourceView, compare, look, to_json, to_text
-from lockstep.offsets_plan import Plan, parse_assignments, plan_adopt, plan_set, signs_of_life
+from lockstep.offsets_plan import Plan, heard_lately, parse_assignments, plan_adopt, plan_set, signs_of_life
 from lockstep.output import Output
-from lockstep.status import fold
-from lockstep.tail import read_tail
+from lockstep.run_seen import ask_driver, read_topic
 from table.hudi.timeline import MissingTable, Timeline
 from table.source import SourceTopics
 from table.state import TableState
@@ -76,7 +75,7 @@ def command(
         return EXIT_WELL
     plan = _plan(state, view, assignments, adopt=adopt, reason=reason.strip()[:REASON_CHARS_MAX])
     if execute:
-        _refuse_while_alive(config, source)
+        _refuse_while_alive(output, config, plan.state, source)
         _execute(config, plan, master, confs)
     output.document(plan.to_json(executed=execute), lambda: plan.to_text(executed=execute))
     return EXIT_WELL
@@ -104,18 +103,17 @@ def _plan(
     return plan_set(state, wanted, view, operator=operator, reason=reason)
 
 
-def _refuse_while_alive(config: Config, source: SourceTopics) -> None:
-    """A run that is alive would be refused its next commit, or refuse ours."""
+def _refuse_while_alive(output: Output, config: Config, state: TableState, source: SourceTopics) -> None:
+    """A run that is alive would be refused its next commit, or refuse ours.
+
+    What the control topic alone says is shown and keeps nobody from anything: others may write there, too.
+    """
     timeline = Timeline(config.table.path)
     now_ms = wall_ms()
     ours = [one for one in timeline.pending() if one.owner.get("pipeline") == config.pipeline.id]
-    tail = read_tail(resolve_kafka(config), config.control.topic, pipeline=config.pipeline.id)
-    known = fold(tail.heard)
-    # A run that has halted has said its last word: it need not be waited for.
-    heard_ms_ago = now_ms - known.driver_ms if known.driver_ms and known.halted is None else None
     signs = signs_of_life(
         members=source.group_members(config.group_id),
-        heard_ms_ago=heard_ms_ago,
+        driver_answers=ask_driver(config.pipeline.id) is not None,
         pending=[(one, now_ms - timeline.time_ms(one.requested)) for one in ours],
         write_timeout_ms=config.transaction.write_timeout_ms,
     )
@@ -124,6 +122,11 @@ def _refuse_while_alive(config: Config, source: SourceTopics) -> None:
             f"A run of pipeline {config.pipeline.id} seems to be alive: {'; '.join(signs)}. Stop it, wait"
             " half a minute, and try again; nothing has changed."
         )
+    known, _odd = read_topic(config, resolve_kafka(config), table_epoch=state.epoch)
+    # A run that has halted has said its last word.
+    heard_ms_ago = now_ms - known.driver_ms if known.driver_ms and known.halted is None else None
+    if said := heard_lately(heard_ms_ago):
+        output.note(said)
 
 
 def _execute(config: Config, plan: Plan, master: str, confs: Sequence[str]) -> None:

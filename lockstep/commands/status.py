@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import click
 
@@ -15,16 +14,13 @@ from lockstep.errors import EXIT_HALTED, EXIT_WELL
 from lockstep.group_watch import sentence, strangers
 from lockstep.offsets import OffsetRow, compare, look
 from lockstep.output import Output
-from lockstep.rundir import read_run_file
-from lockstep.status import Fold, LastCommit, Observed, Status, conclude, fold
+from lockstep.run_seen import ask_driver, read_topic
+from lockstep.status import Fold, LastCommit, Observed, Status, conclude
 from lockstep.status_text import to_text
-from lockstep.tail import read_tail
-from table.client import Deadlines, TableClient
 from table.hudi.timeline import Instant, MissingTable, Timeline
 from table.source import GroupMember, SourceTopics
 from table.source_facts import SourceError
 
-LIVE_S = 3.0
 SOURCE_TIMEOUT_S = 10.0
 
 
@@ -45,7 +41,7 @@ def observe(config: Config) -> Status:
     """Look everywhere; what cannot be reached is named and does not hide the rest."""
     kafka = resolve_kafka(config)
     problems: list[str] = []
-    live = _live(config.pipeline.id)
+    live = ask_driver(config.pipeline.id)
     instant, last_commit = _last_commit(config)
     offsets, members = _source(config, kafka, instant, problems)
     guests = strangers(members or (), config.group_id)
@@ -53,7 +49,7 @@ def observe(config: Config) -> Status:
         Observed(
             pipeline=config.pipeline.id,
             now_ms=wall_ms(),
-            fold=_topic(config, kafka, problems),
+            fold=_topic(config, kafka, last_commit, problems),
             last_commit=last_commit,
             offsets=offsets,
             members=None if members is None else len(members),
@@ -64,19 +60,6 @@ def observe(config: Config) -> Status:
             problems=tuple(problems),
         )
     )
-
-
-def _live(pipeline: str) -> Mapping[str, Any] | None:
-    """The driver's own figures, where it runs on this machine, as this user, and answers."""
-    file = read_run_file(pipeline)
-    if file is None:
-        return None
-    client = TableClient(file.address, file.token, deadlines=Deadlines(status_s=LIVE_S))
-    try:
-        answer = client.status()
-    finally:
-        client.close()
-    return answer if isinstance(answer, dict) and answer.get("run") == file.run else None
 
 
 def _last_commit(config: Config) -> tuple[Instant | None, LastCommit | None]:
@@ -111,12 +94,14 @@ def _source(
     return compare(instant.state if instant is not None else None, view), members
 
 
-def _topic(config: Config, kafka: Mapping[str, str], problems: list[str]) -> Fold:
+def _topic(
+    config: Config, kafka: Mapping[str, str], last_commit: LastCommit | None, problems: list[str]
+) -> Fold:
+    epoch = last_commit.epoch if last_commit is not None else 0
     try:
-        tail = read_tail(kafka, config.control.topic, pipeline=config.pipeline.id)
+        known, odd = read_topic(config, kafka, table_epoch=epoch)
     except ControlTopicUnavailable as error:
         problems.append(str(error))
         return Fold()
-    if tail.problem:
-        problems.append(tail.problem)
-    return fold(tail.heard)
+    problems += odd
+    return known

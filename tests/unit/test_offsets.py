@@ -15,6 +15,7 @@ from lockstep.offsets_plan import (
     ALIVE_MS,
     Plan,
     Wanted,
+    heard_lately,
     parse_assignments,
     plan_adopt,
     plan_set,
@@ -235,16 +236,22 @@ OPEN = PendingInstant(requested="101", action="commit", phase="inflight", owner=
 
 def test_nobody_is_alive_where_nobody_was_heard_lately() -> None:
     assert not signs_of_life(
-        members=[], heard_ms_ago=ALIVE_MS, pending=[(OPEN, 60_000)], write_timeout_ms=60_000
+        members=[], driver_answers=False, pending=[(OPEN, 60_000)], write_timeout_ms=60_000
     )
-    assert not signs_of_life(members=[], heard_ms_ago=None, pending=[], write_timeout_ms=60_000)
+    assert not signs_of_life(members=[], driver_answers=False, pending=[], write_timeout_ms=60_000)
+
+
+def test_what_the_control_topic_alone_says_is_told_and_keeps_nobody_from_anything() -> None:
+    assert "5.0 s ago" in heard_lately(5_000)
+    assert not heard_lately(None)
+    assert not heard_lately(ALIVE_MS)
 
 
 def test_every_sign_of_life_is_named() -> None:
     member = GroupMember(client="c", host="h", instance="p-0", partitions=(P0,))
     signs = signs_of_life(
-        members=[member], heard_ms_ago=5_000, pending=[(OPEN, 1_000)], write_timeout_ms=60_000
+        members=[member], driver_answers=True, pending=[(OPEN, 1_000)], write_timeout_ms=60_000
     )
     assert len(signs) == 3
-    for part, sign in zip(("p-0", "5.0 s ago", "instant 101"), signs, strict=True):
+    for part, sign in zip(("p-0", "driver answers", "instant 101"), signs, strict=True):
         assert part in sign

@@ -14,6 +14,8 @@ import pytest
 from rich.console import Console
 
 from control_topic.messages import (
+    EPOCH_LEAD_MAX,
+    EPOCH_MAX,
     AbortCommit,
     AckCommit,
     Body,
@@ -61,6 +63,11 @@ class Topic:
         self._said.append(Heard(offset=len(self._said), time_ms=0, message=message))
         return self
 
+    def forged(self, marked: bool) -> Topic:
+        """The last one is not of any run."""
+        self._said[-1] = replace(self._said[-1], marked=marked)
+        return self
+
     def heard(self, *, ended_ms_ago: int = 1_000) -> list[Heard]:
         count = len(self._said)
         return [
@@ -99,17 +106,21 @@ def row(lag: int = 0, verdict: str = "ok") -> OffsetRow:
 
 
 def status(topic: Topic | None = None, *, ended_ms_ago: int = 1_000, **more: Any) -> Status:
-    seen = Observed(
+    known = fold(topic.heard(ended_ms_ago=ended_ms_ago)) if topic is not None else Fold()
+    return conclude(replace(observed(), **{"fold": known, **more}))
+
+
+def observed() -> Observed:
+    return Observed(
         pipeline="p",
         now_ms=NOW,
-        fold=fold(topic.heard(ended_ms_ago=ended_ms_ago)) if topic is not None else Fold(),
+        fold=Fold(),
         last_commit=LAST,
         offsets=[row()],
         members=2,
         interval_ms=10_000,
         write_timeout_ms=60_000,
     )
-    return conclude(replace(seen, **more))
 
 
 def shown(found: Status) -> str:
@@ -238,6 +249,43 @@ def test_a_run_that_has_just_left_is_not_running_whatever_was_said_last() -> Non
 
 def test_where_nothing_ever_was_it_has_never_run() -> None:
     assert status(None, last_commit=None, members=0).state == "never"
+
+
+FORGED_EPOCHS = (4, EPOCH_LEAD_MAX, EPOCH_LEAD_MAX + 4, 2**63 - 1, EPOCH_MAX)
+
+
+@pytest.mark.parametrize("epoch", FORGED_EPOCHS)
+@pytest.mark.parametrize("marked", [True, False])
+def test_no_forged_claim_hides_a_halt(epoch: int, marked: bool) -> None:
+    topic = begun()
+    topic.say(COORDINATOR, CoordinatorClaim(), epoch=epoch)
+    topic.forged(marked)
+    found = status(topic.say(COORDINATOR, Halt(reason="poison")))
+    assert found.state == "halted"
+    after = begun().say(COORDINATOR, Halt(reason="poison")).say(COORDINATOR, CoordinatorClaim(), epoch=epoch)
+    after.forged(marked)
+    assert status(after).state == "halted"
+
+
+def test_no_forged_announcement_hides_the_halt_of_the_run_that_has_the_place() -> None:
+    for run in ("forged", "r1"):
+        topic = begun().say(COORDINATOR, Halt(reason="poison"))
+        topic.say(DRIVER, RunAnnounce(table_epoch=9, started_at_ms=2**62), epoch=0, run=run)
+        found = conclude(replace(observed(), fold=fold(topic.heard(), placed="r1", table_epoch=3)))
+        assert (found.state, found.run) == ("halted", "r1")
+
+
+def test_messages_that_are_certainly_no_runs_are_counted_and_ignored() -> None:
+    topic = begun().say(COORDINATOR, CoordinatorClaim(), epoch=EPOCH_MAX)
+    topic.say(COORDINATOR, Halt(reason="forged")).forged(marked=False)
+    known = fold(topic.heard(), placed="r1", table_epoch=3)
+    assert (known.ignored, known.epoch, known.halted) == (2, 3, None)
+
+
+def test_what_an_earlier_run_says_is_no_word_of_the_one_that_has_the_place() -> None:
+    topic = begun().say(COORDINATOR, Halt(reason="poison"))
+    known = fold(topic.heard(), placed="r2", table_epoch=3)
+    assert (known.run, known.halted, known.open) == ("r2", None, None)
 
 
 def test_a_halt_is_told_with_its_reason() -> None:
