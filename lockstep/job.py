@@ -22,6 +22,7 @@ with importing():
     import logging
     import signal
     import threading
+    import time
     from collections import Counter
     from collections.abc import Callable
 
@@ -30,7 +31,8 @@ with importing():
 
     from control_topic.quiet import plain_logs, quiet_kafka_clients
     from lockstep.application import Application
-    from lockstep.config import Config, load, resolve_kafka
+    from lockstep.config import Config, load
+    from lockstep.config.kafka import checked_kafka
     from lockstep.errors import (
         EXIT_FAILED,
         EXIT_INTERRUPTED,
@@ -50,6 +52,7 @@ with importing():
 log = logging.getLogger("lockstep.run")
 
 LEAVE_AT_ONCE_S = 0.2
+ONE_SIGNAL_S = 1.0
 LOG_FORMAT = "%(asctime)s %(levelname)-7s driver %(name)s: %(message)s"
 
 
@@ -145,8 +148,8 @@ def _session() -> SparkSession:
 
 
 def _run(spark: SparkSession, config: Config, *, until_latest: bool, log_level: str) -> int:
-    application = Application(spark, config, resolve_kafka(config), log_level=log_level)
-    catcher = _Catcher(application)
+    application = Application(spark, config, checked_kafka(config), log_level=log_level)
+    catcher = Catcher(application)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda caught, _frame: catcher.caught(signal.Signals(caught).name, "driver"))
     catch_jvm_signals(spark, lambda name: catcher.caught(name, "JVM"))
@@ -164,17 +167,25 @@ def _conclude(outcome: Outcome) -> int:
     return EXIT_WELL
 
 
-class _Catcher:
+class Catcher:
     """The first signal ends the transaction, commits it and leaves; the second leaves at once.
 
-    A terminal's Ctrl-C reaches the JVM and this process both, so each of them counts its own.
+    A terminal's Ctrl-C reaches the JVM and this process both, so each of them counts its own. Whoever signals
+    all processes of a run at once reaches the JVM a second time through `lockstep run`, which passes it on:
+    what comes within `ONE_SIGNAL_S` of the first is still the first.
     """
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: Application, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._application = application
+        self._clock = clock
+        self._first_s: float | None = None
         self._counts: Counter[str] = Counter()
 
     def caught(self, name: str, receiver: str) -> None:
+        now_s = self._clock()
+        self._first_s = now_s if self._first_s is None else self._first_s
+        if self._counts[receiver] and now_s - self._first_s < ONE_SIGNAL_S:
+            return
         self._counts[receiver] += 1
         if self._counts[receiver] > 1:
             log.warning("%s again: left at once; the next run rolls the open transaction back", name)

@@ -68,6 +68,7 @@ ARENAS = {"MALLOC_ARENA_MAX": "4"}
 QUIET_JOL = "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
 """Hudi measures objects with JOL, which otherwise warns on stdout that it may not attach to its own JVM."""
 
+JVM_PROPERTY = re.compile(r"-D([^\s=]+)=")
 COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -227,9 +228,12 @@ def _job_arguments(submission: Submission) -> list[str]:
 
 def _refuse_secrets(conf: Mapping[str, str]) -> None:
     for name, value in conf.items():
-        # Lockstep's own settings have been checked when the configuration was loaded.
-        if value and is_secret_name(name) and not name.startswith(CONF_PREFIX):
+        if name.startswith(CONF_PREFIX):  # checked when the configuration was loaded
+            continue
+        option = next((option for option in JVM_PROPERTY.findall(value) if is_secret_name(option)), "")
+        if option or (value and is_secret_name(name)):
+            place = f"{name}: -D{option} is" if option else f"{name}:"
             raise ConfigError(
-                f"--conf {name}: a secret, given on a command line, where other users of the machine can "
+                f"--conf {place} a secret, given on a command line, where other users of the machine can "
                 "read it: put it into spark-defaults.conf in the folder that SPARK_CONF_DIR names"
             )

@@ -9,7 +9,8 @@ import click
 from control_topic.kafka import ControlReader, ControlTopic
 from control_topic.transport import Received
 from lockstep.commands.options import config_options, standard_options
-from lockstep.config import Config, resolve_kafka
+from lockstep.config import Config
+from lockstep.config.kafka import checked_kafka
 from lockstep.errors import Failed
 from lockstep.events import TYPES, Filter, as_json, as_text, heading
 from lockstep.output import Output
@@ -53,7 +54,7 @@ def command(
     and never stop it.
     """
     wanted = Filter(types=frozenset(types), transaction=transaction)
-    kafka = resolve_kafka(config)
+    kafka = checked_kafka(config)
     topic = config.control.topic
     if not ControlTopic(kafka, topic).describe().exists:
         raise Failed(

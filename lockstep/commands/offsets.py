@@ -11,7 +11,8 @@ import click
 
 from control_topic.clocks import wall_ms
 from lockstep.commands.options import PATH, standard_options
-from lockstep.config import Config, load, resolve_kafka
+from lockstep.config import Config, load
+from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_WELL, ConfigError, Failed
 from lockstep.offsets import SourceView, compare, look, to_json, to_text
 from lockstep.offsets_plan import Plan, heard_lately, parse_assignments, plan_adopt, plan_set, signs_of_life
@@ -66,7 +67,7 @@ def command(
         raise ConfigError("--execute: nothing to do; give --set TOPIC:P=OFFSET or --adopt")
     if execute and not reason.strip():
         raise ConfigError("--execute needs --reason TEXT, which is kept in the table with your name")
-    source = SourceTopics(resolve_kafka(config), config.source.topics)
+    source = SourceTopics(checked_kafka(config), config.source.topics)
     state = _newest(config)
     view = look(source, config.group_id)
     if not changing:
@@ -122,7 +123,7 @@ def _refuse_while_alive(output: Output, config: Config, state: TableState, sourc
             f"A run of pipeline {config.pipeline.id} seems to be alive: {'; '.join(signs)}. Stop it, wait"
             " half a minute, and try again; nothing has changed."
         )
-    known, _odd = read_topic(config, resolve_kafka(config), table_epoch=state.epoch)
+    known, _odd = read_topic(config, checked_kafka(config), table_epoch=state.epoch)
     # A run that has halted has said its last word.
     heard_ms_ago = now_ms - known.driver_ms if known.driver_ms and known.halted is None else None
     if said := heard_lately(heard_ms_ago):

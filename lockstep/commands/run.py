@@ -11,7 +11,7 @@ import click
 from lockstep.class_archive import options_to_use
 from lockstep.commands.options import PATH, SET_HELP, standard_options, verbosity
 from lockstep.config import load
-from lockstep.config.kafka import check_kafka
+from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_MEANINGS
 from lockstep.launch import launch
 from lockstep.output import Output
@@ -75,7 +75,7 @@ def command(
         output.document({"command": words}, _folded(words))
         return 0
     _preflight()
-    check_kafka(config)
+    checked_kafka(config)
     code = launch(composed, environment(os.environ, spark_home=spark_home))
     if output.is_json:
         output.document({"exit_code": code, "outcome": EXIT_MEANINGS.get(code, "interrupted")}, "")

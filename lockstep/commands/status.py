@@ -9,7 +9,8 @@ import click
 from control_topic.clocks import wall_ms
 from control_topic.errors import ControlTopicUnavailable
 from lockstep.commands.options import config_options, standard_options
-from lockstep.config import Config, resolve_kafka
+from lockstep.config import Config
+from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_HALTED, EXIT_WELL
 from lockstep.group_watch import sentence, strangers
 from lockstep.offsets import OffsetRow, compare, look
@@ -39,7 +40,7 @@ def command(output: Output, config: Config) -> int:
 
 def observe(config: Config) -> Status:
     """Look everywhere; what cannot be reached is named and does not hide the rest."""
-    kafka = resolve_kafka(config)
+    kafka = checked_kafka(config)
     problems: list[str] = []
     live = ask_driver(config.pipeline.id)
     instant, last_commit = _last_commit(config)

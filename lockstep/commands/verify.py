@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from lockstep.commands.options import config_options, standard_options
-from lockstep.config import Config, resolve_kafka
+from lockstep.config import Config
+from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_FAILED, EXIT_NOT_EXACT, EXIT_WELL
 from lockstep.output import Output
 from lockstep.verify import SourceLog, verify_table
@@ -31,7 +32,7 @@ def command(output: Output, config: Config, log_timeout_s: int) -> int:
     Reads the table's rows and its timeline; the source topics only where an offset has no row, since a log
     has gaps of its own. Exit code 0: exact; 4: not exact; 1: not checkable, and the result says why.
     """
-    source_log = SourceLog(resolve_kafka(config), timeout_s=log_timeout_s)
+    source_log = SourceLog(checked_kafka(config), timeout_s=log_timeout_s)
     report = verify_table(config.table.path, config.pipeline.id, source_log)
     output.document(report.to_json(), report.to_text)
     return EXIT_CODES[report.exact]

@@ -158,6 +158,8 @@ def _owned() -> str:
     owned = [(name, f"write {setting} instead") for name, setting in hudi.OWN.items()]
     for kind, own in hudi.OWN_OF_KIND.items():
         owned += [(name, f"of {kind}s: write {setting} instead") for name, setting in own.items()]
+    for kind, prefixes in hudi.REFUSED_OF_KIND.items():
+        owned += [(f"{prefix}*", f"of {kind}s: it {why}") for prefix, why in prefixes.items()]
     lines = [
         "## Properties that are refused",
         "",

@@ -18,8 +18,8 @@ def resolve_kafka(config: Config, *, environment: Mapping[str, str] | None = Non
     return {**resolved, "bootstrap.servers": config.source.bootstrap_servers}
 
 
-def check_kafka(config: Config) -> None:
-    """Have librdkafka read the properties: raises `ConfigError` for an unknown name or a wrong value.
+def checked_kafka(config: Config) -> dict[str, str]:
+    """`resolve_kafka`, read by librdkafka: raises `ConfigError` for an unknown name or a wrong value as well.
 
     Makes a client and drops it; whether anybody answers is not waited for.
     """
@@ -35,3 +35,4 @@ def check_kafka(config: Config) -> None:
             if value and (is_secret_name(name) or value != config.source.kafka.get(name, value)):
                 reason = reason.replace(value, HIDDEN)
         raise ConfigError(f"source.kafka: librdkafka refuses the properties: {reason}") from None
+    return properties

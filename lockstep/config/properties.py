@@ -20,7 +20,7 @@ HIDDEN = "***"
 
 _SECRET_NAME = re.compile(
     r"passw(or)?d|passphrase|secret|credential|(^|[._-])key[._-]pem$|(^|[._-])(api|access|account)[._-]?key"
-    r"|jaas|oauthbearer\.(config|extensions)|(^|[._-])token$",
+    r"|jaas|oauthbearer\.(config|extensions)|(^|[._-])token$|(^|[._-])custom[._-]headers$",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(r"\$\{([^:{}]*):([^{}]*)\}")

@@ -139,9 +139,11 @@ class Settings:
         section, table, name = setting.split(".", 2)
         literal = not (isinstance(value, str) and is_reference(value))
         if literal and not given.secret_allowed and is_secret_name(name):
+            instead = 'write "${env:NAME}" or "${file:/path}" instead'
+            if table == "hudi":  # Hudi knows no references
+                instead = "write it into the pipeline's file, which only its user may read"
             sentence = (
-                "a secret, given on a command line, where other users of the machine can read it: "
-                'write "${env:NAME}" or "${file:/path}" instead'
+                f"a secret, given on a command line, where other users of the machine can read it: {instead}"
             )
             self.problems.append(Problem(settings=(setting,), sentence=sentence, where=given.where))
             return

@@ -97,6 +97,17 @@ OWN_OF_KIND: Mapping[str, Mapping[str, str]] = {
     UPSERT: {AUTO_ARCHIVE: "services.cleaning"},
 }
 
+REFUSED_OF_KIND: Mapping[str, Mapping[str, str]] = {
+    INSERT: {},
+    UPSERT: {
+        "hoodie.partition.ttl.": (
+            "takes table partitions out of the table, and what is upserted into one later is hidden by Hudi "
+            "for good (docs/operations.md says why, under table partitions that were taken out): delete rows"
+        )
+    },
+}
+"""Prefixes of what would be obeyed, and would do harm."""
+
 OBEYED = (
     "hoodie.allow.",
     "hoodie.archive.",
@@ -158,6 +169,9 @@ def check(properties: Mapping[str, str], kind: str = INSERT) -> None:
     for name, value in properties.items():
         if name in own:
             raise Refused(f"table.hudi: {name} is not taken: say it with {own[name]}")
+        for prefix, why in REFUSED_OF_KIND[kind].items():
+            if name.startswith(prefix):
+                raise Refused(f"table.hudi: {name} is not taken: it {why}")
         _check_one(name, value, properties, required)
 
 

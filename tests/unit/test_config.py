@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from lockstep.config import Config, InvalidConfiguration, from_mapping, load, resolve_kafka
 from lockstep.config.document import DOCUMENT, generate
-from lockstep.config.kafka import check_kafka
+from lockstep.config.kafka import checked_kafka
 from lockstep.config.model import SECTIONS
 from lockstep.config.properties import KAFKA_OWNED, is_secret_name
 from lockstep.errors import EXIT_USAGE, ConfigError
@@ -460,6 +460,7 @@ UPSERT: Mapping[str, object] = {
         ({"record.envelope": "debezium", "table.partition_by": "ts"}, "'ts' is not in table.key: an update"),
         ({"table.hudi": {"hoodie.index.type": "BLOOM"}}, "is not taken: say it with table.kind"),
         ({"table.hudi": {"hoodie.archive.automatic": "true"}}, "not taken: say it with services.cleaning"),
+        ({"table.hudi": {"hoodie.partition.ttl.inline": "true"}}, "not taken: it takes table partitions out"),
         (
             {"table.hudi": {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}},
             "exactly once needs 'non_blocking_concurrency_control'",
@@ -549,6 +550,13 @@ def test_a_schema_is_not_looked_at_where_a_command_does_not_need_it() -> None:
 SECRET = "hunter2-and-more"
 
 
+def test_a_secret_of_hudis_on_a_command_line_is_refused_and_where_it_belongs_is_said(file: Path) -> None:
+    name = "table.hudi.hoodie.write.commit.callback.http.custom.headers"
+    with pytest.raises(InvalidConfiguration, match="write it into the pipeline's file") as caught:
+        layered(file, sets=[f"{name}=Authorization:{SECRET}"])
+    assert SECRET not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -634,15 +642,15 @@ def test_no_sentence_repeats_a_value_of_source_kafka() -> None:
 
 
 def test_a_property_that_librdkafka_does_not_know_is_named() -> None:
-    check_kafka(config_of({"source.kafka": {"client.id": "x"}}))
+    checked_kafka(config_of({"source.kafka": {"client.id": "x"}}))
     with pytest.raises(ConfigError, match=r"security\.protocoll"):
-        check_kafka(config_of({"source.kafka": {"security.protocoll": "x"}}))
+        checked_kafka(config_of({"source.kafka": {"security.protocoll": "x"}}))
 
 
 def test_what_librdkafka_says_never_holds_a_secret() -> None:
     config = config_of({"source.kafka": {"ssl.key.pem": SECRET, "security.protocol": "ssl"}})
     with pytest.raises(ConfigError) as caught:
-        check_kafka(config)
+        checked_kafka(config)
     assert SECRET not in str(caught.value)
 
 

@@ -216,6 +216,14 @@ def test_a_secret_in_sparks_own_properties_is_refused_and_not_repeated(config: C
     assert "hunter2" not in str(caught.value)
 
 
+def test_a_secret_among_the_jvms_options_is_refused_and_not_repeated(config: Config) -> None:
+    options = "-Xss2m -Djavax.net.ssl.keyStorePassword=hunter2 -Da=b"
+    with pytest.raises(ConfigError, match="keyStorePassword is a secret") as caught:
+        composed(config, conf={"spark.driver.extraJavaOptions": options})
+    assert "hunter2" not in str(caught.value)
+    composed(config, conf={"spark.driver.extraJavaOptions": "-Duser.timezone=UTC"})
+
+
 def test_what_is_no_spark_property_is_refused() -> None:
     assert parse_conf(["spark.a=b=c", "spark.x="]) == {"spark.a": "b=c", "spark.x": ""}
     for wrong in ("lockstep.transaction.interval=5s", "spark.a"):
