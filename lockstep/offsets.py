@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from control_topic.messages import Offsets, SourcePartition
+from control_topic.spelling import some
 from lockstep.output import readable_count, table
 from table.source import SourceTopics
 from table.state import TableState
@@ -24,12 +25,17 @@ GONE = "gone from the broker: topic recreated?"
 BEYOND = "beyond the end: topic recreated?"
 GROUP_AHEAD = "group ahead of the table (S8!)"
 
+WAITING_SHOWN_MAX = 5
+
 _FINE = frozenset({OK, BEHIND, NO_OFFSET, NOT_CONFIGURED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceView:
-    """What the broker says, at one moment. `end`: what a read-committed consumer can reach."""
+    """What the broker says, at one moment. `end`: what a read-committed consumer can reach.
+
+    `written`: the ends of the logs, what producers have not yet committed or aborted included.
+    """
 
     cluster: str
     topics: Mapping[str, str]
@@ -37,11 +43,15 @@ class SourceView:
     earliest: Offsets
     end: Offsets
     group: Offsets = field(default_factory=dict)
+    written: Offsets = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRow:
-    """One source partition. `lag`: offsets between the table and the end, gaps included."""
+    """One source partition. `lag`: offsets between the table and the end, gaps included.
+
+    `undecided`: offsets beyond the end, from the oldest producer transaction on that is still open.
+    """
 
     topic: str
     partition: int
@@ -51,6 +61,7 @@ class OffsetRow:
     lag: int | None
     group: int | None
     verdict: str
+    undecided: int = 0
 
     @property
     def fine(self) -> bool:
@@ -67,6 +78,7 @@ def look(source: SourceTopics, group: str) -> SourceView:
         earliest=source.earliest(facts.partitions),
         end=source.end(facts.partitions),
         group=source.group_offsets(group, facts.partitions),
+        written=source.end(facts.partitions, read_committed=False),
     )
 
 
@@ -94,6 +106,7 @@ def _row(
         lag=max(0, end - committed) if known and end is not None and committed is not None else None,
         group=group,
         verdict=_verdict(partition, committed, state, view),
+        undecided=max(0, view.written.get(partition, 0) - end) if end is not None else 0,
     )
 
 
@@ -164,9 +177,26 @@ def to_text(rows: Sequence[OffsetRow], state: TableState | None) -> RenderableTy
         right=numbers,
     )
     parts: list[RenderableType] = [sentence, "", grid]
+    if waiting := undecided(rows):
+        parts += ["", Text(waiting)]
     for line in advice(rows):
         parts += ["", Text(line)]
     return Group(*parts)
+
+
+def undecided(rows: Iterable[OffsetRow]) -> str:
+    """What is written and cannot be read by anybody yet; empty where there is nothing."""
+    waiting = [row for row in rows if row.undecided]
+    if not waiting:
+        return ""
+    count = sum(row.undecided for row in waiting)
+    where = some(
+        [f"{row.topic}:{row.partition} from {row.end}" for row in waiting], shown_max=WAITING_SHOWN_MAX
+    )
+    return (
+        f"{readable_count(count)} offsets wait for their producers, who have transactions open: {where}. "
+        "They are read when a producer commits or aborts, or its transaction.timeout.ms is over."
+    )
 
 
 def advice(rows: Iterable[OffsetRow]) -> list[str]:

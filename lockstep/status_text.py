@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from control_topic.spelling import one_line
-from lockstep.offsets import BEHIND, OK
+from lockstep.offsets import BEHIND, OK, undecided
 from lockstep.output import readable_count, readable_duration, readable_size, table
 from lockstep.status import Current, Status
 
@@ -51,6 +51,8 @@ def _headline(status: Status) -> Text:
         said.append(f"last commit {readable_duration(status.last_commit.age_ms)} ago")
     if status.lag is not None:
         said.append(f"{readable_count(status.lag)} offsets behind" if status.lag else "up to date")
+    if open_offsets := sum(row.undecided for row in status.partitions):
+        said.append(f"{readable_count(open_offsets)} in open producer transactions")
     return Text(", ".join(said), style=style)
 
 
@@ -69,6 +71,7 @@ def _facts(status: Status) -> list[tuple[str, str]]:
             if last is not None
             else "none yet",
         ),
+        ("producers", undecided(status.partitions)),
     ]
 
 

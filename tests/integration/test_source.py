@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from control_topic.messages import SourcePartition
 from lockstep.broker import Broker
+from lockstep.offsets import compare, look
 from table.source import SourceTopics
 from table.source_facts import MissingTopic, SourceRefused, SourceUnavailable, Unauthorized
 from tests.broker_fixture import create_topic, delete_topic
@@ -45,6 +46,22 @@ def transaction(kafka: dict[str, str], transactional_id: str) -> Iterator[Produc
     producer.init_transactions(DEADLINE_S)
     producer.begin_transaction()
     yield producer
+
+
+def test_what_an_open_producer_transaction_holds_back_is_seen(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic()
+    produce(kafka, topic, ["a", "b"])
+    with transaction(kafka, topic) as producer:
+        for value in "cde":
+            producer.produce(topic, value, partition=0)
+        assert producer.flush(DEADLINE_S) == 0
+        (row,) = compare(None, look(SourceTopics(kafka, [topic]), "g"))
+        assert (row.end, row.undecided) == (2, 3)
+        end_transaction(producer, topic, kafka, commit=True)
+    (row,) = compare(None, look(SourceTopics(kafka, [topic]), "g"))
+    assert row.undecided == 0
 
 
 def test_facts_name_the_cluster_the_topic_ids_and_every_partition(

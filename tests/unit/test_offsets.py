@@ -96,7 +96,7 @@ def test_an_unknown_topic_id_or_cluster_proves_nothing() -> None:
 
 def test_the_json_form_is_a_list_with_the_contracts_keys() -> None:
     document = to_json(compare(STATE, VIEW))
-    keys = {"topic", "partition", "committed", "earliest", "end", "lag", "group", "verdict"}
+    keys = {"topic", "partition", "committed", "earliest", "end", "lag", "group", "verdict", "undecided"}
     assert [set(row) for row in document] == [keys, keys]
 
 
@@ -114,6 +114,16 @@ def test_every_trouble_comes_with_what_to_do(view: SourceView, told: str) -> Non
     assert shown(compare(STATE, view)).startswith(
         ("1 of 2 source partitions cannot go on", "2 of 2 source partitions cannot go on")
     )
+
+
+def test_what_waits_for_producers_is_named_and_is_neither_lag_nor_trouble() -> None:
+    rows = compare(STATE, replace(VIEW, written={P0: 1_050, P1: 60}))
+    assert (rows[0].undecided, rows[0].lag, rows[0].verdict, rows[1].undecided) == (1_000, 0, "ok", 0)
+    assert "1,000 offsets wait for their producers, who have transactions open: events:0 from 50." in shown(
+        rows
+    )
+    assert advice(rows) == []
+    assert "wait for their producers" not in shown(compare(STATE, VIEW))
 
 
 def test_no_trouble_needs_no_advice() -> None:

@@ -212,6 +212,13 @@ def test_a_pipeline_with_nothing_to_do_is_idle_and_well() -> None:
     assert "up to date" in shown(found)
 
 
+def test_what_a_producer_has_not_committed_yet_is_told_though_there_is_nothing_to_do() -> None:
+    found = status(offsets=[replace(row(), undecided=900)])
+    assert found.state == "idle"
+    assert "up to date, 900 in open producer transactions" in shown(found)
+    assert "events:0 from 10" in shown(found)
+
+
 def test_a_transaction_that_does_not_end_is_a_stall_and_names_whom_it_waits_for() -> None:
     topic = begun().say(COORDINATOR, EndCommit(transaction="t1")).say(WORKER_0, WROTE)
     found = status(topic, ended_ms_ago=120_000, members=2, offsets=[row(40)])
