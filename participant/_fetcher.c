@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#define INTERFACE 4 /* of what is passed to and from native.py, which has the same number */
+#define INTERFACE 5 /* of what is passed to and from native.py, which has the same number */
 #define CALL_RECORDS 4096
 #define FIRST_CALL_RECORDS 64
 #define GROUPS_MAX 65536
@@ -610,41 +610,49 @@ static PyObject *Reader_fetch(Reader *self, PyObject *args) {
 
 /* --- dead letters ------------------------------------------------------------------------------- */
 
-/* A producer of rejected records. What is on its way is bounded by bytes, by whoever sends; librdkafka's own
- * queue would refuse a record that is larger than the bound for ever. */
+enum { PIECES_MAX = 256 };
+
+/* Of what was handed over at once: how many records are unanswered, how many were refused, and of the first
+ * of these the error, its place and its size. */
+typedef struct {
+    long long left, failed;
+    int code;
+    Py_ssize_t index, size_bytes;
+} piece_t;
+
+/* A producer of rejected records. How much may be on its way is for the caller to say, who waits for pieces;
+ * librdkafka's own queue would refuse a record that is larger than the bound for ever. */
 typedef struct {
     PyObject_HEAD
     void *client;
-    long long sent, sent_bytes;      /* handed to librdkafka and not answered yet */
-    long long failed;                /* since the last flush */
-    int code;                        /* of the first that failed; its key, and what was said */
-    char key[400], text[256];
-    Py_ssize_t size_bytes;
+    long long delivered;
+    piece_t pieces[PIECES_MAX];
     int busy;
 } Sender;
 
-/* What librdkafka holds of a record beyond its content: the message, a list of headers and their copies. */
-enum { RECORD_BYTES = 1024 };
+/* What a record's delivery report is to bring back, in the room of a pointer: piece, index and size. */
+static void *own_of(Py_ssize_t slot, Py_ssize_t index, Py_ssize_t size_bytes) {
+    uint64_t size = size_bytes > INT32_MAX ? INT32_MAX : (uint64_t)size_bytes;
+    return (void *)(uintptr_t)(size << 33 | (uint64_t)index << 8 | (uint64_t)slot);
+}
 
-static void note_failure(Sender *self, int code, const char *text, const void *key, size_t key_size,
-                         Py_ssize_t size_bytes) {
-    if (self->failed++) return;
-    self->code = code;
-    self->size_bytes = size_bytes;
-    if (key_size >= sizeof self->key) key_size = sizeof self->key - 1;
-    memcpy(self->key, key, key_size);
-    self->key[key_size] = 0;
-    strncpy(self->text, text ? text : "", sizeof self->text - 1);
+static void note_failure(piece_t *piece, int code, Py_ssize_t index, Py_ssize_t size_bytes) {
+    if (piece->failed++) return;
+    piece->code = code;
+    piece->index = index;
+    piece->size_bytes = size_bytes;
 }
 
 static void delivered(void *client, const message_t *message, void *opaque) {
     Sender *self = opaque;
+    uint64_t own = (uint64_t)(uintptr_t)message->own;
+    piece_t *piece = &self->pieces[own & 0xff];
     (void)client;
-    self->sent--;
-    self->sent_bytes -= (Py_ssize_t)(intptr_t)message->own; /* our own opaque, see produce_one */
+    piece->left--;
     if (message->err)
-        note_failure(self, message->err, k_err2str(message->err), message->key, message->key_size,
-                     (Py_ssize_t)message->size);
+        note_failure(piece, message->err, (Py_ssize_t)(own >> 8 & 0x1ffffff), (Py_ssize_t)(own >> 33));
+    else
+        self->delivered++;
 }
 
 static int Sender_init(Sender *self, PyObject *args, PyObject *keywords) {
@@ -792,7 +800,7 @@ enum { V_END = 0, V_TOPIC = 1, V_VALUE = 4, V_KEY = 5, V_OPAQUE = 6, V_FLAGS = 7
 enum { F_COPY = 2, QUEUE_FULL = -184 };
 
 /* Hand record i to librdkafka. An error of librdkafka's, or 0. */
-static int produce_one(Sender *self, const letters_t *letters, Py_ssize_t i) {
+static int produce_one(Sender *self, const letters_t *letters, Py_ssize_t slot, Py_ssize_t i) {
     long long offset = ((const int64_t *)letters->offsets.buf)[i];
     int32_t code = ((const int32_t *)letters->codes.buf)[i];
     Py_ssize_t value_length, key_length, packed_length, size;
@@ -801,11 +809,8 @@ static int produce_one(Sender *self, const letters_t *letters, Py_ssize_t i) {
     const char *packed = text_of(&letters->headers, i, &packed_length);
     char place[400], offset_text[24], time_text[24];
     void *headers = k_headers_new(8);
-    int failed;
-    if (packed && unpack_headers(headers, packed, packed_length) < 0) {
-        k_headers_destroy(headers);
-        return -186; /* an invalid argument */
-    }
+    int failed = 0;
+    if (packed && unpack_headers(headers, packed, packed_length) < 0) failed = -186; /* an invalid argument */
     snprintf(offset_text, sizeof offset_text, "%lld", offset);
     snprintf(time_text, sizeof time_text, "%lld", (long long)((const int64_t *)letters->timestamps.buf)[i]);
     snprintf(place, sizeof place, "%s-%s-%s", letters->topic, letters->number, offset_text);
@@ -815,30 +820,24 @@ static int produce_one(Sender *self, const letters_t *letters, Py_ssize_t i) {
     k_header_add(headers, "lockstep.timestamp", -1, time_text, -1);
     if (key) k_header_add(headers, "lockstep.key", -1, key, key_length);
     k_header_add(headers, "lockstep.reason", -1, letters->reasons[code], letters->reason_lengths[code]);
-    size = RECORD_BYTES + value_length + key_length + packed_length;
-    failed = k_producev(self->client, V_TOPIC, letters->to, V_FLAGS, F_COPY, V_KEY, place, strlen(place),
-                        V_VALUE, value, (size_t)value_length, V_HEADERS, headers, V_OPAQUE,
-                        (void *)(intptr_t)size, V_END);
-    if (failed) {
-        k_headers_destroy(headers); /* they are ours again */
-        if (failed != QUEUE_FULL)
-            note_failure(self, failed, k_err2str(failed), place, strlen(place), value_length);
-        return failed;
+    size = value_length + key_length + packed_length;
+    if (!failed)
+        failed = k_producev(self->client, V_TOPIC, letters->to, V_FLAGS, F_COPY, V_KEY, place, strlen(place),
+                            V_VALUE, value, (size_t)value_length, V_HEADERS, headers, V_OPAQUE,
+                            own_of(slot, i, size), V_END);
+    if (!failed) {
+        self->pieces[slot].left++;
+        return 0;
     }
-    self->sent++;
-    self->sent_bytes += size;
-    return 0;
+    k_headers_destroy(headers); /* they are ours again */
+    if (failed != QUEUE_FULL) note_failure(&self->pieces[slot], failed, i, size);
+    return failed;
 }
 
-/* Send all, never more than bytes_max at once on the way. Stops where one failed. */
-static void produce_all(Sender *self, const letters_t *letters, long long bytes_max) {
-    for (Py_ssize_t i = 0; i < letters->count && !self->failed;) {
-        if (self->sent && self->sent_bytes >= bytes_max) {
+static void produce_all(Sender *self, const letters_t *letters, Py_ssize_t slot) {
+    for (Py_ssize_t i = 0; i < letters->count;) {
+        if (produce_one(self, letters, slot, i) == QUEUE_FULL)
             k_poll(self->client, 100); /* ends by itself: the time to deliver is bounded */
-            continue;
-        }
-        if (produce_one(self, letters, i) == QUEUE_FULL)
-            k_poll(self->client, 100);
         else
             i++;
         if (!(i & 1023)) k_poll(self->client, 0);
@@ -874,26 +873,29 @@ static int fit_together(const letters_t *letters) {
 static PyObject *Sender_send(Sender *self, PyObject *args) {
     letters_t letters;
     PyObject *reasons, *values, *keys, *headers;
+    long long piece;
     int number, code = -1;
-    long long bytes_max;
     memset(&letters, 0, sizeof letters);
     if (!sender_is_open(self) ||
-        !PyArg_ParseTuple(args, "ssiny*y*y*O!OOOL:send", &letters.to, &letters.topic, &number, &letters.count,
-                          &letters.offsets, &letters.timestamps, &letters.codes, &PyTuple_Type, &reasons,
-                          &values, &keys, &headers, &bytes_max))
+        !PyArg_ParseTuple(args, "Lssiny*y*y*O!OOO:send", &piece, &letters.to, &letters.topic, &number,
+                          &letters.count, &letters.offsets, &letters.timestamps, &letters.codes, &PyTuple_Type,
+                          &reasons, &values, &keys, &headers))
         return NULL;
     snprintf(letters.number, sizeof letters.number, "%d", number);
     if (!reasons_of(reasons, &letters) && !column_of(values, letters.count, &letters.values) &&
         !column_of(keys, letters.count, &letters.keys) && !column_of(headers, letters.count, &letters.headers)) {
-        if (fit_together(&letters))
-            code = 0;
+        if (piece < 0 || self->pieces[piece % PIECES_MAX].left)
+            PyErr_SetString(PyExc_ValueError, "so many pieces may not be on their way");
+        else if (letters.count > 0x1ffffff || !fit_together(&letters))
+            PyErr_SetString(PyExc_ValueError, "columns of different lengths, or too long ones");
         else
-            PyErr_SetString(PyExc_ValueError, "columns of different lengths");
+            code = 0;
     }
     if (!code) {
+        memset(&self->pieces[piece % PIECES_MAX], 0, sizeof(piece_t));
         self->busy = 1;
         Py_BEGIN_ALLOW_THREADS
-        produce_all(self, &letters, bytes_max);
+        produce_all(self, &letters, (Py_ssize_t)(piece % PIECES_MAX));
         Py_END_ALLOW_THREADS
         self->busy = 0;
     }
@@ -909,21 +911,26 @@ static PyObject *Sender_send(Sender *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *Sender_flush(Sender *self, PyObject *args) {
+static PyObject *Sender_wait(Sender *self, PyObject *args) {
     int timeout_ms;
     int64_t deadline_ms;
-    long long failed;
-    if (!PyArg_ParseTuple(args, "i:flush", &timeout_ms) || !sender_is_open(self)) return NULL;
+    long long number;
+    const piece_t *piece;
+    if (!PyArg_ParseTuple(args, "Li:wait", &number, &timeout_ms) || !sender_is_open(self)) return NULL;
+    if (number < 0) {
+        PyErr_SetString(PyExc_ValueError, "no piece has such a number");
+        return NULL;
+    }
+    piece = &self->pieces[number % PIECES_MAX];
     deadline_ms = now_ms() + timeout_ms;
     self->busy = 1;
     Py_BEGIN_ALLOW_THREADS
-    while (self->sent && now_ms() < deadline_ms) k_poll(self->client, 50);
+    k_poll(self->client, 0);
+    while (piece->left && now_ms() < deadline_ms) k_poll(self->client, 50);
     Py_END_ALLOW_THREADS
     self->busy = 0;
-    failed = self->failed;
-    self->failed = 0;
-    if (!failed) return Py_BuildValue("Liyyn", self->sent, 0, "", "", (Py_ssize_t)0);
-    return Py_BuildValue("Liyyn", self->sent, self->code, self->key, self->text, self->size_bytes);
+    return Py_BuildValue("LLinnL", piece->left, piece->failed, piece->code, piece->index, piece->size_bytes,
+                         self->delivered);
 }
 
 /* --- the module --------------------------------------------------------------------------------- */
@@ -962,13 +969,14 @@ static PyType_Spec reader_spec = {
 
 static PyMethodDef sender_methods[] = {
     {"send", (PyCFunction)Sender_send, METH_VARARGS,
-     "send(to, topic, partition, count, offsets, timestamps_ms, codes, reasons, values, keys, headers,\n"
-     "bytes_max)\n\nTo the topic `to`, records of the source partition. Offsets and timestamps_ms are int64,\n"
-     "codes int32 indices of the tuple of bytes `reasons`; values, keys and headers tuples (data, starts,\n"
-     "nulls or None), or None. Waits while bytes_max are on their way; stops where one failed."},
-    {"flush", (PyCFunction)Sender_flush, METH_VARARGS,
-     "flush(timeout_ms) -> (how many are unanswered, code, key, text, size): of the first that failed since\n"
-     "the last flush; code 0 where none did"},
+     "send(piece, to, topic, partition, count, offsets, timestamps_ms, codes, reasons, values, keys, headers)\n\n"
+     "To the topic `to`, records of the source partition, as the piece of that number; of 256 pieces in a row\n"
+     "the first must be answered before the last. Offsets and timestamps_ms are int64, codes int32 indices of\n"
+     "the tuple of bytes `reasons`; values, keys and headers tuples (data, starts, nulls or None), or None."},
+    {"wait", (PyCFunction)Sender_wait, METH_VARARGS,
+     "wait(piece, timeout_ms) -> (unanswered, failed, code, index, size, delivered): until all of the piece is\n"
+     "answered. Of the first that failed the error, its place in the piece and its size; then how many records\n"
+     "of all pieces ever were delivered."},
     {"close", (PyCFunction)Sender_close, METH_NOARGS, "close(): what is unanswered is given up"},
     {NULL, NULL, 0, NULL},
 };

@@ -19,3 +19,7 @@ class DeadLetterError(ParticipantError):
 
 class DeadLetterRefused(DeadLetterError):
     """Nor will they, whoever tries: the topic does not take such a record, or takes nothing from us."""
+
+
+class DeadLetterUnavailable(DeadLetterError):
+    """They may yet: the broker is away, or too slow, or the topic is gone for a while."""

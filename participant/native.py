@@ -21,7 +21,7 @@ from participant.errors import SourceError
 from participant.fetcher import BATCH_BYTES, BATCH_RECORDS, BOUNDS_S, Fetcher, Notice, PlainFetcher, Taken
 from participant.raw import RawBatch, Values
 
-INTERFACE = 4
+INTERFACE = 5
 """The number in participant/_fetcher.c of what is passed between it and this module."""
 VERSION_MIN = 0x02000000
 MAPS = Path("/proc/self/maps")

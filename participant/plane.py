@@ -24,7 +24,7 @@ from participant import events as ev
 from participant.dead_letter import DeadLetters
 from participant.decode import Decoded
 from participant.derive import Derived
-from participant.errors import DeadLetterRefused, ParticipantError, StorageError
+from participant.errors import DeadLetterRefused, DeadLetterUnavailable, ParticipantError, StorageError
 from participant.fetched import Fetched
 from participant.files import Written
 from participant.queues import ByteQueue
@@ -105,7 +105,7 @@ class Plane:
         self._held: list[HeldRejects] = []
         self.meters = Meters()
         self.storage_failed = False
-        """Whether the thread ended because files of the table could not be written."""
+        """Whether the thread ended because files of the table, or dead letters, could not be written."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=guarded("plane", self._run, self._failed), name="plane", daemon=True
@@ -153,7 +153,7 @@ class Plane:
                 elif self._stopping.is_set():
                     return
         except (ParticipantError, OSError, pa.ArrowException) as error:
-            self.storage_failed = isinstance(error, StorageError | OSError)
+            self.storage_failed = isinstance(error, StorageError | OSError | DeadLetterUnavailable)
             self._failed(str(error) or type(error).__name__)
         finally:
             if self._writer is not None:
@@ -342,11 +342,12 @@ class Plane:
         """What was rejected is in the dead-letter topic before anybody is told that it was passed."""
         if self._held and self._dead_letters is not None:
             began = time.monotonic()
-            self._dead_letters.send(self._held, self._handed_over)
+            self._dead_letters.send(self._held, self._letters_taken)
             self.meters.seconds["dead_letters"] += time.monotonic() - began
 
-    def _handed_over(self) -> None:
-        self._set_aside_steps += 1
+    def _letters_taken(self, count: int) -> None:
+        if count:
+            self._set_aside_steps += 1
         self._wrote(self._written)
 
     @contextlib.contextmanager

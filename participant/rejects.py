@@ -192,29 +192,6 @@ class HeldRejects:
         sizes = [np.diff(column.starts) - 1 for column in columns if column is not None]
         return np.sum(sizes, axis=0, dtype=np.int64)
 
-    def largest(self) -> tuple[int, str]:
-        """The size of the largest record, and the key of its dead letter."""
-        sizes = self.record_bytes()
-        index = int(np.argmax(sizes))
-        return int(sizes[index]), f"{self.partition.topic}-{self.partition.number}-{self.offsets[index]}"
-
-    def since(self, offset: int) -> HeldRejects:
-        """Those from this offset on."""
-        first = int(np.searchsorted(self.offsets, offset))
-        if not first:
-            return self
-        rest = np.arange(first, len(self), dtype=np.int64)
-        return HeldRejects(
-            partition=self.partition,
-            offsets=self.offsets[first:],
-            timestamps_ms=self.timestamps_ms[first:],
-            codes=self.codes[first:],
-            reasons=self.reasons,
-            values=self.values.take(rest),
-            keys=self.keys.take(rest) if self.keys is not None else None,
-            headers=self.headers.take(rest) if self.headers is not None else None,
-        )
-
     def named(self, count: int) -> tuple[Reject, ...]:
         """The first `count`, by name."""
         pairs = zip(self.offsets[:count].tolist(), self.codes[:count].tolist(), strict=True)

@@ -69,7 +69,7 @@ class Ended:
     """How a worker ended, as its task says it. `failed`: another may be started in its slot.
 
     `incarnation` is empty where the task died without saying so. `fenced`: Kafka gave its group
-    membership to another process. `storage`: files of the table could not be written.
+    membership to another process. `storage`: files of the table, or dead letters, could not be written.
     """
 
     slot: int

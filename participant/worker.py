@@ -28,7 +28,7 @@ from coordinator import events as coordinator_events
 from coordinator.runner import Environment, Runner
 from participant import events as ev
 from participant.core import Participant
-from participant.dead_letter import DeadLetters
+from participant.dead_letter import SILENCE_S, DeadLetters
 from participant.fetcher import Fetcher, fetch_settings
 from participant.look_back import TopicLookBack
 from participant.membership import Callbacks as MembershipCallbacks
@@ -100,6 +100,7 @@ class Worker:
                     spec.dead_letter_topic,
                     bytes_max=spec.memory_bytes // 16,
                     message_bytes_max=spec.dead_letter_bytes_max,
+                    silence_s=min(SILENCE_S, spec.write_timeout_ms / 2_000),
                 )
                 if spec.on_error == "dead_letter"
                 else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -75,3 +77,22 @@ def set_config(bootstrap_servers: str, topic: str, config: Mapping[str, str]) ->
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})  # its futures fail when it is collected
     admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
+
+
+def set_produce_quota(bootstrap_servers: str, client: str, bytes_per_s: int) -> None:
+    """How much the clients of this id may produce; 0 takes the quota away. librdkafka cannot ask for it."""
+
+    def text(value: str) -> bytes:
+        return struct.pack(">h", len(value)) + value.encode()
+
+    entity = struct.pack(">i", 1) + text("client-id") + text(client)
+    operation = text("producer_byte_rate") + struct.pack(">d?", bytes_per_s, not bytes_per_s)
+    body = struct.pack(">i", 1) + entity + struct.pack(">i", 1) + operation + struct.pack(">?", False)
+    request = struct.pack(">hhi", 49, 0, 1) + text("tests") + body  # AlterClientQuotas, version 0
+    host, _, port = bootstrap_servers.partition(":")
+    with socket.create_connection((host, int(port)), DEADLINE_S) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        with connection.makefile("rb") as answers:
+            answer = answers.read(*struct.unpack(">i", answers.read(4)))
+    _, _, entries, error = struct.unpack_from(">iiih", answer)
+    assert (entries, error) == (1, 0), answer

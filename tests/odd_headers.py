@@ -7,7 +7,7 @@ from contextlib import closing
 import numpy as np
 
 from control_topic.messages import SourcePartition
-from participant.dead_letter import BATCH_BYTES_MAX, NativeSender, producer_settings
+from participant.letter_senders import BATCH_BYTES_MAX, NativeSender, producer_settings
 from participant.raw import RawBatch, Values
 from participant.rejects import HeldRejects, Rejects
 
@@ -23,6 +23,7 @@ def produce_odd(kafka: dict[str, str], topic: str, packed: bytes, *, count: int 
         headers=Values.of([packed] * count),
     )
     settings = producer_settings(kafka, batch_bytes_max=BATCH_BYTES_MAX)
-    with closing(NativeSender(settings, bytes_max=1 << 20)) as sender:
-        sender.send(topic, HeldRejects.of(batch, Rejects.of(dict.fromkeys(range(count), ""), offsets)))
-        sender.flush()
+    with closing(NativeSender(settings)) as sender:
+        held = HeldRejects.of(batch, Rejects.of(dict.fromkeys(range(count), ""), offsets))
+        sender.send(0, topic, held, 0, count)
+        assert sender.wait(0, 60.0)[:2] == (0, 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from control_topic.messages import SourcePartition
@@ -19,12 +19,14 @@ from lockstep.broker import Broker
 from lockstep.dead_letter_topics import ROOM_BYTES, DeadLetterTopics
 from lockstep.errors import Failed
 from participant import dead_letter, headers
-from participant.dead_letter import DeadLetters, NativeSender, PlainSender
+from participant.dead_letter import DeadLetters
 from participant.errors import DeadLetterError, DeadLetterRefused
 from participant.fetcher import fetch_settings
+from participant.letter_senders import PIECES_MAX, NativeSender, PlainSender, producer_settings
 from participant.native import open_fetcher
 from participant.raw import RawBatch, Values
 from participant.rejects import HeldRejects, Rejects
+from tests.broker_fixture import create_topic, set_produce_quota
 from tests.harness import await_that
 from tests.odd_headers import produce_odd
 
@@ -68,10 +70,12 @@ def read(kafka: dict[str, str], topic: str, count: int) -> list[Message]:
     return found
 
 
-def held(topic: str, values: list[bytes | None], *, first: int = 0, reason: str = "bad") -> HeldRejects:
+def held(
+    topic: str, values: list[bytes | None], *, first: int = 0, number: int = 3, reason: str = "bad"
+) -> HeldRejects:
     offsets = np.arange(first, first + len(values), dtype=np.int64)
     batch = RawBatch(
-        partition=SourcePartition(topic, 3),
+        partition=SourcePartition(topic, number),
         offsets=offsets,
         timestamps_ms=offsets + 5,
         values=Values.of(values),
@@ -301,6 +305,103 @@ def test_what_is_to_be_set_takes_the_record_s_key_and_headers_too(
     assert len(read(kafka, roomy, 1)) == 1
 
 
+def test_a_topic_may_be_slower_than_it_may_be_silent_and_takes_all_and_nothing_twice(
+    kafka: dict[str, str],
+    make_topic: Callable[..., str],
+    letters: Callable[..., DeadLetters],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At a quota, by which the broker answers nothing for some seconds after each batch."""
+    dead, rate, count, size_bytes = make_topic(), 500_000, 200, 50_000
+    monkeypatch.setitem(kafka, "client.id", dead)
+    noise = np.random.default_rng(7)
+    records = held("t", [noise.bytes(size_bytes) for _ in range(count)])
+    out, taken = letters(dead, bytes_max=32_000_000, silence_s=10.0), []
+    set_produce_quota(kafka["bootstrap.servers"], dead, rate)
+    try:
+        began = time.monotonic()
+        out.send([records], taken.append)
+        assert time.monotonic() - began > 10.0
+    finally:
+        set_produce_quota(kafka["bootstrap.servers"], dead, 0)
+        out.close()
+    assert sum(taken) == count
+    assert sum(1 for some in taken if some) > 10, "whoever waits must see that it gets on"
+    assert len({m.key() for m in read(kafka, dead, count)}) == count
+
+
+def test_small_records_pass_a_topic_whose_limit_is_smaller_than_a_batch_and_is_not_known(
+    kafka: dict[str, str], make_topic: Callable[..., str], letters: Callable[..., DeadLetters]
+) -> None:
+    """The broker refuses the batch, with the words in which it refuses a record."""
+    dead = make_topic(config={"max.message.bytes": "20000"})
+    noise = np.random.default_rng(7)
+    out = letters(dead)
+    out.send([held("t", [noise.bytes(200) for _ in range(5_000)])])
+    large = held("t", [b"small", noise.bytes(50_000), b"small"], first=5_000)
+    with pytest.raises(DeadLetterRefused, match=r"t-3-5001 \(50,000 bytes\) is larger"):
+        out.send([large])
+    out.close()
+    consumer = Consumer({**kafka, "group.id": "reader"})
+    with closing(consumer):
+        low, high = consumer.get_watermark_offsets(TopicPartition(dead, 0), timeout=DEADLINE_S)
+    assert 5_000 <= high - low < 5_500, "few are sent twice"
+
+
+@pytest.mark.parametrize("first", ["orders", "orders-1"])
+def test_the_topic_that_refuses_is_named_whatever_topics_are_called_alike(
+    kafka: dict[str, str], make_topic: Callable[..., str], letters: Callable[..., DeadLetters], first: str
+) -> None:
+    """`orders-1-1-7` is offset 7 of source partition 1 of `orders-1`, and of no partition of `orders`."""
+    stem = make_topic()
+    roomy, narrow = stem, f"{stem}-1"
+    create_topic(kafka["bootstrap.servers"], f"{roomy}.dlq")
+    create_topic(kafka["bootstrap.servers"], f"{narrow}.dlq", config={"max.message.bytes": "20000"})
+    passes = held(roomy, [b"small"], number=1)
+    fails = held(narrow, [np.random.default_rng(7).bytes(50_000)], number=1, first=7)
+    out = letters("")
+    with pytest.raises(DeadLetterRefused) as why:
+        out.send([passes, fails] if first == "orders" else [fails, passes])
+    out.close()
+    assert f"{narrow}-1-7 (50,000 bytes)" in str(why.value)
+    assert f"dead-letter topic {narrow}.dlq takes" in str(why.value)
+    assert f"--entity-name {narrow}.dlq" in str(why.value)
+
+
+@pytest.mark.parametrize("sender", [NativeSender, PlainSender], ids=["native", "plain"])
+def test_a_sender_says_of_a_piece_which_record_was_refused_and_of_no_other_piece(
+    kafka: dict[str, str], make_topic: Callable[..., str], sender: type[NativeSender | PlainSender]
+) -> None:
+    dead = make_topic(config={"max.message.bytes": "20000"})
+    noise = np.random.default_rng(7).bytes(50_000)
+    good, bad = held("t", [b"x", None, b""] * 10), held("t", [b"", noise, None, noise, b"x"])
+    with closing(sender(producer_settings(kafka, batch_bytes_max=1, alone=True))) as out:
+        out.send(0, dead, good, 10, 30)
+        out.send(PIECES_MAX - 1, dead, bad, 1, 5)
+        out.send(PIECES_MAX + 1, dead, bad, 0, 1)
+        with pytest.raises(ValueError, match="so many pieces"):
+            out.send(2 * PIECES_MAX - 1, dead, good, 0, 1)
+        assert out.wait(PIECES_MAX - 1, DEADLINE_S)[:5] == (0, 2, KafkaError.MSG_SIZE_TOO_LARGE, 0, 50_000)
+        assert out.wait(0, DEADLINE_S)[:2] == (0, 0)
+        assert out.wait(PIECES_MAX + 1, DEADLINE_S)[:2] == (0, 0)
+        assert out.wait(0, DEADLINE_S).delivered == 20 + 2 + 1
+    found = {m.key().decode(): m.value() for m in read(kafka, dead, 23)}
+    assert found == {
+        **{f"t-3-{i}": good.values[i] for i in range(10, 30)},
+        **{f"t-3-{i}": bad.values[i] for i in (0, 2, 4)},
+    }
+
+
+def test_a_sender_waits_no_longer_than_it_is_told_to() -> None:
+    for sender in (NativeSender, PlainSender):
+        away = producer_settings({"bootstrap.servers": "127.0.0.1:1"}, batch_bytes_max=1_000)
+        with closing(sender(away)) as out:
+            out.send(0, "dead", held("t", [b"x"] * 3), 1, 3)
+            began = time.monotonic()
+            assert out.wait(0, 0.3) == (2, 0, 0, 0, 0, 0)
+            assert 0.2 < time.monotonic() - began < 5
+
+
 def test_a_topic_that_is_gone_is_not_made_by_sending_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,9 +428,8 @@ def test_a_compacted_topic_is_warned_of(
     assert other not in caplog.text
 
 
-def test_a_broker_that_is_away_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_letter, "FLUSH_S", 1)
-    out = DeadLetters({"bootstrap.servers": "127.0.0.1:1"}, "dead", bytes_max=1 << 20)
+def test_a_broker_that_is_away_is_no_refusal() -> None:
+    out = DeadLetters({"bootstrap.servers": "127.0.0.1:1"}, "dead", bytes_max=1 << 20, silence_s=1.0)
     with pytest.raises(DeadLetterError, match="offsets do not move") as why:
         out.send([held("t", [b"x"])])
     assert not isinstance(why.value, DeadLetterRefused)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from control_topic.messages import Reject, SourcePartition
 from participant.headers import pack, unpack
@@ -80,14 +79,6 @@ def test_what_is_held_of_a_reject_is_all_that_its_record_had() -> None:
         Reject(partition=PLACE, offset=15, reason="bad"),
     )
     assert held.size_bytes >= 3 * 8 * 5
-
-
-@pytest.mark.parametrize(("offset", "left"), [(0, 3), (11, 3), (12, 2), (15, 2), (16, 1), (21, 0)])
-def test_those_before_an_offset_are_left_out(offset: int, left: int) -> None:
-    held = HeldRejects.of(batch(), Rejects.of({1: "null", 2: "bad", 4: "bad"}, OFFSETS)).since(offset)
-    assert len(held) == left
-    assert [r.offset for r in held.named(9)] == [11, 15, 20][3 - left :]
-    assert list(held.values) == [None, b"ccc", b"e"][3 - left :]
 
 
 def test_a_batch_that_is_cut_keeps_keys_and_headers_with_their_records() -> None:
