@@ -35,6 +35,7 @@ from table.hudi.kinds import UPSERT
 from table.place import Place
 from table.port import TableLayout
 from table.progress import Progress
+from table.roster import LIVES_MS
 from table.server import serve
 from table.service import TableService
 from table.source import SourceTopics
@@ -45,7 +46,11 @@ BACKOFF_MAX_MS = 5_000
 """A dead driver's table lock expires after a minute: what waits for it should not wait much longer."""
 OPEN_S = 300
 CONTROL_TOPIC_S = 30
+WATCH_S = 10.0
+"""The most that one look at the consumer group waits for an answer."""
 CLOSE_S = 30
+START_S = 120.0
+"""From the start of a worker's task to its first report: ten times what a loaded machine takes."""
 DEATHS_EXTRA = 3
 """Worker deaths allowed without a commit, beyond max_consecutive_failures and one for each worker."""
 
@@ -115,7 +120,8 @@ class Application:
             source_watch = SourceWatch(source, known=service.seen, halt=service.halt)
             stack.callback(source_watch.stop)
             source_watch.start()
-            group_watch = GroupWatch(source, config.group_id, halt=service.halt, clock=time.monotonic)
+            asked = SourceTopics(self._kafka, config.source.topics, timeout_s=WATCH_S)
+            group_watch = GroupWatch(asked, config.group_id, service=service, clock=time.monotonic)
             stack.callback(group_watch.stop)
             group_watch.start()
             supervisor = Supervisor(
@@ -210,7 +216,8 @@ class Application:
         return Limits(
             sweep_period_s=max(60.0, grace_s / 2),
             sweep_grace_s=max(60.0, grace_s),
-            silence_s=20.0,
+            silence_s=LIVES_MS / 1_000,
+            start_s=START_S,
             deaths_max=config.transaction.max_consecutive_failures + config.pipeline.workers + DEATHS_EXTRA,
         )
 

@@ -45,6 +45,7 @@ with importing():
     from lockstep.jvm_signals import catch_jvm_signals
     from lockstep.operator_commit import execute_operator_commit
     from lockstep.rehearsal import rehearse
+    from lockstep.spark_end import end_jvm, stop_spark
     from lockstep.validate import validate_in_job
     from table.ledger import Outcome, OutcomeKind
     from table.progress import Progress
@@ -85,14 +86,18 @@ def main(
     plain_logs()
     quiet_kafka_clients()
     code = EXIT_FAILED
+    stuck: list[SparkSession] = []
     try:
-        code = _work(path, sets, until, log_level.upper(), operator_commit, validate, rehearsing)
+        code = _work(path, sets, until, log_level.upper(), operator_commit, validate, rehearsing, stuck)
     except Exception as error:
         code = error.exit_code if isinstance(error, LockstepError) else EXIT_FAILED
         log.error("%s", sentence(error), exc_info=debug)
     finally:
         if exit_code_file is not None:
             _leave(code, exit_code_file)
+    for spark in stuck:
+        end_jvm(spark, code)
+        os._exit(code)
     sys.exit(code)
 
 
@@ -113,7 +118,9 @@ def _work(
     operator_commit: Path | None,
     validate: Path | None,
     rehearsing: bool,
+    stuck: list[SparkSession],
 ) -> int:
+    """The exit code. `stuck`: takes the session where Spark does not come to an end."""
     spark = _session()
     try:
         config = _config(spark, path, sets)
@@ -125,7 +132,9 @@ def _work(
             return execute_operator_commit(spark, config, operator_commit)
         return _run(spark, config, until_latest=until is not None, log_level=log_level)
     finally:
-        spark.stop()
+        if not stop_spark(spark):
+            log.warning("Spark does not stop: its JVM is ended at once; what was committed is durable")
+            stuck.append(spark)
 
 
 def _config(spark: SparkSession, path: Path, sets: tuple[str, ...]) -> Config:

@@ -18,8 +18,8 @@ from control_topic.messages import Offsets, SourcePartition
 from lockstep.errors import ConfigError
 from lockstep.offsets import SourceView, other_cluster, other_topic
 from lockstep.output import readable_count, readable_duration, table
+from table.group import GroupMember
 from table.hudi.timeline import PendingInstant
-from table.source import GroupMember
 from table.state import TableState
 
 Wanted: TypeAlias = int | Literal["earliest", "latest"]

@@ -45,6 +45,8 @@ class Slot:
         self._log_level = log_level
         self._died = died
         self._ending = threading.Event()
+        self._began_s: float | None = None
+        self._cancelled_for = ""
         self._failures = 0
         self.starts = 0
         self.group = f"lockstep-{spec.pipeline}-{spec.run[:8]}-worker-{number}"
@@ -59,9 +61,25 @@ class Slot:
         """Start no further worker; the one that runs is told by its directive."""
         self._ending.set()
 
-    def cancel(self) -> None:
-        """Kill the task: for a worker that does not answer. The slot's thread sees its job end."""
+    def cancel(self, why: str = "") -> None:
+        """Kill the task: for a worker that does not answer. The slot's thread sees its job end, for `why`."""
+        self._cancelled_for = why
         self._context.cancelJobGroup(self.group)
+
+    @property
+    def began_s(self) -> float | None:
+        """When the job that goes on was begun, by time.monotonic; None between two jobs."""
+        return self._began_s
+
+    def waits(self) -> bool:
+        """Whether the job's task has no Spark slot yet."""
+        tracker = self._context.statusTracker()
+        try:
+            newest = tracker.getJobInfo(max(tracker.getJobIdsForGroup(self.group), default=-1))
+            stages = [tracker.getStageInfo(stage) for stage in newest.stageIds] if newest is not None else []
+        except FAILS:
+            return False
+        return not any(stage is not None and stage.numActiveTasks for stage in stages)
 
     def join(self, timeout_s: float) -> bool:
         self._thread.join(timeout_s)
@@ -73,9 +91,11 @@ class Slot:
 
     def _run(self) -> None:
         while not self._ending.is_set():
-            began = time.monotonic()
+            self._cancelled_for = ""
             self.starts += 1
+            began = self._began_s = time.monotonic()
             death = self._run_job()
+            self._began_s = None
             if time.monotonic() - began > LASTED_S:
                 self._failures = 0
             self._died(death)
@@ -98,7 +118,8 @@ class Slot:
             self._context.setJobGroup(self.group, f"lockstep worker {self.number}", interruptOnCancel=True)
             answers = self._context.parallelize([self.number], 1).mapPartitions(task).collect()
         except FAILS as error:
-            return Ended(slot=self.number, incarnation="", reason=_cause(error), failed=True)
+            reason = self._cancelled_for or _cause(error)
+            return Ended(slot=self.number, incarnation="", reason=reason, failed=True)
         except Exception as error:  # whatever it is, a slot without its thread has no worker ever again
             log.exception("worker-%d ended unexpectedly", self.number)
             return Ended(slot=self.number, incarnation="", reason=repr(error), failed=True)

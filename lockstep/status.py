@@ -365,6 +365,8 @@ def _state(seen: Observed, *, alive: bool, halted: bool, current: Current | None
         return "halted"
     if not alive:
         return "stopped" if seen.last_commit is not None or seen.fold.run else "never"
+    if _stands(seen):
+        return "stalled"
     patience_ms = COMMITTING_FACTOR * seen.interval_ms + seen.write_timeout_ms
     if current is not None:
         silent_ms = current.age_ms if current.progress_age_ms is None else current.progress_age_ms
@@ -372,11 +374,35 @@ def _state(seen: Observed, *, alive: bool, halted: bool, current: Current | None
     committed_ago = seen.last_commit.age_ms if seen.last_commit is not None else None
     if committed_ago is None:
         return "stalled" if _ago(seen, seen.fold.run_ms) > patience_ms else "starting"
-    if not lag:
+    if lag == 0 and not _unread(seen):
         return "idle"
     waits = seen.fold.waiting_ms and _ago(seen, seen.fold.waiting_ms) > patience_ms
     silent = committed_ago > patience_ms and _ago(seen, seen.fold.heard_ms) > patience_ms
     return "stalled" if waits or silent else "running"
+
+
+def _driver_says(live: Mapping[str, Any]) -> Iterable[str]:
+    """What does not go on, in the table, for the driver, in workers."""
+    failures = live.get("failures", {})
+    if failures.get("outage_ms") and failures.get("reasons"):
+        yield f"The table cannot be written to at present: {failures['reasons'][-1]}"
+    yield from live.get("alarms", ())
+    for worker in live.get("workers", ()):
+        yield from (f"worker-{worker['slot']}: {alarm}" for alarm in worker.get("alarms", ()))
+
+
+def _stands(seen: Observed) -> bool:
+    """Whether the driver says that source partitions are not read, and why, in an alarm."""
+    return seen.live is not None and bool(seen.live.get("stands"))
+
+
+def _unread(seen: Observed) -> bool:
+    """Whether no worker reads some source partition; False where the driver does not answer."""
+    if seen.live is None:
+        return False
+    workers = seen.live.get("workers", ())
+    owned = {one for worker in workers if worker["state"] != "dead" for one in worker.get("partitions", ())}
+    return any(f"{row.topic}:{row.partition}" not in owned for row in seen.offsets or ())
 
 
 def _advice(
@@ -396,14 +422,15 @@ def _advice(
     elif state == "stalled":
         if current is not None and current.missing:
             yield f"Waiting for {', '.join(current.missing)}: look at that worker's log."
-        yield "Nothing has been committed for too long: `lockstep events --follow` shows who does not answer."
-    failures = seen.live.get("failures", {}) if seen.live is not None else {}
-    if state != "halted" and failures.get("outage_ms") and failures.get("reasons"):
-        yield f"The table cannot be written to at present: {failures['reasons'][-1]}"
-    if seen.live is not None and halted is None:
-        for worker in seen.live.get("workers", ()):
-            yield from (f"worker-{worker['slot']}: {alarm}" for alarm in worker.get("alarms", ()))
-    if seen.strangers and state not in ("halted", "stopped", "never"):
+        if not _stands(seen):  # else the driver says why
+            yield (
+                "Nothing has been committed for too long: `lockstep events --follow` shows who does not"
+                " answer."
+            )
+    told = tuple(_driver_says(seen.live)) if seen.live is not None and halted is None else ()
+    yield from told
+    strange = seen.strangers and not any(seen.strangers in line for line in told)
+    if strange and state not in ("halted", "stopped", "never"):
         yield seen.strangers
     if state in ("running", "stalled", "idle") and seen.fold.aborts > 1:
         yield f"{seen.fold.aborts} transactions in a row were aborted, the last: {seen.fold.abort_reason}"

@@ -11,16 +11,22 @@ from dataclasses import dataclass
 from pyspark import SparkContext
 
 from lockstep.slots import Slot
+from lockstep.starts import SlotSeen, Starts
 from participant.spec import Ended, WorkerSpec
+from table.calls import Mode
 from table.errors import TableError
 from table.ledger import Outcome
 from table.place import Place
 from table.progress import Progress
+from table.roster import lives
 from table.service import TableService
 
 log = logging.getLogger("lockstep.supervisor")
 
 PERIOD_S = 0.1
+LOOK_AT_STARTS_S = 1.0
+ASK_SPARK_AFTER_S = 5.0
+"""A worker takes some seconds to come up; after that Spark is asked whether its task runs."""
 END_S = 45.0
 """How long the workers have to leave before their tasks are killed."""
 KILL_S = 15.0
@@ -30,13 +36,15 @@ KILL_S = 15.0
 class Limits:
     """Seconds. `sweep_period_s`: between looks for orphaned files, none younger than `sweep_grace_s`.
 
-    `silence_s`: a worker that has not reported for so long is killed. `deaths_max`: workers that die
-    without a commit between them before the run halts.
+    `silence_s`: a worker that has not reported for so long is killed. `start_s`: so is one that has never
+    done so, counted from its task's start. `deaths_max`: workers that die without a commit between them
+    before the run halts.
     """
 
     sweep_period_s: float
     sweep_grace_s: float
     silence_s: float
+    start_s: float
     deaths_max: int
 
 
@@ -64,6 +72,8 @@ class Supervisor:
         self._cancelled: set[str] = set()
         self._halt_heard = False
         self._sweeper: threading.Thread | None = None
+        self._starts = Starts(limits.start_s)
+        self._next_starts_s = 0.0
         self._slots = [
             Slot(context, spec, number, log_level=log_level, died=self._on_death)
             for number in range(spec.workers)
@@ -91,6 +101,7 @@ class Supervisor:
             for slot in self._slots:
                 slot.commits_go_on()
         self._kill_silent(progress)
+        self._watch_starts(progress)
         self._sweep()
 
     def _kill_silent(self, progress: Progress) -> None:
@@ -105,6 +116,38 @@ class Supervisor:
                 "worker-%d has been silent for %.0f s: its task is killed", entry.report.slot, silent_s
             )
             self._slots[entry.report.slot].cancel()
+
+    def _watch_starts(self, progress: Progress) -> None:
+        """Whose worker does not come up is started anew; where nobody does, the run halts."""
+        now_s = time.monotonic()
+        if now_s < self._next_starts_s or progress.standing.mode is not Mode.RUN:
+            return
+        self._next_starts_s = now_s + LOOK_AT_STARTS_S
+        somebody = any(lives(entry, progress.now_ms) for entry in progress.workers)
+        seen = [self._slot_seen(slot, progress, now_s) for slot in self._slots]
+        verdict = self._starts.look(now_s, seen, lives=somebody)
+        for number in verdict.cancel:
+            why = f"it has not reported within {self._limits.start_s:.0f} s of its start"
+            log.warning("worker-%d: %s: its task is killed", number, why)
+            self._slots[number].cancel(why)
+        self._service.alarm("starts", verdict.alarm, stands=not somebody)
+        if verdict.halt:
+            self._service.halt(verdict.halt)
+
+    def _slot_seen(self, slot: Slot, progress: Progress, now_s: float) -> SlotSeen:
+        began_s = slot.began_s
+        reported = began_s is not None and any(
+            entry.report.slot == slot.number and not entry.dead and entry.at_ms >= began_s * 1_000
+            for entry in progress.workers
+        )
+        asks = began_s is not None and not reported and now_s - began_s > ASK_SPARK_AFTER_S
+        return SlotSeen(
+            number=slot.number,
+            start=slot.starts,
+            reported=reported,
+            waits=asks and slot.waits(),
+            idle=began_s is None,
+        )
 
     def _sweep(self) -> None:
         """Beside everything else, one at a time: it waits for the table like anybody."""
@@ -172,9 +215,16 @@ class Supervisor:
     def _end_workers(self) -> None:
         for slot in self._slots:
             slot.end()
-        deadline = time.monotonic() + END_S
+        progress = self._service.progress()
+        now_s = time.monotonic()
         for slot in self._slots:
-            if not slot.join(max(0.0, deadline - time.monotonic())):
-                log.warning("worker-%d does not leave: its task is killed", slot.number)
-                slot.cancel()
-                slot.join(KILL_S)
+            if not self._slot_seen(slot, progress, now_s).reported:
+                slot.cancel("the run ends")  # nobody is there who could leave
+        deadline = now_s + END_S
+        late = [slot for slot in self._slots if not slot.join(max(0.0, deadline - time.monotonic()))]
+        for slot in late:
+            log.warning("worker-%d does not leave: its task is killed", slot.number)
+            slot.cancel()
+        deadline = time.monotonic() + KILL_S
+        for slot in late:
+            slot.join(max(0.0, deadline - time.monotonic()))

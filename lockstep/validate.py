@@ -16,12 +16,14 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from control_topic.errors import ControlTopicError
+from control_topic.spelling import some
 from control_topic.topic import ControlTopic
 from lockstep.capacity import check_slots
 from lockstep.config import Config
 from lockstep.dead_letter_topics import ROOM_BYTES, DeadLetterTopics, compacted, too_small
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
 from lockstep.jars import JarsError, find_java
+from lockstep.stands import is_ours, named
 from participant.json_lines import line_reader
 from participant.native import missing
 from table.errors import TableError
@@ -79,9 +81,27 @@ def check_kafka(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
             detail=f"pipeline.workers = {config.pipeline.workers}, but there are {len(facts.partitions)} "
             "source partitions: the other workers would have nothing to do",
         )
+    yield from _group(config, source)
     yield _control_topic(config, kafka)
     if config.dead_letter_topics:
         yield from _dead_letters(config, kafka)
+
+
+def _group(config: Config, source: SourceTopics) -> Iterator[Check]:
+    """Somebody must coordinate the consumer group, or no worker is ever given anything."""
+    name = f"consumer group {config.group_id}"
+    try:
+        group = source.group(config.group_id)
+    except SourceError as error:
+        yield Check(name=name, verdict="failed", detail=str(error))
+        return
+    guests = [member for member in group.members if not is_ours(member, config.group_id)]
+    if guests:
+        who = some(sorted({named(member) for member in guests}))
+        detail = f"has members that are no workers of this pipeline: {who}. End them: the group is its own"
+        yield Check(name=name, verdict="warning", detail=detail)
+    else:
+        yield ok(name, f"has a coordinator; {len(group.members)} members now")
 
 
 def _control_topic(config: Config, kafka: Mapping[str, str]) -> Check:

@@ -19,6 +19,7 @@ class Progress:
     table.
 
     `last_commit_age_ms`: None before this run's first commit. `busy_with`: what the table thread is doing.
+    `alarms`: what the driver sees not going on; `stands`: source partitions are not read because of it.
     """
 
     pipeline: str
@@ -37,6 +38,8 @@ class Progress:
     busy_with: str
     queued: int
     services: tuple[ServiceProgress, ...]
+    alarms: tuple[str, ...]
+    stands: bool
     now_ms: int
 
     def to_json(self) -> dict[str, Any]:
@@ -72,6 +75,8 @@ class Progress:
             "fenced": list(standing.fenced),
             "table": {"busy_with": self.busy_with, "queued": self.queued},
             "services": [asdict(service) for service in self.services],
+            "alarms": list(self.alarms),
+            "stands": self.stands,
         }
 
 

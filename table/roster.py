@@ -13,6 +13,9 @@ FRESH_MS = 5_000
 GATHER_MS = 3_000
 """How long the first worker of a run waits for the others before it joins the consumer group without them."""
 
+LIVES_MS = 20_000
+"""A worker that has not reported for longer is killed, and counts as one that reads nothing."""
+
 EARNING_STATES = frozenset({"new", "surveying", "claiming", "registering", "recovering"})
 """A coordinator's states before its first transaction; a worker that dies in them could do so for ever."""
 
@@ -24,6 +27,11 @@ class Entry:
     report: WorkerReport
     at_ms: int
     dead: bool = False
+
+
+def lives(entry: Entry, now_ms: int) -> bool:
+    """Whether it has reported lately, and its Spark task has not ended."""
+    return not entry.dead and now_ms - entry.at_ms < LIVES_MS
 
 
 class Roster:

@@ -126,6 +126,7 @@ class TableService(Servicer):
         self._roster = Roster(slots_max=SLOTS_MAX)
         self._thread = TableThread(queue_max=QUEUE_MAX)
         self._refresh_after_ms = 0
+        self._alarms: dict[str, tuple[str, bool]] = {}
         self._transactions = Transactions(
             table=table,
             ledger=ledger,
@@ -287,6 +288,16 @@ class TableService(Servicer):
         """Announce a halt and stop."""
         self._transactions.halt(reason)
 
+    def alarm(self, of: str, text: str, *, stands: bool) -> None:
+        """What the driver sees not going on, for the status; empty: nothing any more. One for each `of`.
+
+        `stands`: source partitions are not read because of it.
+        """
+        with self._guard:
+            self._alarms.pop(of, None)
+            if text:
+                self._alarms[of] = (text, stands)
+
     def supersede(self, reason: str) -> None:
         """A newer run has taken over: stop at once."""
         with self._guard:
@@ -315,6 +326,7 @@ class TableService(Servicer):
             now_ms = self._clock_ms()
             standing = self._ledger.standing(now_ms)
             workers, coordinator = self._roster.entries(), self._roster.coordinator(now_ms)
+            alarms = tuple(self._alarms.values())
         newest, last_ms = view.newest, view.last_commit_at_ms
         return Progress(
             pipeline=self._pipeline,
@@ -333,6 +345,8 @@ class TableService(Servicer):
             busy_with=self._thread.busy_with(),
             queued=self._thread.queued(),
             services=tuple(self._table.services()),
+            alarms=tuple(text for text, _ in alarms),
+            stands=any(stands for _, stands in alarms),
             now_ms=now_ms,
         )
 

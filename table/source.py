@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
@@ -27,8 +26,10 @@ from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, ListOff
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_exponential
 
 from control_topic.messages import Offsets, SourcePartition
+from table.group import OFFSETS_TOPIC, GroupMember, GroupView, why_no_coordinator
 from table.source_facts import (
     MissingTopic,
+    NoCoordinator,
     SourceFacts,
     SourceRefused,
     SourceUnavailable,
@@ -93,16 +94,6 @@ _CONNECTION_REFUSED = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMember:
-    """A living member of the consumer group. `instance`: its static membership, or empty."""
-
-    client: str
-    host: str
-    instance: str
-    partitions: tuple[SourcePartition, ...]
 
 
 class SourceTopics:
@@ -194,11 +185,23 @@ class SourceTopics:
 
     def group_members(self, group: str) -> list[GroupMember]:
         """Who is alive in the consumer group; nobody where the group does not exist."""
+        return list(self.group(group).members)
+
+    def group(self, group: str) -> GroupView:
+        """How the consumer group stands. Raises `NoCoordinator` where the broker answers and has none."""
         try:
             described = self._ask(f"describe consumer group {group}", partial(self._describe_group, group))
         except _NoGroup:
-            return []
-        return [
+            return GroupView(state="DEAD", members=())
+        except SourceUnavailable as error:
+            why = self._why_no_coordinator(group)
+            if not why:
+                raise
+            raise NoCoordinator(
+                f"The Kafka broker at {self._servers} answers, and consumer group {group} has no coordinator:"
+                f" {why}. No worker can join the group before it has one."
+            ) from error
+        members = tuple(
             GroupMember(
                 client=member.client_id or "",
                 host=member.host or "",
@@ -209,7 +212,8 @@ class SourceTopics:
                 ),
             )
             for member in described[group].members
-        ]
+        )
+        return GroupView(state=described[group].state.name, members=members)
 
     # --- asking -----------------------------------------------------------------------------------
 
@@ -229,6 +233,20 @@ class SourceTopics:
             self._group_admin = None
             del admin  # else the error that is raised here keeps it
             raise
+
+    def _why_no_coordinator(self, group: str) -> str:
+        """Empty where the broker does not answer at all, or does not say."""
+        try:
+            seen = self._admin.list_topics(OFFSETS_TOPIC, timeout=min(ATTEMPT_TIMEOUT_S, self._timeout_s))
+        except KafkaException:
+            return ""
+        topic = seen.topics.get(OFFSETS_TOPIC)
+        if topic is None or topic.error is not None:
+            if topic is not None and topic.error.code() not in _MISSING:
+                return topic.error.str()
+            return why_no_coordinator(group, {}, len(seen.brokers))
+        leaders = {number: one.leader for number, one in topic.partitions.items()}
+        return why_no_coordinator(group, leaders, len(seen.brokers))
 
     def _list_offsets(
         self, partitions: Sequence[SourcePartition], spec: OffsetSpec, level: IsolationLevel

@@ -28,6 +28,10 @@ class SourceUnavailable(SourceError):
     """The broker did not answer within the deadline. Try again later."""
 
 
+class NoCoordinator(SourceUnavailable):
+    """The broker answers, and nobody coordinates the consumer group."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFacts:
     """`cluster`: the Kafka cluster id. `topics`: topic -> topic id, empty where the broker has none.

@@ -12,14 +12,15 @@ from lockstep.commands.options import config_options, standard_options
 from lockstep.config import Config
 from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_HALTED, EXIT_WELL
-from lockstep.group_watch import sentence, strangers
 from lockstep.offsets import OffsetRow, compare, look
 from lockstep.output import Output
 from lockstep.run_seen import ask_driver, read_topic
+from lockstep.stands import sentence, strangers
 from lockstep.status import Fold, LastCommit, Observed, Status, conclude
 from lockstep.status_text import to_text
+from table.group import GroupMember
 from table.hudi.timeline import Instant, MissingTable, Timeline
-from table.source import GroupMember, SourceTopics
+from table.source import SourceTopics
 from table.source_facts import SourceError
 
 SOURCE_TIMEOUT_S = 10.0

@@ -16,9 +16,17 @@ from confluent_kafka.admin import AdminClient
 from control_topic.messages import SourcePartition
 from lockstep.broker import Broker
 from lockstep.offsets import compare, look
+from table.group import coordinator_partition
 from table.source import SourceTopics
-from table.source_facts import MissingTopic, SourceRefused, SourceUnavailable, Unauthorized
+from table.source_facts import (
+    MissingTopic,
+    NoCoordinator,
+    SourceRefused,
+    SourceUnavailable,
+    Unauthorized,
+)
 from tests.broker_fixture import create_topic, delete_topic
+from tests.busy_member import COOPERATIVE, busy_member
 from tests.transactions import end_transaction
 
 pytestmark = pytest.mark.integration
@@ -281,3 +289,59 @@ def test_asking_makes_no_topic_where_the_broker_would(tmp_path: Path) -> None:
             with pytest.raises(MissingTopic):
                 SourceTopics(kafka, ["never-made"], timeout_s=5).facts()
         assert "never-made" not in AdminClient(kafka).list_topics(timeout=DEADLINE_S).topics
+
+
+def test_a_member_that_does_not_come_back_to_a_rebalance_is_seen_in_the_group_and_holds_nothing(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic(partitions=2)
+    group = f"group-{topic}"
+    source = SourceTopics(kafka, [topic])
+    ours = Consumer({**kafka, "group.id": group, **STATIC_MEMBER, **COOPERATIVE})
+    with closing(ours), busy_member(kafka, group, topic):
+        ours.subscribe([topic])
+        deadline = time.monotonic() + 2 * DEADLINE_S
+        rebalancing = False
+        while not rebalancing:
+            assert time.monotonic() < deadline, "no rebalance that lasts"
+            ours.poll(0.5)
+            seen = source.group(group)
+            rebalancing = seen.rebalancing and {one.client for one in seen.members} == {"w0", "busy-app"}
+        assert not any(one.partitions for one in seen.members if one.client == "busy-app")
+
+
+def test_a_cluster_that_cannot_keep_groups_answers_and_has_no_coordinator(tmp_path: Path) -> None:
+    """One broker, and Kafka's own default of three replicas for the topic in which groups are kept."""
+    with Broker(tmp_path, heap_mb=384, properties={"offsets.topic.replication.factor": "3"}) as broker:
+        kafka = {"bootstrap.servers": broker.bootstrap_servers}
+        create_topic(broker.bootstrap_servers, "events")
+        source = SourceTopics(kafka, ["events"], timeout_s=5)
+        assert source.facts().partitions == (SourcePartition("events", 0),)
+        with pytest.raises(
+            NoCoordinator, match="consumer group g has no coordinator: its topic __consumer_off"
+        ):
+            source.group("g")
+        broker.pause()
+        try:
+            with pytest.raises(SourceUnavailable) as away:
+                source.group("g")
+        finally:
+            broker.resume()
+        assert not isinstance(away.value, NoCoordinator), "a broker that is away is another thing"
+
+
+def test_where_a_group_is_kept_is_where_the_broker_keeps_it(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    """By the offsets that the broker itself writes: the log of that one partition grows."""
+    source, admin = SourceTopics(kafka, ["__consumer_offsets"]), AdminClient(kafka)
+    group = "polygenelubricants-and-others"
+    source.group(group)  # makes the offsets topic, where nobody has asked for a group yet
+    count = len(
+        admin.list_topics("__consumer_offsets", timeout=DEADLINE_S).topics["__consumer_offsets"].partitions
+    )
+    here = SourcePartition("__consumer_offsets", coordinator_partition(group, count))
+    before = source.end([here], read_committed=False)
+    with closing(Consumer({**kafka, "group.id": group})) as consumer:
+        consumer.commit(offsets=[TopicPartition(make_topic(), 0, 7)], asynchronous=False)
+    assert source.end([here], read_committed=False)[here] > before[here]

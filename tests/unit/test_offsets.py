@@ -22,8 +22,8 @@ from lockstep.offsets_plan import (
     signs_of_life,
 )
 from lockstep.verify.chain import follow
+from table.group import GroupMember
 from table.hudi.timeline import PendingInstant
-from table.source import GroupMember
 from table.state import TableState, decode, encode
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)

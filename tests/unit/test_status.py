@@ -449,6 +449,38 @@ def test_a_driver_that_answers_is_alive_though_the_topic_is_silent() -> None:
     assert status(None, live=live(coordinator=None), members=0).state == "idle"
 
 
+def test_a_driver_that_sees_source_partitions_unread_has_nothing_of_having_nothing_to_do() -> None:
+    told = "events:0 is read by no worker: consumer group p is rebalancing (for 40 s)"
+    found = status(begun().say(COORDINATOR, ACK), live=live(coordinator=None, alarms=[told], stands=True))
+    assert (found.state, found.lag) == ("stalled", 0)
+    assert found.advice[0] == told
+    assert not any("committed for too long" in line for line in found.advice)
+    assert shown(found).startswith("STALLED: p")
+
+
+def test_an_alarm_that_keeps_nobody_from_reading_is_no_stall() -> None:
+    told = "worker-1 was started 61 s ago and has not reported"
+    found = status(None, live=live(coordinator=None, alarms=[told], stands=False))
+    assert (found.state, found.advice[0]) == ("idle", told)
+
+
+def test_a_run_of_which_no_worker_reads_a_source_partition_has_something_to_do_at_once() -> None:
+    workers = live()["workers"]
+    workers[0]["partitions"] = []
+    found = status(begun().say(COORDINATOR, ACK), live=live(coordinator=None, workers=workers))
+    assert found.state == "running"
+    assert "nothing to do" not in shown(found)
+
+
+@pytest.mark.parametrize(("age_ms", "state"), [(2_000, "running"), (400_000, "stalled")])
+def test_where_the_broker_is_away_nobody_says_that_there_is_nothing_to_do(age_ms: int, state: str) -> None:
+    last = replace(LAST, age_ms=age_ms)
+    away = {"offsets": None, "members": None, "problems": ("the broker is away",), "last_commit": last}
+    found = status(None, live=live(coordinator=None), **away)
+    assert (found.state, found.lag) == (state, None)
+    assert "nothing to do" not in shown(found)
+
+
 def test_a_driver_that_halts_says_so_before_the_topic_does() -> None:
     found = status(begun(), live=live(halted="poison"))
     assert found.halted is not None and found.halted["reason"] == "poison"

@@ -839,6 +839,22 @@ def test_what_does_not_go_on_in_a_worker_is_shown_and_bounded(driver: Driver) ->
     assert driver.service.progress().to_json()["workers"][0]["alarms"] == []
 
 
+def test_what_the_driver_sees_not_going_on_is_shown_until_it_does(driver: Driver) -> None:
+    def told() -> tuple[list[str], bool]:
+        document = driver.service.progress().to_json()
+        return document["alarms"], document["stands"]
+
+    assert told() == ([], False)
+    driver.service.alarm("starts", "worker-1 does not come up", stands=False)
+    assert told() == (["worker-1 does not come up"], False)
+    driver.service.alarm("group", "nobody reads", stands=True)
+    driver.service.alarm("group", "nobody reads yet", stands=True)
+    assert told() == (["worker-1 does not come up", "nobody reads yet"], True)
+    driver.service.alarm("group", "", stands=True)
+    driver.service.alarm("starts", "", stands=False)
+    assert told() == ([], False)
+
+
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0])
 def test_a_report_with_a_time_that_is_none_is_refused(seconds: float) -> None:
     """JSON has no such number, and the status is JSON."""
