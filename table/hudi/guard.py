@@ -48,6 +48,7 @@ class Guard:
             self.objection = error
             self.unlock()
             raise
+        self.objection = None  # of an earlier look, after which Hudi has asked again
         return True
 
     def unlock(self) -> None:

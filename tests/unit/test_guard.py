@@ -53,6 +53,21 @@ def hudi_unlocks(one: Guard) -> None:
     one.close()
 
 
+def test_an_objection_is_forgotten_when_a_later_look_has_none() -> None:
+    answers = iter([Refused("not now"), None])
+
+    def look() -> None:
+        if (answer := next(answers)) is not None:
+            raise answer
+
+    one = Guard(Provider(), look, Dog())  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="not now"):
+        one.tryLock(1, None)
+    assert one.objection is not None
+    assert one.tryLock(1, None)
+    assert one.objection is None
+
+
 def test_a_lock_that_is_held_is_given_back_once_and_watched_meanwhile() -> None:
     provider, dog = Provider(), Dog()
     one = guard(provider, dog)
