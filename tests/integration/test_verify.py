@@ -20,7 +20,22 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from control_topic.messages import DataFile, Offsets, Range, SourcePartition
+from control_topic.clocks import wall_ms
+from control_topic.codec import encode
+from control_topic.messages import (
+    EPOCH_MAX,
+    Body,
+    CoordinatorClaim,
+    DataFile,
+    Halt,
+    Message,
+    Offsets,
+    Range,
+    RunAnnounce,
+    SourcePartition,
+)
+from control_topic.topic import ControlTopic
+from control_topic.trust import HEADER
 from lockstep.broker import Broker
 from lockstep.offsets import look
 from lockstep.offsets_plan import plan_set
@@ -28,6 +43,7 @@ from lockstep.verify import Report, SourceLog, verify_table
 from table.hudi.base_file import create_partition, file_name, new_file_id
 from table.hudi.client import HudiTable
 from table.hudi.timeline import Timeline
+from table.place import Place
 from table.port import Commit, TableSpec
 from table.source import SourceTopics
 from table.state import TableState
@@ -473,6 +489,50 @@ def test_a_change_of_offsets_is_shown_first_and_done_only_when_told(make: Callab
     assert newest is not None
     assert (newest.kind, newest.reason, newest.offsets[pipeline.part(0)]) == ("operator", "poison at 4", 7)
     assert pipeline.verify().exact is True
+
+
+def test_what_a_stranger_writes_to_the_control_topic_hides_no_halt_and_blocks_no_operator(
+    make: Callable[..., Pipeline],
+) -> None:
+    pipeline = make()
+    pipeline.produce(10)
+    pipeline.take(0, 4)
+    Place(pipeline.path / ".hoodie", pipeline=PIPELINE, run="true").take()
+    topic = f"control-{pipeline.topic}"
+    ControlTopic(pipeline.kafka, topic).ensure(timeout_s=DEADLINE_S)
+    producer = Producer({"bootstrap.servers": pipeline.kafka["bootstrap.servers"]})
+
+    def say(sender: str, body: Body, *, epoch: int = 2, run: str = "true", marked: bool = True) -> None:
+        message = Message(
+            pipeline=PIPELINE,
+            run=run,
+            epoch=epoch,
+            sender=sender,
+            incarnation=sender,
+            sequence=1,
+            sent_at_ms=wall_ms(),
+            body=body,
+        )
+        headers = [(HEADER, bytes(32))] if marked else []  # a mark of this form anybody can write
+        producer.produce(topic, encode(message)[0], partition=0, headers=headers)
+
+    say("driver", RunAnnounce(started_at_ms=1), epoch=0)
+    say("coordinator@worker-0", CoordinatorClaim(), epoch=EPOCH_MAX, marked=False)
+    say("coordinator@worker-0", CoordinatorClaim(), epoch=EPOCH_MAX)
+    say("coordinator@worker-0", CoordinatorClaim(), epoch=3)
+    say("coordinator@worker-0", Halt(reason="the true one"))
+    say("driver", RunAnnounce(table_epoch=9, started_at_ms=wall_ms()), epoch=0)
+    say("driver", RunAnnounce(table_epoch=9, started_at_ms=wall_ms()), epoch=0, run="forged")
+    assert producer.flush(DEADLINE_S) == 0
+    done = command(pipeline, "status")
+    assert done.returncode == 3, done.stdout
+    assert "the true one" in done.stdout
+    assert "2 messages on the control topic" in done.stdout
+    say("driver", RunAnnounce(table_epoch=9, started_at_ms=wall_ms() + 1), epoch=0)
+    assert producer.flush(DEADLINE_S) == 0
+    part = f"{pipeline.topic}:0"
+    done = command(pipeline, "offsets", "--set", f"{part}=7", "--execute", "--reason", "poison at 4")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_table_that_is_not_there_is_a_sentence(make: Callable[..., Pipeline]) -> None:
