@@ -124,7 +124,7 @@ class Stands:
         return self._alarm("outage", f"{outage} ({so_far})")
 
     def _count(self, seen: Look, step_s: float) -> None:
-        owned = {partition for worker in seen.workers for partition in worker.owned}
+        owned = self._read(seen)
         news = frozenset(seen.partitions) - self._known if self._known else frozenset()
         self._known = frozenset(seen.partitions)
         self._unread_s = {
@@ -132,6 +132,15 @@ class Stands:
             for one in seen.partitions
             if one not in owned
         }
+
+    def _read(self, seen: Look) -> set[SourcePartition]:
+        """What a worker says that it has, and the group, too, where that one has come to rest: a worker that
+        cannot reach the broker does not learn that it has nothing any more."""
+        owned = {partition for worker in seen.workers for partition in worker.owned}
+        if seen.group is None or not seen.group.settled:
+            return owned
+        ours = (member.partitions for member in seen.group.members if is_ours(member, self.group))
+        return owned.intersection(*[set().union(*ours)])
 
     def _unread(self, seen: Look) -> Verdict:
         late = {one: lasts_s for one, lasts_s in self._unread_s.items() if lasts_s >= ALARM_S}
@@ -155,6 +164,11 @@ class Stands:
             cause, why = self._state(late, seen)
             text = f"No worker reads {some(late, shown_max=NAMED_MAX)}: {why}. {_do(seen.group, guests)}"
         said = [f"{worker.name}: {alarm}" for worker in seen.workers for alarm in worker.alarms]
+        said += [
+            f"{worker.name} says that it has them, and the group does not: see that it reaches the broker"
+            for worker in seen.workers
+            if not worker.owned.isdisjoint(late)
+        ]
         more = f"; {some(said, shown_max=NAMED_MAX)}" if said else ""
         return cause + "".join(sorted(map(named, guests))), text + more
 

@@ -10,6 +10,7 @@ from control_topic.messages import SourcePartition
 OFFSETS_TOPIC = "__consumer_offsets"
 """Kafka's own: whoever leads a partition of it coordinates the groups whose names lead there."""
 REBALANCING = frozenset({"PREPARING_REBALANCING", "COMPLETING_REBALANCING"})
+SETTLED = frozenset({"STABLE", "EMPTY", "DEAD"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,11 @@ class GroupView:
     @property
     def rebalancing(self) -> bool:
         return self.state in REBALANCING
+
+    @property
+    def settled(self) -> bool:
+        """Whether who holds what is as it says."""
+        return self.state in SETTLED
 
 
 def coordinator_partition(group: str, count: int) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import pytest
+
 from control_topic.messages import SourcePartition
 from lockstep.stands import (
     ALARM_S,
@@ -29,6 +31,7 @@ def member(instance: str, *partitions: SourcePartition) -> GroupMember:
 
 
 OURS = member("orders-0", P0)
+OURS_ALL = member("orders-0", P0, P1)
 READS_P0 = Worker(name="worker-0", owned=frozenset([P0]))
 READS_ALL = Worker(name="worker-0", owned=frozenset([P0, P1]))
 
@@ -110,7 +113,9 @@ def test_a_guest_who_stays_is_said_once_and_then_ends_the_run() -> None:
 
 def test_guests_who_come_and_go_are_borne() -> None:
     here = look(READS_P0, group=stable(OURS, member("", P1)))
-    assert is_well([here, here, here, look(READS_ALL, group=stable(OURS))][turn % 4] for turn in range(100))
+    assert is_well(
+        [here, here, here, look(READS_ALL, group=stable(OURS_ALL))][turn % 4] for turn in range(100)
+    )
 
 
 def test_a_guest_who_comes_and_goes_while_nobody_of_ours_gets_the_source_partition_is_not() -> None:
@@ -120,7 +125,9 @@ def test_a_guest_who_comes_and_goes_while_nobody_of_ours_gets_the_source_partiti
 
 def test_another_source_partition_is_another_time() -> None:
     reads_p1 = Worker(name="worker-0", owned=frozenset([P1]))
-    assert is_well(look(READS_P0 if turn % 4 < 2 else reads_p1, group=stable(OURS)) for turn in range(100))
+    assert is_well(
+        look(READS_P0 if turn % 4 < 2 else reads_p1, group=stable(OURS_ALL)) for turn in range(100)
+    )
 
 
 def test_many_source_partitions_are_counted() -> None:
@@ -183,6 +190,22 @@ def test_another_cause_is_said_anew_and_the_same_is_not() -> None:
     assert found == [False, False, False, True, False, True, False, True, False]
 
 
+def test_workers_that_lost_the_broker_do_not_know_that_they_own_nothing_any_more_and_the_group_does() -> None:
+    cut_off = [look(READS_ALL, group=GroupView(state="EMPTY", members=()))] * 100
+    at_s, said = end(cut_off)
+    assert at_s == UNREAD_MAX_S
+    assert said.startswith("No worker reads events:0, events:1: nobody is in consumer group orders.")
+    assert (
+        said.count("worker-0 says that it has them, and the group does not: see that it reaches the broker")
+        == 1
+    )
+
+
+@pytest.mark.parametrize("state", ["PREPARING_REBALANCING", "COMPLETING_REBALANCING", "UNKNOWN"])
+def test_while_a_group_is_on_its_way_the_workers_word_counts(state: str) -> None:
+    assert is_well([look(READS_ALL, group=GroupView(state=state, members=()))] * 100)
+
+
 # --- what does not count ------------------------------------------------------------------------------------
 
 
@@ -198,18 +221,20 @@ def test_while_no_worker_lives_their_deaths_and_starts_have_the_word() -> None:
 
 
 def test_a_normal_rebalance_passes_without_a_word() -> None:
-    turn = [look(READS_ALL, group=stable(OURS))] * 3 + [look(Worker(name="worker-0"), group=REBALANCING)] * 3
+    turn = [look(READS_ALL, group=stable(OURS_ALL))] * 3 + [
+        look(Worker(name="worker-0"), group=REBALANCING)
+    ] * 3
     assert is_well(turn * 20)
 
 
 def test_fewer_workers_than_source_partitions_and_workers_with_none_are_well() -> None:
-    assert is_well([look(READS_ALL, Worker(name="worker-1"), group=stable(OURS))] * 100)
+    assert is_well([look(READS_ALL, Worker(name="worker-1"), group=stable(OURS_ALL))] * 100)
 
 
 def test_a_source_partition_that_is_added_may_take_its_time_to_be_known() -> None:
     before, after = (
-        look(READS_ALL, group=stable(OURS)),
-        look(READS_ALL, group=stable(OURS), partitions=(P0, P1, P2)),
+        look(READS_ALL, group=stable(OURS_ALL)),
+        look(READS_ALL, group=stable(OURS_ALL), partitions=(P0, P1, P2)),
     )
     at_s, said = first_alarm([before] * 5 + [after] * 20)
     assert at_s == 50.0 + 70.0 and 70.0 - EVERY_S < NEW_S + ALARM_S <= 70.0
@@ -234,7 +259,7 @@ def test_a_driver_that_was_frozen_itself_counts_little_of_it() -> None:
 
 
 def test_a_broker_that_is_away_is_said_after_half_a_minute_and_ends_the_run_after_ten() -> None:
-    away = [look(READS_ALL, group=stable(OURS)), *[look(READS_ALL, outage=AWAY)] * 1_000]
+    away = [look(READS_ALL, group=stable(OURS_ALL)), *[look(READS_ALL, outage=AWAY)] * 1_000]
     at_s, said = first_alarm(away)
     assert at_s == ALARM_S
     assert said == f"{AWAY} (for 30 s; after 600 s the run halts)"
@@ -249,7 +274,7 @@ def test_a_broker_that_never_answered_since_the_start_ends_the_run_too_workers_o
 
 
 def test_a_broker_that_restarts_every_minute_for_a_minute_is_borne() -> None:
-    here = [look(READS_ALL, group=stable(OURS))]
+    here = [look(READS_ALL, group=stable(OURS_ALL))]
     assert all(not found.halt for _, found in looks((here * 6 + [look(READS_ALL, outage=AWAY)] * 6) * 20))
 
 

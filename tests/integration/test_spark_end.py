@@ -1,0 +1,82 @@
+"""Spark comes to an end in the driver whatever it waits for, under a real spark-submit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lockstep.submit import find_spark_home
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_S = 120
+JOB = f"""
+import os, sys, threading, time
+sys.path.insert(0, {str(ROOT)!r})
+import psutil
+from pyspark.sql import SparkSession
+from lockstep import spark_end
+spark_end.STOP_S = 5.0
+spark = SparkSession.builder.getOrCreate()
+def job():
+    return spark.sparkContext.parallelize([1], 1).map(lambda one: one + 1).collect()
+assert job() == [2]
+"""
+FROZEN = """
+jvm = psutil.Process(os.getppid())
+[forker] = [one for one in jvm.children() if "pyspark.daemon" in " ".join(one.cmdline())]
+forker.suspend()
+def asked():
+    try:
+        job()
+    except Exception:
+        pass  # it is cancelled with the rest
+waiting = threading.Thread(target=asked, daemon=True)
+waiting.start()
+tracker = spark.sparkContext.statusTracker()
+def runs():
+    stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+    return any(stage is not None and stage.numActiveTasks for stage in stages)
+while not runs():
+    time.sleep(0.05)
+print("stopped:", spark_end.stop_spark(spark), "forker is gone:", not forker.is_running(), flush=True)
+"""
+STUCK = """
+class Stuck:
+    sparkContext = spark.sparkContext
+    def stop(self):
+        threading.Event().wait()
+print("stopped:", spark_end.stop_spark(Stuck()), flush=True)
+spark_end.end_jvm(Stuck(), 3)
+os._exit(3)
+"""
+
+
+def submit(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
+    script = folder / "job.py"
+    script.write_text(JOB + body, encoding="utf-8")
+    return subprocess.run(
+        [f"{find_spark_home()}/bin/spark-submit", "--master", "local[2]", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )
+
+
+def test_spark_stops_though_what_forks_its_python_workers_is_frozen_at_a_task(tmp_path: Path) -> None:
+    done = submit(tmp_path, FROZEN)
+    assert "stopped: True forker is gone: True" in done.stdout, done.stdout + done.stderr[-4_000:]
+    assert done.returncode == 0, done.stderr[-4_000:]
+
+
+def test_where_spark_does_not_stop_its_jvm_ends_at_once_with_the_runs_exit_code(tmp_path: Path) -> None:
+    done = submit(tmp_path, STUCK)
+    assert "stopped: False" in done.stdout, done.stdout + done.stderr[-4_000:]
+    assert done.returncode == 3, done.stderr[-4_000:]
