@@ -121,7 +121,7 @@ class Stands:
         if away_s < ALARM_S:
             return self._well()
         so_far = f"for {away_s:.0f} s; after {OUTAGE_MAX_S:.0f} s the run halts"
-        return self._alarm("outage", f"{outage} ({so_far})")
+        return self._alarm("outage", f"{outage.rstrip('.')} ({so_far})")
 
     def _count(self, seen: Look, step_s: float) -> None:
         owned = self._read(seen)
