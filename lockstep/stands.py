@@ -24,8 +24,8 @@ OUTAGE_MAX_S = Limits().outage_budget_ms / 1_000
 """As long as any other outage is waited out."""
 NEW_S = 35.0
 """Workers' clients know a source partition that is added after 30 s; then the group is made anew."""
-STEP_MAX_S = 20.0
-"""The most that one look adds: who did not look does not know."""
+STEP_MAX_S = 40.0
+"""The most that one look adds: one that nobody answers takes so long, and a frozen driver does not know."""
 NAMED_MAX = 5
 
 
@@ -94,7 +94,7 @@ class Stands:
     _known: frozenset[SourcePartition] = frozenset()
     _last_s: float | None = None
     _counted: bool = False
-    _answered_s: float | None = None
+    _away_s: float = 0.0
     _commits: int = 0
     _said: str = ""
 
@@ -102,25 +102,24 @@ class Stands:
         """What is to be said now, and whether that is the end of the run."""
         step_s = min(seen.now_s - self._last_s, STEP_MAX_S) if self._last_s is not None else 0.0
         self._last_s = seen.now_s
-        if self._answered_s is None or not seen.outage or seen.commits > self._commits:
-            self._answered_s = seen.now_s
-        self._commits = seen.commits
+        served = not seen.outage or seen.commits > self._commits
+        self._away_s, self._commits = 0.0 if served else self._away_s + step_s, seen.commits
         if seen.outage:
             self._counted = False
-            return self._away(seen.outage, seen.now_s - self._answered_s)
+            return self._away(seen.outage)
         self._count(seen, step_s if self._counted else 0.0)
         self._counted = bool(seen.workers)
         return self._unread(seen)
 
-    def _away(self, outage: str, away_s: float) -> Verdict:
-        if away_s >= OUTAGE_MAX_S:
+    def _away(self, outage: str) -> Verdict:
+        if self._away_s >= OUTAGE_MAX_S:
             return Verdict(
-                halt=f"Kafka has not served this run for {away_s:.0f} s, and an outage is waited out for "
-                f"{OUTAGE_MAX_S:.0f} s; last: {outage} Nothing is lost: start again once it does."
+                halt=f"Kafka has not served this run for {self._away_s:.0f} s, and an outage is waited out "
+                f"for {OUTAGE_MAX_S:.0f} s; last: {outage} Nothing is lost: start again once it does."
             )
-        if away_s < ALARM_S:
+        if self._away_s < ALARM_S:
             return self._well()
-        so_far = f"for {away_s:.0f} s; after {OUTAGE_MAX_S:.0f} s the run halts"
+        so_far = f"for {self._away_s:.0f} s; after {OUTAGE_MAX_S:.0f} s the run halts"
         return self._alarm("outage", f"{outage.rstrip('.')} ({so_far})")
 
     def _count(self, seen: Look, step_s: float) -> None:

@@ -56,6 +56,35 @@ spark_end.end_jvm(Stuck(), 3)
 os._exit(3)
 """
 
+SLOTS = """
+from types import SimpleNamespace
+from pyspark import inheritable_thread_target
+from lockstep.slots import Slot
+context = spark.sparkContext
+def slot(number):
+    spec = SimpleNamespace(pipeline="p", run="r")
+    return Slot(context, spec, number, log_level="INFO", died=lambda ended: None)
+def occupy(one):
+    context.setJobGroup(one.group, "sleeps", interruptOnCancel=True)
+    context.parallelize([1], 1).map(lambda _: time.sleep(600)).collect()
+def seen(wanted):
+    deadline = time.monotonic() + 60
+    while (found := [one.waits() for one in slots]) != wanted:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+slots = [slot(number) for number in range(3)]
+seen([True, True, True])
+for one, wanted in zip(slots, ([False, True, True], [False, False, True], [False, False, True])):
+    threading.Thread(target=inheritable_thread_target(lambda one=one: occupy(one)), daemon=True).start()
+    seen(wanted)
+time.sleep(1)
+seen([False, False, True])
+slots[0].cancel()
+seen([True, False, False])
+print("seen", flush=True)
+context.cancelAllJobs()
+"""
+
 
 def submit(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
     script = folder / "job.py"
@@ -80,3 +109,9 @@ def test_where_spark_does_not_stop_its_jvm_ends_at_once_with_the_runs_exit_code(
     done = submit(tmp_path, STUCK)
     assert "stopped: False" in done.stdout, done.stdout + done.stderr[-4_000:]
     assert done.returncode == 3, done.stderr[-4_000:]
+
+
+def test_a_slots_task_that_waits_for_a_spark_slot_is_told_from_one_that_runs(tmp_path: Path) -> None:
+    """Of two Spark slots two slots have both, until one of their tasks is killed."""
+    done = submit(tmp_path, SLOTS)
+    assert "seen" in done.stdout, done.stdout + done.stderr[-4_000:]

@@ -246,13 +246,10 @@ def test_a_source_partition_that_is_gone_is_forgotten() -> None:
     assert is_well(([lost] * 3 + [fewer]) * 20)
 
 
-def test_a_driver_that_was_frozen_itself_counts_little_of_it() -> None:
-    stands = Stands("orders")
-    for now_s in (0.0, 5_000.0):
-        found = stands.look(
-            Look(now_s=now_s, partitions=(P0,), group=stable(), workers=(Worker(name="worker-0"),))
-        )
-        assert found == Verdict()
+@pytest.mark.parametrize("outage", ["", AWAY])
+def test_a_driver_that_was_frozen_itself_counts_little_of_it(outage: str) -> None:
+    one = look(READS_P0, group=stable(OURS), outage=outage)
+    assert not any(found.halt for _, found in looks([one] * 3, every_s=5_000.0))
 
 
 # --- a broker that is away, a group without a coordinator ---------------------------------------------------
