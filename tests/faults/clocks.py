@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import product
 
 from table.hudi.timeline import table_properties
 from tests.faults.aim import hit
@@ -21,6 +22,9 @@ INTERVAL_S = 2.0
 HOUR_S = 3_600.0
 LIMIT_S = INTERVAL_S + 13.0
 """Beside the seconds that a clock is behind, which are waited for."""
+COMPACTION_EVERY = "4"
+UPSERTS = "upserts with compactions: "
+EVERY_ROW = "every row is as the last of its changes says"
 ZONES = {
     "Europe/Berlin": datetime(2026, 10, 25, 1, tzinfo=UTC),
     "America/New_York": datetime(2026, 11, 1, 6, tzinfo=UTC),
@@ -88,8 +92,10 @@ def _strike_each_step(stage: Stage, struck: Callable[[int], None]) -> float:
     return longest_s
 
 
-def _steps_back(seconds: float, of: str) -> Callable[[Stage], Outcome]:
+def _steps_back(seconds: float, of: str, *, upserts: bool) -> Callable[[Stage], Outcome]:
     def play(stage: Stage) -> Outcome:
+        if upserts:
+            stage.with_upserts(compaction_every=COMPACTION_EVERY)
         clocks = _Clocks(stage)
         clock: Clock = getattr(clocks, of)
         return _at_each_step(stage, clocks, lambda number: clock.off_by(number * seconds))
@@ -97,26 +103,27 @@ def _steps_back(seconds: float, of: str) -> Callable[[Stage], Outcome]:
     return play
 
 
-def _register() -> None:
+def _register(*, upserts: bool) -> None:
     spans = {"1_s": 1.0, "an_interval": INTERVAL_S, "1_h": HOUR_S}
-    for of in ("driver", "workers"):
-        for span, seconds in spans.items():
-            for way, sign in (("back", -1), ("forth", 1)):
-                if (of, span, way) == ("driver", "1_h", "back"):
-                    continue  # nobody waits for eight hours: see driver_clock_back_1_h
-                play = _steps_back(sign * seconds, of)
-                play.__name__ = f"{of}_clock_{way}_{span}_at_each_step"
-                whose = "the driver's" if of == "driver" else "the workers'"
-                scenario(
-                    GROUP,
-                    fault=f"{whose} clock is set {way} by {span.replace('_', ' ')} at each step of a "
-                    f"transaction, {len(AIMED)} times",
-                    expected="nothing is lost or doubled; what a clock is behind is waited for",
-                    limit_s=LIMIT_S + (seconds if way == "back" and of == "driver" else 0.0),
-                )(play)
+    beside, rows = (UPSERTS, EVERY_ROW) if upserts else ("", "nothing is lost or doubled")
+    for of, span, way in product(("driver", "workers"), spans, ("back", "forth")):
+        if (of, span, way) == ("driver", "1_h", "back"):
+            continue  # nobody waits for eight hours: see driver_clock_back_1_h
+        seconds = spans[span] if way == "forth" else -spans[span]
+        play = _steps_back(seconds, of, upserts=upserts)
+        play.__name__ = f"{'upserts_' if upserts else ''}{of}_clock_{way}_{span}_at_each_step"
+        whose = "the driver's" if of == "driver" else "the workers'"
+        scenario(
+            GROUP,
+            fault=f"{beside}{whose} clock is set {way} by {span.replace('_', ' ')} at each step of a "
+            f"transaction, {len(AIMED)} times",
+            expected=f"{rows}; what a clock is behind is waited for",
+            limit_s=LIMIT_S + (spans[span] if way == "back" and of == "driver" else 0.0),
+        )(play)
 
 
-_register()
+_register(upserts=False)
+_register(upserts=True)
 
 
 @scenario(
@@ -128,6 +135,22 @@ _register()
     limit_s=LIMIT_S,
 )
 def driver_clock_back_1_h(stage: Stage) -> Outcome:
+    return _back_and_put_right(stage)
+
+
+@scenario(
+    GROUP,
+    fault=f"{UPSERTS}the driver's clock is set back by 1 h at each step of a transaction, and put right when "
+    "the driver has said so",
+    expected=f"nothing is begun or completed meanwhile, then commits go on; {EVERY_ROW}",
+    limit_s=LIMIT_S,
+)
+def upserts_driver_clock_back_1_h(stage: Stage) -> Outcome:
+    stage.with_upserts(compaction_every=COMPACTION_EVERY)
+    return _back_and_put_right(stage)
+
+
+def _back_and_put_right(stage: Stage) -> Outcome:
     clocks = _Clocks(stage)
 
     def struck(_number: int) -> None:
@@ -150,13 +173,13 @@ def successor_clock_1_h_behind(stage: Stage) -> Outcome:
 
 @scenario(
     GROUP,
-    fault="upserts with compactions: the driver is killed, its successor's clock is 1 h behind and put right "
+    fault=f"{UPSERTS}the driver is killed, its successor's clock is 1 h behind and put right "
     "later, then set back by an interval at each step of a transaction",
-    expected="every row is as the last of its changes says",
+    expected=EVERY_ROW,
     limit_s=LIMIT_S + INTERVAL_S,
 )
 def upserts_clock_set_back(stage: Stage) -> Outcome:
-    stage.with_upserts(compaction_every="4")
+    stage.with_upserts(compaction_every=COMPACTION_EVERY)
     clocks = _Clocks(stage)
     first = _one_successor(stage, clocks)
     steps_s = _strike_each_step(stage, lambda number: clocks.driver.off_by(-number * INTERVAL_S))
@@ -267,4 +290,16 @@ def summer_time_ends_in_new_york_in_local_time(stage: Stage) -> Outcome:
     limit_s=LIMIT_S,
 )
 def summer_time_ends_in_berlin_in_local_time(stage: Stage) -> Outcome:
+    return _summer_time_ends(stage, "Europe/Berlin", local=True)
+
+
+@scenario(
+    GROUP,
+    fault=f"{UPSERTS}summer time ends in Berlin while a pipeline runs there, whose table is in local time",
+    expected="for the hour that comes twice nothing is begun or completed, status says why, and then commits "
+    f"go on; {EVERY_ROW}",
+    limit_s=LIMIT_S,
+)
+def upserts_summer_time_ends_in_berlin_in_local_time(stage: Stage) -> Outcome:
+    stage.with_upserts(compaction_every=COMPACTION_EVERY)
     return _summer_time_ends(stage, "Europe/Berlin", local=True)
