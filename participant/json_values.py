@@ -283,7 +283,10 @@ def _to_local_timestamp(value: Any, kind: pa.DataType, path: str) -> datetime:
 
 def from_base64(text: str) -> bytes:
     """The bytes of base64 with its padding and nothing else in it. Raises `ValueError`."""
-    return binascii.a2b_base64(text, strict_mode=True)
+    decoded = binascii.a2b_base64(text, strict_mode=True)
+    if len(text) != (len(decoded) + 2) // 3 * 4:  # the strict mode lets padding pass that nothing needs
+        raise ValueError("more padding than is needed")
+    return decoded
 
 
 def _to_bytes(value: Any, kind: pa.DataType, path: str) -> bytes:
