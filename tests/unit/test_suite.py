@@ -137,7 +137,9 @@ def test_what_runs_beside_the_tests_has_to_succeed(tmp_path: Path, option: str) 
 def test_a_process_is_known_by_its_mark_and_not_one_that_has_ended() -> None:
     run = f"test-{os.getpid()}"
     with subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: run}) as process:
-        assert [(one.pid, one.command) for one in marked(run)] == [(process.pid, "sleep 60")]
+        # Popen returns when the exec has closed its pipe, and the kernel shows the new environment later.
+        found = await_that("process of this mark", lambda: marked(run))
+        assert [(one.pid, one.command) for one in found] == [(process.pid, "sleep 60")]
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert marked(run) == []
