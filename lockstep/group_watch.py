@@ -39,7 +39,11 @@ class GroupWatch(Looking):
         self._stands = Stands(group)
 
     def _goes_on(self) -> bool:
-        seen = self.look()
+        try:
+            seen = self.look()
+        except Exception:  # whatever it is, without this thread a run may stand still for ever
+            log.exception("the consumer group could not be looked at; it is tried again")
+            return True
         if seen is None:
             return True
         verdict = self._stands.look(seen)
@@ -67,6 +71,7 @@ class GroupWatch(Looking):
             return None
         progress = self._service.progress()
         if progress.standing.mode is not Mode.RUN:
+            self._service.alarm("group", "", stands=True)  # its workers leave
             return None
         return Look(
             now_s=self._clock(),

@@ -14,7 +14,9 @@ from lockstep.submit import find_spark_home
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
-DEADLINE_S = 120
+DEADLINE_S = 180
+ALWAYS_FORKED = "spark.python.worker.reuse=false"
+"""As a run has it: a worker is never given a second task."""
 JOB = f"""
 import os, sys, threading, time
 sys.path.insert(0, {str(ROOT)!r})
@@ -42,8 +44,14 @@ tracker = spark.sparkContext.statusTracker()
 def runs():
     stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
     return any(stage is not None and stage.numActiveTasks for stage in stages)
-while not runs():
-    time.sleep(0.05)
+try:
+    deadline = time.monotonic() + 60
+    while not runs():
+        assert time.monotonic() < deadline, "its task has ended, or was never begun"
+        time.sleep(0.05)
+except BaseException:
+    forker.kill()
+    raise
 print("stopped:", spark_end.stop_spark(spark), "forker is gone:", not forker.is_running(), flush=True)
 """
 STUCK = """
@@ -90,7 +98,14 @@ def submit(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
     script = folder / "job.py"
     script.write_text(JOB + body, encoding="utf-8")
     return subprocess.run(
-        [f"{find_spark_home()}/bin/spark-submit", "--master", "local[2]", str(script)],
+        [
+            f"{find_spark_home()}/bin/spark-submit",
+            "--master",
+            "local[2]",
+            "--conf",
+            ALWAYS_FORKED,
+            str(script),
+        ],
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,

@@ -114,6 +114,14 @@ def test_a_run_that_ends_is_not_judged(mode: Mode) -> None:
     world = World()
     world.mode = mode
     assert world.watch.look() is None
+    assert world.alarms == [""]
+
+
+def test_a_look_that_fails_unexpectedly_is_said_and_not_the_last(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.facts_are = KeyError("what")
+    assert world.watch._goes_on()
+    assert "could not be looked at; it is tried again" in caplog.text
 
 
 def test_an_alarm_is_shown_at_each_look_logged_once_and_ends_the_run_and_the_looking(
