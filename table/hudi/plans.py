@@ -110,7 +110,7 @@ def abandon(
                 session.remove_pending(action, one.instant)
                 _note(session, one.instant)  # not before: until now it could have been completed
                 remove_files(session, folders(one.plan), one.instant)
-            log.warning("%s %s was left behind by another run: it is taken away", action, one.instant)
+            log.warning("%s %s was begun and not completed: it is taken away", action, one.instant)
     return [one.instant for one in ours]
 
 

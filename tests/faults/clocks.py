@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import product
 
 from table.hudi.timeline import table_properties
+from tests.faults import upkeep
 from tests.faults.aim import hit
 from tests.faults.clock import Clock, make_clock
 from tests.faults.commits import wall_ms
@@ -23,6 +24,8 @@ HOUR_S = 3_600.0
 LIMIT_S = INTERVAL_S + 13.0
 """Beside the seconds that a clock is behind, which are waited for."""
 COMPACTION_EVERY = "4"
+COMPACTION_S = 180.0
+"""One that was refused because of the clock is tried again after a minute."""
 UPSERTS = "upserts with compactions: "
 EVERY_ROW = "every row is as the last of its changes says"
 ZONES = {
@@ -71,11 +74,22 @@ def _await_said(run: Run, what: str) -> None:
     await_that(f"status that says {what!r}", probe, deadline_s=START_S)
 
 
+def _settled(stage: Stage) -> dict[str, object]:
+    """As the stage, where there are compactions after one that was completed."""
+    if stage.upserts:
+        await_that(
+            "compaction that completes",
+            lambda: upkeep.completed(stage.pipeline.table, upkeep.Action.COMPACTION),
+            deadline_s=COMPACTION_S,
+        )
+    return dict(stage.settle_and_verify())
+
+
 def _at_each_step(stage: Stage, clocks: _Clocks, struck: Callable[[int], None]) -> Outcome:
     """`struck`: what is done to a clock when step number so and so is reached, from 1 on."""
     stage.start(arguments=clocks.arguments)
     longest_s = _strike_each_step(stage, struck)
-    return Outcome(recovery_s=longest_s, notes={"steps": len(AIMED), **stage.settle_and_verify()})
+    return Outcome(recovery_s=longest_s, notes={"steps": len(AIMED), **_settled(stage)})
 
 
 def _strike_each_step(stage: Stage, struck: Callable[[int], None]) -> float:
@@ -184,13 +198,13 @@ def upserts_clock_set_back(stage: Stage) -> Outcome:
     first = _one_successor(stage, clocks)
     steps_s = _strike_each_step(stage, lambda number: clocks.driver.off_by(-number * INTERVAL_S))
     longest_s = max(first, steps_s)
-    return Outcome(recovery_s=longest_s, notes={"successor_s": first, **stage.settle_and_verify()})
+    return Outcome(recovery_s=longest_s, notes={"successor_s": first, **_settled(stage)})
 
 
 def _successor(stage: Stage) -> Outcome:
     clocks = _Clocks(stage)
     recovery_s = _one_successor(stage, clocks)
-    return Outcome(recovery_s=recovery_s, notes=dict(stage.settle_and_verify()))
+    return Outcome(recovery_s=recovery_s, notes=_settled(stage))
 
 
 def _one_successor(stage: Stage, clocks: _Clocks) -> float:
@@ -225,7 +239,7 @@ def _summer_time_ends(stage: Stage, zone: str, *, local: bool) -> Outcome:
         _await_said(run, "summer time ended")
         for clock in (clocks.driver, clocks.workers):
             clock.off_by(fold_s + HOUR_S + BEFORE_S - time.time())
-    return Outcome(recovery_s=_goes_on_s(run), notes=dict(stage.settle_and_verify()))
+    return Outcome(recovery_s=_goes_on_s(run), notes=_settled(stage))
 
 
 def _put_in_local_time(stage: Stage) -> None:
@@ -268,7 +282,7 @@ def started_again_in_other_time_zones(stage: Stage) -> Outcome:
         assert BEHIND not in run.text(), run.text()[-4_000:]
         assert run.stop() == 0
     stage.restart().await_commits(1, deadline_s=START_S)
-    return Outcome(recovery_s=max(took_s), notes=dict(stage.settle_and_verify()))
+    return Outcome(recovery_s=max(took_s), notes=_settled(stage))
 
 
 @scenario(

@@ -81,7 +81,7 @@ def until_done_anew(stage: Stage, action: Action, moment: Moment) -> tuple[Struc
 
 def await_taken_away(stage: Stage, run: Run, action: Action, instant: str) -> None:
     """Until this run says so. Nothing of it is left then."""
-    said = f"{action.value[0]} {instant} was left behind by another run"
+    said = f"{action.value[0]} {instant} was begun and not completed"
     await_that(f"end of the {action.value[0]} that was left", lambda: said in run.text(), deadline_s=START_S)
     table = stage.pipeline.table
     assert instant not in upkeep.pending(table, action) | upkeep.completed(table, action)
