@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
@@ -26,6 +26,7 @@ from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, ListOff
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_exponential
 
 from control_topic.messages import Offsets, SourcePartition
+from control_topic.spelling import some
 from table.group import OFFSETS_TOPIC, GroupMember, GroupView, why_no_coordinator
 from table.source_facts import (
     MissingTopic,
@@ -41,6 +42,8 @@ _client_log = logging.getLogger(f"{__name__}.client")
 TIMEOUT_S = 30.0
 ATTEMPT_TIMEOUT_S = 10.0
 ANSWER_MARGIN_S = 1.0
+LOOK_S = 2.0
+"""For metadata, which any broker that is there has at hand."""
 ATTEMPTS_MAX = 40
 MISSING_GRACE_S = 3.0
 """A topic that was made a moment ago may still be unknown to the broker that is asked."""
@@ -78,9 +81,18 @@ _MISSING = frozenset(
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError._UNKNOWN_TOPIC,
         KafkaError._UNKNOWN_PARTITION,
-        KafkaError._NOENT,  # of a partition without a leader, which one that does not exist has not
     }
 )
+_NO_LEADER = frozenset(
+    {
+        KafkaError._NOENT,  # of a partition that does not exist, too, and where no broker answers at all
+        KafkaError._TIMED_OUT,  # waiting for a leader, or for an answer
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    }
+)
+"""Of a question for a leader: which partitions are meant, and why they have none, only metadata says."""
 _REFUSED_ACCESS = frozenset(
     {
         KafkaError._AUTHENTICATION,
@@ -266,16 +278,42 @@ class SourceTopics:
     def _offsets_once(
         self, request: dict[TopicPartition, OffsetSpec], level: IsolationLevel, timeout_s: float
     ) -> dict[TopicPartition, ListOffsetsResultInfo]:
-        answers = self._gather(
-            self._admin.list_offsets(request, isolation_level=level, request_timeout=timeout_s), timeout_s
-        )
+        asked = self._admin.list_offsets(request, isolation_level=level, request_timeout=timeout_s)
+        try:
+            answers = self._gather(asked, timeout_s)
+        except _Failed as error:
+            if error.error.code() in _NO_LEADER:
+                self._look_for_leaders(request)
+            raise
         # Where one leader answers and another does not, librdkafka (2.16.0) gives the latter's as -1001, and
         # no error.
-        unanswered = sorted(f"{p.topic}:{p.partition}" for p, answer in answers.items() if answer.offset < 0)
+        unanswered = [place for place, answer in answers.items() if answer.offset < 0]
         if unanswered:
-            more = f" and {len(unanswered) - 1} more" if len(unanswered) > 1 else ""
-            raise _TryAgain(f"the broker that leads {unanswered[0]}{more} does not answer")
+            self._look_for_leaders(unanswered)
+            places = sorted(SourcePartition(place.topic, place.partition) for place in unanswered)
+            raise _TryAgain(f"the broker that leads {some(places, shown_max=1)} does not answer")
         return answers
+
+    def _look_for_leaders(self, places: Iterable[TopicPartition]) -> None:
+        """Raises what is wrong where one has no leader; where nobody says so, the question's error stands."""
+        leaderless = []
+        try:
+            found = {
+                topic: self._admin.list_topics(topic, timeout=LOOK_S).topics[topic]
+                for topic in {place.topic for place in places}
+            }
+        except KafkaException:
+            return
+        for place in places:
+            topic = found[place.topic]
+            if topic.error is not None:
+                raise _Failed(place.topic, topic.error)
+            if place.partition not in topic.partitions:
+                raise _Failed(place, KafkaError(KafkaError._UNKNOWN_PARTITION))
+            if topic.partitions[place.partition].leader < 0:
+                leaderless.append(SourcePartition(place.topic, place.partition))
+        if leaderless:
+            raise _Leaderless(sorted(leaderless))
 
     def _gather(self, futures: Mapping[K, Future[V]], timeout_s: float) -> dict[K, V]:
         answers: dict[K, V] = {}
@@ -298,6 +336,10 @@ class SourceTopics:
         )
         try:
             return retrying(self._attempt, what, request, time.monotonic())
+        except _Leaderless as error:
+            raise SourceUnavailable(
+                f"The Kafka brokers at {self._servers} did not {what} within {self._timeout_s:.0f} s: {error}"
+            ) from error
         except _TryAgain as error:
             raise SourceUnavailable(
                 f"The Kafka broker at {self._servers} did not {what} within {self._timeout_s:.0f} s:"
@@ -313,6 +355,8 @@ class SourceTopics:
             self._raise(what, error.key, error.error, asked_for_s)
         except KafkaException as error:
             self._raise(what, "", error.args[0], asked_for_s)
+        except _Leaderless:
+            raise  # which connection failed meanwhile says less
         except _TryAgain as error:
             self._raise_connection_refused(what)
             raise _TryAgain(self._why(str(error))) from error
@@ -336,7 +380,7 @@ class SourceTopics:
                 f"Source topic {place} does not exist on the Kafka broker at {self._servers}:"
                 " create it, or correct source.topics."
             )
-        if code in _RETRIED or missing or error.retriable():
+        if code in _RETRIED or code in _NO_LEADER or missing or error.retriable():
             raise _TryAgain(self._why(error.str()))
         raise SourceRefused(f"The Kafka broker at {self._servers} refused to {what}: {error.str()}.")
 
@@ -369,6 +413,18 @@ class _Failed(Exception):
 
 class _TryAgain(Exception):
     """An attempt that may be repeated while there is time."""
+
+
+class _Leaderless(_TryAgain):
+    """Source partitions that are there and that no broker leads."""
+
+    def __init__(self, partitions: Sequence[SourcePartition]) -> None:
+        first = partitions[0]
+        super().__init__(
+            f"no broker leads {'source partition' if len(partitions) == 1 else 'source partitions'} "
+            f"{some(partitions)}: those that hold their replicas are away. Bring one of them back "
+            f"(kafka-topics.sh --describe --topic {first.topic} --unavailable-partitions says which)."
+        )
 
 
 class _NoGroup(Exception):

@@ -31,13 +31,16 @@ class Node(Broker):
 
 
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[tuple[Node, Node]]:
-    """The topic has two source partitions, one led by each."""
+def nodes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Node, Node]]:
+    """The topic has two source partitions, one led by each. By default who is frozen goes on leading, else
+    until the session's timeout, which is the parameter, in milliseconds.
+    """
     port, controller, other_port = _free_port(), _free_port(), _free_port()
     both = {
         "controller.quorum.voters": f"1@{HOST}:{controller}",
         "offsets.topic.num.partitions": "1",
-        "broker.session.timeout.ms": "120000",  # who is frozen goes on leading
+        "broker.session.timeout.ms": str(getattr(request, "param", 120_000)),
+        "broker.heartbeat.interval.ms": "1000",
     }
     listeners = {"listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}"}
     other = {
@@ -75,3 +78,30 @@ def test_offsets_that_one_leader_does_not_tell_are_asked_for_again_and_then_are_
     finally:
         two.resume()
     await_that("answer", lambda: source.end(both) == dict.fromkeys(both, 0))
+
+
+@pytest.mark.parametrize("nodes", [6_000], indirect=True)
+def test_a_source_partition_without_a_leader_is_named_and_a_cluster_that_is_away_is_no_missing_topic(
+    nodes: tuple[Node, Node],
+) -> None:
+    one, two = nodes
+    both = [LED_BY_ONE, LED_BY_TWO]
+    kafka = {"bootstrap.servers": f"{one.bootstrap_servers},{two.bootstrap_servers}"}
+    before = SourceTopics(kafka, [TOPIC], timeout_s=12)
+    await_that("leaders", lambda: before.earliest(both) == dict.fromkeys(both, 0))
+    two.kill()
+    admin = AdminClient({"bootstrap.servers": one.bootstrap_servers})
+    await_that(
+        "loss of a leader",
+        lambda: admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions[1].leader == -1,
+    )
+    said = rf"no broker leads source partition {TOPIC}:1: .*--topic {TOPIC} --unavailable-partitions"
+    for source in (before, SourceTopics(kafka, [TOPIC], timeout_s=12)):
+        with pytest.raises(SourceUnavailable, match=said):
+            source.earliest(both)
+        assert source.end([LED_BY_ONE]) == {LED_BY_ONE: 0}
+    one.kill()
+    for source in (before, SourceTopics(kafka, [TOPIC], timeout_s=12)):
+        for ask in (source.earliest, source.end):
+            with pytest.raises(SourceUnavailable, match=r"Check that it is up"):
+                ask(both)
