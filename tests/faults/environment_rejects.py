@@ -11,11 +11,11 @@ import numpy as np
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.broker_fixture import create_topic, set_config
-from tests.faults.acts import ends_with, plain
+from tests.broker_fixture import create_topic, delete_topic, set_config, set_produce_quota
+from tests.faults.acts import ends_with, hold, plain
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import START_S, Stage
-from tests.harness import Run
+from tests.harness import Run, await_that
 
 GROUP = "Source"
 BAD = b"nope"
@@ -26,6 +26,12 @@ ABOVE_CAP_BYTES = 350_000_000
 """What a worker's process may take beside the records that it holds: Python, Arrow, librdkafka's queue."""
 LARGE_BYTES = 1_500_000
 FLOOD_S = 300.0
+SLOW, SLOW_BYTES, SLOW_BYTES_PER_S = 800, 50_000, 1_000_000
+"""Rejects that do not compress, and take longer than a dead-letter topic may be silent."""
+CLIENT = "rdkafka"
+"""Clients that say no name of their own."""
+WRITE_TIMEOUT_S = 20
+SILENT_S = 90.0
 
 
 def flood(stage: Stage, count: int, *, codec: str = "none") -> None:
@@ -45,6 +51,17 @@ def flood(stage: Stage, count: int, *, codec: str = "none") -> None:
                 break
             except BufferError:
                 producer.poll(0.1)
+    assert producer.flush(60) == 0
+
+
+def noisy(stage: Stage, count: int, size_bytes: int) -> None:
+    """So many bad records of so much noise, over all source partitions."""
+    noise = np.random.default_rng(7)
+    producer = Producer({"bootstrap.servers": stage.broker.bootstrap_servers})
+    for number in range(count):
+        producer.produce(
+            stage.pipeline.topic, noise.bytes(size_bytes), partition=number % stage.pipeline.partitions
+        )
     assert producer.flush(60) == 0
 
 
@@ -208,3 +225,75 @@ def no_dead_letter_topic(stage: Stage) -> Outcome:
     assert dead_letters(stage) == 10
     pipeline.assert_exact(GOOD)
     return Outcome(notes={"rows": GOOD, "refused_after_s": round(refused_s)})
+
+
+@scenario(
+    GROUP,
+    fault="40 MB of bad records that do not compress, and a quota by which the broker takes 1 MB a second",
+    expected="the worker is waited for, since it says that it gets on: all are in the dead-letter topic, "
+    "each once, and nobody dies, no transaction is given up",
+)
+def a_slow_dead_letter_topic(stage: Stage) -> Outcome:
+    pipeline, servers = stage.pipeline, stage.broker.bootstrap_servers
+    pipeline.settings |= {"record.on_error": "dead_letter", "pipeline.workers": "1"}
+    pipeline.produce(GOOD)
+    noisy(stage, SLOW, SLOW_BYTES)
+    set_produce_quota(servers, CLIENT, SLOW_BYTES_PER_S)
+    try:
+        began = time.monotonic()
+        run = stage.restart("--until", "latest")
+        assert run.wait(START_S + FLOOD_S) == 0, run.text()[-4_000:]
+        seconds = time.monotonic() - began
+    finally:
+        set_produce_quota(servers, CLIENT, 0)
+    plain(run)
+    for words in ("rolled back", "worker-0 ended"):
+        assert words not in run.text(), run.text()[-4_000:]
+    assert dead_letters(stage) == SLOW
+    verdict = pipeline.verify()
+    assert verdict["exact"] is True and verdict["missing"] == 0, verdict
+    assert (verdict["rows"], verdict["rejected"]) == (GOOD, SLOW), verdict
+    return Outcome(notes={"rejects": SLOW, "bytes": SLOW * SLOW_BYTES, "seconds": round(seconds)})
+
+
+@scenario(
+    GROUP,
+    fault="somebody deletes the dead-letter topic, which the run is not to make "
+    "(record.dead_letter_partitions = 0), and makes it again after 90 s; a worker may be silent for 20 s",
+    expected="the log and `lockstep status` name the topic; workers are replaced, which is waited out as an "
+    "outage; once the topic is there, it gets all, and commits go on by themselves",
+    limit_s=60,
+)
+def dead_letter_topic_gone_for_90_s(stage: Stage) -> Outcome:
+    pipeline, servers = stage.pipeline, stage.broker.bootstrap_servers
+    dead = f"{pipeline.topic}.dlq"
+    pipeline.settings |= {
+        "record.on_error": "dead_letter",
+        "record.dead_letter_partitions": "0",
+        "transaction.interval": "1s",
+        "transaction.write_timeout": f"{WRITE_TIMEOUT_S}s",
+    }
+    create_topic(servers, dead)
+    pipeline.produce(GOOD)
+    run = stage.restart()
+    run.await_rows(GOOD, deadline_s=START_S)
+    delete_topic(servers, dead)
+    flood(stage, GOOD)
+    pipeline.produce(GOOD)
+    said = f"the dead-letter topic {dead} "
+    await_that("word of the topic", lambda: said in run.text(), deadline_s=60)
+    hold(SILENT_S)
+    failures = (run.status() or {})["failures"]
+    assert failures["pipeline"] == 0 and failures["outage_ms"] > 0, failures
+    assert any(said in reason for reason in failures["reasons"]), failures
+    create_topic(servers, dead)
+    ended = time.monotonic()
+    run.await_rows(2 * GOOD, deadline_s=120)
+    recovery_s = time.monotonic() - ended
+    assert run.stop() == 0, run.text()[-4_000:]
+    plain(run)
+    assert dead_letters(stage) >= GOOD
+    verdict = pipeline.verify()
+    assert (verdict["rows"], verdict["rejected"], verdict["missing"]) == (2 * GOOD, GOOD, 0), verdict
+    replaced = sum(" ended: " in line and said in line for line in run.text().splitlines())
+    return Outcome(recovery_s=recovery_s, notes={"rejects": GOOD, "workers_replaced": replaced})
