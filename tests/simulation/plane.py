@@ -84,6 +84,7 @@ class Plane:
         self._records = Channel()
         self._paused = False
         self._stopped = False
+        self.storage_failed = False
         self._transaction = ""
         self._instant = ""
         self._rows: list[Row] = []
@@ -369,6 +370,9 @@ class Plane:
         if transaction != self._transaction:
             return
         rows, self._rows, self._transaction = self._rows, [], ""
+        if rows and not self._world.storage.timeline.available:
+            self._give_up("the table's storage is away", environment=True)
+            return
         files: list[DataFile] = []
         cut = self._world.chance.upto(len(rows)) if len(rows) > 3 else 0
         for part in (rows[:cut], rows[cut:]):
@@ -379,8 +383,8 @@ class Plane:
         worker = self._worker
         rejects = [Reject(partition=p, offset=o, reason=BAD) for p, c in self._set_aside for o in c.rejected]
         if rejects and not self._send_dead_letters(rejects):
-            worker.post(ev.EffectFailed(now_ms=worker.clock_ms(), reason="no dead-letter topic"))
-            self._stopped = True
+            # it refuses what it is sent, or is away as any broker may be
+            self._give_up("no dead-letter topic", environment=self._world.chance.of(0.5))
             return
         worker.post(
             ev.Flushed(
@@ -392,6 +396,12 @@ class Plane:
             )
         )
         self._set_aside = []
+
+    def _give_up(self, reason: str, *, environment: bool) -> None:
+        """What was to be kept was not: the worker ends, and its end says whose fault that is."""
+        self.storage_failed = environment
+        self._stopped = True
+        self._worker.post(ev.EffectFailed(now_ms=self._worker.clock_ms(), reason=reason))
 
     def _send_dead_letters(self, rejects: list[Reject]) -> bool:
         """All of them, or some and then no more: then their offsets do not move."""
