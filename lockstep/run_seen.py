@@ -8,8 +8,8 @@ from typing import Any
 
 from lockstep.config import Config
 from lockstep.rundir import read_run_file
-from lockstep.status import Fold, fold
 from lockstep.tail import read_tail
+from lockstep.topic_fold import Fold, fold
 from table.client import Deadlines, TableClient
 from table.hudi.definition import local_path
 from table.place import last_started

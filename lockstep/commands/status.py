@@ -16,8 +16,9 @@ from lockstep.offsets import OffsetRow, compare, look
 from lockstep.output import Output
 from lockstep.run_seen import ask_driver, read_topic
 from lockstep.stands import sentence, strangers
-from lockstep.status import Fold, LastCommit, Observed, Status, conclude
+from lockstep.status import LastCommit, Observed, Status, conclude
 from lockstep.status_text import to_text
+from lockstep.topic_fold import Fold
 from table.group import GroupMember
 from table.hudi.timeline import Instant, MissingTable, Timeline
 from table.source import SourceTopics
