@@ -8,7 +8,7 @@ from typing import Any
 
 from lockstep.config import Config
 from lockstep.rundir import read_run_file
-from lockstep.tail import read_tail
+from lockstep.tail import TIMEOUT_S, read_tail
 from lockstep.topic_fold import Fold, fold
 from table.client import Deadlines, TableClient
 from table.hudi.definition import local_path
@@ -30,12 +30,14 @@ def ask_driver(pipeline: str) -> Mapping[str, Any] | None:
     return answer if isinstance(answer, dict) and answer.get("run") == file.run else None
 
 
-def read_topic(config: Config, kafka: Mapping[str, str], *, table_epoch: int) -> tuple[Fold, list[str]]:
+def read_topic(
+    config: Config, kafka: Mapping[str, str], *, table_epoch: int, timeout_s: float = TIMEOUT_S
+) -> tuple[Fold, list[str]]:
     """What the control topic's tail says of the run that started last, and what is odd about that.
 
     Raises `control_topic.errors.ControlTopicUnavailable`.
     """
-    tail = read_tail(kafka, config.control.topic, pipeline=config.pipeline.id)
+    tail = read_tail(kafka, config.control.topic, pipeline=config.pipeline.id, timeout_s=timeout_s)
     placed = last_started(Path(local_path(config.table.path)) / ".hoodie", config.pipeline.id)
     known = fold(tail.heard, placed=placed, table_epoch=table_epoch)
     problems = [tail.problem] if tail.problem else []

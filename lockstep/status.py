@@ -71,9 +71,9 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """`state`: one of running, idle, stalled, starting, stopped, halted, never. `lag`: offsets, all together.
+    """`state`: one of running, idle, stalled, starting, stopped, halted, never, unknown.
 
-    `advice`: what to do, most urgent first; empty where nothing is to be done.
+    `lag`: offsets, all together. `advice`: what to do, most urgent first; empty where nothing is to be done.
     """
 
     pipeline: str
@@ -218,6 +218,8 @@ def _state(seen: Observed, *, alive: bool, halted: bool, current: Current | None
     if halted:
         return "halted"
     if not alive:
+        if seen.members is None:
+            return "unknown"
         return "stopped" if seen.last_commit is not None or seen.fold.run else "never"
     if _stands(seen):
         return "stalled"
@@ -269,6 +271,11 @@ def _advice(
                 "No driver answers: this halt is what the control topic says, where others may write, too. "
                 "The run's own word are its log and its exit code, which is 3."
             )
+    elif state == "unknown":
+        yield (
+            "Neither the run's driver nor the Kafka broker answers, so that nobody can tell whether a run is "
+            "alive. See to the broker first: a run that is alive goes on by itself once it is back."
+        )
     elif state == "stopped":
         yield "No run is alive: start it with `lockstep run`. It goes on where the table is."
     elif state == "never":
@@ -284,7 +291,7 @@ def _advice(
     told = tuple(_driver_says(seen.live)) if seen.live is not None and halted is None else ()
     yield from told
     strange = seen.strangers and not any(seen.strangers in line for line in told)
-    if strange and state not in ("halted", "stopped", "never"):
+    if strange and state not in ("halted", "stopped", "never", "unknown"):
         yield seen.strangers
     if state in ("running", "stalled", "idle") and seen.fold.aborts > 1:
         yield f"{seen.fold.aborts} transactions in a row were aborted, the last: {seen.fold.abort_reason}"

@@ -22,6 +22,7 @@ _HEADLINES: Mapping[str, tuple[str, str]] = {
     "stopped": ("NOT RUNNING", "bold yellow"),
     "halted": ("HALTED", "bold red"),
     "never": ("NEVER RUN", "bold"),
+    "unknown": ("NOT KNOWN", "bold red"),
 }
 _LABEL_WIDTH = 14
 PARTITIONS_SHOWN_MAX = 32

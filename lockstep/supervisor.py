@@ -105,7 +105,7 @@ class Supervisor:
         self._sweep()
 
     def _kill_silent(self, progress: Progress) -> None:
-        """A frozen worker keeps its slot: its task is cancelled, and seen to end, before the next starts."""
+        """A frozen worker keeps its slot: the next one starts when Spark says that its task has ended."""
         for entry in progress.workers:
             silent_s = (progress.now_ms - entry.at_ms) / 1_000
             incarnation = entry.report.incarnation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import click
 
@@ -24,7 +25,7 @@ from table.hudi.timeline import Instant, MissingTable, Timeline
 from table.source import SourceTopics
 from table.source_facts import SourceError
 
-SOURCE_TIMEOUT_S = 10.0
+ASK_S = 10.0
 
 
 @click.command("status")
@@ -43,16 +44,19 @@ def command(output: Output, config: Config) -> int:
 def observe(config: Config) -> Status:
     """Look everywhere; what cannot be reached is named and does not hide the rest."""
     kafka = checked_kafka(config)
-    problems: list[str] = []
     live = ask_driver(config.pipeline.id)
     instant, last_commit = _last_commit(config)
-    offsets, members = _source(config, kafka, instant, problems)
+    with ThreadPoolExecutor(2) as asking:  # a broker that is away lets each of them wait for its whole time
+        source = asking.submit(_source, config, kafka, instant)
+        topic = asking.submit(_topic, config, kafka, last_commit)
+    offsets, members, problem = source.result()
+    known, odd = topic.result()
     guests = strangers(members or (), config.group_id)
     return conclude(
         Observed(
             pipeline=config.pipeline.id,
             now_ms=wall_ms(),
-            fold=_topic(config, kafka, last_commit, problems),
+            fold=known,
             last_commit=last_commit,
             offsets=offsets,
             members=None if members is None else len(members),
@@ -60,7 +64,7 @@ def observe(config: Config) -> Status:
             interval_ms=config.transaction.interval_ms,
             write_timeout_ms=config.transaction.write_timeout_ms,
             live=live,
-            problems=tuple(problems),
+            problems=(*((problem,) if problem else ()), *odd),
         )
     )
 
@@ -85,26 +89,24 @@ def _last_commit(config: Config) -> tuple[Instant | None, LastCommit | None]:
 
 
 def _source(
-    config: Config, kafka: Mapping[str, str], instant: Instant | None, problems: list[str]
-) -> tuple[list[OffsetRow] | None, list[GroupMember] | None]:
+    config: Config, kafka: Mapping[str, str], instant: Instant | None
+) -> tuple[list[OffsetRow] | None, list[GroupMember] | None, str]:
+    """Offsets, members of the group, and why they are not known."""
     try:
-        source = SourceTopics(kafka, config.source.topics, timeout_s=SOURCE_TIMEOUT_S)
+        source = SourceTopics(kafka, config.source.topics, timeout_s=ASK_S)
         view = look(source, config.group_id)
         members = source.group_members(config.group_id)
     except SourceError as error:
-        problems.append(str(error))
-        return None, None
-    return compare(instant.state if instant is not None else None, view), members
+        return None, None, str(error)
+    return compare(instant.state if instant is not None else None, view), members, ""
 
 
 def _topic(
-    config: Config, kafka: Mapping[str, str], last_commit: LastCommit | None, problems: list[str]
-) -> Fold:
+    config: Config, kafka: Mapping[str, str], last_commit: LastCommit | None
+) -> tuple[Fold, list[str]]:
+    """What the control topic says, and what is odd about that."""
     epoch = last_commit.epoch if last_commit is not None else 0
     try:
-        known, odd = read_topic(config, kafka, table_epoch=epoch)
+        return read_topic(config, kafka, table_epoch=epoch, timeout_s=ASK_S)
     except ControlTopicUnavailable as error:
-        problems.append(str(error))
-        return Fold()
-    problems += odd
-    return known
+        return Fold(), [str(error)]

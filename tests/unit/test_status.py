@@ -329,6 +329,14 @@ def test_a_broker_that_does_not_answer_hides_neither_table_nor_driver() -> None:
     assert "the broker is away" in shown(found)
 
 
+def test_where_neither_driver_nor_broker_answers_nobody_says_that_no_run_is_alive() -> None:
+    found = status(None, offsets=None, members=None)
+    assert found.state == "unknown"
+    assert "NOT KNOWN: p" in shown(found)
+    assert "See to the broker first" in shown(found)
+    assert status(None, offsets=None, members=None, live=live()).state != "unknown"
+
+
 def test_partitions_that_cannot_go_on_come_with_what_to_do() -> None:
     found = status(begun(), offsets=[row(0, "other topic id")])
     assert any("--adopt" in line for line in found.advice)
