@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyspark import SparkContext
@@ -18,7 +18,7 @@ from table.errors import TableError
 from table.ledger import Outcome
 from table.place import Place
 from table.progress import Progress
-from table.roster import lives
+from table.roster import Entry, lives
 from table.service import TableService
 
 log = logging.getLogger("lockstep.supervisor")
@@ -179,7 +179,7 @@ class Supervisor:
                 self._slots[death.slot].end()
             return
         reason = f"worker-{death.slot}: {death.reason}"
-        incarnation = death.incarnation or self._last_incarnation(death.slot)
+        incarnation = death.incarnation or who_reports(self._service.progress().workers, death.slot)
         if incarnation:
             self._service.worker_died(incarnation, reason, storage=death.storage)
             if death.storage:
@@ -208,10 +208,6 @@ class Supervisor:
             )
         return bool(newer)
 
-    def _last_incarnation(self, slot: int) -> str:
-        reports = [e.report for e in self._service.progress().workers if e.report.slot == slot]
-        return reports[0].incarnation if reports else ""
-
     def _end_workers(self) -> None:
         for slot in self._slots:
             slot.end()
@@ -228,3 +224,11 @@ class Supervisor:
         deadline = time.monotonic() + KILL_S
         for slot in late:
             slot.join(max(0.0, deadline - time.monotonic()))
+
+
+def who_reports(workers: Iterable[Entry], slot: int) -> str:
+    """The slot's incarnation that has reported and is not known to have ended; empty where there is none.
+
+    One that dies before its first report took nothing with it: it is not its predecessor's second death.
+    """
+    return next((one.report.incarnation for one in workers if one.report.slot == slot and not one.dead), "")
