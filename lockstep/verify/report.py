@@ -51,7 +51,7 @@ class Report:
 
     `rows`: of this pipeline's instants; `foreign_rows`: of everybody else's. `missing`: offsets of committed
     ranges whose record the table does not have. `duplicated`: rows beyond one per offset. `unexpected`: rows
-    that no commit accounts for.
+    that no commit accounts for. `metadata_broken`: why readers by Hudi's metadata table find other rows.
     """
 
     pipeline: str
@@ -72,6 +72,7 @@ class Report:
     epoch: int = 0
     partitions: list[PartitionReport] = field(default_factory=list)
     ranges_broken: list[str] = field(default_factory=list)
+    metadata_broken: list[str] = field(default_factory=list)
     operator: list[Move] = field(default_factory=list)
     not_checkable: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -89,7 +90,8 @@ class Report:
                 f"{readable_count(self.missing)} rows are missing, and other writers have deleted or replaced"
                 " rows of this table"
             )
-        wrong = self.duplicated or self.unexpected or self.ranges_broken or self.missing > excusable
+        broken = self.ranges_broken or self.metadata_broken
+        wrong = self.duplicated or self.unexpected or broken or self.missing > excusable
         self.exact = False if wrong else None if self.not_checkable else True
 
     def to_json(self) -> dict[str, Any]:
@@ -112,7 +114,7 @@ class Report:
         if self.partitions:
             parts += ["", self._partitions()]
         for title, lines in (
-            ("Broken:", self.ranges_broken),
+            ("Broken:", [*self.ranges_broken, *self.metadata_broken]),
             ("Examples:", list(self._examples())),
             ("Not checkable:", self.not_checkable),
             ("Changed by operators:", [_said(move) for move in self.operator]),

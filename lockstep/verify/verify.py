@@ -14,6 +14,7 @@ from lockstep.verify.rows import count_rows
 from table.chain import place
 from table.hudi.definition import local_path
 from table.hudi.timeline import METADATA_ACTIONS, Instant, Timeline, table_properties
+from table.hudi.torn import Torn, why
 from table.state import TableState
 
 log = logging.getLogger("lockstep.verify")
@@ -60,6 +61,8 @@ def verify_table(base_path: str, pipeline: str, source_log: Log) -> Report:
             f"No commit of pipeline {pipeline} is on the table's timeline: check pipeline.id and table.path"
         )
         return report
+    if said := why(path, Torn(path).look()):
+        report.metadata_broken.append(said)
     states = [state for _, state in split.ours]
     report.commits = len(states)
     report.first_instant, report.last_instant = states[0].instant, states[-1].instant

@@ -3,6 +3,11 @@
 Hudi would do both within every commit, which at 60 table partitions made commits take seconds. What is
 cleaned is what a compaction, a clustering or a foreign writer has replaced. A clean that was left half done
 is finished by the next one, which is how Hudi does it; archiving is one change under the table lock.
+
+Hudi's LAZY cleaning also rolls back what looks given up: an open instant whose heartbeat has not beaten for
+some minutes, as after the machine was suspended. It picks it without the table lock, waits for that, and does
+not look again: by then the instant may be complete, and its rows are gone from Hudi's metadata table. So ours
+rolls nothing back; what a pipeline has left open its own next run rolls back.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from collections.abc import Callable, Mapping
 from table.hudi.clock import await_clock
 from table.hudi.java import changing
 from table.hudi.kinds import UPSERT
-from table.hudi.properties import AUTO_ARCHIVE
+from table.hudi.properties import AUTO_ARCHIVE, FAILED_WRITES
 from table.hudi.session import Session
 from table.hudi.upkeep import Done, Opener
 from table.port import TableSpec
@@ -41,11 +46,11 @@ class Cleaning:
         with changing(f"table {session.path} could not be cleaned", session.lock_folder):
             session.choose_client()
             session.holder.free_if_dead()
-            if not session.cleans_itself():
-                doing("file versions")
-                cleaned = session.client.clean()
-                if cleaned is not None:
-                    instant, removed = str(cleaned.getStartCleanTime()), int(cleaned.getTotalFilesDeleted())
+            doing("file versions")
+            session.set_directly(FAILED_WRITES, "NEVER")
+            cleaned = session.client.clean()
+            if cleaned is not None:
+                instant, removed = str(cleaned.getStartCleanTime()), int(cleaned.getTotalFilesDeleted())
         with changing(f"table {session.path}: its timeline could not be archived", session.lock_folder):
             if not session.archives_itself():
                 doing("instants")

@@ -38,6 +38,7 @@ from table.hudi.services import upkeep
 from table.hudi.session import Session
 from table.hudi.storage import is_of_one_machine
 from table.hudi.sweep import Sweeper
+from table.hudi.torn import Torn
 from table.hudi.upkeep import Upkeep
 from table.hudi.watchdog import CALLBACK_S, SILENCE_S, Watchdog
 from table.port import Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
@@ -92,6 +93,7 @@ class HudiTable:
         self._fixed: dict[str, str] = {}
         self._columns: Columns
         self._replaced = Replaced(self._session) if spec.kind == UPSERT else None
+        self._torn: Torn | None = None
         self._tend_after = self._untended = 0
 
     def open(self) -> TableLayout:
@@ -119,7 +121,11 @@ class HudiTable:
             clock = ONE_CLOCK if is_of_one_machine(spec.path) else {}
             self._given = {**clock, **self._upkeep.properties, **spec.properties}
             self._session.start(self._given, self._fixed, spec.kind)
+            self._torn = Torn(self._session.path) if self._session.keeps_metadata() else None
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
+            if not created and self._session.keeps_metadata() and not self._session.has_metadata():
+                # Hudi makes a metadata table from what lies there, whoever has given it up.
+                self._sweeper.sweep(grace_ms=0)
         if not self._opened:
             self._opened = True
             self._upkeep.start()
@@ -177,7 +183,9 @@ class HudiTable:
         await_clock(self._session)
         self._untended += 1
         pre_commit = PreCommit(
-            lambda: check(self._session, self._history, commit, fence, self._columns, self._replaced),
+            lambda: check(
+                self._session, self._history, commit, fence, self._columns, self._replaced, self._torn
+            ),
             self._watchdog,
             self._session.holder,
         )

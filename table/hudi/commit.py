@@ -28,6 +28,7 @@ from table.hudi.kinds import UPSERT
 from table.hudi.log_file import parse_log_file_name
 from table.hudi.replaced import Replaced
 from table.hudi.session import Session
+from table.hudi.torn import Torn
 from table.hudi.watchdog import Watchdog
 from table.port import Commit, TableSpec
 from table.state import PREFIX, TableState
@@ -140,6 +141,7 @@ def check(
     fence: Callable[[TableState | None], str],
     columns: Columns,
     replaced: Replaced | None,
+    torn: Torn | None,
 ) -> None:
     """Raise `Refused` unless the commit follows from what the table holds now. Under the table lock."""
     instant, transaction = commit.instant, commit.state.transaction
@@ -168,6 +170,8 @@ def check(
     columns.check(instant)
     if replaced is not None:
         replaced.check(commit.files)
+    if torn is not None:
+        torn.check()
 
 
 def write_stats(session: Session, kind: str, commit: Commit) -> Any:

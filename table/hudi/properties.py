@@ -26,8 +26,9 @@ URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 CREATION = (HIVE_STYLE, URL_ENCODE)
 """They say how a table is created; of a table that exists its own properties say it."""
 
+FAILED_WRITES = "hoodie.clean.failed.writes.policy"
 REQUIRED: Mapping[str, str] = {
-    "hoodie.clean.failed.writes.policy": "LAZY",
+    FAILED_WRITES: "LAZY",
     "hoodie.write.markers.type": "DIRECT",
     "hoodie.rollback.using.markers": "true",
     "hoodie.metadata.streaming.write.enabled": "false",
@@ -64,7 +65,7 @@ ONE_CLOCK: Mapping[str, str] = {"hoodie.time.generator.max_expected_clock_skew_m
 writers may differ, 200 ms by default, when an instant begins and again when it completes."""
 
 SYNONYMS: Mapping[str, str] = {
-    "hoodie.cleaner.policy.failed.writes": "hoodie.clean.failed.writes.policy",
+    "hoodie.cleaner.policy.failed.writes": FAILED_WRITES,
     "hoodie.table.populate.meta.fields": "hoodie.populate.meta.fields",
     "hoodie.table.type": "hoodie.datasource.write.table.type",
 }
@@ -88,6 +89,8 @@ OWN: Mapping[str, str] = {
     "hoodie.bucket.index.num.buckets": "table.buckets",
     "hoodie.bucket.index.hash.field": "table.key",
     "hoodie.parquet.max.file.size": "table.target_file_size",
+    "hoodie.clean.automatic": "services.cleaning",
+    "hoodie.async.clean": "services.cleaning",
 }
 """Properties that say again what the configuration says in its own words."""
 
@@ -111,7 +114,6 @@ REFUSED_OF_KIND: Mapping[str, Mapping[str, str]] = {
 OBEYED = (
     "hoodie.allow.",
     "hoodie.archive.",
-    "hoodie.async.clean",
     "hoodie.clean.",
     "hoodie.cleaner.",
     "hoodie.client.heartbeat.",

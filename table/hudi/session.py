@@ -208,6 +208,11 @@ class Session:
         self._config.setSchema(schema)
         self.client.getConfig().setSchema(schema)
 
+    def set_directly(self, name: str, value: str) -> None:
+        """A property of the write client that it has now, which Hudi would set otherwise when it is made."""
+        for config in (self.client.getConfig(), self.client.getTableServiceClient().getConfig()):
+            config.setValue(name, value)
+
     def reload(self) -> Any:
         """The active timeline as it is now."""
         return self.meta.reloadActiveTimeline()
@@ -244,9 +249,13 @@ class Session:
     def let_die(self, instant: str) -> None:
         self.client.getHeartbeatClient().stop(instant)
 
+    def keeps_metadata(self) -> bool:
+        """Whether the write client keeps a metadata table up, or makes one with its next commit."""
+        return bool(self.client.getConfig().isMetadataTableEnabled())
+
     def has_metadata(self) -> bool:
         """Whether the table has a metadata table that the write client keeps up."""
-        if not self.client.getConfig().isMetadataTableEnabled():
+        if not self.keeps_metadata():
             return False
         self.meta.reloadTableConfig()
         return bool(self.meta.getTableConfig().isMetadataTableAvailable())
@@ -274,10 +283,6 @@ class Session:
             archivers = self.hudi.client.timeline.TimelineArchivers
             archiver = archivers.getInstance(version, table.getConfig(), table)
             return int(archiver.archiveIfRequired(self.client.getEngineContext(), False))
-
-    def cleans_itself(self) -> bool:
-        """Whether the configuration has Hudi clean within every commit."""
-        return bool(self.client.getConfig().isAutoClean())
 
     def archives_itself(self) -> bool:
         """Whether the configuration has Hudi archive within every commit."""

@@ -45,9 +45,9 @@ INSTANT_BYTES_MAX = 256 * 1024 * 1024
 ARCHIVE_ATTEMPTS = 5
 ARCHIVE_ROWS_PER_BATCH = 64
 
-_COMPLETED = re.compile(r"(\d{14,17})_(\d{14,17})\.([a-z]+)")
+COMPLETED = re.compile(r"(\d{14,17})_(\d{14,17})\.([a-z]+)")
 _PENDING = re.compile(r"(\d{14,17})(?:\.([a-z]+))?\.(requested|inflight)")
-_UNREADABLE = (
+UNREADABLE = (
     *(OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, EOFError, RecursionError),
     *(pa.ArrowException, struct.error, zlib.error, SchemaParseException),
 )
@@ -163,7 +163,7 @@ class Timeline:
     def pending(self) -> list[PendingInstant]:
         """Instants that are requested or inflight, everybody's, oldest first."""
         names = self._names()
-        done = {match[1] for name in names if (match := _COMPLETED.fullmatch(name))}
+        done = {match[1] for name in names if (match := COMPLETED.fullmatch(name))}
         open_ones: dict[str, PendingInstant] = {}
         # "inflight" sorts before "requested": the further phase wins.
         for name in sorted(names, key=lambda name: name.rpartition(".")[2]):
@@ -196,10 +196,10 @@ class Timeline:
 
     def _active(self) -> Iterator[Instant]:
         """Completed instants of the active timeline, newest completion first."""
-        found = [match for name in self._names() if (match := _COMPLETED.fullmatch(name))]
+        found = [match for name in self._names() if (match := COMPLETED.fullmatch(name))]
         for match in sorted(found, key=lambda m: (m[2], m[1]), reverse=True):
             try:
-                raw = _read(self._folder / match[0]) if match[3] in METADATA_ACTIONS else b""
+                raw = read_bytes(self._folder / match[0]) if match[3] in METADATA_ACTIONS else b""
             except FileNotFoundError:
                 continue  # archived since it was listed, and met again there
             yield self._instant(match[1], match[2], match[3], raw)
@@ -210,16 +210,16 @@ class Timeline:
         except FileNotFoundError:
             return []  # made by the first instant
         except (OSError, ValueError) as error:
-            raise _unavailable(self._folder, error) from error
+            raise unavailable(self._folder, error) from error
 
     def _instant(self, requested: str, completed: str, action: str, raw: bytes) -> Instant:
         if action not in METADATA_ACTIONS:
             return Instant(requested=requested, completed=completed, action=action)
         try:
-            return _committed(requested, completed, action, _avro(io.BytesIO(raw)))
+            return _committed(requested, completed, action, avro_record(io.BytesIO(raw)))
         except StateError:
             raise
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise Refused(
                 f"Table {self._base}: the metadata of instant {requested} ({action}) cannot be read:"
                 f" {error!r}. Was it written by a newer Hudi, or damaged?"
@@ -228,25 +228,25 @@ class Timeline:
     def _owner(self, name: str) -> Mapping[str, str]:
         """Whose an inflight instant is; empty where it does not say, or is no longer there."""
         try:
-            raw = _read(self._folder / name)
-            extra = _avro(io.BytesIO(raw)).get("extraMetadata") or {} if raw else {}
+            raw = read_bytes(self._folder / name)
+            extra = avro_record(io.BytesIO(raw)).get("extraMetadata") or {} if raw else {}
             return {key.removeprefix(PREFIX): value for key, value in extra.items() if key.startswith(PREFIX)}
         except FileNotFoundError:
             return {}
-        except _UNREADABLE as error:
-            raise _unavailable(self._folder / name, error) from error
+        except UNREADABLE as error:
+            raise unavailable(self._folder / name, error) from error
 
     def _rolls_back(self, requested: str) -> str:
         name = f"{requested}.rollback.requested"
         try:
-            raw = _read(self._folder / name)
-            plan = _avro(io.BytesIO(raw)) if raw else {}
+            raw = read_bytes(self._folder / name)
+            plan = avro_record(io.BytesIO(raw)) if raw else {}
             target = plan.get("instantToRollback") or {}
             return str(target.get("commitTime") or "")
         except FileNotFoundError:
             return ""
-        except _UNREADABLE as error:
-            raise _unavailable(self._folder / name, error) from error
+        except UNREADABLE as error:
+            raise unavailable(self._folder / name, error) from error
 
     # --- the archived timeline --------------------------------------------------------------------
 
@@ -281,16 +281,16 @@ class Timeline:
         except FileNotFoundError:
             return []  # nothing has been archived yet
         except (OSError, ValueError) as error:
-            raise _unavailable(self._history, error) from error
+            raise unavailable(self._history, error) from error
         manifest = self._history / f"manifest_{version}"
         try:
-            listed = json.loads(_read(manifest))["files"]
+            listed = json.loads(read_bytes(manifest))["files"]
             names = [str(entry["fileName"]) for entry in listed]
             return sorted(names, key=_last_of, reverse=True)
         except FileNotFoundError:
             raise
-        except _UNREADABLE as error:
-            raise _unavailable(manifest, error) from error
+        except UNREADABLE as error:
+            raise unavailable(manifest, error) from error
 
     def _archive_entries(self, name: str) -> list[tuple[str, str, str, bytes]]:
         path = self._history / name
@@ -305,8 +305,8 @@ class Timeline:
             return sorted(entries, key=lambda entry: (entry[1], entry[0]), reverse=True)
         except FileNotFoundError:
             raise
-        except _UNREADABLE as error:
-            raise _unavailable(path, error) from error
+        except UNREADABLE as error:
+            raise unavailable(path, error) from error
 
 
 def _last_of(archive_file: str) -> str:
@@ -349,7 +349,7 @@ def table_properties(base_path: str | os.PathLike[str]) -> dict[str, str]:
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as error:
-            raise _unavailable(folder / name, error) from error
+            raise unavailable(folder / name, error) from error
     raise MissingTable(
         f"There is no Hudi table at {base}: `lockstep run` creates it; check table.path if it should exist."
     )
@@ -375,7 +375,7 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", one, text)
 
 
-def _read(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """The file's bytes. Raises `FileNotFoundError` as it is, everything else as `Unavailable`."""
     try:
         with path.open("rb") as file:
@@ -383,13 +383,13 @@ def _read(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise _unavailable(path, error) from error
+        raise unavailable(path, error) from error
     if len(raw) > INSTANT_BYTES_MAX:
         raise Refused(f"{path} is larger than {INSTANT_BYTES_MAX} bytes, which no timeline file should be.")
     return raw
 
 
-def _avro(file: BinaryIO) -> dict[str, Any]:
+def avro_record(file: BinaryIO) -> dict[str, Any]:
     """The one record of an Avro container file."""
     record = next(iter(fastavro.reader(file)), None)
     if not isinstance(record, dict):
@@ -407,5 +407,5 @@ def _with_rollback(one: PendingInstant) -> PendingInstant:
     )
 
 
-def _unavailable(path: Path, error: Exception) -> Unavailable:
+def unavailable(path: Path, error: Exception) -> Unavailable:
     return Unavailable(f"{path} cannot be read: {error}. Check the storage and its permissions.")
