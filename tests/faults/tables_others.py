@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import pyarrow.parquet as pq
 
 from table.hudi.timeline import Timeline
-from tests.faults.acts import CALM_PER_SECOND, plain, proved
+from tests.faults.acts import CALM_PER_SECOND, ends_with, plain, proved
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
+from tests.faults.sql import say
 from tests.faults.sql_writer import SqlWriter
 from tests.faults.stage import Stage
 from tests.harness import Run, await_that
@@ -141,3 +142,27 @@ def _rows_there(stage: Stage) -> int:
         for file in one.files
     ]
     return sum(pq.ParquetFile(path).metadata.num_rows for path in paths if path.exists())
+
+
+@scenario(
+    GROUP,
+    fault="a commit is taken out of Hudi's metadata table while the pipeline runs, as somebody's rollback "
+    "does that comes too late",
+    expected="nothing is committed beside that: the run halts and names the instant, and verify says so; "
+    "with the metadata table deleted as documented the next run makes it anew, and goes on",
+)
+def metadata_table_that_lost_a_commit(stage: Stage) -> Outcome:
+    pipeline, run = stage.pipeline, stage.start(per_second=CALM_PER_SECOND)
+    newest = Timeline(pipeline.table).newest(pipeline.id)
+    assert newest is not None
+    lost_ms = wall_ms()
+    for file in pipeline.table.glob(f".hoodie/metadata/.hoodie/timeline/{newest.instant}*"):
+        file.unlink()
+    ends_with(run, 3, f"instant {newest.instant} is complete and not in it", "contradicts the timeline")
+    halted_s = (wall_ms() - lost_ms) / 1_000
+    verdict = pipeline.verify()
+    assert verdict["exact"] is False and newest.instant in verdict["metadata_broken"][0], verdict
+    known = f"create table torn using hudi location '{pipeline.table}'"
+    say(pipeline.folder, known, "call delete_metadata_table(table => 'torn')")
+    stage.restart()
+    return Outcome(notes={"halted_after_s": round(halted_s, 1), **stage.settle_and_verify()})
