@@ -149,8 +149,14 @@ class PlainFetcher:
     name = "plain"
 
     def __init__(
-        self, settings: Mapping[str, object], *, tombstone_keys: bool = False, whole: bool = False
+        self,
+        settings: Mapping[str, object],
+        *,
+        tombstone_keys: bool = False,
+        whole: bool = False,
+        records_max: int = BATCH_RECORDS,
     ) -> None:
+        self._records_max = records_max
         self._tombstone_keys = tombstone_keys
         self._whole = whole
         self._taken: set[SourcePartition] = set()
@@ -181,8 +187,8 @@ class PlainFetcher:
         size_bytes = 0
         headers: dict[int, bytes] | None = {} if self._whole else None
         deadline = time.monotonic() + timeout_s
-        while len(messages) < BATCH_RECORDS and size_bytes < BATCH_BYTES:
-            wanted = min(self._call, BATCH_RECORDS - len(messages))
+        while len(messages) < self._records_max and size_bytes < BATCH_BYTES:
+            wanted = min(self._call, self._records_max - len(messages))
             more = self._consumer.consume(wanted, max(0.0, deadline - time.monotonic()))
             messages += more
             more_bytes = self._size_bytes(more, headers)

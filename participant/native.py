@@ -43,7 +43,9 @@ class NativeFetcher:
         *,
         tombstone_keys: bool = False,
         whole: bool = False,
+        records_max: int = BATCH_RECORDS,
     ) -> None:
+        self._records_max = records_max
         self._taken: set[SourcePartition] = set()
         self._failure: type[Exception] = module.Failure
         try:
@@ -81,7 +83,7 @@ class NativeFetcher:
 
     def fetch(self, timeout_s: float) -> Taken:
         try:
-            batches, notices = self._reader.fetch(BATCH_RECORDS, BATCH_BYTES, int(timeout_s * 1_000))
+            batches, notices = self._reader.fetch(self._records_max, BATCH_BYTES, int(timeout_s * 1_000))
         except self._failure as error:
             raise SourceError(f"the source consumer failed for good: {error}") from error
         return Taken(
@@ -154,19 +156,23 @@ def open_fetcher(
     *,
     tombstone_keys: bool = False,
     whole: bool = False,
+    records_max: int = BATCH_RECORDS,
 ) -> Fetcher:
     """The fetcher for these settings of librdkafka; `reader` is `source.reader` of the configuration.
 
     `tombstone_keys`: whether its batches have `keys`, those of the records whose value is null. `whole`:
-    whether they have `record_keys` and `headers`, those of all records.
+    whether they have `record_keys` and `headers`, those of all records. `records_max`: in one fetch.
     Raises `SourceError` where the native one is asked for and cannot be had.
     """
     why_not = missing(settings) if reader != "plain" else "the configuration asks for it"
     if not why_not:
-        return NativeFetcher(native_module(), settings, tombstone_keys=tombstone_keys, whole=whole)
+        module = native_module()
+        return NativeFetcher(
+            module, settings, tombstone_keys=tombstone_keys, whole=whole, records_max=records_max
+        )
     if reader == "native":
         raise SourceError(f'source.reader = "native", but {why_not}')
-    return PlainFetcher(settings, tombstone_keys=tombstone_keys, whole=whole)
+    return PlainFetcher(settings, tombstone_keys=tombstone_keys, whole=whole, records_max=records_max)
 
 
 def missing(settings: Mapping[str, object]) -> str:

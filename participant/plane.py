@@ -113,6 +113,11 @@ class Plane:
 
     # --- from other threads -----------------------------------------------------------------------
 
+    @property
+    def records_max(self) -> int:
+        """So many records are best delivered at once, and no more."""
+        return self._stages.records_max
+
     def start(self) -> None:
         self._thread.start()
 

@@ -14,6 +14,7 @@ from control_topic.messages import DataFile
 from participant.debezium import DebeziumDecoder
 from participant.decode import Decoded, JsonDecoder
 from participant.derive import Derived, Deriver
+from participant.fetcher import BATCH_RECORDS
 from participant.files import Tell
 from participant.log_writer import LogWriter
 from participant.look_back import LookBack, nothing
@@ -23,6 +24,10 @@ from participant.writer import TransactionWriter
 from table.hudi.kinds import UPSERT
 from table.port import TableLayout
 from table.schema import table_schema
+
+PLACE_BYTES = 8
+"""Of a column in memory, in each row: it is there though the record says nothing of it."""
+RECORDS_LEAST = 500
 
 
 class Writer(Protocol):
@@ -40,8 +45,12 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """`new_writer` makes the writer of one instant, which tells what it does step by step."""
+    """`new_writer` makes the writer of one instant, which tells what it does step by step.
 
+    `records_max`: so many may be decoded at once: rows of a wide table are large, however small its records.
+    """
+
+    records_max: int
     decode: Callable[[RawBatch], Decoded]
     derive: Callable[[RawBatch, Decoded], Derived | Upserts]
     new_writer: Callable[[str, Tell], Writer]
@@ -67,8 +76,10 @@ def stages(
         "incarnation": incarnation,
         "pending_bytes_max": memory_bytes // 4,
     }
+    records_max = _records_max(schema, memory_bytes)
     if layout.kind == UPSERT:
         return Stages(
+            records_max=records_max,
             decode=_change_events(schema, look_back)
             if layout.source_position
             else ChangeDecoder(schema, delete_field).decode,
@@ -76,12 +87,24 @@ def stages(
             new_writer=lambda instant, tell: LogWriter(**common, instant=instant, tell=tell),
         )
     return Stages(
+        records_max=records_max,
         decode=JsonDecoder(schema).decode,
         derive=Deriver(layout, schema).derive,
         new_writer=lambda instant, tell: TransactionWriter(
             **common, instant=instant, new_uuid=uuid4, tell=tell
         ),
     )
+
+
+def _records_max(schema: pa.Schema, memory_bytes: int) -> int:
+    """Whose rows, while they hold nothing, fit into a sixteenth of the memory."""
+    row_bytes = PLACE_BYTES * sum(map(_places, schema.types))
+    return max(RECORDS_LEAST, min(BATCH_RECORDS, memory_bytes // 16 // row_bytes))
+
+
+def _places(kind: pa.DataType) -> int:
+    """Of a list or a map it is one in each row, whatever it holds."""
+    return sum(_places(field.type) for field in kind.fields) if pa.types.is_struct(kind) else 1
 
 
 def _change_events(schema: pa.Schema, look_back: LookBack) -> Callable[[RawBatch], Decoded]:

@@ -159,6 +159,7 @@ class Worker:
             spec.reader,
             tombstone_keys=spec.layout.kind == UPSERT,
             whole=spec.on_error == "dead_letter",
+            records_max=self._plane.records_max,
         )
         log.info("records are read by the %s reader", fetcher.name)
         return fetcher

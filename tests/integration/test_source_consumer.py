@@ -292,6 +292,29 @@ def test_a_null_value_comes_with_its_key_where_that_is_asked_for_and_nothing_els
         assert [value for batch in found for value in batch.values] == [value for _, value in KEYED]
 
 
+@pytest.mark.parametrize("reader", ["native", "plain"])
+def test_no_fetch_brings_more_records_than_may_be_decoded_at_once(
+    broker: Broker, make_topic: Callable[..., str], reader: str
+) -> None:
+    kafka = {"bootstrap.servers": broker.bootstrap_servers}
+    topic = make_topic()
+    producer = Producer(kafka)
+    for _ in range(3_000):
+        producer.produce(topic, b"{}", partition=0)
+    assert producer.flush(DEADLINE_S) == 0
+    settings = fetch_settings(kafka, group=topic, queue_bytes_max=1 << 20)
+    fetches: list[int] = []
+
+    def complete() -> bool:
+        fetches.append(sum(map(len, fetcher.fetch(0.1).batches)))
+        return sum(fetches) == 3_000
+
+    with closing(open_fetcher(settings, reader, records_max=700)) as fetcher:
+        fetcher.take(SourcePartition(topic, 0), 0)
+        await_that("records", complete, deadline_s=DEADLINE_S)
+    assert 0 < max(fetches) <= 700
+
+
 @pytest.mark.parametrize("until", [2, 7])
 def test_a_batch_that_is_cut_where_reading_stops_has_the_keys_up_to_there(
     make: Callable[..., Consumer], until: int

@@ -1,0 +1,48 @@
+"""What the data plane is driven with, by the table's kind and schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from participant.fetcher import BATCH_RECORDS
+from participant.stages import RECORDS_LEAST, stages
+from table.port import TableLayout
+
+MEMORY_BYTES = 512_000_000
+
+
+def records_max(ddl: str, memory_bytes: int = MEMORY_BYTES) -> int:
+    layout = TableLayout(
+        path="/t",
+        key_fields=("id",),
+        key_format="plain",
+        partition_field="",
+        hive_style=False,
+        url_encode=False,
+        kafka_columns=False,
+        target_file_bytes=1 << 20,
+        ddl=f"id STRING, {ddl}",
+    )
+    found = stages(layout=layout, base_path=Path("/t"), slot=0, incarnation="i", memory_bytes=memory_bytes)
+    return found.records_max
+
+
+def columns(count: int) -> str:
+    return ", ".join(f"c{number} DOUBLE" for number in range(count))
+
+
+def test_rows_of_usual_width_are_bounded_by_the_fetch_alone() -> None:
+    assert records_max(columns(60)) == BATCH_RECORDS
+
+
+@pytest.mark.parametrize(
+    "ddl", [columns(999), f"s STRUCT<{columns(999).replace(' DOUBLE', ': DOUBLE')}>"], ids=["flat", "nested"]
+)
+def test_of_a_wide_table_as_many_are_decoded_at_once_as_fit_though_they_hold_nothing(ddl: str) -> None:
+    assert records_max(ddl) * 1_000 * 8 == pytest.approx(MEMORY_BYTES / 16, rel=0.01)
+
+
+def test_some_are_decoded_at_once_however_wide_the_table_and_however_small_the_memory() -> None:
+    assert records_max(columns(999), memory_bytes=1_000_000) == RECORDS_LEAST
