@@ -41,6 +41,7 @@ class Guard:
         if not self._provider.tryLock(time, unit):
             return False
         self._held = True
+        self._watchdog.holding()
         self.asked += 1
         try:
             self._look()
@@ -75,11 +76,12 @@ class Guard:
 def guarded(session: Session, look: Callable[[], None]) -> Iterator[None]:
     """What the session's table services complete inside is completed after `look`, in the same lock.
 
-    A driver that is stopped while it holds that lock is killed, as at a commit. Raises what `look` raised.
+    A driver that is stopped while it holds that lock is killed, as at a commit, and so is one whose JVM holds
+    it for nearly as long as it lives. Raises what `look` raised.
     """
     manager = session.client.getTableServiceClient().getTransactionManager().getLockManager()
     provider = manager.getLockProvider()
-    watchdog = Watchdog(session.jvm_pid())
+    watchdog = Watchdog(session.jvm_pid(), held_s=session.lock_held_s())
     guard = Guard(provider, look, watchdog)
     field = manager.getClass().getDeclaredField("lockProvider")
     field.setAccessible(True)

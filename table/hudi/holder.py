@@ -28,7 +28,7 @@ class LockHolder:
     """`folder`: where Hudi keeps its lock file. `jvm_pid`: the process that holds the lock for us."""
 
     def __init__(self, folder: Path, jvm_pid: int) -> None:
-        self._lock = folder / LOCK
+        self.lock = folder / LOCK
         self._note = folder / NOTE
         self._process = _process(jvm_pid)
 
@@ -54,7 +54,7 @@ class LockHolder:
                 held_by = self._said(file)
                 if held_by is None or not _is_dead(held_by, self._process):
                     return False
-                os.unlink(self._lock)
+                os.unlink(self.lock)
         except OSError:
             return False  # somebody else was quicker, or it expires by itself
         log.warning("the table lock was held by process %s, which is dead: it is free again", held_by["pid"])
@@ -74,7 +74,7 @@ class LockHolder:
     def _identity(self) -> list[int] | None:
         """Which lock file is there: none, or its inode and the time of its making."""
         try:
-            stat = os.stat(self._lock)
+            stat = os.stat(self.lock)
         except OSError:
             return None
         return [stat.st_ino, stat.st_ctime_ns]

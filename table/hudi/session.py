@@ -23,6 +23,7 @@ from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
 from table.hudi.holder import LockHolder
 from table.hudi.kinds import INDEX_TYPE, KINDS, UPSERT, merge_mode
 from table.hudi.properties import HIVE_STYLE, LOCK_FOLDER, URL_ENCODE, merge
+from table.hudi.watchdog import EXPIRE, held_s
 from table.port import TableSpec
 
 log = logging.getLogger(__name__)
@@ -216,6 +217,10 @@ class Session:
     def reload(self) -> Any:
         """The active timeline as it is now."""
         return self.meta.reloadActiveTimeline()
+
+    def lock_held_s(self) -> int:
+        """How long the table lock may be held; 0: for ever. See `table.hudi.watchdog.held_s`."""
+        return held_s(int(self.client.getConfig().getProps().getProperty(EXPIRE, "0")))
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -28,7 +28,12 @@ class Victim(Enum):
     WORKER = "worker"
     COORDINATOR = "coordinator's worker"
     DRIVER = "driver"
+    JVM = "driver's JVM"
+    """Its Python is left alone."""
     BROKER = "broker"
+
+
+KILLED = (Victim.WORKER, Victim.COORDINATOR, Victim.DRIVER, Victim.BROKER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,20 +100,34 @@ def kill(
 
 
 def pause(
-    stage: Stage, victim: Victim, step: Step, *, seconds: float, after_start_ms: int = MID_WRITE_MS
+    stage: Stage,
+    victim: Victim,
+    step: Step,
+    *,
+    seconds: float,
+    after_start_ms: int = MID_WRITE_MS,
+    not_before: Callable[[], None] = lambda: None,
 ) -> Blow:
-    """SIGSTOP at this step, SIGCONT after so many seconds to what is still there."""
+    """SIGSTOP at this step, SIGCONT after so many seconds to what is still there.
+
+    `not_before`: awaited between the step's first sign and the signal.
+    """
     who = stage.processes()
+
+    def strike() -> int:
+        not_before()
+        return send_to(stage, who, victim, signal.SIGSTOP)
+
     found = hit(
         stage,
         step,
-        lambda: send_to(stage, who, victim, signal.SIGSTOP),
+        strike,
         writer=_writer(who, victim),
         after_start_ms=after_start_ms,
     )
     time.sleep(max(0.0, seconds - (wall_ms() - found.at_ms) / 1_000))
     moment_ms = send_to(stage, who, victim, signal.SIGCONT)
-    if victim is Victim.DRIVER and _ends(stage):
+    if victim in (Victim.DRIVER, Victim.JVM) and _ends(stage):
         moment_ms = wall_ms()
         stage.restart()
     recovery = stage.recovery(moment_ms, deadline_s=ANSWER_S)
@@ -154,6 +173,8 @@ def send_to(stage: Stage, who: Processes, victim: Victim, number: signal.Signals
             return processes.send([who.coordinator], number)
         case Victim.BROKER:
             return processes.send([stage.broker.pid], number)
+        case Victim.JVM:
+            return processes.send([who.jvm], number)
         case Victim.DRIVER:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(who.jvm, number)  # the JVM leads the group, Python is in it

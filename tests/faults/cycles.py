@@ -12,7 +12,7 @@ from typing import Any
 
 from lockstep.broker import Broker
 from tests import evidence
-from tests.faults.blows import Blow, Victim, kill, pause
+from tests.faults.blows import KILLED, Blow, Victim, kill, pause
 from tests.faults.play import make_stage, say
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED
@@ -160,7 +160,7 @@ def conclude(stage: Stage, tally: Tally, *, drain_s: float) -> None:
 
 
 def _blow(stage: Stage, chance: random.Random, tally: Tally, cycle: int, *, kind: str) -> None:
-    victim, step = chance.choice(list(Victim)), chance.choice(AIMED)
+    victim, step = chance.choice(KILLED), chance.choice(AIMED)
     after_start_ms, seconds = chance.randrange(20, 250), chance.choice(PAUSES_S)
     if kind == "kill":
         blow = kill(stage, victim, step, after_start_ms=after_start_ms)

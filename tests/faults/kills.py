@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from table.hudi.holder import LOCK, NOTE
-from tests.faults.blows import Victim, kill, on_target
+from tests.faults.blows import KILLED, Victim, kill, on_target
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED, Step
@@ -125,13 +125,13 @@ def killed_inside_the_table_lock(stage: Stage) -> Outcome:
     blow, misses = on_target(
         stage,
         Step.COMMIT_BEGUN,
-        lambda: kill(stage, Victim.DRIVER, Step.COMMIT_BEGUN, not_before=lambda: _await_note(hoodie)),
+        lambda: kill(stage, Victim.DRIVER, Step.COMMIT_BEGUN, not_before=lambda: await_note(hoodie)),
     )
     figures = stage.settle_and_verify()
     return Outcome(recovery_s=blow.recovery.commit_s, notes={"misses": misses, **figures})
 
 
-def _await_note(hoodie: Path) -> None:
+def await_note(hoodie: Path) -> None:
     """Until the note beside the lock speaks of this very lock; half a second at most, then it is a miss."""
     until = time.monotonic() + 0.5
     while time.monotonic() < until:
@@ -147,6 +147,6 @@ def _words(text: str) -> str:
     return "_".join(kept.lower().split())
 
 
-for _victim in Victim:
+for _victim in KILLED:
     for _step in AIMED:
         _generate(_victim, _step)

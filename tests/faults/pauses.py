@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.faults.blows import Victim, on_target, pause
-from tests.faults.kills import LOCK_EXPIRY_S
+from tests.faults.kills import LOCK_EXPIRY_S, await_note
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage
 from tests.faults.steps import Step
@@ -14,13 +16,23 @@ SESSION_S = 15.0
 """Longer than the consumer group's session of 10 s."""
 SILENCE_S = 25.0
 """Longer than the 20 s after which the driver kills a silent worker, and its guardian a silent driver."""
+JVM_S = 65.0
+"""Longer than the table lock lives."""
 LIMIT_S = 9.0
 RESTART_LIMIT_S = 15.0 + LOCK_EXPIRY_S
 
 
-def _pause(stage: Stage, victim: Victim, step: Step, seconds: float) -> Outcome:
+def _pause(
+    stage: Stage,
+    victim: Victim,
+    step: Step,
+    seconds: float,
+    not_before: Callable[[], None] = lambda: None,
+) -> Outcome:
     stage.start()
-    blow, misses = on_target(stage, step, lambda: pause(stage, victim, step, seconds=seconds))
+    blow, misses = on_target(
+        stage, step, lambda: pause(stage, victim, step, seconds=seconds, not_before=not_before)
+    )
     over_ms = blow.hit.at_ms + seconds * 1_000
     meanwhile = sum(one.landed_ms < over_ms for one in stage.commits_after(blow.hit.at_ms))
     runs = len(stage.pipeline.runs)
@@ -108,6 +120,22 @@ def driver_paused_past_the_session(stage: Stage) -> Outcome:
 )
 def driver_paused_inside_the_table_lock(stage: Stage) -> Outcome:
     return _pause(stage, Victim.DRIVER, Step.COMMIT_BEGUN, SILENCE_S)
+
+
+@scenario(
+    GROUP,
+    fault=f"the driver's JVM alone is stopped for {JVM_S:.0f} s inside the table lock, which lives for less",
+    expected="the driver's guardian kills it before the lock expires, so that it cannot write to a table on "
+    "which others may have gone on; the next run goes on",
+    limit_s=RESTART_LIMIT_S,
+)
+def driver_jvm_frozen_inside_the_table_lock(stage: Stage) -> Outcome:
+    hoodie = stage.pipeline.table / ".hoodie"
+    outcome = _pause(stage, Victim.JVM, Step.COMMIT_BEGUN, JVM_S, lambda: await_note(hoodie))
+    assert outcome.notes["restarts"], "the JVM went on after the lock could have expired"
+    said = any("the JVM has held the table lock for" in run.text() for run in stage.pipeline.runs)
+    assert said, "its guardian did not say why it killed it"
+    return outcome
 
 
 @scenario(

@@ -985,10 +985,10 @@ def test_a_foreign_sql_insert_shares_the_table_and_its_layout(
 # --- the watchdog -------------------------------------------------------------------------------------
 
 CHILD = """
-import subprocess, sys, threading, time
+import signal, subprocess, sys, threading, time
 from table.hudi.watchdog import Watchdog
 jvm = subprocess.Popen(["sleep", "300"])
-dog = Watchdog(jvm.pid, silence_s=2, callback_s=2)
+dog = Watchdog(jvm.pid, silence_s=2, callback_s=2, held_s=3)
 mode = sys.argv[1]
 if mode == "closed":
     with dog.armed(), dog.inside():
@@ -1002,6 +1002,10 @@ else:
             with dog.inside():
                 print(jvm.pid, dog._guardian.pid, flush=True)
                 time.sleep(300)
+        if mode == "frozen":
+            with dog.inside():
+                pass
+            jvm.send_signal(signal.SIGSTOP)
         print(jvm.pid, dog._guardian.pid, flush=True)
         time.sleep(4 if mode == "slow" else 300)
     print("alive", flush=True)
@@ -1069,7 +1073,16 @@ def test_a_callback_that_hangs_is_killed_with_its_jvm(
     await_gone(guardian)
 
 
-def test_a_python_that_lives_is_left_alone_however_long_hudi_takes(
+def test_a_jvm_that_is_stopped_behind_the_check_is_killed_with_its_python_before_the_lock_expires(
+    child: Callable[[str], tuple[subprocess.Popen[str], int, int]],
+) -> None:
+    process, jvm, guardian = child("frozen")
+    assert process.wait(timeout=20) == -signal.SIGKILL
+    await_gone(jvm)
+    await_gone(guardian)
+
+
+def test_a_python_that_lives_is_left_alone_however_long_hudi_waits_for_the_lock(
     child: Callable[[str], tuple[subprocess.Popen[str], int, int]],
 ) -> None:
     process, jvm, guardian = child("slow")

@@ -1,0 +1,133 @@
+"""When the guardian kills: what it hears, and the seconds that pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from table.hudi.watchdog import TICK_S, Watch, held_s
+
+LIVES_S = 60
+HELD_S = held_s(1)
+
+
+class Guardian:
+    """Hears what is told once a second, with a clock beside it; `why` is empty while it kills nobody."""
+
+    def __init__(self, held_s: int = HELD_S) -> None:
+        self.watch = Watch(silence_s=20, callback_s=30, held_s=held_s)
+        self.now_s = 1_000.0
+        self.why = ""
+
+    def hear(self, told: str, passes_s: float = TICK_S, *, released: bool = False) -> str:
+        self.now_s += passes_s
+        self.why = self.why or self.watch.hear(told, self.now_s, released=released)
+        return self.why
+
+    def hear_for(self, seconds: int, told: str = "..") -> str:
+        """Python is alive, and nothing else is heard."""
+        for _ in range(seconds):
+            self.hear(told)
+        return self.why
+
+
+@pytest.mark.parametrize("taken", ["e", "h", "el"])
+def test_a_jvm_that_stops_behind_the_check_is_killed_before_the_lock_expires(taken: str) -> None:
+    guardian = Guardian()
+    guardian.hear("a")
+    taken_s = guardian.now_s
+    guardian.hear(taken)
+    while not guardian.hear(".."):
+        assert guardian.now_s - taken_s < LIVES_S - 10
+    assert guardian.now_s - taken_s >= HELD_S
+    assert "has held the table lock for 40 s" in guardian.why
+
+
+def test_waiting_for_the_lock_counts_for_nothing() -> None:
+    guardian = Guardian()
+    guardian.hear("a")
+    assert guardian.hear_for(10 * LIVES_S) == ""
+    guardian.hear("h")
+    assert guardian.hear_for(HELD_S - 1) == ""
+    guardian.hear("d")
+    assert guardian.hear_for(10 * LIVES_S) == ""
+
+
+def test_each_lock_has_its_own_time() -> None:
+    guardian = Guardian()
+    for told in ("aeld", "ahd", "aeel", "ael"):
+        guardian.hear(told)
+        assert guardian.hear_for(HELD_S - 2) == ""
+    guardian.hear("d")
+    assert guardian.hear_for(1, "") == ""
+
+
+def test_a_second_callback_in_one_lock_does_not_begin_it_anew() -> None:
+    guardian = Guardian()
+    guardian.hear("ael")
+    guardian.hear_for(HELD_S - 2)
+    assert guardian.hear("el") == ""
+    assert guardian.hear("..") != ""
+
+
+def test_a_machine_that_was_suspended_inside_the_lock_for_longer_than_it_lives_is_not_let_go_on() -> None:
+    guardian = Guardian()
+    guardian.hear("ael")
+    assert guardian.hear("..", passes_s=LIVES_S) != ""
+
+
+def test_a_machine_that_was_suspended_without_the_lock_wakes_up_unharmed() -> None:
+    guardian = Guardian()
+    for told in ("", "a", "..", "ae", "ld"):
+        assert guardian.hear(told, passes_s=8 * 3_600) == ""
+
+
+def test_a_suspension_inside_the_lock_that_it_outlives_is_no_harm() -> None:
+    guardian = Guardian()
+    guardian.hear("ael")
+    assert guardian.hear("..", passes_s=HELD_S - 2) == ""
+    assert guardian.hear("d") == ""
+
+
+def test_what_hudi_does_after_it_gave_the_lock_back_may_last() -> None:
+    guardian = Guardian()
+    guardian.hear("ael")
+    guardian.hear("..", released=True)
+    assert guardian.hear_for(10 * LIVES_S) == ""
+    guardian.hear("daeld")
+    guardian.hear("ael")
+    assert guardian.hear_for(HELD_S) != "", "the next lock is another one"
+
+
+def test_a_lock_that_is_found_gone_after_a_suspension_counts_as_lost() -> None:
+    guardian = Guardian()
+    guardian.hear("ael")
+    assert guardian.hear("..", passes_s=LIVES_S, released=True) != ""
+
+
+def test_a_silent_python_is_killed_while_armed_and_left_alone_otherwise() -> None:
+    guardian = Guardian()
+    guardian.hear("ad")
+    assert guardian.hear_for(100, "") == ""
+    guardian.hear("a")
+    assert guardian.hear_for(19, "") == ""
+    assert "Python does not answer" in guardian.hear("")
+
+
+def test_a_callback_that_does_not_end_is_killed_though_python_beats() -> None:
+    guardian = Guardian()
+    guardian.hear("ae")
+    assert guardian.hear_for(30, ".") == ""
+    for _ in range(30):  # each heard by itself, twice a second
+        guardian.hear(".", passes_s=0)
+    assert "Python does not answer" in guardian.why
+
+
+@pytest.mark.parametrize(("expire_minutes", "bound_s"), [(1, 40), (5, 280), (0, 0)])
+def test_the_bound_follows_how_long_the_lock_lives(expire_minutes: int, bound_s: int) -> None:
+    assert held_s(expire_minutes) == bound_s
+
+
+def test_a_lock_that_never_expires_may_be_held_for_ever() -> None:
+    guardian = Guardian(held_s=0)
+    guardian.hear("ael")
+    assert guardian.hear_for(100 * LIVES_S) == ""
