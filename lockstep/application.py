@@ -77,8 +77,17 @@ class Application:
         if self._service is not None:
             self._service.request_stop(reason)
 
-    def run(self, *, until_latest: bool, progress: Callable[[Progress], None]) -> table_ledger.Outcome:
-        """Run until told to stop, until everything is committed, or until it halts."""
+    def run(
+        self,
+        *,
+        until_latest: bool,
+        progress: Callable[[Progress], None],
+        ending: Callable[[table_ledger.Outcome], None],
+    ) -> table_ledger.Outcome:
+        """Run until told to stop, until everything is committed, or until it halts.
+
+        `ending`: told how the run ends, before its workers, the table and Spark are.
+        """
         config = self._config
         check_slots(self._spark, config.pipeline.workers)
         source = SourceTopics(self._kafka, config.source.topics)
@@ -121,7 +130,13 @@ class Application:
             stack.callback(source_watch.stop)
             source_watch.start()
             asked = SourceTopics(self._kafka, config.source.topics, timeout_s=WATCH_S)
-            group_watch = GroupWatch(asked, config.group_id, service=service, clock=time.monotonic)
+            group_watch = GroupWatch(
+                asked,
+                config.group_id,
+                service=service,
+                clock=time.monotonic,
+                session_s=_session_s(self._kafka),
+            )
             stack.callback(group_watch.stop)
             group_watch.start()
             supervisor = Supervisor(
@@ -132,6 +147,7 @@ class Application:
                 limits=self._limits(),
                 log_level=self._log_level,
                 progress=progress,
+                ending=ending,
             )
             return supervisor.run()
 
@@ -257,3 +273,9 @@ class Application:
             delete_field=config.table.delete_field,
             until=until,
         )
+
+
+def _session_s(kafka: Mapping[str, str]) -> float:
+    """What the configuration says of the group's sessions; 0 where it says nothing."""
+    given = kafka.get("session.timeout.ms", "")
+    return int(given) / 1_000 if given.isdecimal() else 0.0

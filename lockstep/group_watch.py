@@ -29,14 +29,20 @@ JOIN_S = 5.0
 
 class GroupWatch(Looking):
     """A thread in the driver. `source`: of its own, so that a look does not take long; `clock`: seconds that
-    never go back."""
+    never go back; `session_s`: as `Stands` has it."""
 
     def __init__(
-        self, source: SourceTopics, group: str, *, service: TableService, clock: Callable[[], float]
+        self,
+        source: SourceTopics,
+        group: str,
+        *,
+        service: TableService,
+        clock: Callable[[], float],
+        session_s: float = 0.0,
     ) -> None:
         super().__init__("group-watch", self._goes_on, every_s=LOOK_EVERY_S, join_s=JOIN_S)
         self._source, self._group, self._service, self._clock = source, group, service, clock
-        self._stands = Stands(group)
+        self._stands = Stands(group, session_s)
 
     def _goes_on(self) -> bool:
         try:

@@ -25,6 +25,7 @@ with importing():
     import time
     from collections import Counter
     from collections.abc import Callable
+    from dataclasses import dataclass
 
     import click
     from pyspark.sql import SparkSession
@@ -35,7 +36,9 @@ with importing():
     from lockstep.config.kafka import checked_kafka
     from lockstep.errors import (
         EXIT_FAILED,
+        EXIT_HALTED,
         EXIT_INTERRUPTED,
+        EXIT_SUPERSEDED,
         EXIT_WELL,
         Halted,
         LockstepError,
@@ -45,13 +48,19 @@ with importing():
     from lockstep.jvm_signals import catch_jvm_signals
     from lockstep.operator_commit import execute_operator_commit
     from lockstep.rehearsal import rehearse
-    from lockstep.spark_end import end_jvm, stop_spark
+    from lockstep.spark_end import LastResort, end_jvm, jvm_pid, stop_spark
     from lockstep.validate import validate_in_job
     from table.ledger import Outcome, OutcomeKind
     from table.progress import Progress
 
 log = logging.getLogger("lockstep.run")
 
+CODES = {
+    OutcomeKind.HALTED: EXIT_HALTED,
+    OutcomeKind.SUPERSEDED: EXIT_SUPERSEDED,
+    OutcomeKind.STOPPED: EXIT_WELL,
+    OutcomeKind.REACHED: EXIT_WELL,
+}
 LEAVE_AT_ONCE_S = 0.2
 ONE_SIGNAL_S = 1.0
 LOG_FORMAT = "%(asctime)s %(levelname)-7s driver %(name)s: %(message)s"
@@ -86,19 +95,46 @@ def main(
     plain_logs()
     quiet_kafka_clients()
     code = EXIT_FAILED
+    asked = _Asked(
+        path=path,
+        sets=sets,
+        until_latest=until is not None,
+        log_level=log_level.upper(),
+        exit_code_file=exit_code_file,
+        operator_commit=operator_commit,
+        validate=validate,
+        rehearsing=rehearsing,
+    )
     stuck: list[SparkSession] = []
     try:
-        code = _work(path, sets, until, log_level.upper(), operator_commit, validate, rehearsing, stuck)
+        code = _work(asked, stuck)
     except Exception as error:
         code = error.exit_code if isinstance(error, LockstepError) else EXIT_FAILED
         log.error("%s", sentence(error), exc_info=debug)
     finally:
-        if exit_code_file is not None:
-            _leave(code, exit_code_file)
+        asked.leave(code)
     for spark in stuck:
         end_jvm(spark, code)
         os._exit(code)
     sys.exit(code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the command line says."""
+
+    path: Path
+    sets: tuple[str, ...]
+    until_latest: bool
+    log_level: str
+    exit_code_file: Path | None
+    operator_commit: Path | None
+    validate: Path | None
+    rehearsing: bool
+
+    def leave(self, code: int) -> None:
+        if self.exit_code_file is not None:
+            _leave(code, self.exit_code_file)
 
 
 def _leave(code: int, path: Path) -> None:
@@ -110,27 +146,18 @@ def _leave(code: int, path: Path) -> None:
         log.warning("exit code %d could not be left in %s: %s", code, path, error.strerror)
 
 
-def _work(
-    path: Path,
-    sets: tuple[str, ...],
-    until: str | None,
-    log_level: str,
-    operator_commit: Path | None,
-    validate: Path | None,
-    rehearsing: bool,
-    stuck: list[SparkSession],
-) -> int:
+def _work(asked: _Asked, stuck: list[SparkSession]) -> int:
     """The exit code. `stuck`: takes the session where Spark does not come to an end."""
     spark = _session()
     try:
-        config = _config(spark, path, sets)
-        if rehearsing:
+        config = _config(spark, asked.path, asked.sets)
+        if asked.rehearsing:
             return rehearse(spark, config)
-        if validate is not None:
-            return validate_in_job(spark, config, validate)
-        if operator_commit is not None:
-            return execute_operator_commit(spark, config, operator_commit)
-        return _run(spark, config, until_latest=until is not None, log_level=log_level)
+        if asked.validate is not None:
+            return validate_in_job(spark, config, asked.validate)
+        if asked.operator_commit is not None:
+            return execute_operator_commit(spark, config, asked.operator_commit)
+        return _run(spark, config, asked)
     finally:
         if not stop_spark(spark):
             log.warning("Spark does not stop: its JVM is ended at once; what was committed is durable")
@@ -156,14 +183,19 @@ def _session() -> SparkSession:
     return spark
 
 
-def _run(spark: SparkSession, config: Config, *, until_latest: bool, log_level: str) -> int:
-    application = Application(spark, config, checked_kafka(config), log_level=log_level)
+def _run(spark: SparkSession, config: Config, asked: _Asked) -> int:
+    application = Application(spark, config, checked_kafka(config), log_level=asked.log_level)
+    last_resort = LastResort(jvm_pid(spark), asked.leave)
     catcher = Catcher(application)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda caught, _frame: catcher.caught(signal.Signals(caught).name, "driver"))
     catch_jvm_signals(spark, lambda name: catcher.caught(name, "JVM"))
     log.info("pipeline %s, run %s", config.pipeline.id, application.run_id)
-    outcome = application.run(until_latest=until_latest, progress=_commits_logger())
+    outcome = application.run(
+        until_latest=asked.until_latest,
+        progress=_commits_logger(),
+        ending=lambda outcome: last_resort.arm(CODES[outcome.kind]),
+    )
     return _conclude(outcome)
 
 

@@ -8,7 +8,10 @@ end. What has to be kept is committed by then, so it is killed.
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import threading
+from collections.abc import Callable
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -16,6 +19,8 @@ from pyspark.sql import SparkSession
 log = logging.getLogger("lockstep.run")
 
 STOP_S = 15.0
+END_MAX_S = 180.0
+"""More than all bounds of an orderly end together: workers that leave or are killed, the table, Spark."""
 FORKER = "spark.python.daemon.module"
 """Names the module that forks workers; what it is without a setting follows."""
 FORKER_PLAIN = "pyspark.daemon"
@@ -63,3 +68,34 @@ def end_jvm(spark: SparkSession, code: int) -> None:
         gateway.jvm.java.lang.Runtime.getRuntime().halt(code)
     except Py4JError as error:
         log.debug("the JVM is gone: %s", error)  # its answer cannot come any more
+
+
+def jvm_pid(spark: SparkSession) -> int:
+    """Of the driver's JVM. To be asked while it answers."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None and gateway.jvm is not None
+    return int(gateway.jvm.java.lang.ProcessHandle.current().pid())
+
+
+class LastResort:
+    """The end of this process, and of its JVM, where an orderly one takes too long.
+
+    A JVM that stands still (SIGSTOP, swap) answers no call, and no call has a bound of its own. What has to
+    be kept is committed or will be rolled back: this is a SIGKILL, after which the next run goes on.
+    """
+
+    def __init__(self, jvm: int, leave: Callable[[int], None], *, after_s: float = END_MAX_S) -> None:
+        self._jvm, self._leave, self._after_s = jvm, leave, after_s
+
+    def arm(self, code: int) -> None:
+        """From now on it counts. `code`: how this process ends then; `leave` is told before."""
+        timer = threading.Timer(self._after_s, self._end, [code])
+        timer.daemon = True
+        timer.start()
+
+    def _end(self, code: int) -> None:
+        """Without a word: what is written goes through that JVM."""
+        self._leave(code)
+        if os.getppid() == self._jvm:  # nobody is killed whose place another process has taken
+            os.kill(self._jvm, signal.SIGKILL)
+        os._exit(code)

@@ -87,9 +87,13 @@ def sentence(members: Sequence[GroupMember], group: str) -> str:
 
 @dataclass(slots=True)
 class Stands:
-    """One run's memory of it. `look` is called every some seconds while the run is to go on."""
+    """One run's memory of it. `look` is called every some seconds while the run is to go on.
+
+    `session_s`: for so long the group keeps the place of a worker that is gone, if no other takes its slot.
+    """
 
     group: str
+    session_s: float = 0.0
     _unread_s: dict[SourcePartition, float] = field(default_factory=dict)
     _known: frozenset[SourcePartition] = frozenset()
     _last_s: float | None = None
@@ -147,9 +151,14 @@ class Stands:
             return self._well()
         longest_s = max(late.values())
         cause, said = self._why(sorted(late), seen)
-        if longest_s >= UNREAD_MAX_S:
+        if longest_s >= self._unread_max_s:
             return Verdict(halt=f"{said} (for {longest_s:.0f} s). Nothing is lost.")
-        return self._alarm(cause, f"{said} (for {longest_s:.0f} s; after {UNREAD_MAX_S:.0f} s the run halts)")
+        so_far = f"for {longest_s:.0f} s; after {self._unread_max_s:.0f} s the run halts"
+        return self._alarm(cause, f"{said} ({so_far})")
+
+    @property
+    def _unread_max_s(self) -> float:
+        return max(UNREAD_MAX_S, self.session_s + UNREAD_MAX_S / 2)
 
     def _why(self, late: Sequence[SourcePartition], seen: Look) -> tuple[str, str]:
         """Of source partitions that nobody reads: what the cause is called, and the sentence."""

@@ -61,7 +61,9 @@ class Supervisor:
         limits: Limits,
         log_level: str,
         progress: Callable[[Progress], None],
+        ending: Callable[[Outcome], None],
     ) -> None:
+        self._ending = ending
         self._service = service
         self._place = place
         self._limits = limits
@@ -88,6 +90,7 @@ class Supervisor:
             while (outcome := self._service.finished(halt_heard=self._halt_heard)) is None:
                 self._look(self._service.progress())
                 time.sleep(PERIOD_S)
+            self._ending(outcome)
         finally:
             self._end_workers()
         return outcome

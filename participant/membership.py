@@ -26,8 +26,9 @@ log = logging.getLogger("lockstep.source")
 
 POLL_S = 0.02
 """The longest that an order waits."""
+REFRESH = "topic.metadata.refresh.interval.ms"
 METADATA_MS = 30_000
-"""How soon source partitions that were added are known."""
+"""How soon source partitions that were added are known. The driver counts on it (lockstep/stands.py)."""
 PROOF_S = 10
 LEAVE_S = 8
 
@@ -78,8 +79,8 @@ class Membership:
             {
                 "session.timeout.ms": session_timeout_ms,
                 "heartbeat.interval.ms": max(300, session_timeout_ms // 20),  # rebalances are learned by it
-                "topic.metadata.refresh.interval.ms": METADATA_MS,
                 **kafka,
+                **_soon(kafka),
                 "group.id": group,
                 "group.instance.id": instance,
                 "partition.assignment.strategy": "cooperative-sticky",
@@ -264,3 +265,9 @@ class Membership:
             answer(False, sentence(error))
         else:
             answer(True, "")
+
+
+def _soon(kafka: Mapping[str, str]) -> dict[str, int]:
+    """How often metadata is asked for: as the configuration says, but as often as the driver expects."""
+    given = kafka.get(REFRESH, "")
+    return {REFRESH: min(METADATA_MS, int(given) if given.isdecimal() else METADATA_MS)}

@@ -305,8 +305,8 @@ class HudiTable:
                 session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, self._kind.action, instant
             )
             try:
-                timeline.createNewInstant(requested)
                 session.keep_alive(instant)  # before anybody can see it without a heartbeat
+                timeline.createNewInstant(requested)
             except THROWN:
                 self._take_back(instant)
                 raise

@@ -29,6 +29,7 @@ FOLDER_BYTES_MAX = 200
 
 ESCAPED = frozenset(map(chr, [*range(0x20), 0x7F])) | frozenset("\"#%'*/:=?\\[]^{")
 UNSAFE = re.compile(r"[\x00-\x1f\x7f/:]")
+AS_IF_ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
 class UnsafePartition(ValueError):
@@ -112,6 +113,10 @@ def partition_path(value: str | None, field: str, *, hive_style: bool, url_encod
     escapes, hides or cannot be spelled as a path is refused: readers would not find its rows again.
     """
     folder = value or DEFAULT_PARTITION
+    if not url_encode and AS_IF_ESCAPED.search(folder):
+        raise UnsafePartition(
+            f"field {field}: readers take a '%' before two hex digits for another character"
+        )
     if url_encode:
         folder = "".join(f"%{ord(c):02X}" if c in ESCAPED else c for c in folder)
     if hive_style:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,15 @@ spark_end.end_jvm(Stuck(), 3)
 os._exit(3)
 """
 
+STANDS_STILL = """
+import signal
+jvm = spark_end.jvm_pid(spark)
+print("says so before", flush=True)
+spark_end.LastResort(jvm, lambda code: open(os.environ["LEFT"], "w").write(str(code)), after_s=2.0).arm(3)
+os.kill(jvm, signal.SIGSTOP)
+spark.stop()  # as it would: for ever
+"""
+
 SLOTS = """
 from types import SimpleNamespace
 from pyspark import inheritable_thread_target
@@ -110,7 +120,7 @@ def submit(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=DEADLINE_S,
         check=False,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "LEFT": str(folder / "left")},
     )
 
 
@@ -124,6 +134,12 @@ def test_where_spark_does_not_stop_its_jvm_ends_at_once_with_the_runs_exit_code(
     done = submit(tmp_path, STUCK)
     assert "stopped: False" in done.stdout, done.stdout + done.stderr[-4_000:]
     assert done.returncode == 3, done.stderr[-4_000:]
+
+
+def test_a_run_whose_jvm_stands_still_ends_all_the_same_and_leaves_its_exit_code(tmp_path: Path) -> None:
+    done = submit(tmp_path, STANDS_STILL)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-4_000:]
+    assert (tmp_path / "left").read_text() == "3"
 
 
 def test_a_slots_task_that_waits_for_a_spark_slot_is_told_from_one_that_runs(tmp_path: Path) -> None:

@@ -99,6 +99,8 @@ def test_a_type_without_one_spelling_cannot_be_a_key(kind: pa.DataType) -> None:
         ("", True, True, f"st={DEFAULT_PARTITION}"),
         ("a=b%", True, False, "st=a=b%"),
         ("a=b%", True, True, "st=a%3Db%25"),
+        ("%41", False, True, "%2541"),
+        ("100%", False, False, "100%"),
         ("a/b c", True, True, "st=a%2Fb c"),
         ("a\tb", False, True, "a%09b"),
         ("ü ..", False, True, "ü .."),
@@ -118,7 +120,7 @@ def test_a_table_partition_is_spelled_as_hudi_spells_it(
     [
         *(
             (value, False, False)
-            for value in ("a/b", "/", ".", "..", ".hoodie", "a\tb", "\0", "12:30", "x" * 201)
+            for value in ("a/b", "/", ".", "..", ".hoodie", "a\tb", "\0", "12:30", "x" * 201, "%41", "a%2fb")
         ),
         *((value, True, False) for value in ("a/b", "../..", "a\nb", "12:30", "ü" * 100)),
         *((value, False, True) for value in ("..", ".hoodie", "/" * 67)),

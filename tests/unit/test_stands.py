@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -302,3 +303,12 @@ def test_why_there_is_no_coordinator_is_said_as_far_as_it_is_known() -> None:
     assert "brokers that are up: 1" in why_no_coordinator("orders", {}, 1)
     assert f"__consumer_offsets:{number}" in why_no_coordinator("orders", {**leaders, number: -1}, 2)
     assert why_no_coordinator("orders", leaders, 2).startswith("broker 1, which leads")
+
+
+def test_a_group_that_keeps_places_for_long_is_waited_for_longer() -> None:
+    """session.timeout.ms is the operator's: for so long what a worker had is nobody's."""
+    for session_s, halts_s in ((0.0, UNREAD_MAX_S), (45.0, UNREAD_MAX_S), (300.0, 360.0)):
+        stands, now_s = Stands("orders", session_s), 0.0
+        while not stands.look(replace(look(READS_P0, group=stable(OURS)), now_s=now_s)).halt:
+            now_s += EVERY_S
+        assert now_s == halts_s
