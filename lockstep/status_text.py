@@ -135,7 +135,8 @@ def _service(service: Mapping[str, Any]) -> str:
             f"{readable_duration(service['last_age_ms'])} ago"
         )
     if service["problem"]:
-        parts.append(f"FAILED {service['failures']:,} times: {service['problem']}")
+        failed = f"FAILED {service['failures']:,} times: " if service["failures"] else ""
+        parts.append(f"{failed}{service['problem']}")
     return "; ".join(parts)
 
 

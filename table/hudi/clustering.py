@@ -15,7 +15,7 @@ from typing import Any
 from table.errors import TableError
 from table.hudi import plans
 from table.hudi.java import changing
-from table.hudi.plans import OWNER, Pending
+from table.hudi.plans import OWNER, Pending, Tidied
 from table.hudi.session import Session
 from table.hudi.upkeep import Done, Opener
 from table.port import SCHEDULE, TableSpec
@@ -42,8 +42,8 @@ class Clustering:
     def open(self, opener: Opener) -> Session:
         return opener(given=self._strategy, by_spark=True)
 
-    def tidy(self, session: Session) -> None:
-        abandon(session, self._pipeline)
+    def tidy(self, session: Session) -> str:
+        return tidy(session, self._pipeline).objection(ACTION)
 
     def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
         instant, files, folders = plan(session, "" if self._scheduled_only else self._pipeline)
@@ -78,11 +78,17 @@ def carry_out(session: Session, instant: str) -> None:
     """Do what was planned. Raises `TableError`."""
     doing = f"clustering {instant} of table {session.path} was not completed"
     with changing(doing, session.lock_folder), plans.completing(session, ACTION, instant):
+        plans.begin(session, ACTION, instant)
         session.client.cluster(instant, True)
 
 
 def abandon(session: Session, pipeline: str) -> list[str]:
     """Take away pending clusterings of this pipeline; their instants. See `plans.abandon`."""
+    return tidy(session, pipeline).taken
+
+
+def tidy(session: Session, pipeline: str) -> Tidied:
+    """As `abandon`, and which of them were left to others."""
     utils = session.hudi.common.util.ClusteringUtils
 
     def pending() -> Iterator[Pending]:

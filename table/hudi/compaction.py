@@ -16,7 +16,7 @@ from typing import Any
 from table.hudi import plans
 from table.hudi.clock import await_clock
 from table.hudi.java import changing
-from table.hudi.plans import OWNER, Pending
+from table.hudi.plans import OWNER, Pending, Tidied
 from table.hudi.session import Session
 from table.hudi.upkeep import Done, Opener
 from table.port import SCHEDULE, TableSpec
@@ -39,8 +39,8 @@ class Compaction:
     def open(self, opener: Opener) -> Session:
         return opener(fixed=self._due, by_spark=True)
 
-    def tidy(self, session: Session) -> None:
-        abandon(session, self._pipeline)
+    def tidy(self, session: Session) -> str:
+        return tidy(session, self._pipeline).objection(ACTION)
 
     def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
         instant, groups = plan(session, "" if self._scheduled_only else self._pipeline)
@@ -51,6 +51,7 @@ class Compaction:
             return Done(instant, f"{what} planned")
         doing(what)
         with changing(f"compaction {instant} of table {session.path} was not completed", session.lock_folder):
+            plans.begin(session, ACTION, instant)
             done = session.client.compact(instant)  # begins with nothing before its outcome is asked for
             done.setWriteStatuses(done.getWriteStatuses().coalesce(self._free_slots()))
             await_clock(session)
@@ -74,6 +75,11 @@ def plan(session: Session, owner: str) -> tuple[str, int]:
 
 def abandon(session: Session, pipeline: str) -> list[str]:
     """Take away pending compactions of this pipeline; their instants. See `plans.abandon`."""
+    return tidy(session, pipeline).taken
+
+
+def tidy(session: Session, pipeline: str) -> Tidied:
+    """As `abandon`, and which of them were left to others."""
     utils = session.hudi.common.util.CompactionUtils
 
     def pending() -> Iterator[Pending]:

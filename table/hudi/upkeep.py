@@ -56,8 +56,11 @@ class Work(Protocol):
     def open(self, opener: Opener) -> Session:
         """The session that it needs."""
 
-    def tidy(self, session: Session) -> None:
-        """Take away what was left half done, by an earlier run or by a failure. Before anything else."""
+    def tidy(self, session: Session) -> str | None:
+        """Take away what was left half done, by an earlier run or by a failure. Before anything else.
+
+        What of it others have in hand, as a sentence; it is looked at again before each `run`.
+        """
 
     def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
         """Do what is due; None where nothing was. `doing` is told a phrase as soon as there is one."""
@@ -93,6 +96,7 @@ class Service:
         self._last: tuple[Done, float, float] | None = None  # (what, took s, at s)
         self._done = self._failures = 0
         self._problem = ""
+        self._left = ""
         self._not_before_s = clock_s()
         self._thread: threading.Thread | None = None
 
@@ -145,7 +149,7 @@ class Service:
                 last_took_ms=round(1_000 * took_s),
                 last_age_ms=None if self._last is None else round(1_000 * (now_s - at_s)),
                 failures=self._failures,
-                problem=self._problem,
+                problem=self._problem or self._left,
             )
 
     # --- where the work is done -----------------------------------------------------------------------
@@ -171,11 +175,10 @@ class Service:
         try:
             if self._session is None:
                 self._session = self.work.open(self._opener)
+            if not tidied or self._left:
+                self._tidy(self._session)
             if tidied:
                 self._finished(self.work.run(self._session, self._say), commits)
-            else:
-                self.work.tidy(self._session)
-                self._tidied = True
         except TableError as error:
             self._failed(str(error))
         except Exception as error:
@@ -184,6 +187,14 @@ class Service:
         finally:
             with self._changed:
                 self._began_s, self._doing = None, ""
+
+    def _tidy(self, session: Session) -> None:
+        left = self.work.tidy(session) or ""
+        if left and left != self._left:
+            log.warning("%s", left)
+        with self._changed:
+            self._left = left
+            self._tidied = True
 
     def _say(self, doing: str) -> None:
         with self._changed:

@@ -3,6 +3,7 @@ its driver does about it later, or was killed at, changes no row that readers fi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from table.errors import Refused
-from table.hudi import clustering, compaction
+from table.hudi import clustering, compaction, plans
 from table.hudi.clustering import Clustering
 from table.hudi.compaction import Compaction
-from table.hudi.guard import Guard
+from table.hudi.guard import Guard, guarded
 from table.hudi.session import Session
 from tests.integration.test_hudi_table import PIPELINE, Driver
 from tests.integration.test_services import clusterings, driver, keys, rows, run, with_small_files
@@ -125,6 +126,7 @@ def test_taking_away_that_was_itself_interrupted_is_gone_on_with(
     table = changes.table
     first, second, third = (table.service_session() for _ in range(3))
     instant, _ = compaction.plan(first, "changes")
+    plans.begin(first, compaction.ACTION, instant)
     first.client.compact(instant)
     with monkeypatch.context() as patch:
         patch.setattr("table.hudi.plans._roll_back", lambda *_: 1 / 0)
@@ -181,3 +183,150 @@ def test_a_clustering_of_a_driver_that_was_killed_between_its_two_writes_is_take
     assert Clustering(made.spec, PIPELINE).run(successor, lambda _doing: None)
     run(made, 4)
     assert rows(spark, made.path) == keys(20)
+
+
+# --- what somebody else has begun ---------------------------------------------------------------------
+
+
+def test_a_compaction_of_ours_that_somebody_else_carries_out_is_left_to_them(changes: Changes) -> None:
+    """Our driver planned it and died; CALL run_compaction has begun when the pipeline is started again."""
+    table = changes.table
+    dead, somebody, restarted = (table.service_session() for _ in range(3))
+    instant, _ = compaction.plan(dead, "changes")
+    done = somebody.client.compact(instant)
+    assert compaction.tidy(restarted, "changes") == ([], [instant])
+    changes.bring(1)
+    assert compaction.tidy(restarted, "changes") == ([], [instant])
+    changes.check()
+    somebody.client.commitCompaction(instant, done, somebody.none())
+    assert completed_compactions(table) == 1
+    changes.check()
+    changes.bring(2)
+    changes.check()
+    compact(table, restarted)
+    assert compaction.tidy(restarted, "changes") == ([], [])
+    changes.bring(1)
+    changes.check()
+    assert table.table.sweep(grace_ms=0) == 0
+    changes.check()
+
+
+def test_a_compaction_that_somebody_began_and_never_completed_waits_for_them_and_nothing_else_does(
+    changes: Changes,
+) -> None:
+    """What an operator is told to do then: CALL run_compaction once more."""
+    table = changes.table
+    dead, somebody, restarted = (table.service_session() for _ in range(3))
+    instant, _ = compaction.plan(dead, "changes")
+    somebody.client.compact(instant).getWriteStatuses().collect()
+    somebody.close()
+    os.utime(table.path / ".hoodie" / ".heartbeat" / instant, (0, 0))  # of whom Hudi takes for dead by then
+    work = Compaction(table.spec, "changes")
+    assert f"compaction {instant} was planned by this pipeline" in work.tidy(restarted)
+    changes.bring(2)
+    assert work.run(restarted, lambda _doing: None) is None  # its file groups are all there are
+    changes.check()
+    table.spark.sql(
+        f"call run_compaction(op => 'run', path => '{table.path}', timestamp => {instant})"
+    ).collect()
+    assert completed_compactions(table) == 1
+    changes.check()
+    compact(table, restarted)
+    assert work.tidy(restarted) == ""
+    changes.bring(1)
+    changes.check()
+
+
+def test_a_clustering_of_ours_that_somebody_else_carries_out_is_left_to_them(
+    spark: SparkSession, driver: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = with_small_files(partial(driver, properties={}))
+    dead, somebody, restarted = (clusterings(made) for _ in range(3))
+    instant, *_ = clustering.plan(dead, PIPELINE)
+    looked: list[plans.Tidied] = []
+    real = Guard.tryLock
+
+    def late(self: Guard, time: int, unit: Any) -> bool:
+        if not looked:  # all is written, and it wants the lock
+            looked.append(clustering.tidy(restarted, PIPELINE))
+        return real(self, time, unit)
+
+    monkeypatch.setattr(Guard, "tryLock", late)
+    with guarded(somebody, lambda: None):
+        somebody.client.cluster(instant, True)
+    assert looked == [([], [instant])]
+    assert rows(spark, made.path) == keys(12)
+    run(made, 3)
+    run(made, 4)
+    assert rows(spark, made.path) == keys(20)
+    assert Clustering(made.spec, PIPELINE).tidy(restarted) == ""
+    assert Clustering(made.spec, PIPELINE).run(restarted, lambda _doing: None)
+    assert made.table.sweep(grace_ms=0) == 0
+    assert rows(spark, made.path) == keys(20)
+
+
+def test_a_clustering_of_ours_that_somebody_rolled_back_and_began_anew_is_theirs(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    """As CALL run_clustering does at once with what our driver had begun: Hudi asks no heartbeat of one."""
+    made = with_small_files(partial(driver, properties={}))
+    dead, somebody, restarted = (clusterings(made) for _ in range(3))
+    instant, *_ = clustering.plan(dead, PIPELINE)
+    plans.begin(dead, clustering.ACTION, instant)
+    dead.client.cluster(instant, False)
+    somebody.client.cluster(instant, False)
+    work = Clustering(made.spec, PIPELINE)
+    assert f"clustering {instant} was planned by this pipeline" in work.tidy(restarted)
+    run(made, 3)
+    spark.sql(f"call run_clustering(path => '{made.path}', op => 'execute')").collect()
+    assert rows(spark, made.path) == keys(16)
+    assert work.tidy(restarted) == ""
+    run(made, 4)
+    assert work.run(restarted, lambda _doing: None)
+    assert rows(spark, made.path) == keys(20)
+
+
+def test_a_clustering_that_somebody_has_begun_is_not_begun_by_its_own_driver_as_well(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    """CALL run_clustering comes between plan and work."""
+    made = with_small_files(partial(driver, properties={}))
+    ours, somebody = clusterings(made), clusterings(made)
+
+    def meanwhile(_doing: str) -> None:
+        (planned,) = made.path.glob(".hoodie/timeline/*.clustering.requested")
+        somebody.client.cluster(planned.name.partition(".")[0], True)
+
+    work = Clustering(made.spec, PIPELINE)
+    with pytest.raises(Refused, match="carried out by somebody else already"):
+        work.run(ours, meanwhile)
+    assert rows(spark, made.path) == keys(12)
+    assert work.tidy(ours) == ""
+    run(made, 3)
+    assert rows(spark, made.path) == keys(16)
+    assert made.table.sweep(grace_ms=0) == 0
+
+
+@pytest.mark.parametrize("begun_before", [False, True])
+def test_what_somebody_begins_between_the_look_and_the_removal_is_theirs(
+    spark: SparkSession, driver: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch, begun_before: bool
+) -> None:
+    """They need no lock to begin."""
+    made = with_small_files(partial(driver, properties={}))
+    dead, somebody, restarted = (clusterings(made) for _ in range(3))
+    instant, *_ = clustering.plan(dead, PIPELINE)
+    if begun_before:
+        plans.begin(dead, clustering.ACTION, instant)
+        dead.client.cluster(instant, False)
+    real = plans._roll_back
+
+    def meanwhile(*arguments: Any) -> None:
+        real(*arguments)
+        somebody.client.cluster(instant, False)
+
+    monkeypatch.setattr(plans, "_roll_back", meanwhile)
+    assert clustering.tidy(restarted, PIPELINE) == ([], [instant])
+    spark.sql(f"call run_clustering(path => '{made.path}', op => 'execute')").collect()
+    assert rows(spark, made.path) == keys(12)
+    run(made, 3)
+    assert rows(spark, made.path) == keys(16)

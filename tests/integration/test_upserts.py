@@ -19,6 +19,7 @@ from control_topic.messages import DataFile, Range, SourcePartition
 from participant.raw import RawBatch, Values
 from participant.stages import stages
 from table.errors import Contradiction, Unavailable
+from table.hudi import plans
 from table.hudi.client import HudiTable
 from table.hudi.compaction import Compaction, abandon, plan
 from table.hudi.java import THROWN
@@ -339,6 +340,7 @@ def test_what_a_dead_driver_was_compacting_is_taken_away_and_it_cannot_complete_
     rows, files = table.rows(), sorted(table.path.glob("*/*.parquet"))
     paused = table.service_session()
     instant, _ = plan(paused, "changes")
+    plans.begin(paused, "compaction", instant)
     done = paused.client.compact(instant)
     done.getWriteStatuses().collect()  # Spark does it when somebody asks
     assert sorted(table.path.glob("*/*.parquet")) != files

@@ -448,6 +448,7 @@ def service(**more: Any) -> dict[str, Any]:
             "last: instant 107, 4 file groups, took 3.2 s, 1 m 00 s ago",
         ),
         ({"failures": 3, "problem": "the disk is full"}, "FAILED 3 times: the disk is full"),
+        ({"problem": "a plan is somebody else's"}, "a plan is somebody else's"),
     ],
 )
 def test_a_service_says_how_far_it_is_what_it_did_and_why_it_failed(said: dict[str, Any], line: str) -> None:

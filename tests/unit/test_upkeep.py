@@ -23,6 +23,7 @@ class Sums:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.fails: list[Exception] = []
+        self.left = ""
         self.nothing_due = False
         self.go_on = threading.Event()
         self.go_on.set()
@@ -31,9 +32,10 @@ class Sums:
         self.asked.append("open")
         return opener()
 
-    def tidy(self, session: Session) -> None:
+    def tidy(self, session: Session) -> str:
         self.asked.append("tidy")
         self._fail()
+        return self.left
 
     def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
         self.asked.append("run")
@@ -123,6 +125,27 @@ def test_a_failure_is_told_and_tried_again_after_a_while_from_the_beginning(
     inline.run_where_due()
     assert work.asked == ["open", "tidy", "run", "tidy", "tidy", "run"]
     assert (inline.progress().failures, inline.progress().problem) == (0, "")
+
+
+def test_what_others_have_in_hand_is_told_once_and_looked_at_again_before_each_run(
+    inline: Service, work: Sums, caplog: pytest.LogCaptureFixture
+) -> None:
+    work.left = "sums 7 is somebody else's"
+    inline.run_where_due()
+    for left in (work.left, ""):
+        assert (inline.progress().failures, inline.progress().problem) == (0, "sums 7 is somebody else's")
+        work.left = left
+        inline.committed()
+        inline.committed()
+        inline.run_where_due()
+    inline.committed()
+    inline.committed()
+    inline.run_where_due()
+    assert work.asked == ["open", "tidy", "tidy", "run", "tidy", "run", "run"]
+    assert (inline.progress().problem, inline.progress().done) == ("", 3)
+    assert [one.message for one in caplog.records if one.levelname == "WARNING"] == [
+        "sums 7 is somebody else's"
+    ]
 
 
 def test_progress_tells_what_is_done_now_and_what_was_done_last(inline: Service, work: Sums) -> None:
