@@ -131,7 +131,10 @@ class Transactions(Answering):
                 return refusal
             self._remove(open_one)
         facts = self._source.facts()
-        newest = self._table.newest() or self._genesis(epoch, facts)
+        newest = self._table.newest()
+        if newest is None and self.view.newest is not None:
+            return self.halt(_emptied(self._pipeline, self.view.newest))
+        newest = newest or self._genesis(epoch, facts)
         self._see(newest)
         if (refusal := self._stale(epoch)) is not None:
             return refusal
@@ -428,3 +431,12 @@ class Transactions(Answering):
         while len(self._known) > TRANSACTIONS_REMEMBERED:
             self._known.popitem(last=False)
         return known
+
+
+def _emptied(pipeline: str, seen: TableState) -> str:
+    """Beginning anew by oneself would pass over what was read and not committed, or bring all of it again."""
+    return (
+        f"the table has lost every commit of pipeline {pipeline} while this run went on; instant "
+        f"{seen.instant} was there (TRUNCATE TABLE, a table made anew). Nothing was committed since. "
+        "Where that was meant, start again: an empty table is begun where source.starting_offsets says"
+    )

@@ -720,6 +720,21 @@ def test_a_topic_that_is_recreated_while_running_is_refused(driver: Driver, topi
     assert driver.client.find("t1", []).result is Result.ABSENT
 
 
+def test_a_table_that_is_emptied_under_a_run_is_not_begun_anew_by_it(
+    make: Make, timeline: MemoryTimeline, topics: Topics
+) -> None:
+    """As by TRUNCATE TABLE: with `latest` what was read and not committed would be passed over."""
+    driver = make(starting_offsets="latest")
+    driver.lead()
+    topics.stop = {P0: 2_000, P1: 2_000}
+    timeline.instants.clear()
+    answer = driver.client.recover(1)
+    assert answer.result is Result.HALTED
+    assert "has lost every commit of pipeline p while this run went on" in answer.reason
+    assert not timeline.completed
+    assert make(run="run-2", starting_offsets="latest").lead(epoch=1).committed == {P0: 2_000, P1: 2_000}
+
+
 def test_a_table_that_contradicts_the_configuration_at_a_commit_halts_the_run_at_once(driver: Driver) -> None:
     begun = begun_driver(driver)
     driver.step = fails_at(Step.COMMIT_CHECKED, Contradiction("it has the field seen_at: add it"))
