@@ -32,7 +32,12 @@ assert job() == [2]
 """
 FROZEN = """
 jvm = psutil.Process(os.getppid())
-[forker] = [one for one in jvm.children() if "pyspark.daemon" in " ".join(one.cmdline())]
+def command(one):
+    try:
+        return " ".join(one.cmdline())
+    except psutil.Error:  # the JVM's short-lived children end at any time
+        return ""
+[forker] = [one for one in jvm.children() if "pyspark.daemon" in command(one)]
 forker.suspend()
 def asked():
     try:
