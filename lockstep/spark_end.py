@@ -13,6 +13,7 @@ import signal
 import threading
 from collections.abc import Callable
 
+from py4j.java_gateway import JVMView
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
@@ -44,12 +45,10 @@ def stop_spark(spark: SparkSession) -> bool:
 
 def kill_forkers(spark: SparkSession) -> list[int]:
     """Kill what this JVM forks workers from; their process ids. Executors elsewhere have their own."""
-    gateway = spark.sparkContext._gateway
-    assert gateway is not None and gateway.jvm is not None
     module = spark.sparkContext._conf.get(FORKER, FORKER_PLAIN)
     killed: list[int] = []
     try:
-        children = gateway.jvm.java.lang.ProcessHandle.current().children().iterator()
+        children = _jvm(spark).java.lang.ProcessHandle.current().children().iterator()
         while children.hasNext():
             child = children.next()
             if str(module) in str(child.info().commandLine().orElse("")):
@@ -60,21 +59,23 @@ def kill_forkers(spark: SparkSession) -> list[int]:
     return killed
 
 
-def end_jvm(spark: SparkSession, code: int) -> None:
-    """At once, whatever it still waits for; spark-submit ends with `code`."""
+def _jvm(spark: SparkSession) -> JVMView:
     gateway = spark.sparkContext._gateway
     assert gateway is not None and gateway.jvm is not None
+    return gateway.jvm
+
+
+def end_jvm(spark: SparkSession, code: int) -> None:
+    """At once, whatever it still waits for; spark-submit ends with `code`."""
     try:
-        gateway.jvm.java.lang.Runtime.getRuntime().halt(code)
+        _jvm(spark).java.lang.Runtime.getRuntime().halt(code)
     except Py4JError as error:
         log.debug("the JVM is gone: %s", error)  # its answer cannot come any more
 
 
 def jvm_pid(spark: SparkSession) -> int:
     """Of the driver's JVM. To be asked while it answers."""
-    gateway = spark.sparkContext._gateway
-    assert gateway is not None and gateway.jvm is not None
-    return int(gateway.jvm.java.lang.ProcessHandle.current().pid())
+    return int(_jvm(spark).java.lang.ProcessHandle.current().pid())
 
 
 class LastResort:
