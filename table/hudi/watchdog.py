@@ -250,13 +250,25 @@ def _kill(python_pid: int, jvm_pid: int, why: str) -> None:
     """The JVM first: it holds the lock. Nobody is killed whose place another process has taken."""
     if os.getppid() != python_pid:
         return
-    sys.stderr.write(
-        f"lockstep: {why}: Python ({python_pid}) and JVM ({jvm_pid}) are killed; nothing is lost, start "
-        "again\n"
-    )
+    killed = f"Python ({python_pid}) and JVM ({jvm_pid}) are killed; nothing is lost, start again"
+    _say(jvm_pid, f"lockstep: {why}: {killed}\n".encode())
     for pid in (jvm_pid, python_pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def _say(jvm_pid: int, line: bytes) -> None:
+    """On the JVM's own stderr. Python's leads through the JVM, which may stand still: nobody would read it,
+    and a pipe that is full would hold the guardian up. So it waits for neither: the log is the lesser loss.
+    """
+    with contextlib.suppress(OSError):  # no such file (another system), or a socket: then on our own
+        stderr = os.open(f"/proc/{jvm_pid}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY)
+        os.write(stderr, line)
+        os.close(stderr)
+        return
+    with contextlib.suppress(OSError):
+        os.set_blocking(sys.stderr.fileno(), False)
+        os.write(sys.stderr.fileno(), line)
 
 
 if __name__ == "__main__":

@@ -985,9 +985,15 @@ def test_a_foreign_sql_insert_shares_the_table_and_its_layout(
 # --- the watchdog -------------------------------------------------------------------------------------
 
 CHILD = """
-import signal, subprocess, sys, threading, time
+import os, signal, subprocess, sys, threading, time
 from table.hudi.watchdog import Watchdog
 jvm = subprocess.Popen(["sleep", "300"])
+if sys.argv[1] == "frozen":  # Python's stderr leads through the JVM: nobody reads it, and it is full
+    unread, log = os.pipe()
+    os.set_blocking(log, False)
+    os.write(log, bytes(1 << 20))
+    os.set_blocking(log, True)
+    os.dup2(log, 2)
 dog = Watchdog(jvm.pid, silence_s=2, callback_s=2, held_s=3)
 mode = sys.argv[1]
 if mode == "closed":
@@ -1024,6 +1030,7 @@ def child() -> Iterator[Callable[[str], tuple[subprocess.Popen[str], int, int]]]
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
         assert process.stdout is not None
@@ -1080,6 +1087,8 @@ def test_a_jvm_that_is_stopped_behind_the_check_is_killed_with_its_python_before
     assert process.wait(timeout=20) == -signal.SIGKILL
     await_gone(jvm)
     await_gone(guardian)
+    assert process.stderr is not None
+    assert "the JVM has held the table lock for" in process.stderr.read()
 
 
 def test_a_python_that_lives_is_left_alone_however_long_hudi_waits_for_the_lock(
