@@ -187,6 +187,7 @@ class Application:
             rows_are_records=config.table_spec().kind != UPSERT,
             starting_offsets=config.source.starting_offsets,
             on_data_loss=config.source.on_data_loss,
+            rejects_max=RejectsMax.of(config.record.max_rejects).count,
             clock_ms=monotonic_ms,
             workers=config.pipeline.workers,
         )

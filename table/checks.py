@@ -23,6 +23,7 @@ from table.errors import Refused
 from table.state import TableState
 
 RANGES_SHOWN = 3
+REJECTS_SHOWN = 3
 ADOPT = "if that is intended, accept it with `lockstep offsets --adopt --execute`"
 
 
@@ -81,6 +82,26 @@ def assemble(
     )
     _check_contents(transaction, plan, ranges)
     return plan
+
+
+def too_many_rejects(plan: Plan, rejects_max: int | None) -> str:
+    """Why the run halts instead of passing so many rejects, all workers' together; empty where it does not.
+
+    `rejects_max`: None is no limit. A single worker that has more than these sets none of its own aside.
+    """
+    if rejects_max is None or plan.reject_count <= rejects_max:
+        return ""
+    records = sum(item.records for item in plan.ranges)
+    named = "".join(
+        f"; {reject.partition} at offset {reject.offset}: {reject.reason}"
+        for reject in plan.rejects[:REJECTS_SHOWN]
+    )
+    return (
+        f"{plan.reject_count:,} of the {records:,} records of a transaction are no rows, more than "
+        f"record.max_rejects ({rejects_max:,}) allows, all workers together{named}. They are in the "
+        "dead-letter topic, and not committed: the next run reads them again. Mend the producer or "
+        "record.schema, or raise record.max_rejects, and start again"
+    )
 
 
 def _check_rows(transaction: str, status: WriteStatus) -> None:

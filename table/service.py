@@ -96,7 +96,7 @@ def _status_reply(_result: Result, reason: str) -> pb.StatusReply:
 class TableService(Servicer):
     """One run's table service. Thread-safe; `close` ends its table thread.
 
-    `rows_are_records`: see `table.checks.assemble`.
+    `rows_are_records`: see `table.checks.assemble`. `rejects_max`: see `table.checks.too_many_rejects`.
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `clock_ms`: never goes back,
     the same clock that the ledger was made with. `workers`: how many the run has.
     """
@@ -112,6 +112,7 @@ class TableService(Servicer):
         rows_are_records: bool,
         starting_offsets: str,
         on_data_loss: str,
+        rejects_max: int | None,
         clock_ms: Callable[[], int],
         workers: int,
         new_id: Callable[[], str] = lambda: secrets.token_hex(16),
@@ -137,6 +138,7 @@ class TableService(Servicer):
             rows_are_records=rows_are_records,
             starting_offsets=starting_offsets,
             on_data_loss=on_data_loss,
+            rejects_max=rejects_max,
             clock_ms=clock_ms,
             new_id=new_id,
         )

@@ -18,7 +18,14 @@ from control_topic.spelling import some
 from table.answering import Answering, answers
 from table.calls import Answer, Fault, Result
 from table.chain import follows
-from table.checks import Plan, assemble, identity_problem, position_problem, same_ranges
+from table.checks import (
+    Plan,
+    assemble,
+    identity_problem,
+    position_problem,
+    same_ranges,
+    too_many_rejects,
+)
 from table.errors import Contradiction, OutcomeUnknown, Refused, TableError
 from table.ledger import Ledger
 from table.port import Commit, TransactionalTable, Unfinished
@@ -53,8 +60,8 @@ class Transactions(Answering):
     """The table's side of the protocol, for one run of one pipeline.
 
     `rows_are_records`: see `table.checks.assemble`.
-    `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `new_id`: a random
-    transaction id, for the genesis.
+    `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `rejects_max`: see
+    `table.checks.too_many_rejects`. `new_id`: a random transaction id, for the genesis.
     """
 
     def __init__(
@@ -69,6 +76,7 @@ class Transactions(Answering):
         rows_are_records: bool,
         starting_offsets: str,
         on_data_loss: str,
+        rejects_max: int | None,
         clock_ms: Callable[[], int],
         new_id: Callable[[], str],
     ) -> None:
@@ -80,6 +88,7 @@ class Transactions(Answering):
         self._rows_are_records = rows_are_records
         self._starting_offsets = starting_offsets
         self._on_data_loss = on_data_loss
+        self._rejects_max = rejects_max
         self._new_id = new_id
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
@@ -288,6 +297,7 @@ class Transactions(Answering):
         facts = self._source.facts()
         newest = self.view.newest
         problem = identity_problem(newest, facts.cluster, facts.topics) if newest is not None else ""
+        problem = problem or too_many_rejects(plan, self._rejects_max)
         if problem:
             return self.halt(problem)
         state = self._state(epoch, transaction, plan, facts)

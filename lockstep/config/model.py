@@ -136,9 +136,10 @@ class Record(Section):
     max_rejects: values.RejectsMax = Field(
         default="",
         description=(
-            "With `dead_letter`: the run halts, and sets none of them aside, where one worker's part of a "
-            'transaction has more rejects than this: a number, or a share of its records as `"5%"` (judged '
-            "from 100 rejects on). Empty: no limit; what share of bad records is normal only you can know."
+            "With `dead_letter`: the run halts, and commits none of them, where a transaction has more "
+            'rejects than this: a number, or a share of the records as `"5%"`, of which no worker\'s part '
+            "may have more (judged from 100 rejects on). A worker with too many sets none of its own aside. "
+            "Empty: no limit; what share of bad records is normal only you can know."
         ),
         examples=["5%", 1000],
     )

@@ -79,6 +79,7 @@ class Driver(Clocked):
             rows_are_records=True,
             starting_offsets=world.starting_offsets,
             on_data_loss=world.on_data_loss,
+            rejects_max=world.rejects_max.count,
             clock_ms=self.clock_ms,
             new_id=world.chance.hex,
         )

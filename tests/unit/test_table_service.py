@@ -95,6 +95,7 @@ class Driver:
         starting_offsets: str = "earliest",
         on_data_loss: str = "fail",
         rows_are_records: bool = True,
+        rejects_max: int | None = None,
     ) -> None:
         self.clock = Clock()
         self.step: Callable[[Step], None] = lambda _step: None
@@ -108,6 +109,7 @@ class Driver:
             rows_are_records=rows_are_records,
             starting_offsets=starting_offsets,
             on_data_loss=on_data_loss,
+            rejects_max=rejects_max,
             clock_ms=self.clock,
             workers=2,
         )
@@ -709,6 +711,29 @@ def test_a_commit_names_at_most_1_000_rejects_and_counts_all_of_them(driver: Dri
     assert state.rejects[:700] == named
     assert [reject.partition for reject in state.rejects[700:]] == [P1] * 300
     assert driver.service.progress().rejects == 2_700
+
+
+@pytest.mark.parametrize(("allowed", "result"), [(3, Result.HALTED), (4, Result.OK), (None, Result.OK)])
+def test_rejects_that_are_too_many_only_with_all_workers_together_halt_the_run(
+    make: Callable[..., Driver], allowed: int | None, result: Result
+) -> None:
+    driver = make(rejects_max=allowed)
+    begun = begun_driver(driver)
+    statuses = [
+        WriteStatus(
+            transaction="t1",
+            ranges=(Range(partition=partition, start=start, next=start + 2, records=2),),
+            rejects=tuple(Reject(partition=partition, offset=start + i, reason="no JSON") for i in range(2)),
+        )
+        for partition, start in ((P0, 3), (P1, 0))
+    ]
+    before = driver.table.newest()
+    answer = driver.client.commit(1, "t1", begun.instant, begun.committed, statuses)
+    assert answer.result is result
+    if result is Result.HALTED:
+        assert "4 of the 4 records" in answer.reason and "record.max_rejects (3)" in answer.reason
+        assert "events:0 at offset 3: no JSON" in answer.reason
+        assert driver.table.newest() == before
 
 
 def test_a_topic_that_is_recreated_while_running_is_refused(driver: Driver, topics: Topics) -> None:

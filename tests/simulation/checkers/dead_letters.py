@@ -24,8 +24,8 @@ class RejectsAreKept(Checker):
         )
         allowed = world.rejects_max.count
         self.require(
-            allowed is None or len(rejects) <= allowed * world.slots,
-            f"instant {instant.time} passes {len(rejects)} rejects, where {allowed} are allowed to a worker",
+            allowed is None or len(rejects) <= allowed,
+            f"instant {instant.time} passes {len(rejects)} rejects, where {allowed} are allowed",
         )
         unsent = [r for r in rejects if r not in world.dead_letters]
         self.require(not unsent, f"instant {instant.time} passes rejects that were never sent: {unsent[:5]}")

@@ -85,7 +85,12 @@ _ALL = (
     Mutant(RowsAreTheRecords, {"participant": p.GapTakenAsLoss}),
     Mutant(CommitsAreWhole, {"participant": p.LossUnreported}),
     Mutant(RejectsAreKept, {"participant": p.RejectsUnreported, "transactions": s.RowsNotCompared}),
-    Mutant(RejectsAreKept, {"participant": p.RejectsWithoutEnd}, BAD_RECORDS),
+    Mutant(
+        RejectsAreKept,
+        {"participant": p.RejectsWithoutEnd, "transactions": s.RejectsNotCounted},
+        BAD_RECORDS,
+    ),
+    Mutant(RejectsAreKept, {"transactions": s.RejectsNotCounted}, BAD_RECORDS),
     Mutant(WhatIsHeldIsBounded, {"participant": p.RejectsHoldNoMemory}, BAD_RECORDS),
     Mutant(RowsAreTheRecords, {"participant": p.BufferedButNotWritten, "transactions": s.RowsNotCompared}),
     Mutant(RowsAreTheRecords, {"transactions": s.RowsNotCompared, "participant": p.FileLeftOut}),

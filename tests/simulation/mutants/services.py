@@ -50,6 +50,13 @@ class RowsNotCompared(Transactions):
         return assemble(transaction, expected, statuses, rows_are_records=False)
 
 
+class RejectsNotCounted(Transactions):
+    """However many rejects the workers have together, they are committed: each judges its own part."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**{**arguments, "rejects_max": None})
+
+
 class NothingCompared(MemoryTable):
     """A commit is made whatever the table's offsets are by then, and whoever has another instant open."""
 
