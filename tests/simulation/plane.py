@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.simulation.worker import Worker
 
 RECORD_BYTES = 10
+FETCH_MAX_RECORDS = 60
 POLL_MS = 150
 STEP_MAX_MS = 300
 """A step of a long flush is never longer: a fifth of the shortest write timeout."""
@@ -159,7 +160,7 @@ class Plane:
         elif start < end:
             if until is not None and until < end:
                 end = until
-            next_offset, offsets = log.fetch(partition, start, world.chance.between(1, 60))
+            next_offset, offsets = log.fetch(partition, start, world.chance.between(1, FETCH_MAX_RECORDS))
             if next_offset > end:
                 next_offset = end
                 offsets = [offset for offset in offsets if offset < end]

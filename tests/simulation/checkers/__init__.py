@@ -17,6 +17,7 @@ from tests.simulation.checkers.l1_bounded import TransactionsEnd
 from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
 from tests.simulation.checkers.l3_lag import LagReturnsToZero
 from tests.simulation.checkers.memory import WhatIsHeldIsBounded
+from tests.simulation.checkers.pace import WhatFollowsIsSmaller
 from tests.simulation.checkers.patience import WritersAreWaitedFor
 from tests.simulation.checkers.poison import HaltsAfterEverythingBefore
 from tests.simulation.checkers.prompt import AbortsArePrompt
@@ -61,6 +62,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     CommitsCoverTheExpectedSet,
     AbortsArePrompt,
     WritersAreWaitedFor,
+    WhatFollowsIsSmaller,
     RejectsAreKept,
     WhatIsHeldIsBounded,
     HaltsAfterEverythingBefore,

@@ -21,6 +21,7 @@ from tests.simulation.checkers.l1_bounded import TransactionsEnd
 from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
 from tests.simulation.checkers.l3_lag import LagReturnsToZero
 from tests.simulation.checkers.memory import WhatIsHeldIsBounded
+from tests.simulation.checkers.pace import WhatFollowsIsSmaller
 from tests.simulation.checkers.patience import WritersAreWaitedFor
 from tests.simulation.checkers.poison import HaltsAfterEverythingBefore
 from tests.simulation.checkers.prompt import AbortsArePrompt
@@ -72,6 +73,10 @@ _ALL = (
     Mutant(AbortsArePrompt, {"coordinator": c.NewIncarnationIgnored}),
     Mutant(WritersAreWaitedFor, {"coordinator": c.ProgressNotCounted}),
     Mutant(WritersAreWaitedFor, {"coordinator": c.WritesForEver}, ("endless_writer",)),
+    Mutant(WhatFollowsIsSmaller, {"coordinator": c.LongRoundsForgotten}),
+    Mutant(WhatFollowsIsSmaller, {"coordinator": c.GivenUpRoundsForgotten}),
+    Mutant(WhatFollowsIsSmaller, {"coordinator": c.SmallForEver}),
+    Mutant(WhatFollowsIsSmaller, {"participant": p.LimitUnheard}),
     Mutant(NobodyIsWaitedForInVain, {"coordinator": c.IdlePartitionWaitedFor}),
     Mutant(TransactionsEnd, {"coordinator": c.IntervalForgotten}),
     Mutant(LagReturnsToZero, {"coordinator": c.ForgetsWhatItDecided}, LOST_MESSAGES),

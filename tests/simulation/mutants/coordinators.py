@@ -11,7 +11,8 @@ from control_topic.messages import (
     WriteStatus,
 )
 from coordinator.core import Coordinator
-from coordinator.events import Completed, Event, Fault, Received, Result, WorkerDied
+from coordinator.events import Completed, Event, Fault, Received, Result, Settings, WorkerDied
+from coordinator.pace import Pace
 from coordinator.transitions import State
 
 
@@ -145,6 +146,45 @@ class WritesForEver(Coordinator):
         waited_ms = event.now_ms - self._open().ended_ms
         if waited_ms < self.settings.write_limit_ms:
             super().on_ended_tick(event)
+
+
+class _LongIsNothing(Pace):
+    def written(self, took_ms: int, records: int) -> None:
+        super().written(min(took_ms, self._patience_ms), records)
+
+
+class LongRoundsForgotten(Coordinator):
+    """A round that took longer than the write timeout is followed by one as large."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.pace = _LongIsNothing(settings.write_timeout_ms, settings.records_min)
+
+
+class _GivenUpIsNothing(Pace):
+    def given_up(self, records: int) -> None:
+        """Not noted."""
+
+
+class GivenUpRoundsForgotten(Coordinator):
+    """A round that was given up while its files were being written is followed by one as large."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.pace = _GivenUpIsNothing(settings.write_timeout_ms, settings.records_min)
+
+
+class _QuickIsNothing(Pace):
+    def _grow(self) -> None:
+        """Not noted."""
+
+
+class SmallForEver(Coordinator):
+    """Once a round took too long, all that follow are small, however quick they are."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.pace = _QuickIsNothing(settings.write_timeout_ms, settings.records_min)
 
 
 class IntervalForgotten(Coordinator):

@@ -116,6 +116,13 @@ class FilesOfAnEarlierTransaction(Participant):
         super().on_flushed(replace(event, files=(*(replace(f, rows=0) for f in earlier), *event.files)))
 
 
+class LimitUnheard(Participant):
+    """How many records START allows is not heard: a writer takes all that it has."""
+
+    def _open_work(self, event: Event, body: StartCommit, mine: set[SourcePartition]) -> None:
+        super()._open_work(event, replace(body, records_max=0), mine)
+
+
 class AbortWithoutRewind(Participant):
     """After ABORT it keeps what it holds, and believes START's offsets to be its own."""
 
