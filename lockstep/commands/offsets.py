@@ -58,6 +58,11 @@ def command(
 
     With --set or --adopt: what changing the committed offsets would do. Nothing changes without --execute,
     and never while a run is alive.
+
+    Rows of change data are repaired by a new snapshot, and no offset is set for it: what the table holds is
+    newer than any snapshot. Read to the end (lockstep run --until latest), DELETE the rows that are to come
+    anew, CALL run_compaction, have the connector take its snapshot, and run again: see "A new snapshot" in
+    docs/upserts.md.
     """
     assignments = [text for text in sets if ":" in text.partition("=")[0]]
     settings = [text for text in sets if text not in assignments]

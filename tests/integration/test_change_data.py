@@ -37,6 +37,13 @@ def held(table: Upserts) -> dict[str, int]:
     return {name: amount for (_region, name), (amount, _ts) in table.rows().items()}
 
 
+def compact(spark: SparkSession, table: Upserts) -> None:
+    spark.sql(
+        f"call run_compaction(op => 'scheduleandexecute', path => '{table.path}',"
+        " options => 'hoodie.compact.inline.max.delta.commits=1')"
+    ).collect()
+
+
 def test_a_delete_and_its_tombstone_that_are_sent_again_leave_a_newer_row(
     upserts: Callable[..., Upserts],
 ) -> None:
@@ -50,6 +57,22 @@ def test_a_delete_and_its_tombstone_that_are_sent_again_leave_a_newer_row(
     assert held(table) == {"k": 3}
     table.run([change("c", "k", 30, 3), change("u", "k", 40, 4)])
     assert held(table) == {"k": 4}
+
+
+def test_a_row_whose_delete_was_compacted_is_back_until_a_stretch_that_is_sent_again_has_deleted_it_again(
+    spark: SparkSession, upserts: Callable[..., Upserts]
+) -> None:
+    table = upserts(**CHANGE_DATA)
+    stretch = [change("c", "k", 10, 1), change("u", "k", 15, 2), change("d", "k", 20), tombstone("k")]
+    table.run([*stretch, change("c", "other", 21, 1)])
+    compact(spark, table)
+    table.run(stretch[:2])
+    assert held(table) == {"k": 2, "other": 1}
+    table.run(stretch[2:])
+    assert held(table) == {"other": 1}
+    compact(spark, table)
+    table.run(stretch)  # within one transaction nobody sees it
+    assert held(table) == {"other": 1}
 
 
 def test_a_new_snapshot_repairs_what_was_deleted_and_compacted_before(
@@ -66,10 +89,7 @@ def test_a_new_snapshot_repairs_what_was_deleted_and_compacted_before(
         spark.sql("delete from repaired where id in ('k1', 'k2', 'k3')")
     finally:
         spark.sql("drop table repaired")
-    spark.sql(
-        f"call run_compaction(op => 'scheduleandexecute', path => '{table.path}',"
-        " options => 'hoodie.compact.inline.max.delta.commits=1')"
-    ).collect()
+    compact(spark, table)
     table.run([change("u", "k3", 120, 333), *snapshot])  # a change from while the snapshot ran counts
     repaired = {"k1": 101, "k2": 102, "k3": 333}
     assert held(table) == {"k0": 0, "k4": 4, "k5": 5} | repaired
