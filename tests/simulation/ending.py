@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from table.ledger import OutcomeKind
+from tests.simulation.letters import about
 
 if TYPE_CHECKING:
     from tests.simulation.driver import Driver
@@ -33,7 +34,14 @@ class Ending:
         if not world.has_genesis:
             return ()
         phrases = REPLACED if world.log.replaced else ()
-        return phrases + self._losses() + self._poison() + self._rejects() + self._damage()
+        return (
+            phrases
+            + self._losses()
+            + self._poison()
+            + self._rejects()
+            + self._damage()
+            + self.undeliverable()
+        )
 
     def _losses(self) -> tuple[str, ...]:
         """Retention took what the table lacks, and that is not allowed."""
@@ -73,6 +81,19 @@ class Ending:
             return ()
         ahead = sum(o >= world.committed.get(p, 0) for p, found in world.log.bad.items() for o in found)
         return ("more than record.max_rejects",) if ahead > allowed else ()
+
+    def undeliverable(self) -> tuple[str, ...]:
+        """A bad record lies ahead that the dead-letter topic will never take."""
+        world = self._world
+        if world.on_error != "dead_letter":
+            return ()
+        ahead = [
+            (p, offset)
+            for p, offsets in world.log.bad.items()
+            for offset in offsets
+            if p in world.committed and offset >= world.committed[p]
+        ]
+        return tuple(about(letter) for letter in ahead if world.letters.refuses(letter))
 
     def _damage(self) -> tuple[str, ...]:
         """A batch that nobody can read holds what the table lacks."""

@@ -68,6 +68,8 @@ class Faults:
     driver_clock_jump_gap_ms: int = 0
     driver_clock_wrong: float = 0.0
     foreign_member_gap_ms: int = 0
+    reject_refused: float = 0.0
+    letters_forbidden: float = 0.0
 
     def quiet(self) -> Faults:
         """The fault-free tail."""
@@ -156,9 +158,15 @@ def draw_late(faults: Faults, random: Random) -> None:
     """Kinds that came after the others, from a stream of their own, so that schedules stay as they were.
 
     `endless_writer`: the files of a transaction get on and on, and are not finished before its limit.
+    `reject_refused`: a rejected record that the dead-letter topic refuses for good. `letters_forbidden`: from
+    some time on it takes nothing from us.
     """
     if random.random() < 0.1:
         faults.endless_writer = random.uniform(0.05, 0.6)
+    if faults.bad_records and random.random() < 0.3:
+        faults.reject_refused = random.uniform(0.02, 0.3)
+    if faults.bad_records and random.random() < 0.15:
+        faults.letters_forbidden = 1.0
 
 
 def draw(random: Random) -> Faults:

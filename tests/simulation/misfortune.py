@@ -70,6 +70,8 @@ class Misfortune:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._add_topic)
         if faults.poison_record:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms // 2), None, self._poison)
+        if faults.letters_forbidden:
+            world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._forbid_letters)
         if faults.source_replaced:
             world.scheduler.at(world.chance.upto(world.fault_phase_ms), None, self._replace_source)
 
@@ -282,6 +284,11 @@ class Misfortune:
         if not self._over and not log.replaced:
             log.produce(partition, chance.between(1, 10), bad=True)
             self._world.note("source", "poison", f"{partition} at {log.ends[partition] - 1}")
+
+    def _forbid_letters(self) -> None:
+        if self._world.chance.of(self._world.faults.letters_forbidden):
+            self._world.note("dead letters", "forbidden", "until somebody mends that")
+            self._world.letters.forbidden = True
 
     def _damage(self) -> None:
         world, log = self._world, self._world.log

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from control_topic.messages import DataFile, Lost, Reject, SourcePartition
 from participant import events as ev
 from tests.simulation.lake import Row
+from tests.simulation.letters import about
 from tests.simulation.scheduler import Channel
 
 if TYPE_CHECKING:
@@ -370,6 +371,10 @@ class Plane:
     def _close(self, transaction: str) -> None:
         if transaction != self._transaction:
             return
+        if refusal := self._refusal():
+            now_ms = self._worker.clock_ms()
+            self._worker.post(ev.Undeliverable(now_ms=now_ms, transaction=transaction, reason=refusal))
+            return
         rows, self._rows, self._transaction = self._rows, [], ""
         if rows and not self._world.storage.timeline.available:
             self._give_up("the table's storage is away", environment=True)
@@ -382,7 +387,7 @@ class Plane:
                 path = f"{self._instant}/{self._worker.incarnation}-{self._files}"
                 files.append(self._world.storage.write(path, self._instant, tuple(part)))
         worker = self._worker
-        rejects = [Reject(partition=p, offset=o, reason=BAD) for p, c in self._set_aside for o in c.rejected]
+        rejects = self._rejects()
         if rejects and not self._send_dead_letters(rejects):
             # it refuses what it is sent, or is away as any broker may be
             self._give_up("no dead-letter topic", environment=self._world.chance.of(0.5))
@@ -404,12 +409,25 @@ class Plane:
         self._stopped = True
         self._worker.post(ev.EffectFailed(now_ms=self._worker.clock_ms(), reason=reason))
 
+    def _rejects(self) -> list[Reject]:
+        return [Reject(partition=p, offset=o, reason=BAD) for p, c in self._set_aside for o in c.rejected]
+
+    def _refusal(self) -> str:
+        """Why one of the rejects will never be taken, as production says it; those before it are."""
+        letters = self._world.letters
+        sent = [(reject.partition, reject.offset) for reject in self._rejects()]
+        for place, letter in enumerate(sent):
+            if letters.refuses(letter):
+                letters.taken.update(sent[:place])
+                return f"{about(letter)}(10 bytes) is refused by the dead-letter topic"
+        return ""
+
     def _send_dead_letters(self, rejects: list[Reject]) -> bool:
         """All of them, or some and then no more: then their offsets do not move."""
         world = self._world
         fails = world.chance.of(world.faults.dead_letters_fail)
         sent = rejects[: world.chance.upto(len(rejects) - 1)] if fails else rejects
-        world.dead_letters.update((reject.partition, reject.offset) for reject in sent)
+        world.letters.taken.update((reject.partition, reject.offset) for reject in sent)
         return not fails
 
     def _discard(self, order: ev.Discard) -> None:

@@ -48,6 +48,11 @@ def test_what_ends_a_pipelines_progress_happens_and_so_does_what_does_not() -> N
             "a run halted over too many rejects": any(
                 "record.max_rejects" in d.outcome.reason for d in world.drivers if d.outcome is not None
             ),
+            "the dead-letter topic refused a record for good": any(
+                "is refused by the dead-letter topic" in d.outcome.reason
+                for d in world.drivers
+                if d.outcome is not None
+            ),
             "several topics were read": len(world.log.lives) > 1,
             "a halt named a poison record": any(world.log.bad.values()) and world.on_error == "fail",
             "a run started at the end of the log": world.starting_offsets == "latest",

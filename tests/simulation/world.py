@@ -8,7 +8,6 @@ runs must halt and say why it cannot. Some schedules then start anew with nothin
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
@@ -31,6 +30,7 @@ from tests.simulation.ending import Ending
 from tests.simulation.group import Group
 from tests.simulation.hazards import SPOTS, Spot
 from tests.simulation.lake import Storage
+from tests.simulation.letters import DeadLetterTopic
 from tests.simulation.misfortune import Misfortune
 from tests.simulation.overrides import NO_OVERRIDES, Overrides
 from tests.simulation.scheduler import Scheduler
@@ -125,7 +125,7 @@ class World:
         self.has_genesis = False
         self.restarted = False
         self.replaced_during_calls_of: set[str] = set()
-        self.dead_letters: Counter[tuple[SourcePartition, int]] = Counter()
+        self.letters = DeadLetterTopic(seed, self.faults.reject_refused)
         self.crashed: set[Spot] = set()
         self.paused: set[Spot] = set()
         self._starting = False
@@ -214,6 +214,11 @@ class World:
             self.scheduler.at(self.chance.upto(4_000), None, self._produce_last)
             self.scheduler.at(self.chance.upto(8_000), None, self._move)
         self._settle()
+        if self.ending.undeliverable():
+            self.checks.settled()
+            self.note("world", "mends", "the dead-letter topic takes what it refused")
+            self.letters.mend()
+            self._settle()
         if self.restarts_at_end and not self.ending.obstacles():
             self._restart_from_table()
             self._settle()

@@ -91,6 +91,7 @@ class Checks:
     coordinator_acts: Callable[..., None]
     coordinator_sent: Callable[..., None]
     ended: Callable[..., None]
+    settled: Callable[..., None]
     at_end: Callable[..., None]
 
     def __init__(self, world: World, checkers: list[Checker]) -> None:

@@ -32,6 +32,7 @@ HOOKS = (
     "coordinator_acts",
     "coordinator_sent",
     "ended",
+    "settled",
     "at_end",
 )
 
@@ -124,6 +125,9 @@ class Checker:
 
     def ended(self, driver: Driver) -> None:
         """A run has its outcome; its workers are about to be ended."""
+
+    def settled(self) -> None:
+        """The tail is over, and what an operator can mend is mended next."""
 
     def at_end(self) -> None:
         """The schedule is over, tail and sweep included."""

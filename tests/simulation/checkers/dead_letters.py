@@ -27,7 +27,7 @@ class RejectsAreKept(Checker):
             allowed is None or len(rejects) <= allowed,
             f"instant {instant.time} passes {len(rejects)} rejects, where {allowed} are allowed",
         )
-        unsent = [r for r in rejects if r not in world.dead_letters]
+        unsent = [r for r in rejects if r not in world.letters.taken]
         self.require(not unsent, f"instant {instant.time} passes rejects that were never sent: {unsent[:5]}")
         self.require(
             world.on_error == "dead_letter" or not rejects,

@@ -1,7 +1,8 @@
 """L3: after the last fault, lag returns to zero without a human.
 
-Where a human is needed by design (retention took what the table lacks, a record is poison, the source is
-another one) a run halts and says so.
+Where a human is needed by design (retention took what the table lacks, a record is poison, the dead-letter
+topic refuses one, the source is another one) a run halts and says so; where a human has mended that, lag
+returns to zero again.
 """
 
 from tests.simulation.checkers.base import Checker
@@ -9,6 +10,9 @@ from tests.simulation.checkers.base import Checker
 
 class LagReturnsToZero(Checker):
     name = "L3"
+
+    def settled(self) -> None:
+        self.at_end()
 
     def at_end(self) -> None:
         world = self.world

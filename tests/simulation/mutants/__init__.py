@@ -51,6 +51,7 @@ TWO_DRIVERS = ("second_driver",)
 PARTS = ("parts",)
 POISON = ("poison_record",)
 BAD_RECORDS = ("bad_records",)
+REFUSED = ("reject_refused", "letters_forbidden")
 LATE_CALLS = ("call_late",)
 FORGED = ("forged_gap_ms",)
 LOST_MESSAGES = ("message_lost",)
@@ -96,6 +97,12 @@ _ALL = (
         BAD_RECORDS,
     ),
     Mutant(RejectsAreKept, {"transactions": s.RejectsNotCounted}, BAD_RECORDS),
+    Mutant(
+        RejectsAreKept,
+        {"participant": p.UndeliverablePassed, "transactions": s.RowsNotCompared},
+        REFUSED,
+    ),
+    Mutant(LagReturnsToZero, {"participant": p.UndeliverableUnheard}, REFUSED),
     Mutant(WhatIsHeldIsBounded, {"participant": p.RejectsHoldNoMemory}, BAD_RECORDS),
     Mutant(RowsAreTheRecords, {"participant": p.BufferedButNotWritten, "transactions": s.RowsNotCompared}),
     Mutant(RowsAreTheRecords, {"transactions": s.RowsNotCompared, "participant": p.FileLeftOut}),

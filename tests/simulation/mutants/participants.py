@@ -6,7 +6,18 @@ from dataclasses import replace
 
 from control_topic.messages import DataFile, Halt, Lost, Message, Offsets, Range, SourcePartition, StartCommit
 from participant.core import Participant
-from participant.events import Blocked, Buffered, Event, Flushed, OffsetsFetched, Open, Poison, Received, Work
+from participant.events import (
+    Blocked,
+    Buffered,
+    Event,
+    Flushed,
+    OffsetsFetched,
+    Open,
+    Poison,
+    Received,
+    Undeliverable,
+    Work,
+)
 from participant.transitions import State
 
 
@@ -83,6 +94,27 @@ class RejectsWithoutEnd(Participant):
 
     def _refuses(self, work: Work, *, complete: bool) -> bool:
         return False
+
+
+class UndeliverablePassed(Participant):
+    """A reject that the dead-letter topic refuses for good is passed, with what the transaction held.
+
+    The table service would miss the rows. With it goes its comparison of rows and records.
+    """
+
+    def on_undeliverable(self, event: Undeliverable) -> None:
+        self.on_flushed(
+            Flushed(now_ms=event.now_ms, transaction=event.transaction, files=(), rejects=(), reject_count=0)
+        )
+
+
+class UndeliverableUnheard(Participant):
+    """That the dead-letter topic refuses a reject for good is told nobody: it is tried again and again."""
+
+    def on_undeliverable(self, event: Undeliverable) -> None:
+        if self.work is not None and event.transaction == self.work.id:
+            self._abandon()
+            self._leave_again(event.transaction)
 
 
 class BufferedButNotWritten(Participant):
