@@ -39,3 +39,15 @@ def _spelled_out(found: re.Match[str]) -> str:
 def json_escaped(document: str) -> str:
     """A JSON document with the same characters as JSON escapes; they stand in its strings only."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found.group()):04x}", document)
+
+
+def lasting(for_ms: int) -> str:
+    """Two units at most, rounded up: a person is to wait for it."""
+    seconds = -(-for_ms // 1_000)
+    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+    parts = []
+    for size, name in units:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])

@@ -188,7 +188,7 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
 
 
 def _table(spark: SparkSession, config: Config) -> str:
-    """Refusals of a table that exists; one that does not is not made here."""
+    """Refusals of a table that exists, and its file system's clock; one that does not is not made here."""
     base = Path(config.table.path.removeprefix("file://"))
     if not (base / ".hoodie").exists():
         return f"{config.table.path} is not there yet; the run makes it"
@@ -196,6 +196,7 @@ def _table(spark: SparkSession, config: Config) -> str:
     try:
         layout = table.open()
         newest = table.newest()
+        clocks = table.compare_clocks()
     finally:
         table.close()
     keys = ", ".join(layout.key_fields) or "topic-partition-offset"
@@ -209,7 +210,7 @@ def _table(spark: SparkSession, config: Config) -> str:
     if layout.kind == UPSERT:
         versions = f"the larger {layout.ordering_field}" if layout.ordering_field else "the later record"
         how = f", {layout.bucket_count} buckets, of two versions {versions} counts"
-    return f"{config.table.path} fits: key {keys}{where}{how}{last}"
+    return f"{config.table.path} fits: key {keys}{where}{how}{last}; {clocks}"
 
 
 def _reader(spark: SparkSession, config: Config) -> Check:

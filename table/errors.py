@@ -28,5 +28,9 @@ class ClockBehind(Unavailable):
         self.patience_ms = patience_ms
 
 
+class ClockAhead(Unavailable):
+    """This machine's clock is ahead of the file system's by more than the table lock can bear."""
+
+
 class OutcomeUnknown(TableError):
     """May have had an effect. Read the table before anything else."""

@@ -223,6 +223,11 @@ class HudiTable:
         """How the table's services stand, as far as this process does them. Any thread may ask."""
         return self._upkeep.progress()
 
+    def compare_clocks(self) -> str:
+        """How this clock and the file system's compare, for a person. Raises `ClockAhead`, `Unavailable`."""
+        self._enter()
+        return self._session.file_clock.sentence()
+
     def close(self) -> None:
         """Stop heartbeats and the watchdog. Open instants stay: whoever comes next rolls them back."""
         self._enter()

@@ -1,4 +1,5 @@
-"""Nothing is requested or completed while this machine's clock is behind what is on the table's timeline.
+"""Nothing is requested or completed while this machine's clock is behind what is on the table's timeline, or
+too far ahead of the file system's (table/hudi/file_clock.py).
 
 Hudi names instants by the clock of the JVM, and orders by those names: file slices, merges of a key's
 changes, what is cleaned and archived. Its own generator waits for a clock that was set back as well, but
@@ -18,6 +19,7 @@ import time
 from datetime import datetime
 from typing import Any
 
+from control_topic.spelling import lasting
 from table.errors import ClockBehind
 from table.hudi.java import reading
 from table.hudi.session import Session
@@ -30,13 +32,15 @@ _FORMAT = "%Y%m%d%H%M%S%f"
 
 
 def await_clock(session: Session) -> None:
-    """Return when the clock is past all that the timeline bears. Raises `ClockBehind`, `Unavailable`.
+    """Return when the clock is past all that the timeline bears. Raises `ClockBehind`, `Unavailable`, and
+    `ClockAhead` where it is not one by which the lock may be taken.
 
     Not to be called inside the table lock.
     """
     for _ in range(ATTEMPTS_MAX):
         behind_ms, newest = _look(session, session.reload)
         if not newest:
+            session.file_clock.check()
             return
         if behind_ms > WAIT_MS:
             break
@@ -45,10 +49,14 @@ def await_clock(session: Session) -> None:
 
 
 def check_clock(session: Session) -> None:
-    """As `await_clock`, without waiting and without loading the timeline anew: under the table lock."""
+    """As `await_clock`, without waiting and without loading the timeline anew: under the table lock.
+
+    A clock that was set forth since may have taken that lock from somebody.
+    """
     behind_ms, newest = _look(session, session.meta.getActiveTimeline)
     if newest:
         raise _behind(session, behind_ms, newest)
+    session.file_clock.check()
 
 
 def check_requested(session: Session, timeline: Any, instant: str) -> None:
@@ -87,7 +95,7 @@ def _now(session: Session) -> str:
 def _behind(session: Session, behind_ms: int, newest: str) -> ClockBehind:
     fold_ms = _fold_left_ms(session)
     said = (
-        f"the clock is {_spelled(behind_ms)} behind the table: table {session.path} bears the time {newest}, "
+        f"the clock is {lasting(behind_ms)} behind the table: table {session.path} bears the time {newest}, "
         f"and here it is {_now(session)}"
     )
     if fold_ms >= behind_ms:
@@ -122,15 +130,3 @@ def _apart_ms(earlier: str, later: str) -> int:
 
 def _parsed(instant: str) -> datetime:
     return datetime.strptime(instant[:17].ljust(17, "0"), _FORMAT)
-
-
-def _spelled(for_ms: int) -> str:
-    """Two units at most, rounded up: a person is to wait for it."""
-    seconds = -(-for_ms // 1_000)
-    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-    parts = []
-    for size, name in units:
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2])

@@ -20,14 +20,21 @@ from table.hudi.watchdog import Watchdog
 
 class Guard:
     """Implements Hudi's `LockProvider`: the real one, and `look`, which raises where nothing may be
-    completed. Takes no Python lock.
+    completed; `before` does so where the lock is not to be taken. Takes no Python lock.
 
     Hudi unlocks and closes also where it was refused the lock, and a file lock then removes anybody's file:
     so that is passed on only while this one holds it.
     """
 
-    def __init__(self, provider: Any, look: Callable[[], None], watchdog: Watchdog) -> None:
+    def __init__(
+        self,
+        provider: Any,
+        look: Callable[[], None],
+        watchdog: Watchdog,
+        before: Callable[[], None] = lambda: None,
+    ) -> None:
         self._provider = provider
+        self._before = before
         self._look = look
         self._watchdog = watchdog
         self._watched = ExitStack()
@@ -37,6 +44,11 @@ class Guard:
 
     def tryLock(self, time: int, unit: Any) -> bool:
         self._watched.close()
+        try:
+            self._before()
+        except TableError as error:
+            self.objection = error
+            raise
         self._watched.enter_context(self._watchdog.armed())
         if not self._provider.tryLock(time, unit):
             return False
@@ -82,7 +94,7 @@ def guarded(session: Session, look: Callable[[], None]) -> Iterator[None]:
     manager = session.client.getTableServiceClient().getTransactionManager().getLockManager()
     provider = manager.getLockProvider()
     watchdog = Watchdog(session.jvm_pid(), held_s=session.lock_held_s())
-    guard = Guard(provider, look, watchdog)
+    guard = Guard(provider, look, watchdog, session.file_clock.check)
     field = manager.getClass().getDeclaredField("lockProvider")
     field.setAccessible(True)
     field.set(manager, guard)

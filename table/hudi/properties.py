@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from table.errors import Refused
 from table.hudi.kinds import INSERT, KINDS, LOCK_PROVIDER, UPSERT
 
+LOCK = "hoodie.write.lock.provider"
 LOCK_FOLDER = "hoodie.write.lock.filesystem.path"
 LOCK_EXPIRE_MINUTES = 1
 """The least there is. A driver killed inside the lock blocks the table for so long where its successor cannot
@@ -49,7 +50,7 @@ REQUIRED_OF_KIND: Mapping[str, Mapping[str, str]] = {
 }
 
 DEFAULTS: Mapping[str, str] = {
-    "hoodie.write.lock.provider": LOCK_PROVIDER,
+    LOCK: LOCK_PROVIDER,
     "hoodie.write.lock.filesystem.expire": str(LOCK_EXPIRE_MINUTES),
     "hoodie.write.lock.client.num_retries": "25",
     "hoodie.write.lock.client.wait_time_ms_between_retry": "200",

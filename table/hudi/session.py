@@ -20,9 +20,10 @@ from pyspark.sql import SparkSession
 
 from table.hudi.callbacks import start_callbacks
 from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
+from table.hudi.file_clock import FileClock
 from table.hudi.holder import LockHolder
-from table.hudi.kinds import INDEX_TYPE, KINDS, UPSERT, merge_mode
-from table.hudi.properties import HIVE_STYLE, LOCK_FOLDER, URL_ENCODE, merge
+from table.hudi.kinds import INDEX_TYPE, KINDS, LOCK_PROVIDER, UPSERT, merge_mode
+from table.hudi.properties import HIVE_STYLE, LOCK, LOCK_FOLDER, URL_ENCODE, merge
 from table.hudi.watchdog import EXPIRE, held_s
 from table.port import TableSpec
 
@@ -46,7 +47,8 @@ configuration does not have; another writer may make one at any time."""
 
 
 class Session:
-    """`path`: plain and absolute. `meta` is there after `load`, `client` and `holder` after `start`."""
+    """`path`: plain and absolute. `meta` is there after `load`; `client`, `holder` and `file_clock` after
+    `start`."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.spark = spark
@@ -58,6 +60,7 @@ class Session:
         self.meta: Any = None
         self.client: Any = None
         self.holder: LockHolder
+        self.file_clock: FileClock
         self.lock_folder = ""
         start_callbacks(spark.sparkContext._gateway)
 
@@ -132,11 +135,14 @@ class Session:
         folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or os.path.join(self.path, ".hoodie")
         self.lock_folder = folder
         self.holder = LockHolder(Path(folder), self.jvm_pid())
+        merged = merge(properties, fixed, kind)
+        expire_s = 60 * int(merged.get(EXPIRE, "0")) if merged.get(LOCK) == LOCK_PROVIDER else 0
+        self.file_clock = FileClock(self.path, folder, expire_s=expire_s)
         self._config = self.hudi.DataSourceUtils.createHoodieConfig(
             fixed["hoodie.avro.schema"],
             self.base_path,
             fixed["hoodie.table.name"],
-            self.java_map(merge(properties, fixed, kind)),
+            self.java_map(merged),
         )
         self._index = fixed.get(INDEX_TYPE, "")
         self._never_java = "it is asked for" if by_spark else self._why_never_java(properties)
@@ -224,7 +230,11 @@ class Session:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hudi's table lock, as its own write client takes it, with a note of who holds it."""
+        """Hudi's table lock, as its own write client takes it, with a note of who holds it.
+
+        Raises `ClockAhead` before it is taken.
+        """
+        self.file_clock.check()
         manager = self.client.getTransactionManager()
         manager.beginStateChange(self.none(), self.none())
         try:

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from table.errors import ClockBehind, Contradiction
+from table.errors import ClockAhead, ClockBehind, Contradiction
+from table.hudi import plans
+from table.hudi.guard import guarded
 from table.hudi.timeline import Timeline, table_properties
 from tests.integration.test_hudi_table import PIPELINE, QUICK_ARCHIVE, SOURCE, Driver
 
@@ -155,6 +157,26 @@ def test_nothing_is_begun_while_the_clock_is_behind_the_table_and_the_lock_stays
     assert [name for name in made.timeline() if not name.startswith(first)] == []
 
 
+def test_while_the_clock_is_behind_nobody_asks_for_the_lock_that_somebody_else_has(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver()
+    first = made.run("t1", rows=1)
+    instant = made.begin("t2")
+    commit = made.planned("t2", instant, 3, made.write(instant, 3))
+    completed_at(made, first, from_now(45))
+    (made.path / ".hoodie" / "lock").write_text("somebody has it")
+    steps: list[Callable[[], object]] = [
+        lambda: made.begin("t3"),
+        lambda: made.table.commit(commit, fence=lambda _newest: ""),
+        lambda: made.table.roll_back(instant),
+        lambda: plans.schedule(made.table._session, "compaction", "", lambda _extra: None, str),
+    ]
+    for step in steps:
+        with pytest.raises(ClockBehind):  # and not that the lock could not be had
+            step()
+
+
 def test_nothing_is_committed_or_rolled_back_while_the_clock_is_behind_and_afterwards_it_is(
     driver: Callable[..., Driver],
 ) -> None:
@@ -244,4 +266,71 @@ def test_a_heartbeat_that_looks_expired_since_the_clock_was_set_forth_does_not_h
     heart.getHeartbeat(instant).setLastHeartbeatTime(hours_ago)
     assert heart.isHeartbeatExpired(instant)
     made.table.commit(made.planned("t1", instant, 2, made.write(instant, 2)), fence=lambda _newest: "")
+    assert made.table.newest().instant == instant  # type: ignore[union-attr]
+
+
+HOUR_S = 3_600
+
+
+def set_forth(made: Driver, seconds: float) -> None:
+    """This machine's clock is ahead of the file system's by so much, for those who compare the two."""
+    made.table._session.file_clock._clock_s = lambda: time.time() + seconds
+
+
+def test_nothing_takes_the_table_lock_while_the_clock_is_ahead_of_the_file_systems_and_afterwards_all_does(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver()
+    made.run("t1", rows=1)
+    second = made.begin("t2")
+    commit = made.planned("t2", second, 3, made.write(second, 3))
+    session, before = made.table._session, sorted(made.timeline())
+    lock = made.path / ".hoodie" / "lock"
+    taken: list[str] = []
+
+    def complete() -> None:
+        with guarded(session, lambda: taken.append("looked")):
+            session.client.getTableServiceClient().getTransactionManager().beginStateChange(
+                session.none(), session.none()
+            )
+
+    steps: list[Callable[[], object]] = [
+        lambda: made.table.commit(commit, fence=lambda _newest: ""),
+        lambda: made.table.roll_back(second),
+        lambda: made.begin("t3"),
+        session.archive,
+        complete,
+        lambda: plans.schedule(session, "compaction", "", lambda _extra: taken.append("asked"), str),
+        lambda: plans.abandon(session, "compaction", PIPELINE, list, lambda _plan: set()),
+        made.table.compare_clocks,
+    ]
+    set_forth(made, HOUR_S)
+    for step in steps:
+        with pytest.raises(ClockAhead, match="ahead of the file system's"):
+            step()
+        assert not lock.exists()
+    assert (taken, sorted(made.timeline())) == ([], before)
+    made.table.sweep(grace_ms=0)  # tends the metadata table where it may
+    set_forth(made, 0)
+    made.table.commit(commit, fence=lambda _newest: "")
+    assert made.table.newest().instant == second  # type: ignore[union-attr]
+    assert made.table.compare_clocks().endswith("agree")
+
+
+def test_a_clock_that_goes_ahead_before_the_lock_is_had_leaves_the_instant_open(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver()
+    instant = made.begin("t1")
+    commit = made.planned("t1", instant, 3, made.write(instant, 3))
+
+    def fence(_newest: object) -> str:
+        set_forth(made, HOUR_S)  # of what happens under the lock the look at the clock is the last
+        return ""
+
+    with pytest.raises(ClockAhead):
+        made.table.commit(commit, fence=fence)
+    assert made.table.newest() is None and not (made.path / ".hoodie" / "lock").exists()
+    set_forth(made, 0)
+    made.table.commit(commit, fence=lambda _newest: "")
     assert made.table.newest().instant == instant  # type: ignore[union-attr]

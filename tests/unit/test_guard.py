@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from table.errors import Refused
+from table.errors import ClockAhead, Refused
 from table.hudi.guard import Guard
 
 
@@ -101,3 +101,17 @@ def test_a_refusal_gives_the_lock_back_and_nothing_that_others_have_taken_since(
     assert provider.said == ["unlock", "close"]
     assert str(one.objection) == "it was taken away"
     assert dog.said == ["armed", "holding", "disarmed"]
+
+
+def test_a_lock_that_is_not_to_be_taken_is_not_asked_for() -> None:
+    provider, dog = Provider(), Dog()
+
+    def before() -> None:
+        raise ClockAhead("the clock is 1 h ahead of the file system's")
+
+    one = Guard(provider, lambda: None, dog, before)  # type: ignore[arg-type]
+    with pytest.raises(ClockAhead):
+        one.tryLock(1, None)
+    hudi_unlocks(one)
+    assert (provider.said, dog.said, one.asked) == ([], [], 0)
+    assert isinstance(one.objection, ClockAhead)
