@@ -1,6 +1,10 @@
-"""S6: nothing of a stale epoch has an effect, neither on the table nor on a participant."""
+"""S6: nothing of a stale epoch has an effect, neither on the table nor on a participant.
 
-from control_topic.messages import Message
+Nor does an epoch that nobody can have come to: each commit's leads the one before by a bound at most, or a
+few claims would use up all epochs that there are.
+"""
+
+from control_topic.messages import EPOCH_LEAD_MAX, Message
 from participant import events as ev
 from participant.transitions import State
 from table.memory import MemoryInstant
@@ -23,6 +27,10 @@ class StaleEpochsHaveNoEffect(Checker):
         self.require(
             state.epoch > epoch or state.run == run,
             f"epoch {epoch} committed in {run} and in {state.run} (instant {instant.time})",
+        )
+        self.require(
+            state.epoch <= epoch + EPOCH_LEAD_MAX,
+            f"instant {instant.time} is of epoch {state.epoch}, far beyond epoch {epoch}",
         )
         self._last = (state.epoch, state.run)
 

@@ -156,6 +156,9 @@ _ALL = (
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoIncarnationsJoined}, PARTS),
     Mutant(RowsAreTheRecords, {"trust": t.MarksUnchecked}, FORGED),
     Mutant(LagReturnsToZero, {"trust": t.EpochsUnbounded}, FORGED),
+    Mutant(LagReturnsToZero, {"ledger": s.AnyEpochRegistered, "trust": t.EpochsUnbounded}, FORGED),
+    Mutant(StaleEpochsHaveNoEffect, {"ledger": s.FarEpochCommits, "trust": t.EpochsUnbounded}, FORGED),
+    Mutant(StaleEpochsHaveNoEffect, {"ledger": s.EpochsDrivenToTheirEnd, "trust": t.EpochsUnbounded}, FORGED),
 )
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}

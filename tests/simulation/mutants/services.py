@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from control_topic.messages import Offsets, SourcePartition, WriteStatus
+from control_topic.messages import EPOCH_LEAD_MAX, Offsets, SourcePartition, WriteStatus
 from participant.core import Participant
 from table.answering import answers
 from table.calls import Answer, Fault, Result
@@ -41,6 +41,41 @@ class FenceOutsideTheLockOnly(Ledger):
 
     def fence(self, epoch: int) -> Callable[[TableState | None], str]:
         return lambda newest: ""
+
+
+class AnyEpochRegistered(Ledger):
+    """An epoch is registered however far it leads the table's, and nothing is ever committed with it.
+
+    With it goes the bound by which workers would not have heard of such an epoch, and their look at marks.
+    """
+
+    def register(self, epoch: int, incarnation: str, table_epoch: int) -> bool:
+        return super().register(epoch, incarnation, max(table_epoch, epoch - EPOCH_LEAD_MAX))
+
+
+class _AnyEpochCommits(Ledger):
+    def fence(self, epoch: int) -> Callable[[TableState | None], str]:
+        objection = super().fence(epoch)
+
+        def near(newest: TableState | None) -> str:
+            said = objection(newest)
+            return "" if "it is nobody's" in said else said
+
+        return near
+
+
+class FarEpochCommits(_AnyEpochCommits):
+    """An epoch that was earned step by step, and leads the table's too far, commits.
+
+    With it goes the bound by which workers would not have heard of such an epoch, and their look at marks.
+    """
+
+
+class EpochsDrivenToTheirEnd(AnyEpochRegistered, _AnyEpochCommits):
+    """An epoch is registered and commits however far it leads the table's: a few claims use all of them up.
+
+    With it goes the bound by which workers would not have heard of such an epoch, and their look at marks.
+    """
 
 
 class RowsNotCompared(Transactions):
