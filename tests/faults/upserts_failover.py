@@ -1,10 +1,12 @@
-"""A database fails over to a server whose log has lower positions than the table's rows."""
+"""Change data in another order than it was made: sent again, or from a server whose log begins anew."""
 
 from __future__ import annotations
 
 import re
+import time
 
 from tests.debezium_events import binlog_change
+from tests.faults import upkeep
 from tests.faults.acts import ends_with
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
@@ -15,18 +17,26 @@ from tests.harness import SCHEMA, await_that
 from tests.merge_model import Key
 
 KEYS, ROUNDS = 400, 10
+COMPACTION_S = 180.0
 PLACE = 1_000_000
 """Of the first change in the old server's binlogs."""
 HALTED = re.compile(r":(\d+) at offset (\d+): this change was made later than all before it")
 
 Rows = dict[Key, tuple[int, int]]
+Records = list[tuple[bytes | None, bytes | None]]
 
 
-def _changes(stage: Stage, rows: Rows, *, place: int, minute: int, rounds: int) -> None:
-    """Each round changes every key, in its source partition; every tenth of them is deleted."""
+def _changes(
+    stage: Stage, rows: Rows, *, place: int, minute: int, rounds: int, tombstones: bool = False
+) -> list[tuple[int, Records]]:
+    """Each round changes every key, in its source partition; every tenth of them is deleted.
+
+    What was sent, in its order: (source partition, records).
+    """
+    sent = []
     for number in range(rounds):
         for partition in range(stage.pipeline.partitions):
-            records = []
+            records: Records = []
             for index in range(partition, KEYS, stage.pipeline.partitions):
                 name, amount = f"k-{index}", (number * KEYS) + index
                 gone = (index + number) % 10 == 0
@@ -35,8 +45,16 @@ def _changes(stage: Stage, rows: Rows, *, place: int, minute: int, rounds: int) 
                 rows.pop(("a", name), None)
                 if not gone:
                     rows["a", name] = (amount, minute)
-            stage.pipeline.produce_keyed(records, partition=partition)
-            stage.pipeline.produced += len(records)
+                elif tombstones:
+                    records.append((records[-1][0], None))
+            _send(stage, partition, records)
+            sent.append((partition, records))
+    return sent
+
+
+def _send(stage: Stage, partition: int, records: Records) -> None:
+    stage.pipeline.produce_keyed(records, partition=partition)
+    stage.pipeline.produced += len(records)
 
 
 @scenario(
@@ -74,6 +92,54 @@ def change_data_after_a_failover(stage: Stage) -> Outcome:
     assert pipeline.run_to_end().process.returncode == 0
     assert dict(held_rows(pipeline.table, pipeline.folder)) == after
     return Outcome(notes={"halted_after_s": round(halted_s, 1), "halts": halts, "rows": len(after)})
+
+
+@scenario(
+    "Upserts",
+    fault="a connector sends its last changes again, deletes and tombstones among them, after a worker, the "
+    "coordinator's worker and the driver were killed, with compactions in between",
+    expected="a row that is newer stays; in the end every row is as the last of its changes says",
+)
+def change_data_sent_again(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    pipeline.settings |= {"services.compaction": "async", "services.compaction_every": "2"}
+    _configure(stage)
+    rows = Rows()
+    stage.restart()
+    for number, kill in enumerate((_kill_worker, _kill_coordinators_worker, _kill_driver)):
+        place = PLACE + number * ROUNDS * KEYS
+        sent = _changes(stage, rows, place=place, minute=1 + number, rounds=ROUNDS, tombstones=True)
+        stage.processes()
+        kill(stage)
+        _send_again(stage, sent)
+    deadline_s = time.monotonic() + COMPACTION_S
+    while not upkeep.completed(pipeline.table, upkeep.Action.COMPACTION):
+        assert time.monotonic() < deadline_s, f"no compaction was completed within {COMPACTION_S:.0f} s"
+        _send_again(stage, sent)
+    assert stage.current.stop() == 0, stage.current.text()[-4_000:]
+    assert dict(held_rows(pipeline.table, pipeline.folder)) == rows
+    return Outcome(notes={"changes": pipeline.produced, "rows": len(rows)})
+
+
+def _send_again(stage: Stage, sent: list[tuple[int, Records]]) -> None:
+    """Until it is committed."""
+    for partition, records in sent:
+        _send(stage, partition, records)
+    pipeline = stage.pipeline
+    await_that("commit of all", lambda: pipeline.committed() == pipeline.produced, deadline_s=120)
+
+
+def _kill_worker(stage: Stage) -> None:
+    stage.current.kill_worker(coordinator=False)
+
+
+def _kill_coordinators_worker(stage: Stage) -> None:
+    stage.current.kill_worker(coordinator=True)
+
+
+def _kill_driver(stage: Stage) -> None:
+    stage.current.kill()
+    stage.restart()
 
 
 def _configure(stage: Stage) -> None:

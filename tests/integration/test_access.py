@@ -1,40 +1,24 @@
-"""Rights that are missing, or taken away while a pipeline reads: on a broker with Kafka's own authorizer.
-
-Whatever nobody has a rule for is allowed there, so that one rule is all that each test adds. A broker with
-rules of its own, since rules are the whole cluster's.
-"""
+"""Rights that are missing, or taken away while a pipeline reads: on a broker with Kafka's own authorizer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import ResourceType
 
 from lockstep.broker import Broker
 from participant.native import missing
 from tests.broker_fixture import create_topic
 from tests.harness import await_that
 from tests.integration.test_source_consumer import Consumer, rows
+from tests.rights import AUTHORIZER, denied
 
 pytestmark = pytest.mark.integration
 
 DEADLINE_S = 30.0
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
-}
 
 
 @pytest.fixture(scope="module")
@@ -61,21 +45,6 @@ def consumer(request: pytest.FixtureRequest, guarded: Broker) -> Iterator[Callab
         one.leave()
 
 
-@contextmanager
-def denied(broker: Broker, kind: ResourceType, name: str) -> Iterator[None]:
-    """Nobody may read it any more."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    pattern, anybody, anywhere = ResourcePatternType.LITERAL, "User:*", "*"
-    rule = (kind, name, pattern, anybody, anywhere, AclOperation.READ, AclPermissionType.DENY)
-    for future in admin.create_acls([AclBinding(*rule)]).values():
-        future.result(DEADLINE_S)
-    try:
-        yield
-    finally:
-        for future in admin.delete_acls([AclBindingFilter(*rule)]).values():
-            future.result(DEADLINE_S)
-
-
 def produce(one: Consumer, count: int) -> None:
     producer = Producer(one.kafka)
     for number in range(count):
@@ -90,7 +59,7 @@ def test_the_right_to_read_the_topic_that_is_taken_away_ends_the_reading_and_nam
     produce(one, 5)
     one.rewind(0, 1)
     assert rows(one.await_next(5)) == [0, 1, 2, 3, 4]
-    with denied(guarded, ResourceType.TOPIC, one.topic):
+    with denied(guarded.bootstrap_servers, ResourceType.TOPIC, one.topic):
         produce(one, 5)
         said = await_that("reason", lambda: [*one.stuck, *one.refused], deadline_s=DEADLINE_S)
         assert any("does not let this worker" in reason for reason in said), said
@@ -100,7 +69,7 @@ def test_a_group_that_may_not_be_joined_is_refused_at_once_with_what_to_give(
     guarded: Broker, consumer: Callable[..., Consumer]
 ) -> None:
     one = consumer(joins=False)
-    with denied(guarded, ResourceType.GROUP, one.group):
+    with denied(guarded.bootstrap_servers, ResourceType.GROUP, one.group):
         one.membership.start()
         (reason,) = await_that("refusal", lambda: one.refused, deadline_s=DEADLINE_S)
     assert f"does not let this worker into consumer group {one.group}" in reason
