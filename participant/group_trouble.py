@@ -11,6 +11,8 @@ from confluent_kafka import KafkaError
 
 SAY_AGAIN_S = 30.0
 LASTS_MAX_S = 120.0
+QUIET_S = 30.0
+"""An error that lasts comes with each attempt to join, 1 to 3 s apart: none for so long is the end of it."""
 FORBIDDEN = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED})
 """No waiting helps."""
 PASSING = frozenset(
@@ -48,11 +50,13 @@ class GroupTrouble:
     alarm: str = ""
     _since_s: float = 0.0
     _said_s: float = 0.0
+    _met_s: float = 0.0
 
     def met(self, now_s: float, code: int, text: str) -> bool:
         """The group answered with an error; whether that is worth a line in the log."""
         hint = HINTS.get(code, "")
         is_new = not self.alarm
+        self._met_s = now_s
         if is_new:
             self._since_s = now_s
         self.alarm = f"consumer group {self.group} does not take this worker in: {text}" + (
@@ -68,7 +72,9 @@ class GroupTrouble:
         self.alarm = ""
 
     def final(self, now_s: float) -> str:
-        """Why the run is to halt; empty while it may still pass."""
+        """Why the run is to halt; empty while it may still pass. Asked often: by that it is over, too."""
+        if now_s - self._met_s >= QUIET_S:
+            self.over()
         lasts_s = now_s - self._since_s
         return f"{self.alarm}, for {lasts_s:.0f} s" if self.alarm and lasts_s >= LASTS_MAX_S else ""
 

@@ -166,8 +166,8 @@ class Membership:
 
     def _judge_trouble(self) -> None:
         """A member that still holds source partitions works, whatever it was told."""
-        reason = self._trouble.final(time.monotonic()) if not self.partitions else ""
-        if reason and not self._refused:
+        reason = self._trouble.final(time.monotonic())
+        if reason and not self.partitions and not self._refused:
             self._refused = True
             self._callbacks.refused(reason)
 

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from control_topic.messages import SourcePartition
+from participant import membership
+from participant.group_trouble import LASTS_MAX_S, QUIET_S, GroupTrouble
 from participant.membership import Membership
 
 UNRESOLVED = "kafka-1.geofenced.internal:9092: Failed to resolve"
@@ -33,3 +36,30 @@ def test_only_a_fenced_member_is_fenced(error: KafkaError, told: str) -> None:
     member: Any = SimpleNamespace(_callbacks=callbacks, _refused=False, _group="p")
     assert Membership._is_final(member, error) is bool(told)
     assert heard == ([told] if told else [])
+
+
+@pytest.mark.parametrize(
+    "partitions", [frozenset(), frozenset({SourcePartition("t", 0)})], ids=["none", "one"]
+)
+def test_an_error_of_the_group_that_came_once_is_no_alarm_for_ever_and_halts_nobody(
+    partitions: frozenset[SourcePartition], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(membership, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    halted: list[str] = []
+    trouble = GroupTrouble("p")
+    member: Any = SimpleNamespace(
+        _trouble=trouble,
+        _callbacks=SimpleNamespace(refused=halted.append),
+        _refused=False,
+        partitions=partitions,
+    )
+    trouble.met(0.0, KafkaError.GROUP_MAX_SIZE_REACHED, "JoinGroup failed")
+    Membership._judge_trouble(member)
+    assert trouble.alarm
+    now_s[0] = QUIET_S
+    Membership._judge_trouble(member)
+    assert trouble.alarm == ""
+    now_s[0] = LASTS_MAX_S + 1
+    Membership._judge_trouble(member)
+    assert halted == []

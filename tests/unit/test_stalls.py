@@ -13,7 +13,7 @@ from participant import stalls
 from participant.errors import SourceError
 from participant.fetched import Fetched
 from participant.fetcher import Notice, Taken, fetch_settings
-from participant.group_trouble import LASTS_MAX_S, SAY_AGAIN_S, GroupTrouble
+from participant.group_trouble import LASTS_MAX_S, QUIET_S, SAY_AGAIN_S, GroupTrouble
 from participant.raw import RawBatch, Values
 from participant.source import Callbacks, Source
 from participant.stalls import (
@@ -256,8 +256,30 @@ def test_a_group_error_is_said_again_from_time_to_time_and_final_when_it_lasts()
     assert trouble.met(100.0 + SAY_AGAIN_S, INCONSISTENT, "JoinGroup failed")
     assert "consumer group pipeline" in trouble.alarm
     assert "another partition.assignment.strategy" in trouble.alarm
+    for after_s in range(int(SAY_AGAIN_S), int(LASTS_MAX_S), 3):
+        trouble.met(100.0 + after_s, INCONSISTENT, "JoinGroup failed")
     assert not trouble.final(99.0 + LASTS_MAX_S)
     assert trouble.final(100.0 + LASTS_MAX_S) == f"{trouble.alarm}, for {LASTS_MAX_S:.0f} s"
+
+
+def test_a_group_error_that_is_not_met_again_is_over_though_the_group_gives_and_takes_nothing() -> None:
+    trouble = GroupTrouble("pipeline")
+    trouble.met(0.0, KafkaError.GROUP_MAX_SIZE_REACHED, "JoinGroup failed")
+    assert not trouble.final(QUIET_S - 1)
+    assert "raise group.max.size" in trouble.alarm
+    assert not trouble.final(QUIET_S)
+    assert trouble.alarm == ""
+    assert not trouble.final(LASTS_MAX_S + 1)
+    assert trouble.met(200.0, INCONSISTENT, "JoinGroup failed")
+    assert not trouble.final(201.0)
+
+
+def test_a_lasting_group_error_is_not_over_between_two_attempts_to_join() -> None:
+    trouble = GroupTrouble("pipeline")
+    for at_s in range(0, int(LASTS_MAX_S) + 1, 5):
+        trouble.met(float(at_s), INCONSISTENT, "JoinGroup failed")
+        assert not trouble.final(at_s - 0.1)
+    assert "for 120 s" in trouble.final(LASTS_MAX_S)
 
 
 def test_a_group_error_is_over_when_the_group_gives_or_takes_something() -> None:
