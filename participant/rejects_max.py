@@ -14,10 +14,13 @@ PARTITIONS_NAMED_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectsMax:
-    """Of what one worker reads for one transaction. None: no limit. `share`: of the records, from 0 to 1."""
+    """Of what one worker reads for one transaction. None: no limit. `share`: of the records, from 0 to 1, and
+    from so many rejects on.
+    """
 
     count: int | None = None
     share: float | None = None
+    share_judged_from: int = SHARE_JUDGED_FROM
 
     @classmethod
     def of(cls, text: str) -> RejectsMax:
@@ -30,7 +33,7 @@ class RejectsMax:
         """`records` with the rejects. A share can only be judged once the transaction is `complete`."""
         if self.count is not None and rejects > self.count:
             return True
-        judged = complete and self.share is not None and rejects >= SHARE_JUDGED_FROM
+        judged = complete and self.share is not None and rejects >= self.share_judged_from
         return judged and rejects > (self.share or 0) * records
 
     def __str__(self) -> str:

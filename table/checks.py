@@ -44,12 +44,17 @@ class Plan:
 
 
 def assemble(
-    transaction: str, expected: Offsets, statuses: Sequence[WriteStatus], *, rows_are_records: bool
+    transaction: str,
+    expected: Offsets,
+    statuses: Sequence[WriteStatus],
+    *,
+    rows_are_records: bool,
+    rejects_listed_max: int = REJECTS_LISTED_MAX,
 ) -> Plan:
     """All write statuses of a transaction as one commit. Raises `Refused` where they do not fit together.
 
     `rows_are_records`: each record is a row or a reject, so that a worker that reports fewer rows has lost
-    some. Of upserts, several records may become one row.
+    some. Of upserts, several records may become one row. `rejects_listed_max`: so many are named at most.
     """
     ranges: dict[SourcePartition, Range] = {}
     paths: set[str] = set()
@@ -76,7 +81,7 @@ def assemble(
         offsets={**expected, **{item.partition: item.next for item in ranges.values()}},
         files=tuple(file for status in statuses for file in status.files),
         lost=tuple(lost for status in statuses for lost in status.lost),
-        rejects=tuple(islice((r for status in statuses for r in status.rejects), REJECTS_LISTED_MAX)),
+        rejects=tuple(islice((r for status in statuses for r in status.rejects), rejects_listed_max)),
         reject_count=sum(status.reject_count for status in statuses),
         rows=sum(file.rows for status in statuses for file in status.files),
     )

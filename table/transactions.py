@@ -13,7 +13,13 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
-from control_topic.messages import Offsets, Range, SourcePartition, WriteStatus
+from control_topic.messages import (
+    REJECTS_LISTED_MAX,
+    Offsets,
+    Range,
+    SourcePartition,
+    WriteStatus,
+)
 from control_topic.spelling import some
 from table.answering import Answering, answers
 from table.calls import Answer, Fault, Result
@@ -59,7 +65,7 @@ class _Known:
 class Transactions(Answering):
     """The table's side of the protocol, for one run of one pipeline.
 
-    `rows_are_records`: see `table.checks.assemble`.
+    `rows_are_records`, `rejects_listed_max`: see `table.checks.assemble`.
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `rejects_max`: see
     `table.checks.too_many_rejects`. `new_id`: a random transaction id, for the genesis.
     """
@@ -79,6 +85,7 @@ class Transactions(Answering):
         rejects_max: int | None,
         clock_ms: Callable[[], int],
         new_id: Callable[[], str],
+        rejects_listed_max: int = REJECTS_LISTED_MAX,
     ) -> None:
         super().__init__(ledger=ledger, guard=guard, clock_ms=clock_ms)
         self._table = table
@@ -89,6 +96,7 @@ class Transactions(Answering):
         self._starting_offsets = starting_offsets
         self._on_data_loss = on_data_loss
         self._rejects_max = rejects_max
+        self._rejects_listed_max = rejects_listed_max
         self._new_id = new_id
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
@@ -313,7 +321,13 @@ class Transactions(Answering):
         return Answer(result=Result.OK, instant=instant, committed=plan.offsets)
 
     def _plan(self, transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> Plan:
-        return assemble(transaction, expected, statuses, rows_are_records=self._rows_are_records)
+        return assemble(
+            transaction,
+            expected,
+            statuses,
+            rows_are_records=self._rows_are_records,
+            rejects_listed_max=self._rejects_listed_max,
+        )
 
     def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
         """What the commit leaves behind. A topic that is not read any more keeps its id, as its offsets."""

@@ -80,6 +80,7 @@ class Driver(Clocked):
             starting_offsets=world.starting_offsets,
             on_data_loss=world.on_data_loss,
             rejects_max=world.rejects_max.count,
+            rejects_listed_max=world.rejects_listed_max,
             clock_ms=self.clock_ms,
             new_id=world.chance.hex,
         )

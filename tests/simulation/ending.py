@@ -74,9 +74,11 @@ class Ending:
         )
 
     def _rejects(self) -> tuple[str, ...]:
-        """More bad records lie ahead than one worker may set aside for a transaction."""
+        """More bad records lie ahead than may be set aside for a transaction, or enough to judge a share."""
         world = self._world
         allowed = world.rejects_max.count
+        if world.rejects_max.share is not None:
+            allowed = world.rejects_max.share_judged_from - 1
         if allowed is None:
             return ()
         ahead = sum(o >= world.committed.get(p, 0) for p, found in world.log.bad.items() for o in found)

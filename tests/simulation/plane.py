@@ -379,8 +379,8 @@ class Plane:
         if rows and not self._world.storage.timeline.available:
             self._give_up("the table's storage is away", environment=True)
             return
-        files: list[DataFile] = []
-        cut = self._world.chance.upto(len(rows)) if len(rows) > 3 else 0
+        world, files = self._world, list[DataFile]()
+        cut = world.chance.upto(len(rows)) if len(rows) > 3 else 0
         for part in (rows[:cut], rows[cut:]):
             if part:
                 self._files += 1
@@ -397,7 +397,7 @@ class Plane:
                 now_ms=worker.clock_ms(),
                 transaction=transaction,
                 files=tuple(files),
-                rejects=tuple(rejects),
+                rejects=tuple(rejects[: world.rejects_listed_max]),
                 reject_count=len(rejects),
             )
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from random import Random
 
-from control_topic.messages import Lost, Offsets, SourcePartition
+from control_topic.messages import Lost, Offsets, Range, SourcePartition
 from table.source_facts import MissingTopic, SourceFacts, SourceUnavailable
 
 TOPICS = ("events", "audit")
@@ -211,6 +211,15 @@ class SourceLog:
         bad = self.bad.get(partition, ())
         index = bisect_left(bad, offset)
         return index < len(bad) and bad[index] == offset
+
+    def bad_in(self, ranges: Iterable[Range]) -> set[tuple[SourcePartition, int]]:
+        """The records in these ranges that do not decode."""
+        return {
+            (r.partition, offset)
+            for r in ranges
+            for offset in self.bad.get(r.partition, ())
+            if r.start <= offset < r.next
+        }
 
     # --- what the table service asks of the broker (`table.transactions.Source`) --------------------
 

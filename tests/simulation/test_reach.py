@@ -45,6 +45,14 @@ def test_what_ends_a_pipelines_progress_happens_and_so_does_what_does_not() -> N
             "the pipeline started anew from the table": world.restarted,
             "offsets were lost to retention": any(state.lost for state in states),
             "records were rejected": any(state.rejects for state in states),
+            "a commit had more rejects than it may name": any(
+                state.reject_count > len(state.rejects) for state in states
+            ),
+            "a run halted over too large a share of rejects": any(
+                "more than record.max_rejects" in d.outcome.reason and "%)" in d.outcome.reason
+                for d in world.drivers
+                if d.outcome is not None
+            ),
             "a run halted over too many rejects": any(
                 "record.max_rejects" in d.outcome.reason for d in world.drivers if d.outcome is not None
             ),

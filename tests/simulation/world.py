@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 
-from control_topic.messages import CoordinatorClaim, DataFile, SourcePartition
+from control_topic.messages import REJECTS_LISTED_MAX, CoordinatorClaim, DataFile, SourcePartition
 from coordinator import events as coordinator_events
 from participant.rejects_max import NO_LIMIT, RejectsMax
 from table.calls import Answer
@@ -48,6 +48,7 @@ TAIL_LONGEST_MS = 600_000
 
 SETTLED_STEPS = 3
 MEMORY_SMALL_BYTES = 200
+REJECTS_JUDGED_FROM = 4
 
 
 @contextmanager
@@ -155,6 +156,9 @@ class World:
         self.rejects_max = NO_LIMIT
         if self.faults.bad_records and self.on_error == "dead_letter" and self.seed % 4 == 1:
             self.rejects_max = RejectsMax(count=self.seed // 4 % 8)
+        if self.faults.bad_records and self.on_error == "dead_letter" and self.seed % 4 == 3:
+            share = (0.02, 0.1, 0.3)[self.seed // 4 % 3]
+            self.rejects_max = RejectsMax(share=share, share_judged_from=REJECTS_JUDGED_FROM)
         self.restarts_at_end = self.chance.of(0.15)
         self.moves_at_end = self.chance.of(0.4)
 
@@ -164,6 +168,7 @@ class World:
         self.row_ms = own.choice((0, 0, 0, 5, 15, 40))
         self.write_limit_ms = 4 * self.write_timeout_ms
         fault_kinds.draw_late(self.faults, own)
+        self.rejects_listed_max = own.choice((1, 4, REJECTS_LISTED_MAX))
 
     def _lead_to_spot(self) -> None:
         """Some actions follow from faults only."""

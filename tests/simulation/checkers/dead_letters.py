@@ -1,9 +1,17 @@
-"""A record that is rejected is in the dead-letter topic before its offset moves, and is counted once."""
+"""A record that is rejected is in the dead-letter topic before its offset moves, and is counted once.
 
-from control_topic.messages import SourcePartition
+A commit names the first of them only, up to a limit. No more are passed than `record.max_rejects` allows.
+"""
+
+from collections.abc import Iterable
+
+from control_topic.messages import Lost, Range, SourcePartition, WriteStatus
+from coordinator import events as ev
+from coordinator.transitions import State
 from table.memory import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
+from tests.simulation.claims import Claims
 
 
 class RejectsAreKept(Checker):
@@ -13,35 +21,51 @@ class RejectsAreKept(Checker):
         self._counted: set[tuple[SourcePartition, int]] = set()
 
     def committed(self, instant: MemoryInstant, state: TableState) -> None:
-        world = self.world
-        rejects = [(reject.partition, reject.offset) for reject in state.rejects]
-        twice = sorted({r for r in rejects if rejects.count(r) > 1 or r in self._counted})
+        world, bad = self.world, self._bad(state.ranges, state.lost)
+        named = [(reject.partition, reject.offset) for reject in state.rejects]
+        twice = sorted({r for r in named if named.count(r) > 1 or r in self._counted})
         self.require(not twice, f"instant {instant.time} counts rejects again: {twice[:5]}")
-        self._counted.update(rejects)
-        self.require(
-            state.reject_count == len(rejects),
-            f"instant {instant.time} counts {state.reject_count} rejects and names {len(rejects)}",
-        )
+        self._counted |= bad
         allowed = world.rejects_max.count
         self.require(
-            allowed is None or len(rejects) <= allowed,
-            f"instant {instant.time} passes {len(rejects)} rejects, where {allowed} are allowed",
+            allowed is None or len(bad) <= allowed,
+            f"instant {instant.time} passes {len(bad)} rejects, where {allowed} are allowed",
         )
-        unsent = [r for r in rejects if r not in world.letters.taken]
-        self.require(not unsent, f"instant {instant.time} passes rejects that were never sent: {unsent[:5]}")
         self.require(
-            world.on_error == "dead_letter" or not rejects,
-            f"instant {instant.time} passes {rejects[:5]}, where a bad record must stop the pipeline",
+            world.on_error == "dead_letter" or not bad,
+            f"instant {instant.time} passes {sorted(bad)[:5]}, where a bad record must stop the pipeline",
         )
-        bad = {
-            (r.partition, offset)
-            for r in state.ranges
-            for offset in world.log.bad.get(r.partition, ())
-            if r.start <= offset < r.next
-            and not any(x.partition == r.partition and x.start <= offset < x.next for x in state.lost)
-        }
-        if bad != set(rejects):
+        if state.reject_count != len(bad) or not bad.issuperset(named):
             self.violated(
-                f"instant {instant.time} counts {len(rejects)} rejects where {len(bad)} records are bad: "
-                f"{sorted(bad ^ set(rejects))[:5]}"
+                f"instant {instant.time} counts {state.reject_count} rejects, where {len(bad)} records are "
+                f"bad: {sorted(bad ^ set(named))[:5]}"
             )
+        most = min(len(bad), world.rejects_listed_max)
+        self.require(
+            len(named) == most,
+            f"instant {instant.time} names {len(named)} of {len(bad)} rejects, where {most} are to be named",
+        )
+        unsent = sorted(r for r in bad if r not in world.letters.taken)
+        self.require(not unsent, f"instant {instant.time} passes rejects that were never sent: {unsent[:5]}")
+
+    def coordinator_heard(
+        self, claims: Claims, event: ev.Received, before: State, actions: list[ev.Action]
+    ) -> None:
+        """A share is of what one worker has in one transaction."""
+        body, limit = event.message.body, self.world.rejects_max
+        if limit.share is None or not isinstance(body, WriteStatus):
+            return
+        bad, records = len(self._bad(body.ranges, body.lost)), sum(r.records for r in body.ranges)
+        self.require(
+            bad < limit.share_judged_from or bad <= limit.share * records,
+            f"a worker passes {bad} rejects among {records} records, where {limit} are allowed",
+        )
+
+    def _bad(self, ranges: Iterable[Range], lost: Iterable[Lost]) -> set[tuple[SourcePartition, int]]:
+        """What these ranges pass that does not decode. What is lost is neither row nor reject."""
+        gone = list(lost)
+        return {
+            (p, offset)
+            for p, offset in self.world.log.bad_in(ranges)
+            if not any(x.partition == p and x.start <= offset < x.next for x in gone)
+        }

@@ -37,7 +37,8 @@ class RowsAreTheRecords(Checker):
         if state.kind in ("genesis", "admission"):
             self._begin(instant, {p: o for p, o in state.offsets.items() if p not in self._starting})
         self._lost.extend(state.lost)
-        self._rejected.update((reject.partition, reject.offset, 0) for reject in state.rejects)
+        if self.world.on_error == "dead_letter":
+            self._rejected.update((p, offset, 0) for p, offset in log.bad_in(state.ranges))
 
     def _begin(self, instant: MemoryInstant, starting: Offsets) -> None:
         """Retention may go on between the resolving and the commit, and records may come."""

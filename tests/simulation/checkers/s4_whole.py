@@ -21,7 +21,7 @@ class CommitsAreWhole(Checker):
             if file.path not in world.storage.timeline.files:
                 self.violated(f"{file.path} is committed and does not exist")
         rows = sorted(row for file in instant.files for row in world.storage.rows[file.path])
-        rejected = {(reject.partition, reject.offset) for reject in state.rejects}
+        rejected = world.log.bad_in(state.ranges) if world.on_error == "dead_letter" else ()
         records = sorted(
             (r.partition, offset, 0)
             for r in state.ranges

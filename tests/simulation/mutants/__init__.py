@@ -97,6 +97,14 @@ _ALL = (
         BAD_RECORDS,
     ),
     Mutant(RejectsAreKept, {"transactions": s.RejectsNotCounted}, BAD_RECORDS),
+    Mutant(RejectsAreKept, {"participant": p.ShareNeverJudged}, BAD_RECORDS),
+    Mutant(RejectsAreKept, {"transactions": s.AllRejectsNamed}, BAD_RECORDS),
+    Mutant(RejectsAreKept, {"transactions": s.RejectsCountedByName}, BAD_RECORDS),
+    Mutant(
+        RejectsAreKept,
+        {"participant": p.NamedRejectsReported, "transactions": s.RowsNotCompared},
+        BAD_RECORDS,
+    ),
     Mutant(
         RejectsAreKept,
         {"participant": p.UndeliverablePassed, "transactions": s.RowsNotCompared},

@@ -96,6 +96,23 @@ class RejectsWithoutEnd(Participant):
         return False
 
 
+class ShareNeverJudged(Participant):
+    """Rejects are compared with a number and never with a share of the records."""
+
+    def _refuses(self, work: Work, *, complete: bool) -> bool:
+        return super()._refuses(work, complete=False)
+
+
+class NamedRejectsReported(Participant):
+    """WRITE_STATUS counts the rejects that it names. The table service would miss the rows of the others.
+
+    With it goes its comparison of rows and records.
+    """
+
+    def on_flushed(self, event: Flushed) -> None:
+        super().on_flushed(replace(event, reject_count=len(event.rejects)))
+
+
 class UndeliverablePassed(Participant):
     """A reject that the dead-letter topic refuses for good is passed, with what the transaction held.
 

@@ -82,7 +82,25 @@ class RowsNotCompared(Transactions):
     """A commit is made of files that hold fewer rows than there were records, which nobody rejected."""
 
     def _plan(self, transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> Plan:
-        return assemble(transaction, expected, statuses, rows_are_records=False)
+        listed_max = self._rejects_listed_max
+        return assemble(
+            transaction, expected, statuses, rows_are_records=False, rejects_listed_max=listed_max
+        )
+
+
+class AllRejectsNamed(Transactions):
+    """A commit names every reject that some worker names, however many that are."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**{**arguments, "rejects_listed_max": 10**9})
+
+
+class RejectsCountedByName(Transactions):
+    """A commit counts the rejects that it names, and forgets that there were more."""
+
+    def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
+        state = super()._state(epoch, transaction, plan, facts)
+        return replace(state, reject_count=len(state.rejects))
 
 
 class RejectsNotCounted(Transactions):
