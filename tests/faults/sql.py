@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.faults.apart import apart
 from tests.faults.spark_sql import session
 
 
-def say(folder: Path, *statements: str) -> None:
-    """What Spark answers is left in the folder."""
-    apart("tests.faults.sql", folder / "sql.log", *statements)
+def say(folder: Path, *statements: str, environment: Mapping[str, str] | None = None) -> None:
+    """What Spark answers is left in the folder. `environment`: what its process is given beside ours."""
+    apart("tests.faults.sql", folder / "sql.log", *statements, environment=environment)
 
 
 def main() -> None:

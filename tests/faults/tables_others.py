@@ -9,12 +9,14 @@ import pyarrow.parquet as pq
 
 from table.hudi.timeline import Timeline
 from tests.faults.acts import CALM_PER_SECOND, ends_with, plain, proved
+from tests.faults.clock import make_clock
+from tests.faults.clocks import HOUR_S
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.sql import say
-from tests.faults.sql_writer import SqlWriter
+from tests.faults.sql_writer import WELL_BEHAVED, SqlWriter
 from tests.faults.stage import Stage
-from tests.harness import Run, await_that
+from tests.harness import SCHEMA, Run, await_that
 
 GROUP = "Other writers"
 ROUNDS = 6
@@ -166,3 +168,33 @@ def metadata_table_that_lost_a_commit(stage: Stage) -> Outcome:
     say(pipeline.folder, known, "call delete_metadata_table(table => 'torn')")
     stage.restart()
     return Outcome(notes={"halted_after_s": round(halted_s, 1), **stage.settle_and_verify()})
+
+
+@scenario(
+    GROUP,
+    fault="somebody with the same lock, whose clock is 1 h behind, adds a column to the table: on the "
+    "timeline that is older than everything of the pipeline's",
+    expected="nothing is committed that would take the column away again: the run halts and names the field; "
+    "with it in record.schema the next run goes on",
+)
+def column_added_by_others_whose_clock_is_behind(stage: Stage) -> Outcome:
+    pipeline, run = stage.pipeline, stage.start(per_second=CALM_PER_SECOND)
+    clock = make_clock(pipeline.folder / "others.clock", seconds=-HOUR_S)
+    began_ms = wall_ms()
+    say(
+        pipeline.folder,
+        *(f"set {name}={value}" for name, value in WELL_BEHAVED.items()),
+        f"create table theirs using hudi location '{pipeline.table}'",
+        "alter table theirs add columns (origin string)",
+        environment=clock.environment(),
+    )
+    timeline = Timeline(pipeline.table)
+    [theirs] = [one for one in timeline.completed() if one.operation == "ALTER_SCHEMA"]
+    assert timeline.time_ms(theirs.completed) < began_ms - HOUR_S * 500, theirs
+    ends_with(run, 3, "origin", "record.schema")
+    halted_s = (wall_ms() - began_ms) / 1_000
+    text = pipeline.config.read_text(encoding="utf-8")
+    pipeline.config.write_text(text.replace(SCHEMA, f"{SCHEMA}, origin STRING"), encoding="utf-8")
+    stage.restart()
+    figures = stage.settle_and_verify()
+    return Outcome(notes={"halted_after_s": round(halted_s, 1), **figures})
