@@ -246,6 +246,7 @@ class MemoryTable:
         done = self.find(transaction)
         if done is not None:
             raise Refused(f"transaction {transaction} is committed already, as instant {done.instant}")
+        self._await_clock()  # not under the lock
         with self._lock(f"transaction {transaction}"):
             instant = self.timeline.new_instant(self._requested())
             self.at(Step.BEGIN_REQUESTED)

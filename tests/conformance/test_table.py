@@ -134,6 +134,17 @@ def test_nothing_is_begun_completed_or_rolled_back_while_the_clock_is_behind_a_r
     assert open_ones(driver) == [("t2", False)]
 
 
+def test_while_the_clock_is_behind_nobody_asks_for_the_lock_that_somebody_else_has(lake: TableSide) -> None:
+    driver = lake.driver()
+    instant = driver.begin("t1")
+    planned = driver.planned("t1", instant, 0)
+    lake.request_ahead()
+    lake.take_lock()
+    assert begin(driver, "t2") == "ClockBehind"
+    assert commit(driver, planned) == "ClockBehind"
+    assert roll_back(driver, instant) == "ClockBehind"
+
+
 # --- commits --------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from tests.faults.clock import Clock, make_clock
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import START_S, Stage
-from tests.faults.steps import AIMED
+from tests.faults.steps import AIMED, Step
 from tests.harness import Run, await_that
 
 GROUP = "Clocks"
@@ -37,14 +37,17 @@ BEFORE_S, AFTER_S = 10.0, 12.0
 WEST_S = 5 * HOUR_S
 """So much earlier is a table made that is put in local time: its first names are in UTC, and stay."""
 BEHIND = "behind the table"
+AHEAD = "ahead of the file system's"
+REFUSED_FOR_MS = 2_000
+"""Of an outage: long enough for a refusal, a pause and a second one."""
 
 
 class _Clocks:
     """The driver's clock and the workers', of one pipeline. Made before anything of it is started."""
 
-    def __init__(self, stage: Stage, *, seconds: float = 0.0) -> None:
+    def __init__(self, stage: Stage, *, seconds: float = 0.0, files_apart: bool = False) -> None:
         folder = stage.pipeline.folder
-        self.driver = make_clock(folder / "driver.clock", seconds=seconds)
+        self.driver = make_clock(folder / "driver.clock", seconds=seconds, files_apart=files_apart)
         self.workers = make_clock(folder / "workers.clock", seconds=seconds)
         stage.pipeline.environment |= self.driver.environment()
         stage.pipeline.settings |= {"transaction.interval": f"{INTERVAL_S:.0f}s"}
@@ -217,6 +220,75 @@ def _one_successor(stage: Stage, clocks: _Clocks) -> float:
     return _goes_on_s(run)
 
 
+@scenario(
+    GROUP,
+    fault="the clock of the table's file system stays, and the driver's is set forth by 1 h, when START is "
+    "sent and in the middle of writing; then the driver is killed, and its successor's clock is 1 h ahead; "
+    "each time it is put right later",
+    expected="nobody takes the table lock, nothing is begun or completed meanwhile, status says how far the "
+    "clock is ahead, then commits go on",
+    limit_s=LIMIT_S,
+)
+def driver_clock_1_h_ahead_of_the_file_systems(stage: Stage) -> Outcome:
+    clocks = _Clocks(stage, files_apart=True)
+    run = stage.start(arguments=clocks.arguments)
+    longest_s = 0.0
+    # Later the last look may have been had: what is completed then bears the time of that clock.
+    for step in (Step.START_SENT, Step.MID_WRITE):
+
+        def strike() -> int:
+            clocks.driver.off_by(HOUR_S)
+            return wall_ms()
+
+        hit(stage, step, strike)
+        longest_s = max(longest_s, _ahead_until_put_right(stage, clocks))
+    run.kill()
+    return _successor_ahead(stage, clocks, longest_s)
+
+
+@scenario(
+    GROUP,
+    fault=f"{UPSERTS}the clock of the table's file system stays, the driver is killed, and its successor's "
+    "clock is 1 h ahead; later it is put right",
+    expected="the successor takes no table lock, neither to begin nor to take a compaction away, says how "
+    f"far its clock is ahead, and goes on when it is right; {EVERY_ROW}",
+    limit_s=LIMIT_S,
+)
+def upserts_driver_clock_1_h_ahead_of_the_file_systems(stage: Stage) -> Outcome:
+    stage.with_upserts(compaction_every=COMPACTION_EVERY)
+    clocks = _Clocks(stage, files_apart=True)
+    stage.start(arguments=clocks.arguments).kill()
+    return _successor_ahead(stage, clocks, 0.0)
+
+
+def _successor_ahead(stage: Stage, clocks: _Clocks, longest_s: float) -> Outcome:
+    clocks.driver.off_by(HOUR_S)
+    stage.restart(*clocks.arguments)
+    recovery_s = max(longest_s, _ahead_until_put_right(stage, clocks))
+    return Outcome(recovery_s=recovery_s, notes=_settled(stage))
+
+
+def _ahead_until_put_right(stage: Stage, clocks: _Clocks) -> float:
+    """Seconds until commits go on once the clock is right; until then nothing happens to the table."""
+    run, hoodie = stage.current, stage.pipeline.table / ".hoodie"
+
+    def timeline_and_lock() -> list[tuple[str, int]]:
+        found = [*(hoodie / "timeline").iterdir(), *hoodie.glob("lock")]  # a dead driver may have left one
+        return sorted((one.name, one.stat().st_ino) for one in found)
+
+    _await_said(run, AHEAD)
+    before = timeline_and_lock()
+
+    def refused() -> bool:
+        status = run.status()
+        return status is not None and status["failures"]["outage_ms"] >= REFUSED_FOR_MS
+
+    await_that("outage that lasts", refused, deadline_s=START_S)
+    assert timeline_and_lock() == before
+    clocks.driver.off_by(0)
+    return _goes_on_s(run)
+
+
 def _summer_time_ends(stage: Stage, zone: str, *, local: bool) -> Outcome:
     fold_s = ZONES[zone].timestamp()
     early_s = fold_s - 1_200 - time.time()
@@ -317,3 +389,15 @@ def summer_time_ends_in_berlin_in_local_time(stage: Stage) -> Outcome:
 def upserts_summer_time_ends_in_berlin_in_local_time(stage: Stage) -> Outcome:
     stage.with_upserts(compaction_every=COMPACTION_EVERY)
     return _summer_time_ends(stage, "Europe/Berlin", local=True)
+
+
+@scenario(
+    GROUP,
+    fault=f"{UPSERTS}summer time ends in New York while a pipeline runs there, whose table is in local time",
+    expected="for the hour that comes twice nothing is begun or completed, status says why, and then commits "
+    f"go on; {EVERY_ROW}",
+    limit_s=LIMIT_S,
+)
+def upserts_summer_time_ends_in_new_york_in_local_time(stage: Stage) -> Outcome:
+    stage.with_upserts(compaction_every=COMPACTION_EVERY)
+    return _summer_time_ends(stage, "America/New_York", local=True)

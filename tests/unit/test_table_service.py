@@ -20,7 +20,7 @@ from table import codec
 from table.calls import Answer, CoordinatorReport, Directive, Fault, Mode, Result, Unreached, WorkerReport
 from table.channel import TOKEN_KEY
 from table.client import Deadlines, TableClient
-from table.errors import Contradiction, OutcomeUnknown, Unavailable
+from table.errors import ClockAhead, Contradiction, OutcomeUnknown, Unavailable
 from table.ledger import Ledger, Limits, OutcomeKind
 from table.memory import MemoryTable, MemoryTimeline, Phase, Step
 from table.port import Commit
@@ -789,6 +789,53 @@ def test_an_outage_beyond_its_budget_halts_the_run(make: Make, timeline: MemoryT
         driver.clock.ms += 60_000
     assert results == [Result.UNAVAILABLE] * 3 + [Result.HALTED]
     assert "does not answer" in driver.service.progress().standing.halted
+
+
+def behind_the_table(driver: Driver, timeline: MemoryTimeline) -> str:
+    driver.table._wall_ms = lambda: int(timeline.newest_time()) - 45_000
+    return "the clock is 45001 ms behind the table"
+
+
+def ahead_of_the_file_systems(driver: Driver, _timeline: MemoryTimeline) -> str:
+    said = "the clock is 1 h ahead of the file system's"
+
+    def refuse(**_asked: str) -> str:
+        raise ClockAhead(said)
+
+    driver.table.begin = refuse  # type: ignore[method-assign]
+    return said
+
+
+@pytest.mark.parametrize("wrong", [behind_the_table, ahead_of_the_file_systems])
+def test_a_clock_that_stays_wrong_is_said_and_halts_the_run_when_the_outage_s_budget_is_spent(
+    make: Make, timeline: MemoryTimeline, wrong: Callable[[Driver, MemoryTimeline], str]
+) -> None:
+    driver = make(limits=Limits(outage_step_ms=60_000, outage_budget_ms=120_000))
+    driver.lead()
+    said, before = wrong(driver, timeline), dict(timeline.instants)
+    answers = []
+    for _ in range(4):
+        answers.append(driver.client.begin(1, "t1"))
+        driver.clock.ms += 60_000
+        assert any(said in reason for reason in driver.service.progress().standing.reasons)
+    assert [one.result for one in answers] == [Result.UNAVAILABLE] * 3 + [Result.HALTED]
+    halted = driver.service.progress().standing.halted
+    assert "Nothing could be committed for 180 s" in halted and said in halted
+    assert timeline.instants == before
+
+
+def test_a_clock_that_is_put_right_within_the_outage_s_budget_is_forgotten(
+    make: Make, timeline: MemoryTimeline
+) -> None:
+    driver = make(limits=Limits(outage_step_ms=60_000, outage_budget_ms=120_000))
+    committed, right = driver.lead().committed, driver.table._wall_ms
+    behind_the_table(driver, timeline)
+    assert driver.client.begin(1, "t1").result is Result.UNAVAILABLE
+    driver.table._wall_ms = right
+    driver.clock.ms += 60_000
+    instant = driver.client.begin(1, "t1").instant
+    assert driver.commit("t1", committed, {P0: 9}, instant=instant).result is Result.OK
+    assert driver.service.progress().standing.outage_ms == 0
 
 
 def test_a_lock_that_somebody_holds_is_waited_for(driver: Driver, timeline: MemoryTimeline) -> None:
