@@ -9,10 +9,15 @@ moved, at the same place.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from table.state import TableState
 
 Place = tuple[int, int]
+
+FOLD = timedelta(hours=2)
+"""More than comes twice where summer time ends."""
+_SECONDS = "%Y%m%d%H%M%S"
 
 
 def place(state: TableState) -> Place:
@@ -43,3 +48,14 @@ def does_not_follow(newest: TableState, state: TableState) -> str:
         f"transaction {state.transaction} of epoch {state.epoch} does not go on from where instant "
         f"{newest.instant} of epoch {newest.epoch} stands"
     )
+
+
+def earliest_after(instant: str, *, in_local_time: bool) -> str:
+    """No commit that follows the one of this instant was requested before this time; in Hudi's spelling.
+
+    Requested times grow along the chain, except on a timeline in local time: an older Lockstep did not wait
+    while an hour came for the second time.
+    """
+    if not in_local_time:
+        return instant
+    return (datetime.strptime(instant[:14], _SECONDS) - FOLD).strftime(_SECONDS) + instant[14:]

@@ -111,8 +111,7 @@ def _behind(session: Session, behind_ms: int, newest: str) -> ClockBehind:
 
 def _fold_left_ms(session: Session) -> int:
     """For how long local times will come for the second time, ms; 0 where they do not, or nobody asks."""
-    zones = session.hudi.common.model.HoodieTimelineTimeZone
-    if session.meta.getTableConfig().getTimelineTimezone() != zones.LOCAL:
+    if not session.in_local_time():
         return 0
     times = session.jvm.java.time
     now = times.Instant.now()

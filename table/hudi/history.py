@@ -15,7 +15,7 @@ from typing import Any
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
-from table.chain import follows
+from table.chain import earliest_after, follows
 from table.errors import Refused
 from table.hudi.java import is_gone, reading
 from table.hudi.session import Session
@@ -143,9 +143,11 @@ class History:
 
     def _take_archived(self) -> None:
         """The newest archived stretch; older ones as far as they may hold what follows our newest there."""
+        local = self._session.in_local_time()
         for start, end in _stretches(self._session):
-            if self._newest is not None and self._newest.instant > end:
-                return  # the requested times of ours grow along the chain
+            newest = self._newest
+            if newest is not None and earliest_after(newest.instant, in_local_time=local) > end:
+                return
             archived = archived_between(self._session, start, end)
             for instant in archived.getInstants():
                 self._remember(self._state(archived, instant))

@@ -120,6 +120,11 @@ class Session:
             schema=str(schema.get().toString()) if schema.isPresent() else "",
         )
 
+    def in_local_time(self) -> bool:
+        """Whether the table's timeline is, as it was loaded: then an hour of its times comes twice."""
+        zones = self.hudi.common.model.HoodieTimelineTimeZone
+        return bool(self.meta.getTableConfig().getTimelineTimezone() == zones.LOCAL)
+
     def keep_zone(self) -> None:
         """From here on Hudi names instants in the time zone of this table's timeline.
 

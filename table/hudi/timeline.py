@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastavro.schema import SchemaParseException
 
-from table.chain import newest_of
+from table.chain import earliest_after, newest_of
 from table.errors import Refused, Unavailable
 from table.hudi.definition import local_path
 from table.state import PREFIX, StateError, TableState, decode
@@ -145,12 +145,13 @@ class Timeline:
         """This pipeline's newest commit: the one that follows all others, whatever clocks said."""
         ours = {s.instant: i for i in self._active() if (s := i.state) is not None and s.pipeline == pipeline}
         newest = newest_of(one.state for one in ours.values() if one.state is not None)
-        if newest is not None:
-            return ours[newest.instant]
-        found: Instant | None = None
+        found = ours[newest.instant] if newest is not None else None
+        local = self._zone is None
+        if found is not None and not local:
+            return found
 
         def until() -> str:
-            return found.requested if found is not None else ""
+            return earliest_after(found.requested, in_local_time=local) if found is not None else ""
 
         for entry in self._archived(until=until):
             one = self._instant(*entry)

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from table.errors import ClockAhead, ClockBehind, Contradiction
 from table.hudi import plans
 from table.hudi.guard import guarded
+from table.hudi.history import _stretches
 from table.hudi.timeline import Timeline, table_properties
 from tests.integration.test_hudi_table import PIPELINE, QUICK_ARCHIVE, SOURCE, Driver
 
@@ -139,6 +140,54 @@ def test_the_newest_in_the_archive_is_the_one_that_follows_whatever_the_clock_sa
     assert newest is not None and newest.instant == second
     read = Timeline(made.path).newest(PIPELINE)
     assert read is not None and read.instant == second
+
+
+def requested_at(made: Driver, instant: str, seconds: float) -> str:
+    """As if the instant had been requested so many seconds from now, in a local time that comes twice."""
+    time = from_now(seconds)
+    for file in (made.path / ".hoodie" / "timeline").glob(f"{instant}[_.]*"):
+        name = file.name.replace(instant, time, 1)
+        file.rename(
+            file.with_name(name.replace(name.split("_")[-1].split(".")[0], time) if "_" in name else name)
+        )
+    return time
+
+
+def test_of_a_table_in_local_time_the_newest_in_the_archive_may_have_been_requested_before_the_one_it_follows(
+    driver: Callable[..., Driver],
+) -> None:
+    properties = {"hoodie.metadata.enable": "false"}
+    made, foreign = driver(properties), driver(properties, pipeline="other")
+    first, second = made.run("t1", rows=2), made.run("t2", rows=2)
+    between = [foreign.run(f"b{number}") for number in range(4)]
+    in_local_time(made.path)
+    first = requested_at(made, first, -1_800)
+    second = requested_at(made, second, -3_000)
+    for minute, instant in enumerate(between):
+        requested_at(made, instant, -2_700 + 60 * minute)
+    foreign = driver({**properties, **QUICK_ARCHIVE}, pipeline="other")
+    for number in range(8):
+        foreign.run(f"f{number}")
+    assert not any(name.startswith((first, second)) for name in made.timeline()), "not archived yet"
+    again = driver(properties)
+    again.table.unfinished()
+    stretches = _stretches(again.table._session)
+    assert any(second <= end < first for _, end in stretches), "one file holds both"
+    newest = again.table.newest()
+    assert newest is not None and (newest.instant, dict(newest.offsets)) == (second, {SOURCE: 4})
+    read = Timeline(made.path).newest(PIPELINE)
+    assert read is not None and read.instant == second
+
+
+def in_local_time(path: Path) -> None:
+    """As tables are that were made before timelines were in UTC."""
+    file = path / ".hoodie" / "hoodie.properties"
+    text = file.read_text()
+    assert "hoodie.table.timeline.timezone=UTC" in text
+    file.write_text(
+        text.replace("hoodie.table.timeline.timezone=UTC", "hoodie.table.timeline.timezone=LOCAL")
+    )
+    (path / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)
 
 
 def test_nothing_is_begun_while_the_clock_is_behind_the_table_and_the_lock_stays_free(

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from control_topic.messages import Offsets, SourcePartition
-from table.chain import does_not_follow, follows, newest_of
+from table.chain import does_not_follow, earliest_after, follows, newest_of
 from table.state import TableState
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
@@ -62,3 +62,9 @@ def test_a_commit_that_leads_back_without_a_newer_epoch_is_told_where_the_table_
     assert does_not_follow(CHAIN[1], after) == (
         "transaction t2 of epoch 1 does not go on from where instant 800 of epoch 1 stands"
     )
+
+
+def test_what_follows_was_requested_later_and_in_local_time_perhaps_an_hour_earlier_by_the_clock() -> None:
+    assert earliest_after("20261025025000123", in_local_time=False) == "20261025025000123"
+    assert earliest_after("20261025025000123", in_local_time=True) <= "20261025020000000"
+    assert earliest_after("20270101005000123", in_local_time=True) == "20261231225000123"

@@ -149,6 +149,39 @@ def test_the_newest_state_is_found_in_the_archive(table: Table) -> None:
     assert [i.requested for i in timeline.completed()] == [time(9), time(5), time(3), time(2), time(1)]
 
 
+FIRST_250, SECOND_210 = "20261025025000000", "20261025021000000"
+"""Local times of the night in which summer time ends: ten to three, and twenty minutes later."""
+
+
+def folded(table: Table, *, first_is_active: bool) -> Timeline:
+    """The newest commit was requested when the hour came for the second time, by an older Lockstep."""
+    first = (FIRST_250, "20261025025100000", "commit", committed(state(20)))
+    second = (SECOND_210, "20261025021100000", "commit", committed(state(30)))
+    archived = {f"20261025012000000_{SECOND_210}_0.parquet": [second]}
+    if first_is_active:
+        table.add(f"{first[0]}_{first[1]}.commit", first[3])
+    else:
+        archived[f"20261025021500000_{FIRST_250}_0.parquet"] = [first]
+    table.archive(1, archived)
+    return Timeline(table.base)
+
+
+@pytest.mark.parametrize("first_is_active", [True, False])
+def test_of_a_table_in_local_time_the_newest_is_found_though_it_was_requested_in_the_hour_that_came_twice(
+    table: Table, first_is_active: bool
+) -> None:
+    newest = folded(table, first_is_active=first_is_active).newest("p")
+    assert newest is not None and (newest.instant, newest.offsets) == (SECOND_210, {P0: 30})
+
+
+def test_of_a_table_in_local_time_older_stretches_of_the_archive_are_not_read(table: Table) -> None:
+    day = {"20261024000000000_20261024235900000_0.parquet": [("20261024235900000", "2", "commit", b"none")]}
+    table.archive(1, day)
+    table.add(f"{FIRST_250}_{FIRST_250}.commit", committed(state(20)))
+    newest = Timeline(table.base).newest("p")
+    assert newest is not None and newest.offsets == {P0: 20}
+
+
 def test_an_instant_that_is_still_active_and_archived_already_is_given_once(table: Table) -> None:
     raw = committed(state(10))
     table.add(f"{time(1)}_{time(2)}.commit", raw)
