@@ -32,6 +32,8 @@ CLIENT = "rdkafka"
 """Clients that say no name of their own."""
 WRITE_TIMEOUT_S = 20
 SILENT_S = 90.0
+REFUSED_MAX_S = 60.0
+"""Spark is started by then, and no worker. It takes 6 s on a machine that has nothing else to do."""
 
 
 def flood(stage: Stage, count: int, *, codec: str = "none") -> None:
@@ -220,6 +222,8 @@ def no_dead_letter_topic(stage: Stage) -> Outcome:
     run = stage.restart()
     ends_with(run, 1, f"{pipeline.topic}.dlq does not exist", "record.dead_letter_partitions = 1")
     refused_s = time.monotonic() - began
+    assert refused_s < REFUSED_MAX_S, f"refused after {refused_s:.0f} s"
+    assert "worker-0" not in run.text(), run.text()[-4_000:]
     create_topic(stage.broker.bootstrap_servers, f"{pipeline.topic}.dlq")
     assert pipeline.run_to_end().process.returncode == 0
     assert dead_letters(stage) == 10

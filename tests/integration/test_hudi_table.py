@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -806,6 +807,25 @@ def test_the_sweep_removes_what_a_zombie_wrote_late_and_nothing_else(
     assert not (made.path / again.path).exists()
     assert made.table.sweep(grace_ms=0) == 0
     assert len(rows_in(spark, made.path)) == 4
+
+
+def test_a_sweep_says_in_one_line_how_many_files_it_removed_and_names_one(
+    driver: Callable[..., Driver], caplog: pytest.LogCaptureFixture
+) -> None:
+    made = driver()
+    late: list[tuple[str, str]] = []
+    for number in range(3):
+        instant = made.begin(f"t{number}")
+        assert made.table.roll_back(instant)
+        late += [(made.write(instant, 1).path, instant) for _ in range(8)]
+    with caplog.at_level(logging.DEBUG, logger="table.hudi.sweep"):
+        assert made.table.sweep(grace_ms=0) == len(late)
+        assert made.table.sweep(grace_ms=0) == 0
+    (line,) = [one for one in caplog.records if one.name == "table.hudi.sweep"]
+    said, _, example = line.getMessage().partition("; one of them: ")
+    assert line.levelno == logging.WARNING
+    assert said == "removed 24 files that no commit names, of 3 instants"
+    assert example in {f"{path} of instant {instant}" for path, instant in late}
 
 
 # --- the metadata table -------------------------------------------------------------------------------
