@@ -88,6 +88,8 @@ class FileClock:
 
     def sentence(self) -> str:
         """How the clocks compare, for a person. Raises as `check`."""
+        if not self._expire_s:
+            return "the table lock does not depend on clocks"
         self.check()
         apart = self.apart()
         if apart.most_s < -AHEAD_MAX_S:
@@ -95,10 +97,12 @@ class FileClock:
                 f"this clock is {_lasting(-apart.most_s)} behind that of {self._folder}'s file system: the "
                 "lock of a driver that was killed is waited for by so much longer"
             )
-        return f"this clock and that of {self._folder}'s file system agree"
+        return f"this clock and that of {self._folder}'s file system agree to {AHEAD_MAX_S:.0f} s"
 
     def _date(self) -> None:
-        """Have the file system say what time it is for it: no time of ours goes with it."""
+        """Have the file system say what time it is for it: no time of ours goes with it, so that a file
+        server takes its own, as NFS has it.
+        """
         try:
             os.utime(self._file)
         except FileNotFoundError:

@@ -357,47 +357,29 @@ def started_again_in_other_time_zones(stage: Stage) -> Outcome:
     return Outcome(recovery_s=max(took_s), notes=_settled(stage))
 
 
-@scenario(
-    GROUP,
-    fault="summer time ends in New York while a pipeline runs there, whose table is in local time",
-    expected="for the hour that comes twice nothing is begun or completed, status says why, and then commits "
-    "go on",
-    limit_s=LIMIT_S,
-)
-def summer_time_ends_in_new_york_in_local_time(stage: Stage) -> Outcome:
-    return _summer_time_ends(stage, "America/New_York", local=True)
+def _summer_time_in(zone: str, *, upserts: bool) -> Callable[[Stage], Outcome]:
+    def play(stage: Stage) -> Outcome:
+        if upserts:
+            stage.with_upserts(compaction_every=COMPACTION_EVERY)
+        return _summer_time_ends(stage, zone, local=True)
+
+    return play
 
 
-@scenario(
-    GROUP,
-    fault="summer time ends in Berlin while a pipeline runs there, whose table is in local time",
-    expected="for the hour that comes twice nothing is begun or completed, status says why, and then commits "
-    "go on",
-    limit_s=LIMIT_S,
-)
-def summer_time_ends_in_berlin_in_local_time(stage: Stage) -> Outcome:
-    return _summer_time_ends(stage, "Europe/Berlin", local=True)
+def _register_summer_time() -> None:
+    for upserts, zone in product((False, True), ("America/New_York", "Europe/Berlin")):
+        place = zone.partition("/")[2].replace("_", " ")
+        play = _summer_time_in(zone, upserts=upserts)
+        name = place.lower().replace(" ", "_")
+        play.__name__ = f"{'upserts_' if upserts else ''}summer_time_ends_in_{name}_in_local_time"
+        scenario(
+            GROUP,
+            fault=f"{UPSERTS if upserts else ''}summer time ends in {place} while a pipeline runs there, "
+            "whose table is in local time",
+            expected="for the hour that comes twice nothing is begun or completed, status says why, and then "
+            f"commits go on{f'; {EVERY_ROW}' if upserts else ''}",
+            limit_s=LIMIT_S,
+        )(play)
 
 
-@scenario(
-    GROUP,
-    fault=f"{UPSERTS}summer time ends in Berlin while a pipeline runs there, whose table is in local time",
-    expected="for the hour that comes twice nothing is begun or completed, status says why, and then commits "
-    f"go on; {EVERY_ROW}",
-    limit_s=LIMIT_S,
-)
-def upserts_summer_time_ends_in_berlin_in_local_time(stage: Stage) -> Outcome:
-    stage.with_upserts(compaction_every=COMPACTION_EVERY)
-    return _summer_time_ends(stage, "Europe/Berlin", local=True)
-
-
-@scenario(
-    GROUP,
-    fault=f"{UPSERTS}summer time ends in New York while a pipeline runs there, whose table is in local time",
-    expected="for the hour that comes twice nothing is begun or completed, status says why, and then commits "
-    f"go on; {EVERY_ROW}",
-    limit_s=LIMIT_S,
-)
-def upserts_summer_time_ends_in_new_york_in_local_time(stage: Stage) -> Outcome:
-    stage.with_upserts(compaction_every=COMPACTION_EVERY)
-    return _summer_time_ends(stage, "America/New_York", local=True)
+_register_summer_time()

@@ -82,6 +82,7 @@ def test_changes_with_flags_and_late_versions_equal_the_model(
     sets = [word for name, value in pipeline.settings.items() for word in ("--set", f"{name}={value}")]
     said = " ".join(pipeline.command("validate", *sets).stdout.split())
     assert "key id, partitioned by region, 3 buckets, of two versions the larger ts counts" in said, said
+    assert "file system agree to 10 s" in said, said
     assert "hoodie.write.concurrency.mode = non_blocking_concurrency_control" in said
     verdict = pipeline.verify()
     assert verdict["exact"] is None and not verdict["ranges_broken"]

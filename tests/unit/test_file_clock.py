@@ -65,6 +65,7 @@ def test_the_guardian_has_half_of_its_margin_to_end_a_holder_whose_lock_looks_ex
 def test_where_the_lock_never_expires_nothing_is_compared(tmp_path: Path) -> None:
     one = compared(tmp_path, HOUR_S, expire_s=0)
     one.check()
+    assert one.sentence() == "the table lock does not depend on clocks"
     assert not (tmp_path / "table" / ".hoodie" / NAME).exists()
 
 
@@ -148,7 +149,7 @@ def test_the_file_is_for_all_who_may_write_there(tmp_path: Path) -> None:
 def test_a_person_is_told_when_the_clocks_agree_and_what_it_costs_where_this_one_is_behind(
     tmp_path: Path,
 ) -> None:
-    assert compared(tmp_path, 0.0).sentence().endswith("agree")
+    assert compared(tmp_path, 0.0).sentence().endswith("agree to 10 s")
     assert "behind" in compared(tmp_path, -HOUR_S).sentence()
     with pytest.raises(ClockAhead):
         compared(tmp_path, HOUR_S).sentence()
