@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 
 from control_topic.messages import SourcePartition
@@ -31,6 +32,14 @@ class DeadLetterTopic:
             random = Random(f"letter/{self._seed}/{letter[0]}/{letter[1]}")
             self._refused[letter] = random.random() < self._refused_share
         return self._refused[letter]
+
+    def refusal(self, letters: Sequence[Letter]) -> str:
+        """Why one of these will never be taken, as production says it: those before it are. Else empty."""
+        for place, letter in enumerate(letters):
+            if self.refuses(letter):
+                self.taken.update(letters[:place])
+                return f"{about(letter)}is refused by the dead-letter topic"
+        return ""
 
     def mend(self) -> None:
         """Its limit is raised, and we may write to it."""

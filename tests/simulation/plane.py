@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from control_topic.messages import DataFile, Lost, Reject, SourcePartition
 from participant import events as ev
 from tests.simulation.lake import Row
-from tests.simulation.letters import about
 from tests.simulation.scheduler import Channel
 
 if TYPE_CHECKING:
@@ -371,7 +370,7 @@ class Plane:
     def _close(self, transaction: str) -> None:
         if transaction != self._transaction:
             return
-        if refusal := self._refusal():
+        if refusal := self._world.letters.refusal([(r.partition, r.offset) for r in self._rejects()]):
             now_ms = self._worker.clock_ms()
             self._worker.post(ev.Undeliverable(now_ms=now_ms, transaction=transaction, reason=refusal))
             return
@@ -411,16 +410,6 @@ class Plane:
 
     def _rejects(self) -> list[Reject]:
         return [Reject(partition=p, offset=o, reason=BAD) for p, c in self._set_aside for o in c.rejected]
-
-    def _refusal(self) -> str:
-        """Why one of the rejects will never be taken, as production says it; those before it are."""
-        letters = self._world.letters
-        sent = [(reject.partition, reject.offset) for reject in self._rejects()]
-        for place, letter in enumerate(sent):
-            if letters.refuses(letter):
-                letters.taken.update(sent[:place])
-                return f"{about(letter)}(10 bytes) is refused by the dead-letter topic"
-        return ""
 
     def _send_dead_letters(self, rejects: list[Reject]) -> bool:
         """All of them, or some and then no more: then their offsets do not move."""
