@@ -1,0 +1,75 @@
+"""A worker's data plane with more rejects than are named, and a dead-letter topic on a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition
+from lockstep.broker import Broker
+from participant import events as ev
+from participant.dead_letter import DeadLetters
+from participant.fetched import Fetched
+from participant.plane import Plane
+from participant.raw import RawBatch, Values
+from participant.stages import stages
+from table.port import TableLayout
+from tests.harness import await_that
+
+MEMORY_BYTES = 64_000_000
+PARTITION = SourcePartition("events", 0)
+COUNT = 400
+
+
+def test_of_a_flood_of_rejects_all_are_counted_and_the_first_are_named(
+    broker: Broker, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    letters = DeadLetters({"bootstrap.servers": broker.bootstrap_servers}, make_topic(), bytes_max=1 << 20)
+    layout = TableLayout(
+        path=str(tmp_path),
+        key_fields=("id",),
+        key_format="plain",
+        partition_field="",
+        hive_style=False,
+        url_encode=False,
+        kafka_columns=False,
+        target_file_bytes=1 << 20,
+        ddl="id STRING",
+    )
+    posted: list[Any] = []
+    plane = Plane(
+        stages=stages(layout=layout, base_path=tmp_path, slot=0, incarnation="i", memory_bytes=MEMORY_BYTES),
+        memory_bytes=MEMORY_BYTES,
+        dead_letters=letters,
+        post=posted.append,
+        now_ms=lambda: 0,
+    )
+    plane.start()
+    try:
+        plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=1))
+        for start in range(0, 4 * COUNT, COUNT):  # several chunks, of which the third is named in part
+            assert plane.deliver(bad(start))
+        await_that("decoding", lambda: len(posted) == 4)
+        plane.order(ev.Open(transaction="t", instant="20260101000000000"))
+        plane.order(ev.Write(transaction="t", partition=PARTITION, generation=1, upto=4 * COUNT))
+        plane.order(ev.Flush(transaction="t"))
+        flushed = await_that(
+            "Flushed",
+            lambda: next((one for one in posted if not isinstance(one, ev.Buffered | ev.Wrote)), None),
+        )
+    finally:
+        assert plane.stop(30)
+    assert isinstance(flushed, ev.Flushed), flushed
+    assert flushed.reject_count == 4 * COUNT > REJECTS_LISTED_MAX
+    assert [one.offset for one in flushed.rejects] == list(range(REJECTS_LISTED_MAX))
+
+
+def bad(start: int) -> Fetched:
+    offsets = np.arange(start, start + COUNT, dtype=np.int64)
+    raw = RawBatch(
+        partition=PARTITION, offsets=offsets, timestamps_ms=offsets, values=Values.of([b"nope"] * COUNT)
+    )
+    return Fetched(partition=PARTITION, generation=1, start=start, next=start + COUNT, raw=raw)
