@@ -168,6 +168,8 @@ class World:
         self.row_ms = own.choice((0, 0, 0, 5, 15, 40))
         self.write_limit_ms = 4 * self.write_timeout_ms
         fault_kinds.draw_late(self.faults, own)
+        if self.faults.bad_records and own.random() < 0.5:
+            self.memory_bytes = MEMORY_SMALL_BYTES  # rejects and little memory are rare together otherwise
         self.rejects_listed_max = own.choice((1, 4, REJECTS_LISTED_MAX))
 
     def _lead_to_spot(self) -> None:
