@@ -54,8 +54,12 @@ def earliest_after(instant: str, *, in_local_time: bool) -> str:
     """No commit that follows the one of this instant was requested before this time; in Hudi's spelling.
 
     Requested times grow along the chain, except on a timeline in local time: an older Lockstep did not wait
-    while an hour came for the second time.
+    while an hour came for the second time. Empty, which is before all times, where the instant is no date.
     """
     if not in_local_time:
         return instant
-    return (datetime.strptime(instant[:14], _SECONDS) - FOLD).strftime(_SECONDS) + instant[14:]
+    try:
+        earliest = datetime.strptime(instant[:14], _SECONDS) - FOLD
+    except (ValueError, OverflowError):
+        return ""
+    return f"{earliest.year:04}{earliest:%m%d%H%M%S}{instant[14:]}"

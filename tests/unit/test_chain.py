@@ -68,3 +68,12 @@ def test_what_follows_was_requested_later_and_in_local_time_perhaps_an_hour_earl
     assert earliest_after("20261025025000123", in_local_time=False) == "20261025025000123"
     assert earliest_after("20261025025000123", in_local_time=True) <= "20261025020000000"
     assert earliest_after("20270101005000123", in_local_time=True) == "20261231225000123"
+
+
+@pytest.mark.parametrize("instant", ["99999999999999999", "00010101000000000", "", "x"])
+def test_what_is_no_date_is_followed_by_anything(instant: str) -> None:
+    assert earliest_after(instant, in_local_time=True) == ""
+
+
+def test_years_have_four_digits() -> None:
+    assert earliest_after("00020101000000000", in_local_time=True) == "00011231220000000"
