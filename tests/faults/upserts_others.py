@@ -82,7 +82,8 @@ def _take_back_to_the_drop(stage: Stage) -> int:
     newest_first = sorted(later | {dropped}, reverse=True)
     call = "call rollback_to_instant(table => 'dropped', instant_time => '{}')"
     known = f"create table dropped using hudi location '{table}'"
-    say(stage.pipeline.folder, known, *(call.format(one) for one in newest_first))
+    without = ("call delete_metadata_table(table => 'dropped')", "set hoodie.metadata.enable=false")
+    say(stage.pipeline.folder, known, *without, *(call.format(one) for one in newest_first))
     return len(newest_first)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -59,14 +60,29 @@ def test_a_transaction_that_was_open_is_refused_as_well(table: Upserts, spark: S
     assert table.rows() == {("b", "k"): (1, 1)}
 
 
+@contextmanager
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    spark.sql(f"set {name}={value}")
+    try:
+        yield
+    finally:
+        spark.conf.unset(name)
+
+
 def test_rolled_back_as_documented_it_can_be_written_again(table: Upserts, spark: SparkSession) -> None:
     spark.sql(f"alter table {NAME} drop partition (region = 'a')")
     (dropped,) = table.path.glob(".hoodie/timeline/*_*.replacecommit")
-    later = table.run([row("b", 2)])
+    first = dropped.name.partition("_")[0]
+    table.run([row("b", 2)])
     refused(table, row("a", 3))
-    for instant in (later, dropped.name.partition("_")[0]):  # the newest first
-        spark.sql(f"call rollback_to_instant(table => '{NAME}', instant_time => '{instant}')").collect()
-    assert table.rows() == {("a", "k"): (1, 1), ("b", "k"): (1, 1)}
-    spark.sql(f"delete from {NAME} where region = 'a'")
+    with setting(spark, "hoodie.metadata.compact.max.delta.commits", "1"):  # else now and then
+        spark.sql(f"delete from {NAME} where region = 'b'")
+    later = [one.name[:17] for one in table.path.glob(".hoodie/timeline/*_*.deltacommit")]
+    spark.sql(f"call delete_metadata_table(table => '{NAME}')").collect()
+    with setting(spark, "hoodie.metadata.enable", "false"):
+        for instant in [*sorted((one for one in later if one > first), reverse=True), first]:
+            spark.sql(f"call rollback_to_instant(table => '{NAME}', instant_time => '{instant}')").collect()
+        assert table.rows() == {("a", "k"): (1, 1), ("b", "k"): (1, 1)}
+        spark.sql(f"delete from {NAME} where region = 'a'")
     table.run([row("b", 2), row("a", 3)])
     assert table.rows() == {("a", "k"): (3, 3), ("b", "k"): (2, 2)}
