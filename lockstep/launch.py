@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 from lockstep.errors import EXIT_INTERRUPTED, EXIT_MEANINGS, Failed
+from table.hudi.watchdog import LAST_WORDS
 
 FORCED_AFTER_S = 15.0
 POLL_S = 0.2
@@ -34,18 +35,23 @@ def launch(command: Callable[[Path], Sequence[str]], environment: Mapping[str, s
     """Run what `command` composes for an exit-code file; the job's exit code. Only from the main thread.
 
     A JVM that was sent a signal ends with a code of its own, so the job leaves its code in that file.
-    Raises `Failed` where spark-submit ended without the job having said how.
+    Raises `Failed` where spark-submit ended without the job having said how, with the last words of its
+    guardian (`table.hudi.watchdog`) where that ended it.
     """
     with tempfile.TemporaryDirectory(prefix="lockstep-run-") as folder:
-        exit_code_file = Path(folder) / "exit-code"
+        exit_code_file, last_words = Path(folder) / "exit-code", Path(folder) / "last-words"
+        environment = {**environment, LAST_WORDS: str(last_words)}
         status, signalled = _supervise(command(exit_code_file), environment)
         left = exit_code_file.read_text(encoding="utf-8").strip() if exit_code_file.exists() else ""
+        why = last_words.read_text(encoding="utf-8").strip() if last_words.exists() else ""
     if left.isdecimal() and int(left) in EXIT_MEANINGS:
         return int(left)
     if signalled:
         return EXIT_INTERRUPTED
     if status in EXIT_MEANINGS and status > 1:
         return status
+    if why:
+        raise Failed(f"spark-submit ended with {status}: {why}")
     raise Failed(
         f"spark-submit ended with {status} before the job could say how it went: "
         "what it wrote above says why; -v and --debug show more"

@@ -39,6 +39,8 @@ CALLBACK_S = 30
 LOCK_MARGIN_S = 20
 """So long before the lock expires nobody of ours holds it any more: the guardian hears of it a little later
 than it was taken, looks once a second, and who is killed may have a last write under way."""
+LAST_WORDS = "LOCKSTEP_LAST_WORDS"
+"""The variable of the environment that names a file for what the guardian says."""
 SUSPENDED_S = 5
 """Between two looks, of a second each: what has become of the lock meanwhile nobody knows."""
 
@@ -251,16 +253,23 @@ def _kill(python_pid: int, jvm_pid: int, why: str) -> None:
     if os.getppid() != python_pid:
         return
     killed = f"Python ({python_pid}) and JVM ({jvm_pid}) are killed; nothing is lost, start again"
-    _say(jvm_pid, f"lockstep: {why}: {killed}\n".encode())
+    _say(jvm_pid, f"{why}: {killed}")
     for pid in (jvm_pid, python_pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def _say(jvm_pid: int, line: bytes) -> None:
-    """On the JVM's own stderr. Python's leads through the JVM, which may stand still: nobody would read it,
-    and a pipe that is full would hold the guardian up. So it waits for neither: the log is the lesser loss.
+def _say(jvm_pid: int, sentence: str) -> None:
+    """To whoever has named a file for it (`LAST_WORDS`), or else on the JVM's own stderr.
+
+    Python's leads through the JVM, which may stand still: nobody would read it, and a pipe that is full would
+    hold the guardian up. So it waits for neither: the log is the lesser loss.
     """
+    if file := os.environ.get(LAST_WORDS):
+        with contextlib.suppress(OSError):  # its folder is gone
+            Path(file).write_text(sentence, encoding="utf-8")
+            return
+    line = f"lockstep: {sentence}\n".encode()
     with contextlib.suppress(OSError):  # no such file (another system), or a socket: then on our own
         stderr = os.open(f"/proc/{jvm_pid}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY)
         os.write(stderr, line)

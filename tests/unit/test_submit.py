@@ -286,6 +286,12 @@ def test_a_process_that_ends_before_the_job_began_is_a_failure_that_says_so() ->
         launch(lambda _: python("raise SystemExit(1)"), os.environ)
 
 
+def test_what_the_guardian_says_is_why_spark_submit_ended() -> None:
+    words = 'import os; open(os.environ["LOCKSTEP_LAST_WORDS"], "w").write("it was stopped: start again")'
+    with pytest.raises(Failed, match="spark-submit ended with 137: it was stopped: start again"):
+        launch(lambda _: python(f"{words}; raise SystemExit(137)"), os.environ)
+
+
 PARENT = """
 import os, signal, sys
 from lockstep.launch import launch
