@@ -41,6 +41,7 @@ LOCK_MARGIN_S = 20
 than it was taken, looks once a second, and who is killed may have a last write under way."""
 LAST_WORDS = "LOCKSTEP_LAST_WORDS"
 """The variable of the environment that names a file for what the guardian says."""
+STANDS = "the JVM was stopped, or storage is too slow"
 SUSPENDED_S = 5
 """Between two looks, of a second each: what has become of the lock meanwhile nobody knows."""
 
@@ -183,11 +184,13 @@ class Watch:
         silence_s, callback_s, held_s = self._limits_s
         if not self._armed:
             return ""
-        if self._silent_s >= silence_s or (self._inside and self._inside_s >= callback_s):
+        if self._silent_s >= silence_s:
             return "Python does not answer while the JVM may hold the table lock"
+        if self._inside and self._inside_s >= callback_s:
+            return f"a look under the table lock has not ended for {callback_s} s: {STANDS}"
         if held_s and self._held_since_s is not None and now_s - self._held_since_s >= held_s:
             held = f"the JVM has held the table lock for {now_s - self._held_since_s:.0f} s"
-            return f"{held}, and soon others may take it ({EXPIRE}): it was stopped, or storage is too slow"
+            return f"{held}, and soon others may take it ({EXPIRE}): {STANDS}"
         return ""
 
     def _take(self, byte: str, now_s: float) -> None:
