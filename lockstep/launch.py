@@ -42,8 +42,7 @@ def launch(command: Callable[[Path], Sequence[str]], environment: Mapping[str, s
         exit_code_file, last_words = Path(folder) / "exit-code", Path(folder) / "last-words"
         environment = {**environment, LAST_WORDS: str(last_words)}
         status, signalled = _supervise(command(exit_code_file), environment)
-        left = exit_code_file.read_text(encoding="utf-8").strip() if exit_code_file.exists() else ""
-        why = last_words.read_text(encoding="utf-8").strip() if last_words.exists() else ""
+        left, why = left_in(exit_code_file), left_in(last_words)
     if left.isdecimal() and int(left) in EXIT_MEANINGS:
         return int(left)
     if signalled:
@@ -56,6 +55,11 @@ def launch(command: Callable[[Path], Sequence[str]], environment: Mapping[str, s
         f"spark-submit ended with {status} before the job could say how it went: "
         "what it wrote above says why; -v and --debug show more"
     )
+
+
+def left_in(file: Path) -> str:
+    """What a job has left there; empty where it left nothing."""
+    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
 
 
 def _supervise(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bool]:

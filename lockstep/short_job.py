@@ -10,6 +10,7 @@ from pathlib import Path
 from lockstep.class_archive import options_to_use
 from lockstep.config import Config
 from lockstep.errors import Failed
+from lockstep.launch import left_in
 from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home, parse_conf
 
 JOB_TIMEOUT_S = 300
@@ -59,7 +60,7 @@ def run_short_job(
         )
     except subprocess.TimeoutExpired as error:
         raise Failed(f"the Spark job did not end within {timeout_s:.0f} s") from error
-    left = exit_code_file.read_text(encoding="utf-8").strip() if exit_code_file.exists() else ""
+    left = left_in(exit_code_file)
     return int(left) if left.isdecimal() else done.returncode, _last_words(done.stdout)
 
 

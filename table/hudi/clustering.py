@@ -82,13 +82,8 @@ def carry_out(session: Session, instant: str) -> None:
         session.client.cluster(instant, True)
 
 
-def abandon(session: Session, pipeline: str) -> list[str]:
-    """Take away pending clusterings of this pipeline; their instants. See `plans.abandon`."""
-    return tidy(session, pipeline).taken
-
-
 def tidy(session: Session, pipeline: str) -> Tidied:
-    """As `abandon`, and which of them were left to others."""
+    """Take away pending clusterings of this pipeline that nobody else has begun. See `plans.abandon`."""
     utils = session.hudi.common.util.ClusteringUtils
 
     def pending() -> Iterator[Pending]:

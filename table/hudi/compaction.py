@@ -73,13 +73,8 @@ def plan(session: Session, owner: str) -> tuple[str, int]:
     return plans.schedule(session, ACTION, owner, session.client.scheduleCompaction, about) or ("", 0)
 
 
-def abandon(session: Session, pipeline: str) -> list[str]:
-    """Take away pending compactions of this pipeline; their instants. See `plans.abandon`."""
-    return tidy(session, pipeline).taken
-
-
 def tidy(session: Session, pipeline: str) -> Tidied:
-    """As `abandon`, and which of them were left to others."""
+    """Take away pending compactions of this pipeline that nobody else has begun. See `plans.abandon`."""
     utils = session.hudi.common.util.CompactionUtils
 
     def pending() -> Iterator[Pending]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 
+from lockstep.broker import Broker
+from tests.broker_fixture import create_topic
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome
 from tests.faults.stage import Stage
-from tests.harness import Run
+from tests.harness import Pipeline, Run
 
 CALM_PER_SECOND = 1_000
 """A load that leaves the machine time for everything else."""
@@ -25,6 +29,23 @@ def survive(
     ended_ms = wall_ms()
     recovery_s = stage.recovery_s(ended_ms, deadline_s=deadline_s)
     return proved(stage, run, recovery_s=recovery_s)
+
+
+@contextmanager
+def on_a_broker_of_its_own(
+    stage: Stage, properties: Mapping[str, str], *, records: int
+) -> Iterator[Pipeline]:
+    """The stage's pipeline on a broker with these properties, and so many records on the topic."""
+    folder = stage.pipeline.folder / "its-own"
+    folder.mkdir()
+    with Broker(folder / "broker", heap_mb=384, properties=properties) as broker:
+        create_topic(broker.bootstrap_servers, stage.pipeline.topic, partitions=stage.pipeline.partitions)
+        pipeline = replace(stage.pipeline, folder=folder, broker=broker, _runs=[])
+        try:
+            pipeline.produce(records)
+            yield pipeline
+        finally:
+            pipeline.close()
 
 
 def proved(stage: Stage, run: Run, *, recovery_s: float | None = None, **notes: float | int | str) -> Outcome:

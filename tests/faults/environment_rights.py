@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-
 from confluent_kafka.admin import ResourceType
 
-from lockstep.broker import Broker
 from lockstep.errors import EXIT_HALTED
-from tests.broker_fixture import create_topic
-from tests.faults.acts import ends_with
+from tests.faults.acts import ends_with, on_a_broker_of_its_own
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage
-from tests.harness import Pipeline, await_that
+from tests.harness import await_that
 from tests.rights import AUTHORIZER, denied
 
 RECORDS = 2_000
-
-
-@contextmanager
-def _guarded(stage: Stage) -> Iterator[Pipeline]:
-    """On a broker of its own, which knows rights; some records are committed."""
-    folder = stage.pipeline.folder / "guarded"
-    folder.mkdir()
-    with Broker(folder / "broker", heap_mb=384, properties=AUTHORIZER) as broker:
-        create_topic(broker.bootstrap_servers, stage.pipeline.topic, partitions=stage.pipeline.partitions)
-        pipeline = replace(stage.pipeline, folder=folder, broker=broker, _runs=[])
-        try:
-            pipeline.produce(RECORDS)
-            yield pipeline
-        finally:
-            pipeline.close()
 
 
 @scenario(
@@ -43,7 +22,7 @@ def _guarded(stage: Stage) -> Iterator[Pipeline]:
     "run loses nothing",
 )
 def right_to_read_the_source_taken_away(stage: Stage) -> Outcome:
-    with _guarded(stage) as pipeline:
+    with on_a_broker_of_its_own(stage, AUTHORIZER, records=RECORDS) as pipeline:
         run = pipeline.start()
         await_that("commit of all", lambda: pipeline.committed() == pipeline.produced, deadline_s=90)
         with denied(pipeline.broker.bootstrap_servers, ResourceType.TOPIC, pipeline.topic):
@@ -63,7 +42,7 @@ def right_to_read_the_source_taken_away(stage: Stage) -> Outcome:
     "reads everything",
 )
 def right_to_read_the_group_missing(stage: Stage) -> Outcome:
-    with _guarded(stage) as pipeline:
+    with on_a_broker_of_its_own(stage, AUTHORIZER, records=RECORDS) as pipeline:
         with denied(pipeline.broker.bootstrap_servers, ResourceType.GROUP, pipeline.id):
             began_ms = wall_ms()
             run = pipeline.start()

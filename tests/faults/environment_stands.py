@@ -7,18 +7,15 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import psutil
 
 from lockstep.application import START_S
-from lockstep.broker import Broker
 from lockstep.stands import OUTAGE_MAX_S, UNREAD_MAX_S
 from lockstep.supervisor import END_S, KILL_S
-from tests.broker_fixture import create_topic
 from tests.busy_member import NAME, busy_member
 from tests.faults import processes
-from tests.faults.acts import CALM_PER_SECOND, assert_said, ends_with, plain, proved
+from tests.faults.acts import CALM_PER_SECOND, assert_said, ends_with, on_a_broker_of_its_own, plain, proved
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage
@@ -94,7 +91,7 @@ def _unread(stage: Stage) -> bool:
     "`lockstep status`, and can be stopped",
 )
 def group_without_a_coordinator(stage: Stage) -> Outcome:
-    with _pipeline_without_coordinator(stage) as pipeline:
+    with on_a_broker_of_its_own(stage, NO_REPLICAS, records=RECORDS) as pipeline:
         refused = pipeline.command("validate")
         assert refused.returncode == 1, refused.stdout
         said = f"consumer group {pipeline.id} has no coordinator"
@@ -107,21 +104,6 @@ def group_without_a_coordinator(stage: Stage) -> Outcome:
         assert run.stop() == 0, run.text()[-4_000:]
         plain(run)
     return Outcome(notes={"alarm_after_s": round(alarm_s)})
-
-
-@contextmanager
-def _pipeline_without_coordinator(stage: Stage) -> Iterator[Pipeline]:
-    """On a broker of its own."""
-    folder = stage.pipeline.folder / "no-coordinator"
-    folder.mkdir()
-    with Broker(folder / "broker", heap_mb=384, properties=NO_REPLICAS) as broker:
-        create_topic(broker.bootstrap_servers, stage.pipeline.topic, partitions=stage.pipeline.partitions)
-        pipeline = replace(stage.pipeline, folder=folder, broker=broker, _runs=[])
-        try:
-            pipeline.produce(RECORDS)
-            yield pipeline
-        finally:
-            pipeline.close()
 
 
 # --- the broker ---------------------------------------------------------------------------------------

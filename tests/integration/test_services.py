@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from lockstep.capacity import free_slots
 from table.errors import TableError
 from table.hudi.cleaning import Cleaning
-from table.hudi.clustering import Clustering, abandon, carry_out, plan
+from table.hudi.clustering import Clustering, carry_out, plan, tidy
 from table.hudi.session import Session
 from table.hudi.timeline import Timeline
 from table.port import ServiceProgress
@@ -113,7 +113,7 @@ def test_what_a_paused_driver_was_clustering_is_taken_away_and_it_cannot_complet
     paused, successor = clusterings(made), clusterings(made)
     instant, count, folders = plan(paused, PIPELINE)
     assert (count, folders) == (3, {"a"})
-    assert abandon(successor, PIPELINE) == [instant]
+    assert tidy(successor, PIPELINE).taken == [instant]
     with pytest.raises(TableError):
         carry_out(paused, instant)
     assert not completed(made.path, "replacecommit")
@@ -123,7 +123,7 @@ def test_what_a_paused_driver_was_clustering_is_taken_away_and_it_cannot_complet
     assert done is not None and done.instant > instant
     assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(12)
     assert {name for name in made.files() - files if f"_{done.instant}." not in name} == set()
-    assert abandon(successor, PIPELINE) == []
+    assert tidy(successor, PIPELINE).taken == []
 
 
 def test_what_was_written_for_a_clustering_that_was_taken_away_goes_with_its_failure(
@@ -135,7 +135,7 @@ def test_what_was_written_for_a_clustering_that_was_taken_away_goes_with_its_fai
     paused, successor = clusterings(made), clusterings(made)
 
     def meanwhile(_doing: str) -> None:
-        assert abandon(successor, PIPELINE)
+        assert tidy(successor, PIPELINE).taken
 
     with pytest.raises(TableError):
         Clustering(made.spec, PIPELINE).run(paused, meanwhile)
@@ -150,7 +150,7 @@ def test_what_a_paused_driver_writes_later_than_that_is_swept(
     made = with_small_files(driver)
     files = made.files()
     instant, *_ = plan(clusterings(made), PIPELINE)
-    assert abandon(clusterings(made), PIPELINE) == [instant]
+    assert tidy(clusterings(made), PIPELINE).taken == [instant]
     source = next(made.path.glob("a/*.parquet"))
     late = made.path / "a" / f"{uuid.uuid4()}-0_0-1-2_{instant}.parquet"
     foreign = made.path / "a" / f"{uuid.uuid4()}-0_0-1-2_20200101000000000.parquet"
@@ -170,7 +170,7 @@ def test_a_plan_that_others_carry_out_is_left_alone(
     for number in range(3):
         run(made, number)
     await_that("plan", lambda: progress(made, "clustering").done == 1)
-    assert abandon(clusterings(made), PIPELINE) == []
+    assert tidy(clusterings(made), PIPELINE).taken == []
     spark.sql(f"call run_clustering(path => '{made.path}', op => 'execute')").collect()
     assert completed(made.path, "replacecommit")
     run(made, 3)

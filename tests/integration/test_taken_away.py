@@ -71,7 +71,7 @@ def test_a_paused_driver_s_compaction_is_refused_before_the_metadata_table_hears
     taken: list[str] = []
 
     def meanwhile() -> int:
-        taken.extend(compaction.abandon(successor, "changes"))
+        taken.extend(compaction.tidy(successor, "changes").taken)
         return 1
 
     with pytest.raises(Refused, match="was taken away by a later run"):
@@ -108,7 +108,7 @@ def test_a_compaction_of_a_driver_that_was_killed_between_its_two_writes_is_take
     killed, successor = table.service_session(), table.service_session()
     compact(table, killed)
     instant = killed_before_it_was_complete(table.path, "commit")
-    assert compaction.abandon(successor, "changes") == [instant]
+    assert compaction.tidy(successor, "changes").taken == [instant]
     changes.check()
     changes.bring(2)
     changes.check()
@@ -117,7 +117,7 @@ def test_a_compaction_of_a_driver_that_was_killed_between_its_two_writes_is_take
     changes.bring(1)
     changes.check()
     assert table.table.sweep(grace_ms=0) == 0
-    assert compaction.abandon(successor, "changes") == []
+    assert compaction.tidy(successor, "changes").taken == []
 
 
 def test_taking_away_that_was_itself_interrupted_is_gone_on_with(
@@ -131,13 +131,13 @@ def test_taking_away_that_was_itself_interrupted_is_gone_on_with(
     with monkeypatch.context() as patch:
         patch.setattr("table.hudi.plans._roll_back", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            compaction.abandon(second, "changes")
+            compaction.tidy(second, "changes")
     assert list(table.path.glob(".hoodie/timeline/*.rollback.requested"))
     with monkeypatch.context() as patch:
         patch.setattr("table.hudi.plans._note", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            compaction.abandon(second, "changes")
-    assert compaction.abandon(third, "changes") == []
+            compaction.tidy(second, "changes")
+    assert compaction.tidy(third, "changes").taken == []
     changes.bring(1)
     compact(table, third)
     changes.check()
@@ -154,7 +154,7 @@ def test_a_paused_driver_s_clustering_is_refused_before_the_metadata_table_hears
 
     def late(self: Guard, time: int, unit: Any) -> bool:
         if not taken:  # all is written, and it wants the lock
-            taken.extend(clustering.abandon(successor, PIPELINE))
+            taken.extend(clustering.tidy(successor, PIPELINE).taken)
         return real(self, time, unit)
 
     monkeypatch.setattr(Guard, "tryLock", late)
@@ -176,7 +176,7 @@ def test_a_clustering_of_a_driver_that_was_killed_between_its_two_writes_is_take
     killed, successor = clusterings(made), clusterings(made)
     assert Clustering(made.spec, PIPELINE).run(killed, lambda _doing: None)
     instant = killed_before_it_was_complete(made.path, "replacecommit")
-    assert clustering.abandon(successor, PIPELINE) == [instant]
+    assert clustering.tidy(successor, PIPELINE).taken == [instant]
     assert made.files() == files
     run(made, 3)
     assert rows(spark, made.path) == keys(16)

@@ -21,7 +21,7 @@ from participant.stages import stages
 from table.errors import Contradiction, Unavailable
 from table.hudi import plans
 from table.hudi.client import HudiTable
-from table.hudi.compaction import Compaction, abandon, plan
+from table.hudi.compaction import Compaction, plan, tidy
 from table.hudi.java import THROWN
 from table.hudi.session import Session
 from table.hudi.timeline import Timeline
@@ -346,7 +346,7 @@ def test_what_a_dead_driver_was_compacting_is_taken_away_and_it_cannot_complete_
     assert sorted(table.path.glob("*/*.parquet")) != files
 
     successor = table.service_session()
-    assert abandon(successor, "changes") == [instant]
+    assert tidy(successor, "changes").taken == [instant]
     assert sorted(table.path.glob("*/*.parquet")) == files and table.rows() == rows
     with pytest.raises(THROWN):
         paused.client.commitCompaction(instant, done, paused.none())
@@ -382,7 +382,7 @@ def test_a_compaction_takes_no_more_slots_than_the_workers_leave_free(
     compaction = Compaction(table.spec, "changes", lambda: free_slots)
     session = compaction.open(table.table._session_beside)
     assert plan(session, "changes")[1] == 4
-    assert abandon(session, "changes")
+    assert tidy(session, "changes").taken
     group = f"compaction in {free_slots}"
     spark.sparkContext.setJobGroup(group, "of four file groups")
     try:
@@ -402,7 +402,7 @@ def test_plans_that_are_others_to_carry_out_are_left_alone(upserts: Callable[...
     table.run([record(Change(key=("a", "k1"), amount=1, ts=1))])
     session = table.service_session()
     assert plan(session, "")[0]
-    assert abandon(session, "changes") == []
+    assert tidy(session, "changes").taken == []
     assert len(list(table.path.glob(".hoodie/timeline/*.compaction.requested"))) == 1
 
 
