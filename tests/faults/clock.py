@@ -25,7 +25,7 @@ ENTRY = struct.Struct("=qq")
 ENTRIES_MAX = 255
 ONE_S = 1_000_000_000
 COARSE = 5
-"""CLOCK_REALTIME_COARSE, by which the kernel dates files; it goes on every few milliseconds."""
+"""CLOCK_REALTIME_COARSE, by which the kernel dates most files; it goes on every few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Clock:
 
     def off_by(self, seconds: float) -> None:
         """From now on it is off by so much from this machine's clock."""
-        since_ns = _next_tick_ns()
+        since_ns = _between_dates_ns()
         with self.file.open("r+b", buffering=0) as file:
             known, apart = HEADER.unpack(file.read(HEADER.size))
             if known >= ENTRIES_MAX:
@@ -87,9 +87,12 @@ def _begin(clock: Clock, *, files_apart: bool) -> None:
     clock.file.write_bytes(HEADER.pack(0, files_apart) + empty)
 
 
-def _next_tick_ns() -> int:
-    """When files get their next date: those that were written until now have an earlier one."""
-    was_ns = now_ns = time.clock_gettime_ns(COARSE)
-    while now_ns == was_ns:
-        now_ns = time.clock_gettime_ns(COARSE)
+def _between_dates_ns() -> int:
+    """A time later than the date of any file written until now, and than that of none written hereafter.
+
+    The kernel dates some files exactly, and most by a clock that lags behind: that one is waited for.
+    """
+    now_ns = time.time_ns()
+    while time.clock_gettime_ns(COARSE) < now_ns:
+        pass
     return now_ns

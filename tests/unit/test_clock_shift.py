@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.clock import Clock, make_clock
+from tests.faults.clock import ENTRY, HEADER, Clock, make_clock
 
 HOUR_S = 3_600.0
 NEAR_S = 120.0
@@ -120,6 +120,18 @@ def test_a_file_is_as_old_as_the_clock_says_that_was_in_force_when_it_was_writte
     for path, expected_s in files.items():
         assert all_near(said[str(path)], expected_s), path
     assert all_near(said["set"], 500_000) and all_near(said["now"], 0)
+
+
+def test_what_is_written_before_a_step_is_dated_before_it_and_what_is_written_after_it_after(
+    tmp_path: Path,
+) -> None:
+    clock = make_clock(tmp_path / "of.clock")
+    for number in range(1, 200):
+        before = written(tmp_path / f"{number % 10}").stat().st_mtime_ns
+        clock.off_by(HOUR_S)
+        after = written(tmp_path / f"{number % 7}").stat().st_mtime_ns
+        step_ns, _ = ENTRY.unpack_from(clock.file.read_bytes(), HEADER.size + number * ENTRY.size)
+        assert before < step_ns <= after, f"step {number}"
 
 
 def test_the_files_of_a_server_are_dated_by_its_clock_and_not_by_the_one_that_is_off(
