@@ -60,8 +60,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return made
 
 
-def earliest() -> object:
-    return SourceTopics({"bootstrap.servers": "kafka:9092"}, ["events"], timeout_s=0.2).earliest(PARTS)
+def earliest(*, timeout_s: float = 0.2) -> object:
+    """Of answers that a later look may better, only the time ends the wait."""
+    return SourceTopics({"bootstrap.servers": "kafka:9092"}, ["events"], timeout_s=timeout_s).earliest(PARTS)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +89,11 @@ def test_a_broker_that_is_away_is_no_missing_topic(cluster: Cluster, code: int, 
 def test_a_source_partition_that_is_not_in_the_cluster_is_missing(cluster: Cluster) -> None:
     cluster.leaders, cluster.code = {0: HERE, 1: NONE}, KafkaError._NOENT
     with pytest.raises(MissingTopic, match="events:2 does not exist"):
-        earliest()
+        earliest(timeout_s=60)
 
 
 def test_a_source_topic_that_is_not_in_the_cluster_is_missing(cluster: Cluster) -> None:
     cluster.code, cluster.leaders = KafkaError._NOENT, {}
     cluster.topic_error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
     with pytest.raises(MissingTopic, match="events does not exist"):
-        earliest()
+        earliest(timeout_s=60)
