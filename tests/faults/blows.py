@@ -139,6 +139,16 @@ def is_locked(stage: Stage) -> bool:
     return (stage.pipeline.table / ".hoodie" / LOCK).exists()
 
 
+def await_released(stage: Stage) -> None:
+    """Until somebody has just let go of the table lock: so soon nobody takes it again."""
+    for held, what in ((True, "taken"), (False, "free")):
+        until = time.monotonic() + ANSWER_S
+        while is_locked(stage) is not held:
+            if time.monotonic() > until:
+                raise AssertionError(f"within {ANSWER_S:.0f} s the table lock was never {what}")
+            time.sleep(0.001)
+
+
 def _ends(stage: Stage) -> bool:
     """Whether the driver is gone: frozen inside the table lock it is ended by its guardian."""
     try:

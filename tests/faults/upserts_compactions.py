@@ -9,7 +9,7 @@ import psutil
 
 from lockstep.errors import EXIT_SUPERSEDED
 from tests.faults import upkeep
-from tests.faults.blows import ANSWER_S, Victim, is_locked, send_to
+from tests.faults.blows import ANSWER_S, Victim, await_released, is_locked, send_to
 from tests.faults.commits import wall_ms
 from tests.faults.kills import DRIVER_LIMIT_S, WORKER_LIMIT_S
 from tests.faults.scenario import Outcome, scenario
@@ -84,6 +84,7 @@ def _pause_driver(stage: Stage) -> Struck | None:
     """Freeze it, start a successor, let it go on once that one commits; None where it proves nothing."""
     table, who, older = stage.pipeline.table, stage.processes(), stage.current
     instant = upkeep.await_begun(table, Action.COMPACTION, Moment.WRITING)
+    await_released(stage)  # a driver that is frozen inside the lock is ended by its guardian
     send_to(stage, who, Victim.DRIVER, signal.SIGSTOP)
     await_that("frozen driver", lambda: all(_is_stopped(pid) for pid in who.run), deadline_s=10)
     was_pending = instant in upkeep.pending(table, Action.COMPACTION)
