@@ -29,6 +29,7 @@ RUNS: Mapping[str, str] = {
     "coverage": "Coverage of the cores",
     "spec": "Model",
     "faults": "Kills and pauses over one long load",
+    "faults-upserts": "Kills and pauses over one long load of upserts, with compactions",
     "scenarios": "Every scenario once",
     "soak": "Soak",
     "fuzz": "Fuzzing",
