@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 SCHEMA = "event_id STRING NOT NULL, user_id BIGINT, amount DOUBLE, day STRING, note STRING"
 DEADLINE_S = 90.0
+LOOK_S = 0.001
+"""Between two looks at what lasts for some milliseconds only."""
 
 
 SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -30,14 +32,16 @@ SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 for it, pays after minutes. The long ones (`python -m tests.faults`) are compiled as a user's."""
 
 
-def await_that(what: str, probe: Callable[[], T | None], *, deadline_s: float = DEADLINE_S) -> T:
+def await_that(
+    what: str, probe: Callable[[], T | None], *, deadline_s: float = DEADLINE_S, every_s: float = 0.05
+) -> T:
     """Ask until the probe answers something; fail, naming what did not happen, when it never does."""
     until = time.monotonic() + deadline_s
     while time.monotonic() < until:
         answer = probe()
         if answer:
             return answer
-        time.sleep(0.05)
+        time.sleep(every_s)
     raise AssertionError(f"within {deadline_s:.0f} s there was no {what}")
 
 

@@ -18,6 +18,7 @@ from tests.faults.commits import wall_ms
 from tests.faults.processes import Processes
 from tests.faults.stage import Recovery, Stage
 from tests.faults.steps import Step
+from tests.harness import LOOK_S, await_that
 
 ATTEMPTS_MAX = 6
 ANSWER_S = 120.0
@@ -141,12 +142,8 @@ def is_locked(stage: Stage) -> bool:
 
 def await_released(stage: Stage) -> None:
     """Until somebody has just let go of the table lock: so soon nobody takes it again."""
-    for held, what in ((True, "taken"), (False, "free")):
-        until = time.monotonic() + ANSWER_S
-        while is_locked(stage) is not held:
-            if time.monotonic() > until:
-                raise AssertionError(f"within {ANSWER_S:.0f} s the table lock was never {what}")
-            time.sleep(0.001)
+    await_that("table lock", lambda: is_locked(stage), deadline_s=ANSWER_S, every_s=LOOK_S)
+    await_that("end of the table lock", lambda: not is_locked(stage), deadline_s=ANSWER_S, every_s=LOOK_S)
 
 
 def _ends(stage: Stage) -> bool:

@@ -12,6 +12,7 @@ from tests.faults.blows import KILLED, Victim, kill, on_target
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED, Step
+from tests.harness import LOOK_S
 
 GROUP = "SIGKILL"
 
@@ -139,7 +140,7 @@ def await_note(hoodie: Path) -> None:
             lock = (hoodie / LOCK).stat()
             if json.loads((hoodie / NOTE).read_text())["lock"] == [lock.st_ino, lock.st_ctime_ns]:
                 return
-        time.sleep(0.001)
+        time.sleep(LOOK_S)
 
 
 def _words(text: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
+from tests.harness import LOOK_S, await_that
+
 PATIENCE_S = 120.0
-LOOK_S = 0.001
 METADATA_TIMELINE = Path(".hoodie", "metadata", ".hoodie", "timeline")
 _OPEN = re.compile(r"(\d{17})\.([a-z]+)\.(requested|inflight)")
 _COMPLETED = re.compile(r"(\d{17})_\d{17}\.([a-z]+)")
@@ -58,13 +58,12 @@ def base_files(table: Path, instant: str) -> list[Path]:
 
 def await_begun(table: Path, action: Action, moment: Moment = Moment.BEGUN) -> str:
     """The instant of one as soon as it is so far."""
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        for instant in begun(table, action):
-            if _is_at(table, instant, moment):
-                return instant
-        time.sleep(LOOK_S)
-    raise AssertionError(f"within {PATIENCE_S:.0f} s no {action.value[0]} was {moment.value}")
+    return await_that(
+        f"{action.value[0]} that was {moment.value}",
+        lambda: next((one for one in begun(table, action) if _is_at(table, one, moment)), None),
+        deadline_s=PATIENCE_S,
+        every_s=LOOK_S,
+    )
 
 
 def is_listed(table: Path, instant: str) -> bool:

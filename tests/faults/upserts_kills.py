@@ -22,12 +22,12 @@ from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED, Step
 from tests.faults.upkeep import Action
+from tests.harness import LOOK_S
 
 GROUP = "Upserts"
 WORKER_STEPS = (Step.SOME_STATUS, Step.COMMIT_BEGUN, Step.COMMIT_LANDED)
 """All between a worker's WRITE_STATUS and the ACK."""
 LOG_FILE_S = 2.0
-LOOK_S = 0.001
 
 
 @scenario(

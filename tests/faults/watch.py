@@ -20,9 +20,9 @@ from control_topic.messages import AbortCommit, AckCommit, EndCommit, Message, S
 from control_topic.transport import Received
 from tests.faults.commits import COMPLETED, appeared_ms, wall_ms
 from tests.faults.steps import Sighting
+from tests.harness import LOOK_S
 
 POLL_S = 0.02
-LOOK_S = 0.001
 GROUP_S = 0.003
 IDLE_S = 0.005
 

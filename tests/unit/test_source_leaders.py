@@ -60,6 +60,12 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return made
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is missing is so at the first look."""
+    monkeypatch.setattr(source, "MISSING_GRACE_S", 0.0)
+
+
 def earliest(*, timeout_s: float = 0.2) -> object:
     """Of answers that a later look may better, only the time ends the wait."""
     return SourceTopics({"bootstrap.servers": "kafka:9092"}, ["events"], timeout_s=timeout_s).earliest(PARTS)
@@ -86,12 +92,14 @@ def test_a_broker_that_is_away_is_no_missing_topic(cluster: Cluster, code: int, 
         earliest()
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_source_partition_that_is_not_in_the_cluster_is_missing(cluster: Cluster) -> None:
     cluster.leaders, cluster.code = {0: HERE, 1: NONE}, KafkaError._NOENT
     with pytest.raises(MissingTopic, match="events:2 does not exist"):
         earliest(timeout_s=60)
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_source_topic_that_is_not_in_the_cluster_is_missing(cluster: Cluster) -> None:
     cluster.code, cluster.leaders = KafkaError._NOENT, {}
     cluster.topic_error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
