@@ -119,6 +119,12 @@ class Participant(Refusals):
     # --- membership -----------------------------------------------------------------------------
 
     def on_assigned(self, event: Assigned) -> None:
+        """Raises `IllegalEvent` for what is owned already: its records would count as read from elsewhere."""
+        again = sorted(event.offsets.keys() & self.owned.keys())
+        if again:
+            raise IllegalEvent(
+                f"{', '.join(map(str, again))}: assigned, but not given up since the last time"
+            )
         for partition, offset in sorted(event.offsets.items()):
             owned = Owned(generation=self._next_generation())
             self.owned[partition] = owned

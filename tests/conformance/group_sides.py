@@ -44,6 +44,10 @@ class Member(Protocol):
     def prove(self, number: int) -> bool:
         """Whether the group itself counts it as the owner of a source partition."""
 
+    @property
+    def told(self) -> list[tuple[str, set[int]]]:
+        """`assigned` or `revoked`, and what, in the order in which the worker hears it."""
+
     def freeze(self) -> None: ...
 
     def thaw(self) -> None: ...
@@ -82,6 +86,7 @@ class GroupSide(Protocol):
 class KafkaMember:
     def __init__(self, servers: str, topic: str, slot: int, refresh_ms: int) -> None:
         self.owns: set[int] = set()
+        self.told: list[tuple[str, set[int]]] = []
         self.fenced = False
         self._proofs: list[bool] = []
         command = [sys.executable, "-m", "tests.conformance.member_process", servers, topic, f"slot-{slot}"]
@@ -98,6 +103,8 @@ class KafkaMember:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             what, content = json.loads(line)
+            if what in ("assigned", "revoked"):
+                self.told.append((what, set(content)))
             if what == "assigned":
                 self.owns |= set(content)
             elif what == "revoked":
@@ -219,14 +226,18 @@ class SimulatedMember(Worker):
         self.first = SourcePartition("nobody's", 0)
         self.cut_off_until_ms = 0
         self.fenced = False
+        self.told: list[tuple[str, set[int]]] = []
         self._leaving = False
         side.scheduler.at(0, self, side.group.join, self)
 
     def _assign(self, partitions: tuple[SourcePartition, ...]) -> None:
+        self.told.append(("assigned", {partition.number for partition in partitions}))
         self.plane.positions.update({partition: Position() for partition in partitions})
 
     def post(self, event: ev.Event) -> None:
         """There is no core."""
+        if isinstance(event, ev.Revoked):
+            self.told.append(("revoked", {partition.number for partition in event.partitions}))
 
     @property
     def owns(self) -> set[int]:

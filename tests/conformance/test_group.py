@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tests.conformance.group_sides import GroupSide, KafkaGroupSide, Member, SimulatedGroupSide
 
@@ -60,6 +61,31 @@ def test_a_newcomer_of_the_same_slot_takes_its_source_partitions_over_and_the_ol
     assert not old.prove(min(was))
     assert other.owns == untouched
     assert newcomer.prove(min(was))
+
+
+def test_a_fenced_member_that_leaves_late_takes_nothing_from_its_successor(group: GroupSide) -> None:
+    """Nor is anybody given what it has, or asked twice to give it up."""
+    old, other = group.join(0), group.join(1)
+    share(group, old, other)
+    was = set(old.owns)
+    old.freeze()
+    newcomer = group.join(0)
+    group.await_that("newcomer's assignment", lambda: newcomer.owns == was, within_s=group.session_s * 4)
+    third = group.join(2)
+    old.thaw()
+    group.await_that("fencing", lambda: old.fenced)
+    old.leave()
+    share(group, newcomer, other, third)
+    for member in (newcomer, other, third):
+        owned: set[int] = set()
+        for what, partitions in member.told:
+            if what == "assigned":
+                assert not owned & partitions
+                owned |= partitions
+            else:
+                assert owned >= partitions
+                owned -= partitions
+        assert owned == member.owns
 
 
 def test_what_a_dead_member_owned_is_nobodys_until_its_session_ends(group: GroupSide) -> None:
@@ -151,3 +177,16 @@ def test_a_foreign_member_with_the_same_assignor_takes_a_share_that_is_nobodys_o
     assert not any(one.prove(number) for number in ALL - one.owns)
     group.foreign_leaves()
     share(group, one)
+
+
+def test_librdkafka_refuses_to_assign_what_is_assigned() -> None:
+    """So no worker hears twice that it owns something; the core refuses it, too."""
+    consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0})
+    place = TopicPartition("events", 0, 0)
+    try:
+        consumer.incremental_assign([place])
+        with pytest.raises(KafkaException) as raised:
+            consumer.incremental_assign([place])
+        assert raised.value.args[0].code() == KafkaError._CONFLICT
+    finally:
+        consumer.close()

@@ -78,9 +78,10 @@ class Group:
         return True
 
     def revoked(self, worker: Worker, partition: SourcePartition) -> None:
-        """The worker gave a source partition up."""
-        if self.held.get(partition) is worker:
-            self.held[partition] = None
+        """The worker gave a source partition up. What another one holds is not its to give up."""
+        if self.held.get(partition) is not worker:
+            return
+        self.held[partition] = None
         self._revoking.discard(partition)
         self._advance()
 
@@ -137,16 +138,21 @@ class Group:
         if self._foreign == ASSIGNOR:
             slots.append(FOREIGN)
         chance = self._world.chance
-        most = -(-len(self.held) // len(slots))
+        least, larger = divmod(len(self.held), len(slots))
         load = dict.fromkeys(slots, 0)
         target = {partition: self._target[partition] for partition in sorted(self._overlooked)}
         for slot in target.values():
             load[slot] += 1
         for partition in sorted(self.held.keys() - target.keys()):
             slot = self._target.get(partition)
-            if slot in load and not (shuffle and chance.of(0.6)) and (shuffle or load[slot] < most):
-                target[partition] = slot
-                load[slot] += 1
+            if slot not in load or (shuffle and chance.of(0.6)):
+                continue
+            if not shuffle and load[slot] >= least:
+                if load[slot] > least or not larger:
+                    continue
+                larger -= 1
+            target[partition] = slot
+            load[slot] += 1
         for partition in sorted(self.held.keys() - target.keys()):
             slot = chance.random.choice(slots) if shuffle else min(slots, key=lambda s: (load[s], s))
             target[partition] = slot

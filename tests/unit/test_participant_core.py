@@ -19,7 +19,7 @@ from control_topic.messages import (
     WriteStatus,
 )
 from participant import events as p
-from participant.transitions import State
+from participant.transitions import IllegalEvent, State
 from tests.unit.conversation import INTERVAL_MS, P0, P1, ParticipantTalk, of, sent
 
 
@@ -368,3 +368,10 @@ def test_an_end_that_does_not_come_makes_it_ask() -> None:
     talk = ParticipantTalk(repeat_ms=1_000).writing()
     assert not sent(talk.tick(INTERVAL_MS + 1_000), ParticipantJoin)
     assert sent(talk.tick(1), ParticipantJoin)
+
+
+def test_what_is_owned_is_not_assigned_again() -> None:
+    """A rewind to elsewhere amid a transaction would count the same records twice."""
+    talk = ParticipantTalk().writing()
+    with pytest.raises(IllegalEvent, match="assigned again, and not given up in between"):
+        talk.assigned(P0)

@@ -1,0 +1,23 @@
+"""The simulated group itself, where no sequence that a real one can be led through is quick enough."""
+
+from __future__ import annotations
+
+from control_topic.messages import SourcePartition
+from tests.conformance.group_sides import SimulatedGroupSide
+
+
+def test_a_holder_is_asked_once_though_somebody_else_gives_up_the_same() -> None:
+    side = SimulatedGroupSide()
+    old = side.join(0)
+    side.await_that("assignment", lambda: old.owns)
+    place = SourcePartition("events", min(old.owns))
+    old.freeze()
+    newcomer = side.join(0)
+    side.await_that("newcomer's assignment", lambda: newcomer.owns == old.owns)
+    side.group.withhold(place, for_ms=1)
+    side.group.revoked(old, place)  # type: ignore[arg-type]
+    side.await_that("its return", lambda: len(newcomer.told) >= 3)
+    side.scheduler.at(5_000, None, newcomer.told.append, ("later", set()))
+    side.await_that("what comes later", lambda: newcomer.told[-1][0] == "later")
+    wanted = [("assigned", {0, 1, 2, 3}), ("revoked", {place.number}), ("assigned", {place.number})]
+    assert newcomer.told[:-1] == wanted
