@@ -373,5 +373,5 @@ def test_an_end_that_does_not_come_makes_it_ask() -> None:
 def test_what_is_owned_is_not_assigned_again() -> None:
     """A rewind to elsewhere amid a transaction would count the same records twice."""
     talk = ParticipantTalk().writing()
-    with pytest.raises(IllegalEvent, match="assigned again, and not given up in between"):
+    with pytest.raises(IllegalEvent, match="events:0: assigned, but not given up since the last time"):
         talk.assigned(P0)
