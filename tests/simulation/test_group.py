@@ -21,3 +21,17 @@ def test_a_holder_is_asked_once_though_somebody_else_gives_up_the_same() -> None
     side.await_that("what comes later", lambda: newcomer.told[-1][0] == "later")
     wanted = [("assigned", {0, 1, 2, 3}), ("revoked", {place.number}), ("assigned", {place.number})]
     assert newcomer.told[:-1] == wanted
+
+
+def test_what_is_taken_and_given_again_while_a_member_sleeps_is_given_once() -> None:
+    side = SimulatedGroupSide()
+    member = side.join(0)
+    side.await_that("assignment", lambda: member.owns)
+    member.freeze()
+    side.recreate(3, seen=True)
+    side.scheduler.run_until(side.scheduler.now_ms + 1_000)
+    side.add_partition()
+    side.scheduler.run_until(side.scheduler.now_ms + 1_000)
+    member.thaw()
+    side.scheduler.run_until(side.scheduler.now_ms + 20_000)
+    assert member.told == [("assigned", {0, 1, 2, 3}), ("revoked", {3}), ("assigned", {3})]

@@ -184,8 +184,12 @@ class Worker(Clocked):
     # --- from the group ---------------------------------------------------------------------------
 
     def on_assign(self, partitions: tuple[SourcePartition, ...]) -> None:
-        """Start offsets come from the table and are part of the assignment itself."""
-        partitions = tuple(p for p in partitions if self.world.group.is_owner(self, p))
+        """Start offsets come from the table and are part of the assignment itself.
+
+        The client adds what it does not have: what it has is no news.
+        """
+        had = self.plane.positions
+        partitions = tuple(p for p in partitions if self.world.group.is_owner(self, p) and p not in had)
         if self._leaving or not partitions:
             return
         committed = self.driver.offsets() or {}
