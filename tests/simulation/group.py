@@ -140,7 +140,7 @@ class Group:
         chance = self._world.chance
         least, larger = divmod(len(self.held), len(slots))
         load = dict.fromkeys(slots, 0)
-        target = {partition: self._target[partition] for partition in sorted(self._overlooked)}
+        target = {p: holder.slot for p in sorted(self._overlooked) if (holder := self.held[p]) is not None}
         for slot in target.values():
             load[slot] += 1
         for partition in sorted(self.held.keys() - target.keys()):

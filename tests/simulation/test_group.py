@@ -35,3 +35,16 @@ def test_what_is_taken_and_given_again_while_a_member_sleeps_is_given_once() -> 
     member.thaw()
     side.scheduler.run_until(side.scheduler.now_ms + 20_000)
     assert member.told == [("assigned", {0, 1, 2, 3}), ("revoked", {3}), ("assigned", {3})]
+
+
+def test_whoever_holds_what_nobody_saw_vanish_keeps_it_though_another_was_to_have_it() -> None:
+    side = SimulatedGroupSide()
+    member = side.join(0)
+    side.await_that("assignment", lambda: member.owns)
+    member.freeze()
+    side.foreign_joins("cooperative-sticky")
+    side.recreate(1, seen=False)
+    side.foreign_leaves()
+    member.thaw()
+    side.scheduler.run_until(side.scheduler.now_ms + 20_000)
+    assert member.owns == {0, 1, 2, 3}
