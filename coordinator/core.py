@@ -370,7 +370,10 @@ class Coordinator(Election):
     def on_found(self, event: Completed) -> None:
         if event.result is Result.COMMITTED:
             self._committed(event)
-        elif event.result in (Result.ABSENT, Result.REFUSED, Result.HALTED):
+        elif event.result is Result.HALTED:  # whether it was looked for, nobody says
+            self.recover_next = True
+            self._abort(event, f"what became of the commit is not known: {event.reason}", Fault.ENVIRONMENT)
+        elif event.result in (Result.ABSENT, Result.REFUSED):
             self.recover_next = True
             self._abort(event, "the commit did not land", Fault.ENVIRONMENT)
         else:
@@ -416,7 +419,11 @@ class Coordinator(Election):
         assert isinstance(call, Abort)
         if event.result is Result.COMMITTED:
             self._committed(event)
-        elif event.result in (Result.OK, Result.HALTED):
+        elif event.result is Result.HALTED:
+            # Not rolled back: a commit that is late may still land, so nobody is told that it was aborted.
+            # Whoever recovers the table sees what became of it.
+            self._halt(event.reason)
+        elif event.result is Result.OK:
             self._settled()
             self.final = False
             self.mode_ms = event.now_ms  # a drain gives its writers time to say READY again
@@ -424,10 +431,7 @@ class Coordinator(Election):
             if not self._open().came_to_nothing():
                 self.next_due_ms = self._open().due_ms
             self._decide(self._open(), AbortCommit(transaction=call.transaction, reason=call.reason))
-            if event.result is Result.HALTED:
-                self._halt(event.reason)
-            else:
-                self._next(event)
+            self._next(event)
         else:
             self._retry_later(event)
 

@@ -380,7 +380,11 @@ class Transactions(Answering):
 
     @answers(effect=True)
     def abort(self, epoch: int, transaction: str, instant: str, reason: str, fault: Fault) -> Answer:
-        """Remove the transaction's instant and files, unless it proves to be complete."""
+        """Remove the transaction's instant and files, unless it proves to be complete.
+
+        OK says that they are gone, also where this abort is one too many: the next call says that the run
+        halts. HALTED says that the run halts before that was done.
+        """
         if (refusal := self._stale(epoch)) is not None:
             return refusal
         try:
@@ -401,7 +405,6 @@ class Transactions(Answering):
         log.warning("transaction %s was rolled back: %s", transaction, reason)
         if halted:
             log.error("the run halts: %s", halted)
-            return Answer(result=Result.HALTED, reason=halted)
         return Answer(result=Result.OK, wait_ms=wait_ms, committed=self._offsets())
 
     @answers(effect=False)

@@ -311,9 +311,23 @@ def test_a_call_that_says_halted_halts() -> None:
 
 def test_a_failure_too_many_is_told_after_its_abort() -> None:
     talk = CoordinatorTalk().aborting()
-    actions = talk.answer(c.Result.HALTED, reason="five failures")
-    assert sent(actions, AbortCommit)
+    assert sent(talk.answer(OK), AbortCommit)
+    assert sent(talk.direct(c.Mode.HALT, "five failures"), Halt)
+
+
+def test_an_abort_that_ends_in_a_halt_before_anything_was_rolled_back_is_not_announced() -> None:
+    """A commit that is late may still land: whoever believed ABORT would be told something untrue."""
+    talk = CoordinatorTalk().aborting()
+    actions = talk.answer(c.Result.HALTED, reason="the storage is away")
+    assert not sent(actions, AbortCommit)
     assert sent(actions, Halt)
+    assert talk.core.state is State.HALTED
+
+
+def test_a_commit_that_nobody_could_look_for_because_the_run_halts_is_not_said_to_be_absent() -> None:
+    talk = CoordinatorTalk().resolving()
+    (abort,) = of(talk.answer(c.Result.HALTED, reason="too many rejects"), c.Abort)
+    assert abort.reason == "what became of the commit is not known: too many rejects"
 
 
 def test_another_runs_members_are_nobody_to_it() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from control_topic.messages import (
-    AbortCommit,
     AckCommit,
     CoordinatorClaim,
     EndCommit,
@@ -198,12 +197,6 @@ def test_a_stop_ends_it_at_once_and_leaves_the_transaction_to_whoever_recovers()
     talk = CoordinatorTalk().started()
     (stop,) = talk.direct(c.Mode.STOP)
     assert (stop.reason, talk.core.state, talk.core.transaction) == ("the run stops", State.FENCED, None)
-
-
-def test_an_abort_under_way_is_announced_before_the_halt_that_it_leads_to() -> None:
-    talk = CoordinatorTalk().aborting()
-    actions = talk.answer(c.Result.HALTED, reason="too many")
-    assert [type(a.body) for a in of(actions, c.Send)] == [AbortCommit, Halt]
 
 
 # --- what people see ----------------------------------------------------------------------------
