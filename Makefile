@@ -129,7 +129,7 @@ docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs f
 ##@ The house
 
 # Newer than these once everything that they ask for is installed.
-$(INSTALLED): pyproject.toml participant/_fetcher.c
+$(INSTALLED): pyproject.toml participant/source/_fetcher.c
 	@test -x $(PYTHON) || tools/make_venv.sh $(VENV) $(BASE_PYTHON)
 	@echo "Installing Lockstep and what it needs into $(VENV): Spark alone is 300 MB, so it takes a minute or two …"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'

@@ -23,7 +23,7 @@ from bench.place import prepare, typed, wide_console, working_folder
 from bench.rivals.base import RUN_TIMEOUT_S, Load, Settings
 from bench.rivals.registry import RIVALS, STREAMING_BATCH_RECORDS, Entry, Runners, order, parse
 from bench.workloads import EVERY, Workload
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from lockstep.config.units import parse_duration_ms
 from lockstep.errors import Failed, LockstepError, sentence
 from table.errors import TableError

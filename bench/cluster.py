@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.waiting import await_that, end
-from lockstep.jvm import LATE_C2
-from lockstep.submit import environment, find_spark_home
+from lockstep.launch.jvm import LATE_C2
+from lockstep.launch.submit import environment, find_spark_home
 
 START_S = 60.0
 HOST = "127.0.0.1"

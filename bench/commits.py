@@ -24,7 +24,7 @@ from bench.rivals import control_times, hudi_commits, lockstep_run
 from bench.rivals.base import Settings
 from bench.waiting import await_that, end
 from bench.workloads import WORKLOADS, Workload
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from lockstep.config.units import parse_duration_ms
 from lockstep.errors import Failed
 from tests import evidence

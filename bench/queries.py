@@ -26,7 +26,7 @@ from bench.rivals import hudi_commits, lockstep_run, structured_streaming
 from bench.rivals.base import ROOT, RUN_TIMEOUT_S, Load, Settings
 from bench.waiting import end, finish
 from bench.workloads import UPSERTS, Workload
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from lockstep.errors import Failed
 from table.schema import parse_ddl
 from tests import evidence

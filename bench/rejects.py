@@ -24,10 +24,10 @@ from bench.rivals import lockstep_run
 from bench.rivals.base import Settings
 from bench.waiting import await_that
 from bench.workloads import WORKLOADS
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from lockstep.config.units import parse_size_bytes
 from lockstep.errors import Failed
-from table.hudi.timeline import Timeline
+from table.hudi.reader.timeline import Timeline
 from tests import evidence
 
 TOPIC = "events"

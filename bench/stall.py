@@ -23,7 +23,7 @@ from bench.rivals import hudi_commits, lockstep_run
 from bench.rivals.base import RUN_TIMEOUT_S, Settings
 from bench.waiting import await_that, finish
 from bench.workloads import WORKLOADS, Workload
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from lockstep.config.units import parse_size_bytes
 from lockstep.errors import Failed
 from tests import evidence

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
-_client_log = logging.getLogger(f"{__name__}.client")
+_client_log = logging.getLogger(f"{__name__}.librdkafka")
 
 PARTITION = 0
 RESOLVE_MIN_S = 1.0

@@ -15,8 +15,8 @@ from control_topic.spelling import plain
 
 WINDOW_S = 10.0
 AWAY_WINDOW_S = 30.0
-KAFKA_CLIENTS = ("control_topic.kafka", "kafka.client", "topic.client", "source.client", "lockstep.source")
-"""Loggers, by the ends of their names."""
+KAFKA_CLIENTS = (".librdkafka", "control_topic.kafka", "lockstep.source")
+"""Loggers, by the ends of their names. What a module gives to a client of its own ends in the first."""
 
 
 class PlainFormatter(logging.Formatter):

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from control_topic.errors import ControlTopicRefused, ControlTopicUnavailable
 
 log = logging.getLogger(__name__)
-_client_log = logging.getLogger(f"{__name__}.client")
+_client_log = logging.getLogger(f"{__name__}.librdkafka")
 
 RETENTION_MS = 7 * 24 * 3600 * 1000
 """Long enough to look into what happened over a long weekend; the protocol itself needs minutes."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from control_topic.messages import Body, Offsets, Range, WriteStatus
 from coordinator.events import Fault
-from table.calls import Answer
+from table.service.calls import Answer
 
 
 class ControlSender(Protocol):

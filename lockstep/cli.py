@@ -18,8 +18,8 @@ import click
 
 from control_topic.spelling import plain
 from lockstep.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MEANINGS, EXIT_WELL, LockstepError, sentence
+from lockstep.launch.start_up import importing
 from lockstep.output import OutputClosed
-from lockstep.start_up import importing
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("lockstep.commands.run", "Move records into the table until told to stop."),

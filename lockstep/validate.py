@@ -18,21 +18,21 @@ from pyspark.sql import SparkSession
 from control_topic.errors import ControlTopicError
 from control_topic.spelling import some
 from control_topic.topic import ControlTopic
-from lockstep.capacity import check_slots
+from lockstep.brokers.dead_letter_topics import ROOM_BYTES, DeadLetterTopics, compacted, too_small
+from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
-from lockstep.dead_letter_topics import ROOM_BYTES, DeadLetterTopics, compacted, too_small
+from lockstep.driver.capacity import check_slots
+from lockstep.driver.stands import is_ours, named
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
-from lockstep.jars import JarsError, find_java
-from lockstep.stands import is_ours, named
-from participant.json_lines import line_reader
-from participant.native import missing
+from lockstep.launch.jars import JarsError, find_java
+from participant.records.json.lines import line_reader
+from participant.source.native import missing
 from table.errors import TableError
 from table.hudi import properties
-from table.hudi.client import HudiTable
+from table.hudi.driver.client import HudiTable
 from table.hudi.kinds import UPSERT
 from table.schema import parse_ddl
-from table.source import SourceTopics
-from table.source_facts import SourceError
+from table.service.source_facts import SourceError
 
 log = logging.getLogger("lockstep.validate")
 

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 
 DEADLINE_S = 90.0
 PASSING = (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.INVALID_REPLICATION_FACTOR)

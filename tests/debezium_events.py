@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from control_topic.messages import SourcePartition
-from participant.debezium import Changes, DebeziumDecoder
-from participant.raw import RawBatch, Values
+from participant.records.debezium.decoder import Changes, DebeziumDecoder
+from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl
 
 PLACE = SourcePartition("server.public.customers", 3)

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Producer
 
-from lockstep.broker import Broker
-from lockstep.rundir import read_run_file
-from table.client import TableClient
+from lockstep.brokers.local import Broker
+from lockstep.driver.rundir import read_run_file
+from table.service.client import TableClient
 
 T = TypeVar("T")
 

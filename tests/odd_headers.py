@@ -7,9 +7,9 @@ from contextlib import closing
 import numpy as np
 
 from control_topic.messages import SourcePartition
-from participant.letter_senders import BATCH_BYTES_MAX, NativeSender, producer_settings
-from participant.raw import RawBatch, Values
-from participant.rejects import HeldRejects, Rejects
+from participant.records.raw import RawBatch, Values
+from participant.records.rejects import HeldRejects, Rejects
+from participant.source.letter_senders import BATCH_BYTES_MAX, NativeSender, producer_settings
 
 
 def produce_odd(kafka: dict[str, str], topic: str, packed: bytes, *, count: int = 1) -> None:

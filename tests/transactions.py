@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import Producer
 
-from table.source import SourceTopics
+from lockstep.brokers.source_topics import SourceTopics
 from tests.harness import await_that
 
 

@@ -18,10 +18,10 @@ from typing import Any
 from uuid import uuid4
 
 from bench.rivals.plain_reader import batches
-from participant.decode import JsonDecoder
-from participant.derive import Deriver
-from participant.raw import RawBatch
-from participant.writer import TransactionWriter
+from participant.records.json.decoder import JsonDecoder
+from participant.records.raw import RawBatch
+from participant.worker.derive import Deriver
+from table.hudi.files.base_writer import TransactionWriter
 from table.port import TableLayout
 from table.schema import table_schema
 

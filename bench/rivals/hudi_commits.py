@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.figures import Commit
 from table.errors import Refused
-from table.hudi.timeline import METADATA_ACTIONS, Instant, Timeline
+from table.hudi.reader.timeline import METADATA_ACTIONS, Instant, Timeline
 
 COMPACTION, COMPACT = "compaction", "COMPACT"
 """The action of one that is pending, and the operation of one that is complete."""

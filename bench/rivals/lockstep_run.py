@@ -22,9 +22,9 @@ from bench.rivals import control_times, hudi_commits
 from bench.rivals.base import ROOT, Load, Settings, Stages, measured
 from bench.waiting import end, finish
 from bench.workloads import Workload
+from lockstep.driver.rundir import read_run_file
 from lockstep.errors import Failed
-from lockstep.rundir import read_run_file
-from table.client import TableClient
+from table.service.client import TableClient
 
 WINDOW = (
     "from the job's session being up (Spark started, Hudi loaded) to the completion of the last commit; "

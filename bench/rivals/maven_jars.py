@@ -17,7 +17,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from lockstep.errors import Failed
-from lockstep.jars import KAFKA_VERSION, SLF4J_VERSION, default_cache
+from lockstep.launch.jars import KAFKA_VERSION, SLF4J_VERSION, default_cache
 
 ICEBERG_VERSION = "1.10.0"
 EVENTS_VERSION = "1.10.1"

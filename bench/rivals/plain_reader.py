@@ -9,9 +9,9 @@ from confluent_kafka import KafkaError
 
 from control_topic.messages import SourcePartition
 from lockstep.errors import Failed
-from participant.fetcher import fetch_settings
-from participant.native import open_fetcher
-from participant.raw import RawBatch
+from participant.records.raw import RawBatch
+from participant.source.fetcher import fetch_settings
+from participant.source.native import open_fetcher
 
 SILENCE_S = 60.0
 FETCH_S = 0.1

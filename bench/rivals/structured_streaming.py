@@ -19,7 +19,7 @@ from bench.rivals.maven_jars import resolve_spark_kafka
 from bench.waiting import end, finish, tail
 from bench.workloads import Workload
 from lockstep.errors import Failed
-from lockstep.submit import HUDI_PACKAGE, environment, find_jars, find_spark_home
+from lockstep.launch.submit import HUDI_PACKAGE, environment, find_jars, find_spark_home
 
 WINDOW = (
     "from the job's session being up (Spark started, Hudi loaded) to the completion of the last batch's "

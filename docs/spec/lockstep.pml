@@ -7,7 +7,7 @@
  *
  *   coordinator.pml   one claim on an epoch: coordinator/election.py, coordinator/core.py
  *   participant.pml   one incarnation of a worker: participant/core.py
- *   table.pml         the driver's table service, and the table: table/transactions.py, table/memory.py
+ *   table.pml         the driver's table service, and the table: table/service/transactions.py, table/memory.py
  *   properties.pml    what must hold
  *
  * The control topic is the set of everything that was ever said. Nothing leaves it, and everybody may read

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from lockstep.broker import Broker, run_in_foreground
+from lockstep.brokers.local import Broker, run_in_foreground
 from lockstep.commands.options import PATH, standard_options
-from lockstep.jars import default_cache
+from lockstep.launch.jars import default_cache
 from lockstep.output import Output
 
 DEFAULT_PORT = 9092

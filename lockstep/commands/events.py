@@ -12,8 +12,8 @@ from lockstep.commands.options import config_options, standard_options
 from lockstep.config import Config
 from lockstep.config.kafka import checked_kafka
 from lockstep.errors import Failed
-from lockstep.events import TYPES, Filter, as_json, as_text, heading
 from lockstep.output import Output
+from lockstep.watch.events import TYPES, Filter, as_json, as_text, heading
 
 TAIL_MESSAGES = 100
 FILTERED_TAIL_MESSAGES = 10_000

@@ -10,16 +10,16 @@ from pathlib import Path
 import click
 
 from control_topic.clocks import wall_ms
+from lockstep.brokers.source_topics import SourceTopics
 from lockstep.commands.options import PATH, standard_options
 from lockstep.config import Config, load
 from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_WELL, ConfigError, Failed
-from lockstep.offsets import SourceView, compare, look, to_json, to_text
-from lockstep.offsets_plan import Plan, heard_lately, parse_assignments, plan_adopt, plan_set, signs_of_life
+from lockstep.offsets.plan import Plan, heard_lately, parse_assignments, plan_adopt, plan_set, signs_of_life
+from lockstep.offsets.standing import SourceView, compare, look, to_json, to_text
 from lockstep.output import Output
-from lockstep.run_seen import ask_driver, read_topic
-from table.hudi.timeline import MissingTable, Timeline
-from table.source import SourceTopics
+from lockstep.watch.run_seen import ask_driver, read_topic
+from table.hudi.reader.timeline import MissingTable, Timeline
 from table.state import TableState
 
 REASON_CHARS_MAX = 1_000
@@ -136,8 +136,8 @@ def _refuse_while_alive(output: Output, config: Config, state: TableState, sourc
 
 
 def _execute(config: Config, plan: Plan, master: str, confs: Sequence[str]) -> None:
-    from lockstep.operator_commit import to_document  # brings Spark with it
-    from lockstep.short_job import run_short_job
+    from lockstep.launch.short_job import run_short_job
+    from lockstep.offsets.operator_commit import to_document  # brings Spark with it
 
     with tempfile.TemporaryDirectory(prefix="lockstep-offsets-") as folder:
         document = Path(folder) / "plan.json"

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from lockstep.class_archive import ClassArchive, options_to_make
 from lockstep.commands.options import standard_options
+from lockstep.driver.rehearsal import configuration
 from lockstep.errors import EXIT_WELL, Failed
-from lockstep.jars import find_java
+from lockstep.launch.class_archive import ClassArchive, options_to_make
+from lockstep.launch.jars import find_java
+from lockstep.launch.short_job import run_short_job
+from lockstep.launch.submit import PACKAGES, find_jars, find_spark_home
 from lockstep.output import Output, readable_size
-from lockstep.rehearsal import configuration
-from lockstep.short_job import run_short_job
-from lockstep.submit import PACKAGES, find_jars, find_spark_home
 
 
 @click.command("prepare")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import click
 
-from lockstep.class_archive import options_to_use
 from lockstep.commands.options import PATH, SET_HELP, standard_options, verbosity
 from lockstep.config import load
 from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_MEANINGS
-from lockstep.launch import launch
+from lockstep.launch.class_archive import options_to_use
+from lockstep.launch.job_process import launch
+from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home, parse_conf
 from lockstep.output import Output
-from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home, parse_conf
 
 LOG_LEVELS = {-1: "WARNING", 0: "INFO", 1: "INFO", 2: "DEBUG"}
 
@@ -83,7 +83,7 @@ def command(
 
 
 def _preflight() -> None:
-    from lockstep.jars import find_java
+    from lockstep.launch.jars import find_java
 
     find_java()
 

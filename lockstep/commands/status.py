@@ -9,21 +9,21 @@ import click
 
 from control_topic.clocks import wall_ms
 from control_topic.errors import ControlTopicUnavailable
+from lockstep.brokers.group import GroupMember
+from lockstep.brokers.source_topics import SourceTopics
 from lockstep.commands.options import config_options, standard_options
 from lockstep.config import Config
 from lockstep.config.kafka import checked_kafka
+from lockstep.driver.stands import sentence, strangers
 from lockstep.errors import EXIT_HALTED, EXIT_WELL
-from lockstep.offsets import OffsetRow, compare, look
+from lockstep.offsets.standing import OffsetRow, compare, look
 from lockstep.output import Output
-from lockstep.run_seen import ask_driver, read_topic
-from lockstep.stands import sentence, strangers
-from lockstep.status import LastCommit, Observed, Status, conclude
-from lockstep.status_text import to_text
-from lockstep.topic_fold import Fold
-from table.group import GroupMember
-from table.hudi.timeline import Instant, MissingTable, Timeline
-from table.source import SourceTopics
-from table.source_facts import SourceError
+from lockstep.watch.run_seen import ask_driver, read_topic
+from lockstep.watch.status import LastCommit, Observed, Status, conclude
+from lockstep.watch.status_text import to_text
+from lockstep.watch.topic_fold import Fold
+from table.hudi.reader.timeline import Instant, MissingTable, Timeline
+from table.service.source_facts import SourceError
 
 ASK_S = 10.0
 

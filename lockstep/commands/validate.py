@@ -14,8 +14,8 @@ from rich.text import Text
 from lockstep.commands.options import config_options, standard_options
 from lockstep.config import Config, resolve_kafka
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed
+from lockstep.launch.short_job import run_short_job
 from lockstep.output import Output
-from lockstep.short_job import run_short_job
 from lockstep.validate import Check, check_kafka
 
 COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}

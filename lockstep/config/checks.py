@@ -65,7 +65,7 @@ def _types_of_upserts(config: Config, columns: pa.Schema) -> Iterator[Problem]:
 
 def _field_problem(columns: pa.Schema, name: str, role: str) -> str:
     """Why the field cannot have this role, or an empty string."""
-    from table.hudi.keys import check_key_field
+    from table.hudi.files.keys import check_key_field
     from table.schema import SchemaError
 
     known = [column.name for column in columns]

@@ -16,7 +16,7 @@ from lockstep.demo.shop import FOLLOWED, KEY, SCHEMA, Shop, records
 from lockstep.errors import Failed
 from lockstep.output import readable_count
 from table.errors import TableError
-from table.hudi.timeline import Instant, Timeline
+from table.hudi.reader.timeline import Instant, Timeline
 
 SNAPSHOT_PART = 4
 """One event in so many is a row that the snapshot reads, the others are changes."""

@@ -18,9 +18,9 @@ from lockstep.config import Config
 from lockstep.demo.processes import run_spark
 from lockstep.demo.report import from_here, verdict_text
 from lockstep.demo.shop import FOLLOWED, Model, Order, Version
+from lockstep.launch.submit import HUDI_CONF, HUDI_PACKAGE, JAVA_OPTIONS, QUIET_JOL, find_spark_home
 from lockstep.output import readable_count
 from lockstep.output import table as plain_table
-from lockstep.submit import HUDI_CONF, HUDI_PACKAGE, JAVA_OPTIONS, QUIET_JOL, find_spark_home
 
 SPARK_JOB = Path(__file__).with_name("spark_orders.py")
 SHELL_CONF, SHELL_SQL = "spark.conf", "orders.sql"

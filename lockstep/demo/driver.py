@@ -6,8 +6,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lockstep.rundir import read_run_file
-from table.client import Deadlines, TableClient
+from lockstep.driver.rundir import read_run_file
+from table.service.client import Deadlines, TableClient
 
 PERIOD_S = 0.5
 ANSWER_S = 3.0
@@ -25,7 +25,8 @@ class Driver:
         self._thread.start()
 
     def workers(self) -> Sequence[Mapping[str, Any]]:
-        """As `table.progress.Progress.to_json` lists them; empty while the driver has not answered."""
+        """As `table.service.progress.Progress.to_json` lists them; empty while the driver has not
+        answered."""
         return self._workers
 
     def close(self) -> None:

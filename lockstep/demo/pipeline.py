@@ -28,7 +28,7 @@ STOP_TIMEOUT_S = 60.0
 KILL_TIMEOUT_S = 15.0
 WORDS_SHOWN = 12
 
-REAPER = Path(lockstep.__file__).with_name("reaper.py")
+REAPER = Path(lockstep.__file__).parent / "launch" / "reaper.py"
 
 
 def write_config(folder: Path, bootstrap_servers: str, interval: str, *, topic: str, sections: str) -> Path:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from lockstep.class_archive import options_to_use
 from lockstep.config import Config
 from lockstep.errors import Failed
-from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home
+from lockstep.launch.class_archive import options_to_use
+from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home
 
 SPARK_TIMEOUT_S = 300
 

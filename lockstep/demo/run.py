@@ -18,7 +18,7 @@ from lockstep.demo.plain import Plain
 from lockstep.demo.report import Report
 from lockstep.demo.stage import Stage
 from lockstep.errors import Failed
-from lockstep.jars import find_java
+from lockstep.launch.jars import find_java
 from lockstep.output import Output
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"

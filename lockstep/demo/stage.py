@@ -12,7 +12,7 @@ from typing import Any
 
 from control_topic.kafka import ControlReader
 from control_topic.messages import Message, SourcePartition
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from lockstep.config import Config, load, resolve_kafka
 from lockstep.demo.driver import Driver
 from lockstep.demo.kills import KillPlan
@@ -23,7 +23,7 @@ from lockstep.demo.report import Finding, Ran, Report
 from lockstep.demo.view import Scene, View, make_view
 from lockstep.demo.watch import Watch
 from lockstep.errors import EXIT_WELL, Failed
-from lockstep.jars import KAFKA_VERSION
+from lockstep.launch.jars import KAFKA_VERSION
 from lockstep.output import Output, readable_count, readable_duration
 
 POLL_S = 0.1

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from control_topic.announcements import run_order
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
@@ -25,7 +26,6 @@ from control_topic.messages import (
     StartCommit,
     WriteStatus,
 )
-from table.rivals import run_order
 
 DECISIONS = (StartCommit, EndCommit, AckCommit, AbortCommit)
 """What only the coordinator of the highest epoch may say."""

@@ -15,12 +15,12 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from control_topic.messages import SourcePartition
+from lockstep.brokers.source_topics import SourceTopics
 from lockstep.verify.counts import Intervals, size
 from lockstep.verify.rows import EXAMPLES_MAX
-from table.source import SourceTopics
-from table.source_facts import SourceError
+from table.service.source_facts import SourceError
 
-_client_log = logging.getLogger(f"{__name__}.client")
+_client_log = logging.getLogger(f"{__name__}.librdkafka")
 
 TIMEOUT_S = 600.0
 SOURCE_TIMEOUT_S = 30.0

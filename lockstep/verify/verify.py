@@ -13,8 +13,8 @@ from lockstep.verify.report import Report
 from lockstep.verify.rows import count_rows
 from table.chain import place
 from table.hudi.definition import local_path
-from table.hudi.timeline import METADATA_ACTIONS, Instant, Timeline, table_properties
-from table.hudi.torn import Torn, why
+from table.hudi.reader.timeline import METADATA_ACTIONS, Instant, Timeline, table_properties
+from table.hudi.reader.torn import Torn, why
 from table.state import TableState
 
 log = logging.getLogger("lockstep.verify")

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from table.errors import Contradiction, Refused
-from table.hudi.base_file import META_COLUMNS
+from table.hudi.files.base_file import META_COLUMNS
 from table.hudi.kinds import (
     BUCKET_ENGINE,
     BUCKETS,
@@ -162,7 +162,7 @@ def fixed_properties(definition: Definition, schema: str, spec: TableSpec) -> di
         index = index_properties(definition.key_fields, spec.bucket_count)
         index["hoodie.table.type"] = KINDS[UPSERT].table_type  # for the check of the concurrency mode
         index["hoodie.compact.inline"] = "false"  # else Hudi compacts within every fifth commit
-        index[AUTO_ARCHIVE] = "false"  # its Java client fails at it: see table/hudi/cleaning.py
+        index[AUTO_ARCHIVE] = "false"  # its Java client fails at it: see table/hudi/upkeep/cleaning.py
     return {
         **index,
         "hoodie.table.name": definition.name,

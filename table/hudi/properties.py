@@ -18,8 +18,8 @@ LOCK = "hoodie.write.lock.provider"
 LOCK_FOLDER = "hoodie.write.lock.filesystem.path"
 LOCK_EXPIRE_MINUTES = 1
 """The least there is. A driver killed inside the lock blocks the table for so long where its successor cannot
-prove it dead (see `table.hudi.holder`); a holder that is paused for longer is stopped by the rollback of its
-instant, not by the lock."""
+prove it dead (see `table.hudi.driver.holder`); a holder that is paused for longer is stopped by the rollback
+of its instant, not by the lock."""
 
 AUTO_ARCHIVE = "hoodie.archive.automatic"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
@@ -97,7 +97,8 @@ OWN: Mapping[str, str] = {
 
 OWN_OF_KIND: Mapping[str, Mapping[str, str]] = {
     INSERT: {},
-    # Hudi's Java client fails at archiving within the commits of such a table: see table/hudi/cleaning.py.
+    # Hudi's Java client fails at archiving within the commits of such a table: see
+    # table/hudi/upkeep/cleaning.py.
     UPSERT: {AUTO_ARCHIVE: "services.cleaning"},
 }
 

@@ -150,7 +150,7 @@ class KafkaMember:
 
 
 class KafkaGroupSide:
-    """participant/membership.py, on a real broker."""
+    """participant/source/membership.py, on a real broker."""
 
     session_s = REAL_SESSION_MS / 1_000
 

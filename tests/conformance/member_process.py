@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from control_topic.messages import SourcePartition
-from participant.membership import Callbacks, Membership
+from participant.source.membership import Callbacks, Membership
 
 
 def say(what: str, content: object = None) -> None:

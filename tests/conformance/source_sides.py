@@ -17,13 +17,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from control_topic.clocks import wall_ms
 from control_topic.messages import SourcePartition
+from lockstep.brokers.source_topics import SourceTopics
 from participant import events as ev
-from participant.fetched import Fetched
-from participant.fetcher import fetch_settings
-from participant.native import open_fetcher
-from participant.source import Callbacks, Source
-from table.source import SourceTopics
-from table.source_facts import SourceFacts
+from participant.source.fetched import Fetched
+from participant.source.fetcher import fetch_settings
+from participant.source.native import open_fetcher
+from participant.source.reading import Callbacks, Source
+from table.service.source_facts import SourceFacts
 from tests.broker_fixture import create_topic, delete_topic
 from tests.harness import await_that
 from tests.simulation.chance import Chance
@@ -177,7 +177,7 @@ class KafkaReader:
 
 
 class KafkaSourceSide:
-    """table/source.py and participant/source.py."""
+    """lockstep/brokers/source_topics.py and participant/source/reading.py."""
 
     def __init__(self, bootstrap_servers: str, make_topic: Callable[..., str], opened: ExitStack) -> None:
         self._servers, self._make_topic, self._opened = bootstrap_servers, make_topic, opened

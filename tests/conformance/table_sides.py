@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from control_topic.messages import DataFile, Range
 from table.errors import TableError
-from table.hudi.rollback import _request, table_lock
+from table.hudi.driver.rollback import _request, table_lock
 from table.memory import MemoryTable, MemoryTimeline, Step
 from table.port import Commit, TransactionalTable
 from table.state import TableState

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from tests.broker_fixture import create_topic
 from tests.conformance.bus_sides import BusSide, KafkaSide, SimulatedSide, read
 from tests.conformance.source_sides import KafkaSourceSide, Seen, SimulatedSourceSide, SourceSide

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from control_topic.messages import SourcePartition
-from participant.dead_letter import DeadLetters
 from participant.errors import DeadLetterRefused
-from participant.raw import RawBatch, Values
-from participant.rejects import HeldRejects, Rejects
+from participant.records.raw import RawBatch, Values
+from participant.records.rejects import HeldRejects, Rejects
+from participant.source.dead_letters import DeadLetters
 from tests.broker_fixture import set_config
 from tests.harness import await_that
 from tests.simulation.letters import DeadLetterTopic

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from table.source_facts import MissingTopic
+from table.service.source_facts import MissingTopic
 from tests.conformance.source_sides import KafkaSourceSide, Seen, SimulatedSourceSide, SourceSide
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("conformance")]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from tests.broker_fixture import create_topic
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome

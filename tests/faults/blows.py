@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from table.hudi.holder import LOCK
+from table.hudi.driver.holder import LOCK
 from tests.faults import processes
 from tests.faults.aim import MID_WRITE_MS, Hit, hit
 from tests.faults.commits import wall_ms

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import product
 
-from table.hudi.timeline import table_properties
+from table.hudi.reader.timeline import table_properties
 from tests.faults import upkeep
 from tests.faults.aim import hit
 from tests.faults.clock import Clock, make_clock

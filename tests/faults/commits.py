@@ -13,9 +13,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from control_topic.messages import SourcePartition
 from table.errors import TableError
-from table.hudi.base_file import is_ours, parse_file_name
-from table.hudi.log_file import is_in_bucket, is_log_file, is_our_log_file
-from table.hudi.timeline import Instant, Timeline
+from table.hudi.files.base_file import is_ours, parse_file_name
+from table.hudi.files.log_file import is_in_bucket, is_log_file, is_our_log_file
+from table.hudi.reader.timeline import Instant, Timeline
 
 COMPLETED = re.compile(r"(\d{17})_(\d{17})\.(commit|deltacommit)")
 """Of inserts; of upserts, whose compactions are commits."""

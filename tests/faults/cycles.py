@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from tests import evidence
 from tests.faults.blows import KILLED, Blow, Victim, kill, pause
 from tests.faults.play import make_stage, say

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import psutil
 
-from lockstep.application import START_S
-from lockstep.stands import OUTAGE_MAX_S, UNREAD_MAX_S
-from lockstep.supervisor import END_S, KILL_S
+from lockstep.driver.application import START_S
+from lockstep.driver.stands import OUTAGE_MAX_S, UNREAD_MAX_S
+from lockstep.driver.supervisor import END_S, KILL_S
 from tests.busy_member import NAME, busy_member
 from tests.faults import processes
 from tests.faults.acts import CALM_PER_SECOND, assert_said, ends_with, on_a_broker_of_its_own, plain, proved

@@ -6,7 +6,7 @@ import signal
 
 from confluent_kafka import KafkaError, Producer
 
-from participant import headers
+from participant.source import headers
 from tests.damage import batches
 from tests.faults import processes
 from tests.faults.acts import CALM_PER_SECOND, ends_with, proved

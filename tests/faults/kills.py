@@ -7,7 +7,7 @@ import json
 import time
 from pathlib import Path
 
-from table.hudi.holder import LOCK, NOTE
+from table.hudi.driver.holder import LOCK, NOTE
 from tests.faults.blows import KILLED, Victim, kill, on_target
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.stage import Stage

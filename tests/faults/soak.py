@@ -24,7 +24,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 import click
 import psutil
 
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from tests import evidence
 from tests.faults import processes
 from tests.faults.blows import Victim, kill, pause

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from lockstep.submit import HUDI_PACKAGE
+from lockstep.launch.submit import HUDI_PACKAGE
 
 
 def session(*, threads: int = 2) -> SparkSession:

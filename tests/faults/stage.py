@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockstep.broker import Broker
-from lockstep.class_archive import options_to_use
+from lockstep.brokers.local import Broker
 from lockstep.config import load
-from lockstep.submit import Submission, compose, environment, find_jars, find_spark_home
+from lockstep.launch.class_archive import options_to_use
+from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home
 from tests.faults import commits, processes, upkeep, upsert_model
 from tests.faults.commits import Landed, Leftovers, wall_ms
 from tests.faults.load import Load

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow.parquet as pq
 
-from table.hudi.timeline import Timeline
+from table.hudi.reader.timeline import Timeline
 from tests.faults.acts import CALM_PER_SECOND, ends_with, plain, proved
 from tests.faults.clock import make_clock
 from tests.faults.clocks import HOUR_S

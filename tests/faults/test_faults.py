@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from tests.faults.play import load_catalogue, make_stage
 from tests.faults.scenario import Scenario
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 
-from table.hudi.log_file import parse_log_file_name, write_token
+from table.hudi.files.log_file import parse_log_file_name, write_token
 from tests.faults import upkeep
 from tests.faults.aim import hit
 from tests.faults.blows import ANSWER_S, ATTEMPTS_MAX, Blow, Victim, send_to

@@ -15,7 +15,7 @@ from lockstep.config.model import SECTIONS, Config
 from lockstep.config.problems import InvalidConfiguration
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
 from lockstep.errors import ConfigError
-from participant.decode import JsonDecoder
+from participant.records.json.decoder import JsonDecoder
 from table.schema import SchemaError, parse_ddl, to_avro
 from tests.fuzz import documents
 from tests.fuzz.target import Target, damaged, require

@@ -14,8 +14,8 @@ from control_topic.codec import Decoder, Incomplete, Unreadable, encode
 from control_topic.errors import Malformed
 from control_topic.parts import Joiner
 from control_topic.stubs import control_pb2 as control_pb
-from table import codec
-from table.calls import Answer, CoordinatorReport, Directive, Mode, Result, WorkerReport
+from table.service import codec
+from table.service.calls import Answer, CoordinatorReport, Directive, Mode, Result, WorkerReport
 from table.stubs import table_pb2 as table_pb
 from tests.fuzz.target import Target, Wrong, damaged, noise, require
 

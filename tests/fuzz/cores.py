@@ -22,12 +22,12 @@ from control_topic.transport import Intake, Received
 from control_topic.trust import Trust, mark
 from coordinator import events as cev
 from coordinator.core import Coordinator
-from lockstep.events import as_json, as_text
+from lockstep.watch.events import as_json, as_text
 from participant import events as pev
 from participant.core import Participant
 from table.checks import assemble
 from table.errors import Refused
-from table.ledger import Ledger
+from table.service.ledger import Ledger
 from table.state import TableState, decode
 from table.state import encode as encode_state
 from tests.fuzz.target import Target, require

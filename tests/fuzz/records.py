@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from control_topic.messages import SourcePartition
-from participant.decode import Decoded, JsonDecoder
-from participant.derive import Derived, Deriver
-from participant.encoding import writer_options
-from participant.raw import RawBatch, Values
-from table.hudi.keys import COMPLEX, COORDINATES, PLAIN, check_key_field
+from participant.records.json.decoder import Decoded, JsonDecoder
+from participant.records.raw import RawBatch, Values
+from participant.worker.derive import Derived, Deriver
+from table.hudi.files.encoding import writer_options
+from table.hudi.files.keys import COMPLEX, COORDINATES, PLAIN, check_key_field
 from table.port import TableLayout
 from table.schema import SchemaError, kafka_fields, parse_ddl
 from tests.fuzz import documents, reference

@@ -1,7 +1,7 @@
 """What a record's value must become: one at a time, with Python's `json`, sharing no code with the decoder.
 
-The rules are those that `participant.decode` documents. Where they leave a spelling open, the record may be a
-row or a reject; a row must hold the reference's values all the same.
+The rules are those that `participant.records.json.decoder` documents. Where they leave a spelling open, the
+record may be a row or a reject; a row must hold the reference's values all the same.
 """
 
 from __future__ import annotations

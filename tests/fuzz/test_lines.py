@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from participant.json_lines import line_reader, works
-from participant.raw import Values
+from participant.records.json.lines import line_reader, works
+from participant.records.raw import Values
 from table.schema import parse_ddl
 from tests.fuzz import reference, strategies
 

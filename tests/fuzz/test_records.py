@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
-from participant.fetcher import runs
+from participant.source.fetcher import runs
 from table.schema import parse_ddl
 from tests.fuzz import records, reference, strategies
 from tests.fuzz.reference import Refused

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from control_topic.messages import Lost, Range, Reject, SourcePartition
 from table.errors import TableError
-from table.hudi.timeline import Timeline
+from table.hudi.reader.timeline import Timeline
 from table.state import StateError, TableState, decode, encode, owner
 from tests.fuzz.target import Target, damaged, noise, require
 from tests.hudi_avro import COMMIT, PLAN, avro

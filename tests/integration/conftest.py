@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lockstep.broker import Broker
-from lockstep.class_archive import options_to_use
-from lockstep.jvm import LATE_C2
-from lockstep.submit import NOT_ALONG, PACKAGES, find_jars
+from lockstep.brokers.local import Broker
+from lockstep.launch.class_archive import options_to_use
+from lockstep.launch.jvm import LATE_C2
+from lockstep.launch.submit import NOT_ALONG, PACKAGES, find_jars
 from tests.harness import SHORT_LIVED, Pipeline
 
 

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import ResourceType
 
-from lockstep.broker import Broker
-from participant.native import missing
+from lockstep.brokers.local import Broker
+from participant.source.native import missing
 from tests.broker_fixture import create_topic
 from tests.harness import await_that
 from tests.integration.test_source_consumer import Consumer, rows

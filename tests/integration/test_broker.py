@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from lockstep.broker import Broker, BrokerError
+from lockstep.brokers.local import Broker, BrokerError
 from tests.broker_fixture import create_topic
 
 pytestmark = pytest.mark.integration
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOREGROUND = """
 import sys
 from pathlib import Path
-from lockstep.broker import run_in_foreground
+from lockstep.brokers.local import run_in_foreground
 run_in_foreground(0, Path(sys.argv[1]), lambda b: print(b.pid, b.bootstrap_servers, flush=True))
 print("left", flush=True)
 """

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from table.hudi.base_file import (
+from table.hudi.files.base_file import (
     COMMIT_TIME,
     FILE_NAME,
     META_COLUMNS,
@@ -24,9 +24,9 @@ from table.hudi.base_file import (
     RECORD_KEY,
     parse_file_name,
 )
-from table.hudi.buckets import buckets
-from table.hudi.keys import EMPTY_FIELD, NULL_FIELD, complex_keys
-from table.hudi.log_file import (
+from table.hudi.files.buckets import buckets
+from table.hudi.files.keys import EMPTY_FIELD, NULL_FIELD, complex_keys
+from table.hudi.files.log_file import (
     DELETE_BLOCK,
     INSTANT_TIME,
     SCHEMA,

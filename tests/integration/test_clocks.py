@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from table.errors import ClockAhead, ClockBehind, Contradiction
-from table.hudi import plans
-from table.hudi.guard import guarded
-from table.hudi.history import _stretches
-from table.hudi.timeline import Timeline, table_properties
+from table.hudi.driver.guard import guarded
+from table.hudi.driver.history import _stretches
+from table.hudi.reader.timeline import Timeline, table_properties
+from table.hudi.upkeep import plans
 from tests.integration.test_hudi_table import PIPELINE, QUICK_ARCHIVE, SOURCE, Driver
 
 pytestmark = pytest.mark.integration
@@ -297,7 +297,7 @@ def test_what_a_zombie_writes_after_the_clock_was_set_back_is_swept_all_the_same
     made = driver()
     complete = made.run("t1", rows=1)
     now_s = time.time()
-    monkeypatch.setattr("table.hudi.sweep.time.time", lambda: now_s + 3_600)
+    monkeypatch.setattr("table.hudi.upkeep.sweep.time.time", lambda: now_s + 3_600)
     assert made.table.sweep(grace_ms=0) == 0
     monkeypatch.undo()
     late = made.write(complete, 1)

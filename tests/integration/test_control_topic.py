@@ -26,8 +26,8 @@ from control_topic.messages import (
 )
 from control_topic.refused_writes import RefusedWrites
 from control_topic.trust import Trust
-from lockstep.broker import Broker
-from participant import headers
+from lockstep.brokers.local import Broker
+from participant.source import headers
 from tests.broker_fixture import create_topic, delete_topic
 from tests.odd_headers import produce_odd
 

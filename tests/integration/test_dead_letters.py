@@ -15,17 +15,18 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 
 from control_topic.messages import SourcePartition
-from lockstep.broker import Broker
-from lockstep.dead_letter_topics import ROOM_BYTES, DeadLetterTopics
+from lockstep.brokers.dead_letter_topics import ROOM_BYTES, DeadLetterTopics
+from lockstep.brokers.local import Broker
 from lockstep.errors import Failed
-from participant import dead_letter, headers
-from participant.dead_letter import DeadLetters
 from participant.errors import DeadLetterError, DeadLetterRefused
-from participant.fetcher import fetch_settings
-from participant.letter_senders import PIECES_MAX, NativeSender, PlainSender, producer_settings
-from participant.native import open_fetcher
-from participant.raw import RawBatch, Values
-from participant.rejects import HeldRejects, Rejects
+from participant.records.raw import RawBatch, Values
+from participant.records.rejects import HeldRejects, Rejects
+from participant.source import dead_letters as dead_letter
+from participant.source import headers
+from participant.source.dead_letters import DeadLetters
+from participant.source.fetcher import fetch_settings
+from participant.source.letter_senders import PIECES_MAX, NativeSender, PlainSender, producer_settings
+from participant.source.native import open_fetcher
 from tests.broker_fixture import create_topic, set_produce_quota
 from tests.harness import await_that
 from tests.odd_headers import produce_odd
@@ -449,7 +450,7 @@ def test_a_missing_topic_that_is_not_to_be_made_refuses_the_run_at_once(
 def test_a_dead_letter_topic_that_somebody_deletes_is_made_again(
     kafka: dict[str, str], make_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep import dead_letter_topics
+    from lockstep.brokers import dead_letter_topics
     from tests.broker_fixture import delete_topic
 
     monkeypatch.setattr(dead_letter_topics, "LOOK_EVERY_S", 0.2)

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from table.errors import Contradiction
-from table.hudi.clustering import Clustering
-from table.hudi.compaction import Compaction
-from table.hudi.session import Session
+from table.hudi.driver.session import Session
+from table.hudi.upkeep.clustering import Clustering
+from table.hudi.upkeep.compaction import Compaction
 from tests.integration.test_upserts import Record, Upserts
 
 pytestmark = pytest.mark.integration

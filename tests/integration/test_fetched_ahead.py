@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 
 pytestmark = pytest.mark.integration
 
@@ -19,8 +19,8 @@ QUEUE_BYTES = 512_000_000 // 8
 READS = """
 import os, sys, threading, time
 from control_topic.messages import SourcePartition
-from participant.fetcher import fetch_settings
-from participant.native import open_fetcher
+from participant.source.fetcher import fetch_settings
+from participant.source.native import open_fetcher
 
 def resident() -> int:
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

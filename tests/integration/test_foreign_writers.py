@@ -21,10 +21,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from table.errors import Refused
-from table.hudi.client import HudiTable
-from table.hudi.compaction import plan
-from table.hudi.java import THROWN
-from table.hudi.timeline import Timeline
+from table.hudi.driver.client import HudiTable
+from table.hudi.driver.java import THROWN
+from table.hudi.reader.timeline import Timeline
+from table.hudi.upkeep.compaction import plan
 from table.port import Commit, TableSpec
 from table.state import TableState
 from tests.harness import await_that

@@ -1,4 +1,5 @@
-"""How often the client tells of a group error that lasts: what participant/group_trouble.py counts on."""
+"""How often the client tells of a group error that lasts: what participant/source/group_trouble.py counts
+on."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ from itertools import pairwise
 import pytest
 from confluent_kafka import Consumer, KafkaError
 
-from lockstep.broker import Broker
-from participant import membership
-from participant.group_trouble import QUIET_S, GroupTrouble
-from participant.membership import Membership
+from lockstep.brokers.local import Broker
+from participant.source import membership
+from participant.source.group_trouble import QUIET_S, GroupTrouble
+from participant.source.membership import Membership
 from tests.broker_fixture import create_topic
 from tests.harness import await_that
 

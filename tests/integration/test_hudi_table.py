@@ -24,13 +24,13 @@ from pyspark.sql import SparkSession
 
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
-from table.hudi.base_file import create_marker, create_partition, file_name, new_file_id
-from table.hudi.client import HudiTable
 from table.hudi.definition import Definition, check_table, local_path
-from table.hudi.holder import NOTE, started_at
+from table.hudi.driver.client import HudiTable
+from table.hudi.driver.holder import NOTE, started_at
+from table.hudi.driver.rollback import _request, table_lock
+from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
 from table.hudi.properties import check as check_properties
 from table.hudi.properties import merge
-from table.hudi.rollback import _request, table_lock
 from table.port import Commit, TableSpec
 from table.state import StateError, TableState
 from tests.harness import await_that
@@ -818,10 +818,10 @@ def test_a_sweep_says_in_one_line_how_many_files_it_removed_and_names_one(
         instant = made.begin(f"t{number}")
         assert made.table.roll_back(instant)
         late += [(made.write(instant, 1).path, instant) for _ in range(8)]
-    with caplog.at_level(logging.DEBUG, logger="table.hudi.sweep"):
+    with caplog.at_level(logging.DEBUG, logger="table.hudi.upkeep.sweep"):
         assert made.table.sweep(grace_ms=0) == len(late)
         assert made.table.sweep(grace_ms=0) == 0
-    (line,) = [one for one in caplog.records if one.name == "table.hudi.sweep"]
+    (line,) = [one for one in caplog.records if one.name == "table.hudi.upkeep.sweep"]
     said, _, example = line.getMessage().partition("; one of them: ")
     assert line.levelno == logging.WARNING
     assert said == "removed 24 files that no commit names, of 3 instants"
@@ -1006,7 +1006,7 @@ def test_a_foreign_sql_insert_shares_the_table_and_its_layout(
 
 CHILD = """
 import os, signal, subprocess, sys, threading, time
-from table.hudi.watchdog import Watchdog
+from table.hudi.driver.watchdog import Watchdog
 jvm = subprocess.Popen(["sleep", "300"])
 if sys.argv[1] == "frozen":  # Python's stderr leads through the JVM: nobody reads it, and it is full
     unread, log = os.pipe()

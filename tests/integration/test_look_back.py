@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 
 from control_topic.messages import SourcePartition
-from lockstep.broker import Broker
-from participant import look_back
-from participant.look_back import TopicLookBack
+from lockstep.brokers.local import Broker
+from participant.source import look_back
+from participant.source.look_back import TopicLookBack
 from tests.transactions import end_transaction
 
 pytestmark = pytest.mark.integration
@@ -66,7 +66,7 @@ def test_the_records_before_an_offset_are_read_and_no_others(
 def test_what_cannot_be_read_is_said_and_passed_over(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("participant.fetcher.BOUNDS_S", 1.0)
+    monkeypatch.setattr("participant.source.fetcher.BOUNDS_S", 1.0)
     before = TopicLookBack({"bootstrap.servers": "127.0.0.1:1"}, group="g")
     with caplog.at_level(logging.WARNING, look_back.log.name):
         assert list(before(SourcePartition("t", 0), 5)) == []

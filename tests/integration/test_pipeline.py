@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer
 from hudi import HudiReadOptions, HudiTableBuilder
 from pyspark.sql import SparkSession
 
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from lockstep.errors import EXIT_INTERRUPTED
 from tests.harness import Pipeline, await_that, event
 from tests.transactions import end_transaction

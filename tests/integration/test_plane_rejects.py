@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from participant import events as ev
-from participant.dead_letter import DeadLetters
-from participant.fetched import Fetched
-from participant.plane import Plane
-from participant.raw import RawBatch, Values
-from participant.stages import stages
+from participant.records.raw import RawBatch, Values
+from participant.source.dead_letters import DeadLetters
+from participant.source.fetched import Fetched
+from participant.worker.plane import Plane
+from participant.worker.stages import stages
 from table.port import TableLayout
 from tests.harness import await_that
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from lockstep.broker import Broker
+from lockstep.brokers.local import Broker
 from lockstep.errors import EXIT_FAILED, EXIT_USAGE
 from tests.broker_fixture import create_topic
 from tests.harness import Pipeline

@@ -11,12 +11,12 @@ import pytest
 from hudi import HudiTableBuilder
 from pyspark.sql import SparkSession
 
-from lockstep.capacity import free_slots
+from lockstep.driver.capacity import free_slots
 from table.errors import TableError
-from table.hudi.cleaning import Cleaning
-from table.hudi.clustering import Clustering, carry_out, plan, tidy
-from table.hudi.session import Session
-from table.hudi.timeline import Timeline
+from table.hudi.driver.session import Session
+from table.hudi.reader.timeline import Timeline
+from table.hudi.upkeep.cleaning import Cleaning
+from table.hudi.upkeep.clustering import Clustering, carry_out, plan, tidy
 from table.port import ServiceProgress
 from tests.harness import Pipeline, await_that
 from tests.integration.test_hudi_table import FOREIGN, OFTEN_COMPACTED, PIPELINE, PLAIN, QUICK_ARCHIVE, Driver

@@ -14,11 +14,11 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from control_topic.messages import SourcePartition
-from lockstep.broker import Broker
-from lockstep.offsets import compare, look
-from table.group import coordinator_partition
-from table.source import SourceTopics
-from table.source_facts import (
+from lockstep.brokers.group import coordinator_partition
+from lockstep.brokers.local import Broker
+from lockstep.brokers.source_topics import SourceTopics
+from lockstep.offsets.standing import compare, look
+from table.service.source_facts import (
     MissingTopic,
     NoCoordinator,
     SourceRefused,
@@ -248,8 +248,8 @@ def test_a_cluster_that_has_fenced_its_brokers_is_waited_for_and_ends_nobody(tmp
 
 ASKING = """
 import os, sys
-from table.source import SourceTopics
-from table.source_facts import SourceUnavailable
+from lockstep.brokers.source_topics import SourceTopics
+from table.service.source_facts import SourceUnavailable
 source = SourceTopics({"bootstrap.servers": sys.argv[1]}, ["events"], timeout_s=2)
 threads = len(os.listdir("/proc/self/task"))
 try:

@@ -16,15 +16,16 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from control_topic.messages import Lost, Offsets, SourcePartition
-from lockstep.broker import Broker
-from participant import membership, source
-from participant.fetched import Fetched
-from participant.fetcher import fetch_settings
-from participant.membership import Membership
-from participant.native import missing, open_fetcher
-from participant.raw import RawBatch
-from participant.source import Position, Source
-from table.source import SourceTopics
+from lockstep.brokers.local import Broker
+from lockstep.brokers.source_topics import SourceTopics
+from participant.records.raw import RawBatch
+from participant.source import membership
+from participant.source import reading as source
+from participant.source.fetched import Fetched
+from participant.source.fetcher import fetch_settings
+from participant.source.membership import Membership
+from participant.source.native import missing, open_fetcher
+from participant.source.reading import Position, Source
 from tests.harness import await_that
 from tests.transactions import end_transaction
 

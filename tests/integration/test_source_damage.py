@@ -12,13 +12,14 @@ from confluent_kafka import Consumer as KafkaConsumer
 from confluent_kafka import Producer
 
 from control_topic.messages import SourcePartition
-from lockstep.broker import Broker
-from participant import group_trouble, membership, source, stalls
-from participant.fetched import Fetched
-from participant.fetcher import fetch_settings
-from participant.membership import Membership
-from participant.native import missing, open_fetcher
-from participant.source import Source
+from lockstep.brokers.local import Broker
+from participant.source import group_trouble, membership, stalls
+from participant.source import reading as source
+from participant.source.fetched import Fetched
+from participant.source.fetcher import fetch_settings
+from participant.source.membership import Membership
+from participant.source.native import missing, open_fetcher
+from participant.source.reading import Source
 from tests.broker_fixture import create_topic
 from tests.damage import Damage, damage
 from tests.harness import await_that

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.submit import find_spark_home
+from lockstep.launch.submit import find_spark_home
 
 pytestmark = pytest.mark.integration
 
@@ -82,7 +82,7 @@ spark.stop()  # as it would: for ever
 SLOTS = """
 from types import SimpleNamespace
 from pyspark import inheritable_thread_target
-from lockstep.slots import Slot
+from lockstep.driver.slots import Slot
 context = spark.sparkContext
 def slot(number):
     spec = SimpleNamespace(pipeline="p", run="r")

@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from table.errors import Refused
-from table.hudi import clustering, compaction, plans
-from table.hudi.clustering import Clustering
-from table.hudi.compaction import Compaction
-from table.hudi.guard import Guard, guarded
-from table.hudi.session import Session
+from table.hudi.driver.guard import Guard, guarded
+from table.hudi.driver.session import Session
+from table.hudi.upkeep import clustering, compaction, plans
+from table.hudi.upkeep.clustering import Clustering
+from table.hudi.upkeep.compaction import Compaction
 from tests.integration.test_hudi_table import PIPELINE, Driver
 from tests.integration.test_services import clusterings, driver, keys, rows, run, with_small_files
 from tests.integration.test_upserts import Upserts, completed_compactions, history, record, upserts
@@ -129,12 +129,12 @@ def test_taking_away_that_was_itself_interrupted_is_gone_on_with(
     plans.begin(first, compaction.ACTION, instant)
     first.client.compact(instant)
     with monkeypatch.context() as patch:
-        patch.setattr("table.hudi.plans._roll_back", lambda *_: 1 / 0)
+        patch.setattr("table.hudi.upkeep.plans._roll_back", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             compaction.tidy(second, "changes")
     assert list(table.path.glob(".hoodie/timeline/*.rollback.requested"))
     with monkeypatch.context() as patch:
-        patch.setattr("table.hudi.plans._note", lambda *_: 1 / 0)
+        patch.setattr("table.hudi.upkeep.plans._note", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             compaction.tidy(second, "changes")
     assert compaction.tidy(third, "changes").taken == []

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from lockstep.verify import SourceLog, verify_table
 from table.errors import Contradiction
-from table.hudi.cleaning import Cleaning
-from table.hudi.guard import Guard, guarded
-from table.hudi.torn import Torn
+from table.hudi.driver.guard import Guard, guarded
+from table.hudi.reader.torn import Torn
+from table.hudi.upkeep.cleaning import Cleaning
 from tests.integration.test_hudi_table import PIPELINE, PLAIN, Driver, accept
 from tests.integration.test_services import driver, keys, rows, run
 

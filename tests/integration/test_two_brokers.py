@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from control_topic.messages import SourcePartition
-from lockstep.broker import HOST, Broker, _free_port
-from table.source import SourceTopics
-from table.source_facts import SourceUnavailable
+from lockstep.brokers.local import HOST, Broker, _free_port
+from lockstep.brokers.source_topics import SourceTopics
+from table.service.source_facts import SourceUnavailable
 from tests.harness import await_that
 
 pytestmark = pytest.mark.integration

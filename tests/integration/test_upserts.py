@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 
 from control_topic.messages import DataFile, Range, SourcePartition
-from participant.raw import RawBatch, Values
-from participant.stages import stages
+from participant.records.raw import RawBatch, Values
+from participant.worker.stages import stages
 from table.errors import Contradiction, Unavailable
-from table.hudi import plans
-from table.hudi.client import HudiTable
-from table.hudi.compaction import Compaction, plan, tidy
-from table.hudi.java import THROWN
-from table.hudi.session import Session
-from table.hudi.timeline import Timeline
+from table.hudi.driver.client import HudiTable
+from table.hudi.driver.java import THROWN
+from table.hudi.driver.session import Session
+from table.hudi.reader.timeline import Timeline
+from table.hudi.upkeep import plans
+from table.hudi.upkeep.compaction import Compaction, plan, tidy
 from table.port import Commit, TableSpec
 from table.state import TableState
 from tests.harness import await_that

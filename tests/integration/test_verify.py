@@ -36,16 +36,16 @@ from control_topic.messages import (
 )
 from control_topic.topic import ControlTopic
 from control_topic.trust import HEADER
-from lockstep.broker import Broker
-from lockstep.offsets import look
-from lockstep.offsets_plan import plan_set
+from lockstep.brokers.local import Broker
+from lockstep.brokers.source_topics import SourceTopics
+from lockstep.offsets.plan import plan_set
+from lockstep.offsets.standing import look
 from lockstep.verify import Report, SourceLog, verify_table
-from table.hudi.base_file import create_partition, file_name, new_file_id
-from table.hudi.client import HudiTable
-from table.hudi.timeline import Timeline
-from table.place import Place
+from table.hudi.driver.client import HudiTable
+from table.hudi.files.base_file import create_partition, file_name, new_file_id
+from table.hudi.reader.timeline import Timeline
 from table.port import Commit, TableSpec
-from table.source import SourceTopics
+from table.service.place import Place
 from table.state import TableState
 from tests.transactions import end_transaction
 
@@ -124,7 +124,7 @@ class Pipeline:
         return self._commit(ranges=ranges, offsets={**newest.offsets, part: end}, rows=offsets)
 
     def by_hand(self, state: TableState, expected: Offsets) -> str:
-        """An operator's commit, as `lockstep/job.py --operator-commit` makes it."""
+        """An operator's commit, as `lockstep/entry/job.py --operator-commit` makes it."""
         return self._land(state, expected, [])
 
     def _commit(

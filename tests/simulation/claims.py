@@ -10,7 +10,7 @@ from control_topic.messages import Message
 from coordinator import events as ev
 from coordinator.core import Coordinator
 from coordinator.transitions import State
-from table.calls import Answer, CoordinatorReport, Directive
+from table.service.calls import Answer, CoordinatorReport, Directive
 from tests.simulation.bus import PIPELINE
 from tests.simulation.hazards import Performer
 

@@ -10,9 +10,9 @@ from control_topic.trust import Trust
 from coordinator.core import Coordinator
 from coordinator.events import Settings
 from participant.core import Participant
-from table.ledger import Ledger
 from table.memory import MemoryTable
-from table.transactions import Transactions
+from table.service.ledger import Ledger
+from table.service.transactions import Transactions
 from tests.simulation.bus import ReadersTrust
 
 

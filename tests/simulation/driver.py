@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from control_topic.messages import Offsets, RunAnnounce
 from coordinator import events as ev
-from table.calls import Answer, Directive, Mode, Result, WorkerReport
 from table.chain import newest_of
 from table.errors import TableError
-from table.ledger import Limits, Outcome, OutcomeKind
-from table.roster import Roster
+from table.service.calls import Answer, Directive, Mode, Result, WorkerReport
+from table.service.ledger import Limits, Outcome, OutcomeKind
+from table.service.roster import Roster
 from tests.simulation.bus import PIPELINE
 from tests.simulation.clocked import Clocked
 from tests.simulation.lake import Interruptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from table.ledger import OutcomeKind
+from table.service.ledger import OutcomeKind
 from tests.simulation.letters import about
 
 if TYPE_CHECKING:

@@ -169,7 +169,7 @@ class Plane:
             self._deliver(partition, position, next_offset, offsets)
 
     def _out_of_range(self, partition: SourcePartition, position: Position) -> None:
-        """As `participant.source` decides it."""
+        """As `participant.source.reading` decides it."""
         log, start = self._world.log, position.next
         if self.positions.get(partition) is not position or self._stopped:
             return
@@ -190,7 +190,7 @@ class Plane:
             self._stick(partition, position, f"retention removed the offsets from {start} to {low - 1}")
 
     def _damaged(self, partition: SourcePartition, position: Position) -> None:
-        """As `participant.source` decides it: damage that is there each time is final."""
+        """As `participant.source.reading` decides it: damage that is there each time is final."""
         if self.positions.get(partition) is position and not self._stopped:
             self._stick(partition, position, "the log cannot be read there, at each attempt")
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from random import Random
 
 from control_topic.messages import Lost, Offsets, Range, SourcePartition
-from table.source_facts import MissingTopic, SourceFacts, SourceUnavailable
+from table.service.source_facts import MissingTopic, SourceFacts, SourceUnavailable
 
 TOPICS = ("events", "audit")
 """As configured: source partition 0 of the first one decides who coordinates, whatever the names' order."""
@@ -221,7 +221,7 @@ class SourceLog:
             if r.start <= offset < r.next
         }
 
-    # --- what the table service asks of the broker (`table.transactions.Source`) --------------------
+    # --- what the table service asks of the broker (`table.service.transactions.Source`) --------------------
 
     def facts(self) -> SourceFacts:
         self._answer()

@@ -14,7 +14,7 @@ from control_topic.messages import Message, Offsets, SourcePartition
 from participant import events as ev
 from participant.core import DECISIONS
 from participant.transitions import State
-from table.calls import Directive, Mode, WorkerReport
+from table.service.calls import Directive, Mode, WorkerReport
 from tests.simulation.bus import PIPELINE, Reader, key_of
 from tests.simulation.claims import Claims
 from tests.simulation.clocked import Clocked

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from participant.backlog import COLUMN_BYTES, SMALL_BYTES, SMALL_TABLES, Backlog
+from table.hudi.files.backlog import COLUMN_BYTES, SMALL_BYTES, SMALL_TABLES, Backlog
 
 
 def table(first: int, count: int) -> pa.Table:

@@ -24,8 +24,8 @@ from bench.workloads import KEYS, UPSERTS, WORKLOADS, Workload, key_of
 from control_topic.messages import Range, SourcePartition
 from lockstep.config import Config, load
 from lockstep.errors import Failed
-from table.hudi.buckets import buckets
-from table.hudi.timeline import CommittedFile, Instant
+from table.hudi.files.buckets import buckets
+from table.hudi.reader.timeline import CommittedFile, Instant
 from table.state import TableState
 from tests.hudi_avro import COMMIT, avro
 

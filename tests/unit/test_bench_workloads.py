@@ -11,8 +11,8 @@ import pytest
 from bench.load import block_records
 from bench.workloads import EVERY, WORKLOADS, Workload
 from control_topic.messages import SourcePartition
-from participant.decode import JsonDecoder
-from participant.raw import RawBatch, Values
+from participant.records.json.decoder import JsonDecoder
+from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl
 
 EACH = pytest.mark.parametrize("workload", EVERY.values(), ids=EVERY)

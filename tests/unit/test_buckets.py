@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from table.hudi.buckets import buckets
-from table.hudi.keys import EMPTY_FIELD, NULL_FIELD, complex_keys
+from table.hudi.files.buckets import buckets
+from table.hudi.files.keys import EMPTY_FIELD, NULL_FIELD, complex_keys
 
 ONE, TWO = ("id",), ("sid", "st")
 PIECES = ["id:", "sid:", ",st:", ":", ",", NULL_FIELD, EMPTY_FIELD, '"', "ü", "😀", "\0", "\n", "x", "a b"]

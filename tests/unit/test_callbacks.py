@@ -18,7 +18,7 @@ import pytest
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 
 from table.errors import Refused
-from table.hudi.callbacks import StrangersAreCounted, start_callbacks
+from table.hudi.driver.callbacks import StrangersAreCounted, start_callbacks
 
 SECRET = "s" * 32
 WAIT_S = 10.0
@@ -142,5 +142,5 @@ def test_strangers_are_a_line_each_time_they_double_and_no_stack_traces(
     record = logging.LogRecord("py4j", logging.ERROR, "", 0, "x", None, (type(error), error, None))
     with caplog.at_level(logging.WARNING):
         assert not any(counted.filter(record) for _ in range(1_000))
-    assert len([one for one in caplog.records if one.name == "table.hudi.callbacks"]) == 10
+    assert len([one for one in caplog.records if one.name == "table.hudi.driver.callbacks"]) == 10
     assert counted.filter(logging.LogRecord("py4j", logging.ERROR, "", 0, "x", None, None))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from participant.changes import DELETE, ROW, TOMBSTONE, Change, last_of_each, layers, shortest
+from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Change, last_of_each, layers, shortest
 
 RANKS = (1, 2, 3)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.class_archive import ClassArchive, options_to_make, options_to_use
 from lockstep.cli import run
 from lockstep.errors import EXIT_FAILED
-from lockstep.jars import find_java
-from lockstep.submit import PACKAGES, find_jars, find_spark_home
+from lockstep.launch.class_archive import ClassArchive, options_to_make, options_to_use
+from lockstep.launch.jars import find_java
+from lockstep.launch.submit import PACKAGES, find_jars, find_spark_home
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 
 from control_topic.messages import DataFile
 from table.errors import Refused
-from table.hudi.commit import FOOTERS_READ_MAX, check_files
+from table.hudi.driver.commit import FOOTERS_READ_MAX, check_files
 
 INSTANT = "20261122120000000"
 INSERT = "insert"

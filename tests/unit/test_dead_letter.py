@@ -9,12 +9,12 @@ import pytest
 from confluent_kafka import KafkaError
 
 from control_topic.messages import SourcePartition
-from participant import dead_letter
-from participant.dead_letter import FIRST_BYTES, PIECES, DeadLetters, Window
 from participant.errors import DeadLetterError, DeadLetterRefused, DeadLetterUnavailable
-from participant.letter_senders import PIECES_MAX, Answer
-from participant.raw import RawBatch, Values
-from participant.rejects import HeldRejects, Rejects
+from participant.records.raw import RawBatch, Values
+from participant.records.rejects import HeldRejects, Rejects
+from participant.source import dead_letters as dead_letter
+from participant.source.dead_letters import FIRST_BYTES, PIECES, DeadLetters, Window
+from participant.source.letter_senders import PIECES_MAX, Answer
 
 SIZE_BYTES = FIRST_BYTES // PIECES // 4 - dead_letter.RECORD_BYTES
 """Of a record of which a first piece holds four."""

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from participant.debezium import NO_DATE, PROBE_RECORDS, Changes, DebeziumDecoder
-from participant.json_values import explain
-from participant.raw import RawBatch
+from participant.records.debezium.decoder import NO_DATE, PROBE_RECORDS, Changes, DebeziumDecoder
+from participant.records.json.values import explain
+from participant.records.raw import RawBatch
 from table.schema import POSITION_COLUMN, SchemaError, parse_ddl, table_schema
 from tests.debezium_events import (
     BINLOG,
@@ -275,7 +275,7 @@ def test_days_are_read_at_once_when_the_first_events_showed_them(monkeypatch: py
         looked.append(value)
         return explain(value, schema)
 
-    monkeypatch.setattr("participant.decode.explain", look)
+    monkeypatch.setattr("participant.records.json.decoder.explain", look)
     values = [event("c", after={"id": i, "day": i}) for i in range(3 * PROBE_RECORDS)]
     assert ids(decoder.decode(batch_of(values))) == list(range(3 * PROBE_RECORDS))
     assert 0 < len(looked) <= PROBE_RECORDS

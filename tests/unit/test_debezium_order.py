@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from control_topic.messages import SourcePartition
-from participant.debezium import Changes, DebeziumDecoder
-from participant.debezium_order import NAMES_MAX
-from participant.stages import stages
+from participant.records.debezium.decoder import Changes, DebeziumDecoder
+from participant.records.debezium.order import NAMES_MAX
+from participant.worker.stages import stages
 from table.schema import POSITION_COLUMN, parse_ddl
 from tests.debezium_events import BINLOG, ORACLE, POSTGRESQL, SQLSERVER, batch_of, event
 from tests.unit.test_upserts import LAYOUT

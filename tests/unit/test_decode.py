@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
-from participant import decode
-from participant.decode import Decoded, JsonDecoder
-from participant.raw import RawBatch, Values
+from participant.records.json import decoder as decode
+from participant.records.json.decoder import Decoded, JsonDecoder
+from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl
 
 PLACE = SourcePartition("events", 3)

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
-from participant.decode import Decoded, JsonDecoder
-from participant.json_values import explain
-from participant.raw import RawBatch, Values
+from participant.records.json.decoder import Decoded, JsonDecoder
+from participant.records.json.values import explain
+from participant.records.raw import RawBatch, Values
 from table.schema import SchemaError, parse_ddl, table_schema
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from control_topic.messages import SourcePartition
 from lockstep.demo.shop import FOLLOWED, ITS_STATUSES, KEY, SCHEMA, Model, Shop, records
-from participant.debezium import DebeziumDecoder
-from participant.raw import RawBatch, Values
+from participant.records.debezium.decoder import DebeziumDecoder
+from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl
 
 PARTITIONS = 4

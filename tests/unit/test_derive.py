@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from control_topic.messages import SourcePartition
-from participant.decode import JsonDecoder
-from participant.derive import Derived, Deriver
-from participant.raw import RawBatch, Values
+from participant.records.json.decoder import JsonDecoder
+from participant.records.raw import RawBatch, Values
+from participant.worker.derive import Derived, Deriver
 from table.port import TableLayout
 from table.schema import SchemaError, table_schema
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from table.errors import Contradiction
-from table.hudi.evolution import PROMOTIONS, covers, evolve, show
+from table.hudi.driver.evolution import PROMOTIONS, covers, evolve, show
 from table.port import TableSpec
 from table.schema import parse_ddl, table_schema, to_avro
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from table.errors import ClockAhead, Unavailable
-from table.hudi import file_clock
-from table.hudi.file_clock import AHEAD_MAX_S, NAME, FileClock
-from table.hudi.watchdog import LOCK_MARGIN_S, held_s
+from table.hudi.driver import file_clock
+from table.hudi.driver.file_clock import AHEAD_MAX_S, NAME, FileClock
+from table.hudi.driver.watchdog import LOCK_MARGIN_S, held_s
 
 HOUR_S = 3_600.0
 EXPIRE_S = 60

@@ -9,14 +9,14 @@ from typing import Any, cast
 import pytest
 
 from control_topic.messages import SourcePartition
-from lockstep.group_watch import LOOK_EVERY_S, GroupWatch
-from lockstep.stands import ALARM_S, UNREAD_MAX_S, Worker
-from table.calls import Mode, WorkerReport
-from table.group import GroupMember, GroupView
-from table.roster import LIVES_MS, Entry
-from table.service import TableService
-from table.source import SourceTopics
-from table.source_facts import MissingTopic, NoCoordinator, SourceUnavailable, Unauthorized
+from lockstep.brokers.group import GroupMember, GroupView
+from lockstep.brokers.source_topics import SourceTopics
+from lockstep.driver.group_watch import LOOK_EVERY_S, GroupWatch
+from lockstep.driver.stands import ALARM_S, UNREAD_MAX_S, Worker
+from table.service.calls import Mode, WorkerReport
+from table.service.roster import LIVES_MS, Entry
+from table.service.servicer import TableService
+from table.service.source_facts import MissingTopic, NoCoordinator, SourceUnavailable, Unauthorized
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
 NOW_MS = 1_000_000

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from table.errors import ClockAhead, Refused
-from table.hudi.guard import Guard
+from table.hudi.driver.guard import Guard
 
 
 class Provider:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep import jars
-from lockstep.jars import KAFKA_VERSION, JarsError, default_cache, find_java, resolve_kafka
+from lockstep.launch import jars
+from lockstep.launch.jars import KAFKA_VERSION, JarsError, default_cache, find_java, resolve_kafka
 
 
 def script(path: Path, *lines: str) -> Path:

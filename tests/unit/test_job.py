@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lockstep import job
-from lockstep.application import Application
-from lockstep.job import Catcher, _leave
+from lockstep.driver.application import Application
+from lockstep.entry import job
+from lockstep.entry.job import Catcher, _leave
 
 
 def test_the_exit_code_is_left_also_where_a_cleaner_has_taken_the_folder(tmp_path: Path) -> None:

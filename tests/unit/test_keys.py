@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from table.hudi.keys import (
+from table.hudi.files.keys import (
     DEFAULT_PARTITION,
     UnsafePartition,
     check_key_field,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from control_topic.messages import EPOCH_LEAD_MAX, SourcePartition
-from table.calls import Fault, Mode
-from table.ledger import Ledger, Limits, Outcome, OutcomeKind
-from table.modes import TRANSITIONS, Signal
+from table.service.calls import Fault, Mode
+from table.service.ledger import Ledger, Limits, Outcome, OutcomeKind
+from table.service.modes import TRANSITIONS, Signal
 from table.state import TableState
 
 P0 = SourcePartition("events", 0)

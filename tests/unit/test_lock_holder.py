@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from table.hudi.holder import NOTE, LockHolder
+from table.hudi.driver.holder import NOTE, LockHolder
 
 
 @pytest.fixture

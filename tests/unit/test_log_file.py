@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from table.hudi.base_file import parse_file_name
-from table.hudi.log_file import (
+from table.hudi.files.base_file import parse_file_name
+from table.hudi.files.log_file import (
     BLOCK_BYTES_MAX,
     DELETE_BLOCK,
     DELETE_RECORD_LIST,

@@ -18,14 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import DataFile, SourcePartition
-from participant import log_writer as log_writer_module
 from participant.errors import StorageError
-from participant.log_writer import LogWriter
-from participant.raw import RawBatch, Values
-from participant.upserts import ChangeDecoder, UpsertDeriver, Upserts
-from table.hudi.base_file import META_COLUMNS
+from participant.records.raw import RawBatch, Values
+from participant.worker.upserts import ChangeDecoder, UpsertDeriver, Upserts
 from table.hudi.definition import with_meta_columns
-from table.hudi.log_file import DELETE_BLOCK, DELETE_RECORD_LIST, PARQUET_BLOCK, Block, read_blocks
+from table.hudi.files import log_writer as log_writer_module
+from table.hudi.files.base_file import META_COLUMNS
+from table.hudi.files.log_file import DELETE_BLOCK, DELETE_RECORD_LIST, PARQUET_BLOCK, Block, read_blocks
+from table.hudi.files.log_writer import LogWriter
 from table.port import TableLayout
 from table.schema import table_schema, to_avro
 from tests.merge_model import Change, Model

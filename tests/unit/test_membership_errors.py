@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError
 
 from control_topic.messages import SourcePartition
-from participant import membership
-from participant.group_trouble import LASTS_MAX_S, QUIET_S, GroupTrouble
-from participant.membership import Membership
+from participant.source import membership
+from participant.source.group_trouble import LASTS_MAX_S, QUIET_S, GroupTrouble
+from participant.source.membership import Membership
 
 UNRESOLVED = "kafka-1.geofenced.internal:9092: Failed to resolve"
 FENCED = "Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id"

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from control_topic.messages import SourcePartition
+from lockstep.brokers.group import GroupMember
 from lockstep.errors import ConfigError
-from lockstep.offsets import OffsetRow, SourceView, advice, compare, to_json, to_text
-from lockstep.offsets_plan import (
+from lockstep.offsets.plan import (
     ALIVE_MS,
     Plan,
     Wanted,
@@ -21,9 +21,9 @@ from lockstep.offsets_plan import (
     plan_set,
     signs_of_life,
 )
+from lockstep.offsets.standing import OffsetRow, SourceView, advice, compare, to_json, to_text
 from lockstep.verify.chain import follow
-from table.group import GroupMember
-from table.hudi.timeline import PendingInstant
+from table.hudi.reader.timeline import PendingInstant
 from table.state import TableState, decode, encode
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from table.place import NOTE, NOTE_BYTES_MAX, Place
+from table.service.place import NOTE, NOTE_BYTES_MAX, Place
 
 
 def started(folder: Path, run: str, *, pipeline: str = "p") -> Place:

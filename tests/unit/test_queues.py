@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from participant.queues import ByteQueue
+from participant.worker.queues import ByteQueue
 
 
 def test_data_waits_for_room_and_an_order_never_does() -> None:

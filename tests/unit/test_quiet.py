@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 
-from control_topic.quiet import OncePerWindow
+from control_topic.quiet import KAFKA_CLIENTS, OncePerWindow
 
 
 def record(name: str, text: str, level: int = logging.ERROR) -> logging.LogRecord:
@@ -24,9 +26,9 @@ def test_a_client_says_the_same_thing_once_a_window_and_then_how_often_it_wanted
 
 def test_other_messages_and_other_loggers_are_never_kept_back() -> None:
     quiet = OncePerWindow(window_s=10, clock_s=lambda: 0.0)
-    assert quiet.filter(record("control_topic.kafka.client", "a"))
-    assert quiet.filter(record("control_topic.kafka.client", "b"))
-    assert [quiet.filter(record("table.hudi.client", "same")) for _ in range(3)] == [True] * 3
+    assert quiet.filter(record("control_topic.kafka.librdkafka", "a"))
+    assert quiet.filter(record("control_topic.kafka.librdkafka", "b"))
+    assert [quiet.filter(record("table.hudi.driver.client", "same")) for _ in range(3)] == [True] * 3
     assert [quiet.filter(record("lockstep.source", "i", logging.INFO)) for _ in range(3)] == [True] * 3
 
 
@@ -45,7 +47,7 @@ def test_that_a_broker_is_away_is_one_sentence_a_window_whichever_client_says_it
     )
     others = [
         record("control_topic.kafka", "Trouble reading the control topic c: 1/1 brokers are down"),
-        record("control_topic.kafka.client", "REQTMOUT: Timed out 1 in-flight, 0 retry-queued"),
+        record("control_topic.kafka.librdkafka", "REQTMOUT: Timed out 1 in-flight, 0 retry-queued"),
         record("lockstep.source", "FAIL: Disconnected: connection closed by peer", logging.INFO),
     ]
     assert [quiet.filter(one) for one in others] == [False] * 3
@@ -53,3 +55,27 @@ def test_that_a_broker_is_away_is_one_sentence_a_window_whichever_client_says_it
     again = record("control_topic.kafka", "Trouble writing to the control topic c: 1/1 brokers are down")
     assert quiet.filter(again)
     assert again.getMessage().endswith("nothing is lost (and 3 more like it)")
+
+
+CLIENTS = re.compile(r"\b(?:Consumer|Producer|AdminClient)\(")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_client_of_kafka_logs_where_the_filter_listens() -> None:
+    """The demo's and the settings' check of a client that never connects aside."""
+    rooms = (
+        "control_topic",
+        "participant",
+        "table",
+        "lockstep/brokers",
+        "lockstep/verify",
+        "lockstep/driver",
+    )
+    texts = {file: file.read_text(encoding="utf-8") for room in rooms for file in (ROOT / room).rglob("*.py")}
+    makers = {file: text for file, text in texts.items() if CLIENTS.search(text)}
+    assert len(makers) > 5, "what makes clients is found"
+    for file, text in makers.items():
+        assert "logger=" in text, f"{file}: its clients log to stderr"
+        names = re.findall(r"getLogger\((f?)\"([^\"]+)\"\)", text)
+        told = [name.replace("{__name__}", "x") if f else name for f, name in names]
+        assert any(name.endswith(KAFKA_CLIENTS) for name in told) or "starting" in text, f"{file}: {told}"

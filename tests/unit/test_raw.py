@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
-from participant import native
-from participant.fetcher import _sorted_out
-from participant.raw import RawBatch, Values
+from participant.records.raw import RawBatch, Values
+from participant.source import native
+from participant.source.fetcher import _sorted_out
 
 PLACE = SourcePartition("events", 3)
 SMALL = st.one_of(st.none(), st.just(b""), st.binary(max_size=3))
@@ -76,9 +76,9 @@ def test_a_native_reader_that_was_compiled_for_another_version_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     try:
-        importlib.import_module("participant._fetcher")
+        importlib.import_module("participant.source._fetcher")
     except ImportError:
-        pytest.skip("participant._fetcher is not compiled here")
+        pytest.skip("participant.source._fetcher is not compiled here")
     monkeypatch.setattr(native, "INTERFACE", native.INTERFACE + 1)
     native.native_module.cache_clear()
     try:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 
-from lockstep.slots import Slot, _cause
-from participant.spec import Ended
+from lockstep.driver.slots import Slot, _cause
+from participant.worker.spec import Ended
 
 SPARK_SAYS = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from control_topic.messages import SourcePartition
-from table import source
-from table.source import SourceTopics
-from table.source_facts import MissingTopic, SourceUnavailable
+from lockstep.brokers import source_topics as source
+from lockstep.brokers.source_topics import SourceTopics
+from table.service.source_facts import MissingTopic, SourceUnavailable
 
 PARTS = [SourcePartition("events", number) for number in range(3)]
 NONE, HERE = -1, 7

@@ -7,9 +7,9 @@ from typing import cast
 import pytest
 
 from control_topic.messages import SourcePartition
-from lockstep.source_watch import SourceWatch
-from table.source import SourceTopics
-from table.source_facts import MissingTopic, SourceFacts, SourceUnavailable
+from lockstep.brokers.source_topics import SourceTopics
+from lockstep.driver.source_watch import SourceWatch
+from table.service.source_facts import MissingTopic, SourceFacts, SourceUnavailable
 from table.state import TableState
 
 P0 = SourcePartition("events", 0)

@@ -15,9 +15,9 @@ from control_topic.messages import Halt, Message
 from control_topic.quiet import PlainFormatter, plain_logs
 from control_topic.spelling import one_line, plain, some
 from control_topic.transport import Received
-from lockstep import events
 from lockstep.output import ConsoleOutput, JsonOutput, table
-from participant.files import Files
+from lockstep.watch import events
+from table.hudi.files.durable import Files
 
 
 def test_a_short_list_is_spelled_out_and_of_a_long_one_the_beginning_and_a_number() -> None:

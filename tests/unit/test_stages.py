@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from participant.fetcher import BATCH_RECORDS
-from participant.stages import RECORDS_LEAST, stages
+from participant.source.fetcher import BATCH_RECORDS
+from participant.worker.stages import RECORDS_LEAST, stages
 from table.port import TableLayout
 
 MEMORY_BYTES = 512_000_000

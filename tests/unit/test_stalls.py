@@ -9,14 +9,14 @@ import pytest
 from confluent_kafka import KafkaError
 
 from control_topic.messages import SourcePartition
-from participant import stalls
 from participant.errors import SourceError
-from participant.fetched import Fetched
-from participant.fetcher import Notice, Taken, fetch_settings
-from participant.group_trouble import LASTS_MAX_S, QUIET_S, SAY_AGAIN_S, GroupTrouble
-from participant.raw import RawBatch, Values
-from participant.source import Callbacks, Source
-from participant.stalls import (
+from participant.records.raw import RawBatch, Values
+from participant.source import stalls
+from participant.source.fetched import Fetched
+from participant.source.fetcher import Notice, Taken, fetch_settings
+from participant.source.group_trouble import LASTS_MAX_S, QUIET_S, SAY_AGAIN_S, GroupTrouble
+from participant.source.reading import Callbacks, Source
+from participant.source.stalls import (
     ALARM_S,
     DAMAGED,
     DAMAGED_MAX,

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from control_topic.messages import SourcePartition
-from lockstep.stands import (
+from lockstep.brokers.group import GroupMember, GroupView, coordinator_partition, why_no_coordinator
+from lockstep.driver.stands import (
     ALARM_S,
     NEW_S,
     OUTAGE_MAX_S,
@@ -20,7 +21,6 @@ from lockstep.stands import (
     sentence,
     strangers,
 )
-from table.group import GroupMember, GroupView, coordinator_partition, why_no_coordinator
 
 EVERY_S = 10.0
 P0, P1, P2 = (SourcePartition("events", number) for number in range(3))

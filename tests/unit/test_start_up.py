@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.start_up import importing, without_here, without_zips
-from lockstep.submit import find_spark_home
+from lockstep.launch.start_up import importing, without_here, without_zips
+from lockstep.launch.submit import find_spark_home
 
 LEFT_BEHIND = """
 import json, sys
 from pathlib import Path
-from lockstep.worker_daemon import load
+from lockstep.driver.worker_daemon import load
 load()
 tasks = [Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
 print(json.dumps({"threads": tasks, "modules": sorted(sys.modules)}))
@@ -92,7 +92,7 @@ def test_workers_are_forked_from_a_process_that_has_their_modules_and_no_thread_
     done = subprocess.run([sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, check=True)
     left = json.loads(done.stdout)
 
-    assert {"participant.worker", "participant.task", "pyspark.daemon"} <= {*left["modules"]}
+    assert {"participant.worker.worker", "participant.worker.task", "pyspark.daemon"} <= {*left["modules"]}
     assert len([thread for thread in left["threads"] if thread != UNUSED]) == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lockstep.starts import NO_SLOT_MAX_S, SlotSeen, Starts, Verdict
+from lockstep.driver.starts import NO_SLOT_MAX_S, SlotSeen, Starts, Verdict
 
 START_S = 120.0
 

@@ -31,12 +31,12 @@ from control_topic.messages import (
     WriteProgress,
     WriteStatus,
 )
-from lockstep.offsets import OffsetRow
-from lockstep.rundir import read_run_file, remove_run_file, write_run_file
-from lockstep.status import LastCommit, Observed, Status, conclude
-from lockstep.status_text import to_text
-from lockstep.tail import Heard
-from lockstep.topic_fold import Fold, fold
+from lockstep.driver.rundir import read_run_file, remove_run_file, write_run_file
+from lockstep.offsets.standing import OffsetRow
+from lockstep.watch.status import LastCommit, Observed, Status, conclude
+from lockstep.watch.status_text import to_text
+from lockstep.watch.tail import Heard
+from lockstep.watch.topic_fold import Fold, fold
 from table.port import ServiceProgress
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)

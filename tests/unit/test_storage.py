@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from table.hudi.storage import file_system, is_of_one_machine
+from table.hudi.driver.storage import file_system, is_of_one_machine
 
 MOUNTS = """\
 rootfs / rootfs rw 0 0
@@ -36,5 +36,5 @@ def test_the_innermost_mount_holds_a_folder(path: str, kind: str) -> None:
 
 def test_nothing_is_known_without_mounts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert file_system("", "/data") == ""
-    monkeypatch.setattr("table.hudi.storage.MOUNTS", tmp_path / "missing")
+    monkeypatch.setattr("table.hudi.driver.storage.MOUNTS", tmp_path / "missing")
     assert not is_of_one_machine("/")

@@ -18,8 +18,8 @@ import pytest
 
 from lockstep.config import Config, from_mapping
 from lockstep.errors import EXIT_HALTED, EXIT_INTERRUPTED, EXIT_SUPERSEDED, EXIT_WELL, ConfigError, Failed
-from lockstep.launch import launch
-from lockstep.submit import (
+from lockstep.launch.job_process import launch
+from lockstep.launch.submit import (
     JOB,
     LOG_CONFIGURATION,
     NOT_ALONG,
@@ -195,7 +195,7 @@ def test_a_cluster_is_not_given_this_machines_python_or_loopback(config: Config)
 def test_on_this_machine_workers_are_forked_with_their_modules_unless_the_user_says_otherwise(
     config: Config,
 ) -> None:
-    name, ours = "spark.python.daemon.module", "lockstep.worker_daemon"
+    name, ours = "spark.python.daemon.module", "lockstep.driver.worker_daemon"
     assert conf_of(composed(config))[name] == ours
     assert find_spec(ours) is not None
     assert conf_of(composed(config, conf={name: "pyspark.daemon"}))[name] == "pyspark.daemon"
@@ -294,7 +294,7 @@ def test_what_the_guardian_says_is_why_spark_submit_ended() -> None:
 
 PARENT = """
 import os, signal, sys
-from lockstep.launch import launch
+from lockstep.launch.job_process import launch
 child = sys.argv[1]
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a shell's background; launch restores it
 sys.exit(launch(lambda file: [sys.executable, "-u", "-c", child, str(file)], os.environ))

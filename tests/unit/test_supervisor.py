@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.supervisor import who_reports
-from table.calls import WorkerReport
-from table.roster import Entry
+from lockstep.driver.supervisor import who_reports
+from table.service.calls import WorkerReport
+from table.service.roster import Entry
 
 
 def entry(slot: int, incarnation: str, *, dead: bool = False) -> Entry:

@@ -21,7 +21,7 @@ GROWTH_MAX_BYTES = 40 * 1024 * 1024
 
 SERVER = """
 import sys
-from table.server import serve
+from table.service.server import serve
 
 class Nobody:
     def __getattr__(self, name):

@@ -16,17 +16,26 @@ from control_topic.codec import offsets_to_proto
 from control_topic.errors import Malformed
 from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
 from control_topic.stubs import control_pb2
-from table import codec
-from table.calls import Answer, CoordinatorReport, Directive, Fault, Mode, Result, Unreached, WorkerReport
-from table.channel import TOKEN_KEY
-from table.client import Deadlines, TableClient
 from table.errors import ClockAhead, Contradiction, OutcomeUnknown, Unavailable
-from table.ledger import Ledger, Limits, OutcomeKind
 from table.memory import MemoryTable, MemoryTimeline, Phase, Step
 from table.port import Commit
-from table.server import RunningServer, serve
-from table.service import QUEUE_MAX, TableService
-from table.source_facts import SourceFacts, SourceUnavailable
+from table.service import codec
+from table.service.calls import (
+    Answer,
+    CoordinatorReport,
+    Directive,
+    Fault,
+    Mode,
+    Result,
+    Unreached,
+    WorkerReport,
+)
+from table.service.channel import TOKEN_KEY
+from table.service.client import Deadlines, TableClient
+from table.service.ledger import Ledger, Limits, OutcomeKind
+from table.service.server import RunningServer, serve
+from table.service.servicer import QUEUE_MAX, TableService
+from table.service.source_facts import SourceFacts, SourceUnavailable
 from table.state import TableState
 from table.stubs import table_pb2 as pb
 from table.stubs import table_pb2_grpc as pb_grpc
@@ -39,7 +48,7 @@ WAIT_S = 10.0
 
 @dataclass(slots=True)
 class Topics:
-    """A broker's topics, as `table.source.SourceTopics` shows them."""
+    """A broker's topics, as `lockstep.brokers.source_topics.SourceTopics` shows them."""
 
     cluster: str = "cluster-1"
     topic_id: str = "topic-1"

@@ -14,7 +14,7 @@ import pytest
 
 from control_topic.messages import EPOCH_LEAD_MAX, EPOCH_MAX, SourcePartition
 from table.errors import Refused
-from table.hudi.timeline import MissingTable, Timeline, parse_properties, table_properties
+from table.hudi.reader.timeline import MissingTable, Timeline, parse_properties, table_properties
 from table.state import StateError, TableState, decode, encode, owner
 from tests.hudi_avro import COMMIT, PLAN, avro
 

@@ -8,7 +8,7 @@ import fastavro
 import pytest
 
 from table.errors import Contradiction
-from table.hudi.torn import Apart, Torn, compare, why
+from table.hudi.reader.torn import Apart, Torn, compare, why
 
 
 def at(second: int) -> str:

@@ -19,7 +19,7 @@ from control_topic.messages import (
     WriteStatus,
 )
 from control_topic.trust import MAC_BYTES, Trust, mark
-from participant.spec import WorkerSpec
+from participant.worker.spec import WorkerSpec
 from table.port import TableLayout
 
 KEY = bytes(range(32))

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from table.errors import Unavailable
-from table.hudi.session import Session
-from table.hudi.upkeep import RETRY_S, Done, Opener, Service, Upkeep
+from table.hudi.driver.session import Session
+from table.hudi.upkeep.due import RETRY_S, Done, Opener, Service, Upkeep
 from tests.harness import await_that
 
 

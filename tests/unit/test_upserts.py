@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
-from participant.raw import RawBatch, Values
-from participant.stages import stages
-from participant.upserts import ChangeDecoder, UpsertDeriver, Upserts
+from participant.records.raw import RawBatch, Values
+from participant.worker.stages import stages
+from participant.worker.upserts import ChangeDecoder, UpsertDeriver, Upserts
 from table.port import TableLayout
 from table.schema import POSITION_COLUMN, SchemaError, table_schema
 from tests.debezium_events import POSTGRESQL, event

@@ -14,7 +14,7 @@ from control_topic.messages import (
 from coordinator import events as c
 from coordinator.voices import VOICES_MAX, Voices
 from participant import events as p
-from table.ledger import Ledger, Limits
+from table.service.ledger import Ledger, Limits
 from tests.unit.conversation import (
     P0,
     P1,

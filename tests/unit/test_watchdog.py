@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from table.hudi.watchdog import TICK_S, Watch, held_s
+from table.hudi.driver.watchdog import TICK_S, Watch, held_s
 
 LIVES_S = 60
 HELD_S = held_s(1)

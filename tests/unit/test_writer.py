@@ -18,14 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from control_topic.messages import DataFile, SourcePartition
-from participant import writer as writer_module
-from participant.decode import JsonDecoder
-from participant.derive import Derived, Deriver
 from participant.errors import StorageError
-from participant.raw import RawBatch, Values
-from participant.writer import TransactionWriter
-from table.hudi import base_file
-from table.hudi.base_file import FILE_ID_PREFIX, KeyRange, sequence_numbers
+from participant.records.json.decoder import JsonDecoder
+from participant.records.raw import RawBatch, Values
+from participant.worker.derive import Derived, Deriver
+from table.hudi.files import base_file
+from table.hudi.files import base_writer as writer_module
+from table.hudi.files.base_file import FILE_ID_PREFIX, KeyRange, sequence_numbers
+from table.hudi.files.base_writer import TransactionWriter
 from table.port import TableLayout
 from table.schema import table_schema
 

@@ -1,7 +1,7 @@
 """S6, at the table service: once an epoch is registered, no call of a lower one does anything."""
 
 from coordinator import events as ev
-from table.calls import Answer, Result
+from table.service.calls import Answer, Result
 from tests.simulation.checkers.base import Checker
 from tests.simulation.driver import Driver
 

@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 
 from control_topic.messages import EPOCH_LEAD_MAX, Offsets, SourcePartition, WriteStatus
 from participant.core import Participant
-from table.answering import answers
-from table.calls import Answer, Fault, Result
 from table.checks import Plan, assemble
-from table.ledger import Ledger
 from table.memory import MemoryTable, Phase, Step, StoredFile
 from table.port import Commit
-from table.source_facts import SourceFacts
+from table.service.answering import answers
+from table.service.calls import Answer, Fault, Result
+from table.service.ledger import Ledger
+from table.service.source_facts import SourceFacts
+from table.service.transactions import Source, Transactions
 from table.state import TableState
-from table.transactions import Source, Transactions
 
 
 class NoFence(Ledger):

@@ -1,0 +1,104 @@
+"""What a driver does to a table, done once to an empty one, so that its JVM loads what a run will need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from control_topic.messages import DataFile, SourcePartition
+from lockstep.config import Config, from_mapping
+from lockstep.errors import EXIT_WELL
+from participant.records.json.decoder import JsonDecoder
+from participant.records.raw import RawBatch, Values
+from participant.worker.derive import Deriver
+from table.hudi.driver.client import HudiTable
+from table.hudi.files.base_writer import TransactionWriter
+from table.port import Commit, TableLayout
+from table.schema import table_schema
+from table.state import TableState
+
+PIPELINE = "rehearsal"
+TOPIC = "rehearsal"
+COMMITS = 3
+SCHEMA = "event_id STRING, day STRING"
+PENDING_BYTES_MAX = 1 << 24
+
+
+def configuration(folder: Path) -> Config:
+    """Of a pipeline whose table is in this folder; no broker is ever asked."""
+    return from_mapping(
+        {
+            "pipeline": {"id": PIPELINE, "workers": 1},
+            "source": {"bootstrap_servers": "127.0.0.1:1", "topics": [TOPIC]},
+            "record": {"schema": SCHEMA},
+            "table": {
+                "path": (folder / "table").as_uri(),
+                "name": PIPELINE,
+                "key": ["event_id"],
+                "partition_by": "day",
+            },
+        }
+    )
+
+
+def rehearse(spark: SparkSession, config: Config) -> int:
+    """Open, commit, roll back, sweep: the exit code."""
+    table = HudiTable(spark, config.table_spec(), PIPELINE)
+    layout = table.open()
+    for number in range(COMMITS):
+        _commit(table, layout, number)
+    table.roll_back(table.begin(run=PIPELINE, transaction="given up"))
+    table.tend()
+    table.sweep(grace_ms=0)
+    table.close()
+    spark.sparkContext.parallelize([0], 1).map(str).collect()  # how workers are started
+    return EXIT_WELL
+
+
+def _commit(table: HudiTable, layout: TableLayout, number: int) -> None:
+    transaction, here = f"transaction {number}", SourcePartition(TOPIC, 0)
+    newest = table.newest()
+    table.unfinished()
+    instant = table.begin(run=PIPELINE, transaction=transaction)
+    state = TableState(
+        pipeline=PIPELINE,
+        run=PIPELINE,
+        epoch=number + 1,
+        transaction=transaction,
+        offsets={here: number + 1},
+        kind="data" if number else "genesis",
+    )
+    commit = Commit(
+        instant=instant,
+        expected=newest.offsets if newest is not None else {},
+        state=state,
+        files=_files(layout, instant, number),
+    )
+    table.commit(commit, fence=lambda _newest: "")
+    table.find(transaction)
+
+
+def _files(layout: TableLayout, instant: str, number: int) -> tuple[DataFile, ...]:
+    """One record in one file."""
+    schema = table_schema(layout.ddl, layout.kafka_columns)
+    batch = RawBatch(
+        partition=SourcePartition(TOPIC, 0),
+        offsets=np.array([number]),
+        timestamps_ms=np.array([0]),
+        values=Values.of([f'{{"event_id":"e-{number}","day":"2026-01-01"}}'.encode()]),
+    )
+    writer = TransactionWriter(
+        base_path=layout.path,
+        layout=layout,
+        schema=schema,
+        instant=instant,
+        writer_number=0,
+        incarnation=PIPELINE,
+        pending_bytes_max=PENDING_BYTES_MAX,
+        new_uuid=uuid4,
+    )
+    writer.write(Deriver(layout, schema).derive(batch, JsonDecoder(schema).decode(batch)))
+    return writer.close()

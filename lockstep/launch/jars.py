@@ -1,0 +1,168 @@
+"""The jars of a real Kafka broker, resolved once with the Ivy that pyspark ships, and the Java to run them.
+
+The broker runs in a JVM of its own: its Scala and Jackson clash with Spark's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lockstep.errors import Failed
+from lockstep.launch.submit import find_spark_home
+
+KAFKA_VERSION = "4.1.0"
+SLF4J_VERSION = "1.7.36"
+"""Kafka's jars name no logging backend; without one a broker that refuses to start does so in silence."""
+
+JAVA_MAJOR_MIN = 17
+JAVA_TIMEOUT_S = 30
+RESOLVE_TIMEOUT_S = 900
+LOCK_POLL_S = 0.2
+
+_IVY_MODULE = f"""\
+<ivy-module version="2.0">
+  <info organisation="lockstep" module="broker"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA_VERSION}" conf="default->default"/>
+    <dependency org="org.slf4j" name="slf4j-simple" rev="{SLF4J_VERSION}" conf="default->default"/>
+  </dependencies>
+</ivy-module>
+"""
+
+
+class JarsError(Failed):
+    """Java or the jars are not to be had: the sentence says what to do."""
+
+
+def default_cache() -> Path:
+    """`$LOCKSTEP_CACHE`, or `lockstep` in the user's cache folder."""
+    if explicit := os.environ.get("LOCKSTEP_CACHE"):
+        return Path(explicit)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockstep"
+
+
+def which_java() -> str | None:
+    """The `java` of JAVA_HOME, or of PATH, as it would be started; None where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin") if home else None)
+
+
+def find_java() -> Path:
+    """The `java` of JAVA_HOME, or of PATH. Raises `JarsError` where it is missing or older than 17."""
+    found = which_java()
+    if found is None:
+        home = os.environ.get("JAVA_HOME")
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the PATH"
+        raise JarsError(
+            f"Java {JAVA_MAJOR_MIN} or newer is needed and {where}:"
+            " install it, or set JAVA_HOME to where it is."
+        )
+    major = _java_major(found)
+    if major < JAVA_MAJOR_MIN:
+        raise JarsError(
+            f"{found} is Java {major} and Java {JAVA_MAJOR_MIN} or newer is needed:"
+            " install it, or set JAVA_HOME to where it is."
+        )
+    return Path(found)
+
+
+def _java_major(java: str) -> int:
+    try:
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise JarsError(
+            f"{java} -version did not answer ({error}): set JAVA_HOME to a Java that runs."
+        ) from error
+    # "17.0.15", "21-ea", and "1.8.0_412" for Java 8
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if match is None:
+        raise JarsError(f"{java} -version does not say a version: set JAVA_HOME to a Java that runs.")
+    return int(match.group(1))
+
+
+def resolve_kafka(cache_dir: Path | None = None) -> list[Path]:
+    """The broker's jars, sorted; downloaded where the cache does not hold them yet.
+
+    The folder appears whole or not at all, and of several processes one downloads. Raises `JarsError`.
+    """
+    cache = cache_dir if cache_dir is not None else default_cache()
+    target = cache / f"kafka-{KAFKA_VERSION}"
+    if not target.is_dir():
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            with _locked(cache / f"{target.name}.lock"):
+                if not target.is_dir():
+                    _retrieve(cache, target)
+        except OSError as error:
+            raise JarsError(
+                f"The cache {cache} cannot be written ({error}): set LOCKSTEP_CACHE to a folder that can."
+            ) from error
+    jars = sorted(target.glob("*.jar"))
+    if not jars:
+        raise JarsError(f"{target} holds no jars: remove it, so that they are downloaded again.")
+    return jars
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    deadline = time.monotonic() + RESOLVE_TIMEOUT_S
+    with path.open("w") as handle:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    raise JarsError(
+                        f"Another process has held {path} for {RESOLVE_TIMEOUT_S} s: end it, then try again."
+                    ) from error
+                time.sleep(LOCK_POLL_S)
+        yield
+
+
+def _ivy_jar() -> Path:
+    home = find_spark_home()
+    found = sorted((home / "jars").glob("ivy-*.jar"))
+    if not found:
+        raise JarsError(f"{home} holds no ivy-*.jar: install pyspark again.")
+    return found[-1]
+
+
+def _retrieve(cache: Path, target: Path) -> None:
+    java, ivy = find_java(), _ivy_jar()
+    log = cache / f"{target.name}.resolve.log"
+    with tempfile.TemporaryDirectory(dir=cache, prefix="resolving-") as scratch:
+        module, jars = Path(scratch) / "ivy.xml", Path(scratch) / "jars"
+        module.write_text(_IVY_MODULE, encoding="utf-8")
+        # Ivy's own cache has no lock, and Spark uses it too: this one is nobody else's.
+        command = [str(java), "-jar", str(ivy), "-cache", f"{scratch}/cache", "-ivy", str(module)]
+        command += ["-confs", "default", "-types", "jar", "bundle"]
+        command += ["-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
+        try:
+            with log.open("w") as output:
+                status = subprocess.run(
+                    command, stdout=output, stderr=subprocess.STDOUT, timeout=RESOLVE_TIMEOUT_S, check=False
+                ).returncode
+        except subprocess.TimeoutExpired:
+            status = None
+        if status != 0:
+            how = f"ended with {status}" if status is not None else f"did not end in {RESOLVE_TIMEOUT_S} s"
+            raise JarsError(
+                f"Kafka {KAFKA_VERSION} could not be downloaded, Ivy {how} and its output is in {log}:"
+                " check the network (a proxy: JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=… -Dhttps.proxyPort=…'),"
+                f" or put the jars of Kafka's own distribution into {target}."
+            )
+        jars.rename(target)
+    log.unlink()

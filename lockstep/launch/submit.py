@@ -1,0 +1,240 @@
+"""The spark-submit command of a run. Pure: a configuration in, a list of words out.
+
+The same job starts from a plain `spark-submit … lockstep/entry/job.py -c pipeline.toml`; everything that this
+adds is visible with `lockstep run --print-command`. No secret is ever part of it: references travel
+unresolved.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lockstep.config import Config
+from lockstep.config.properties import is_secret_name
+from lockstep.config.sources import CONF_PREFIX
+from lockstep.errors import ConfigError
+from lockstep.launch.jvm import LATE_C2
+
+HUDI_VERSION = "1.2.0"
+HUDI_PACKAGE = f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{HUDI_VERSION}"
+PACKAGES = (
+    HUDI_PACKAGE,
+    f"org.apache.hudi:hudi-java-client:{HUDI_VERSION}",
+    "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",
+)
+"""Hudi; its client that commits without Spark jobs, a third of the time; and a local file system for Hadoop
+that sets permissions by itself, where Hadoop's own starts a process for each file, sixty of them a commit.
+Without the last two everything works, and a commit takes three times as long."""
+NOT_ALONG = (
+    "org.apache.hudi:hudi-client-common",
+    "org.apache.hudi:hudi-hadoop-common",
+    "org.apache.logging.log4j:log4j-1.2-api",
+    "org.apache.parquet:parquet-avro",
+    "com.esotericsoftware:kryo-shaded",
+    "org.projectlombok:lombok",
+)
+"""What Maven's metadata of the Java client asks for: the bundle holds it already, or Spark does."""
+RESOLVED = (
+    ("--packages", "spark.jars.packages", PACKAGES),
+    ("--exclude-packages", "spark.jars.excludes", NOT_ALONG),
+)
+"""Flag, property, and what is ours. Where both are given, spark-submit obeys the flag alone: what the user
+gives as a property is joined to ours."""
+DRIVER_MEMORY = "1g"
+"""The driver's heap at most: Hudi's timeline and metadata, 60 MB after 650 commits, and room for a large
+table. Workers are Python processes beside it."""
+
+SMALL_HEAP = (
+    "-XX:+UseSerialGC -Xms192m -Xmn64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 "
+    "-XX:MetaspaceSize=128m -XX:TrimNativeHeapInterval=60000"
+)
+"""With our own heap size. G1 spreads over all of a heap, whatever is alive in it, and resident memory grew
+for an hour; this collector keeps to what is needed, and its pauses are short for so little. But it never
+shrinks below the initial size, by default a part of the machine's memory, which it fills over an hour.
+Classes take 100 MB, and each step up to that would be a full collection at the start. What the JVM itself
+has freed is given back once a minute, from Java 17.0.9 on; Spark has an older one ignore what it does not
+know.
+"""
+
+ARENAS = {"MALLOC_ARENA_MAX": "4"}
+"""As in Hadoop's own scripts: else the C library keeps a pool of freed memory for each of many threads."""
+
+QUIET_JOL = "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
+"""Hudi measures objects with JOL, which otherwise warns on stdout that it may not attach to its own JVM."""
+
+JVM_PROPERTY = re.compile(r"-D([^\s=]+)=")
+COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+JOB = Path(__file__).parents[1] / "entry" / "job.py"
+
+HUDI_CONF: Mapping[str, str] = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    # A compaction or clustering would fail at the first date before 1582, and at each attempt again.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
+_WORKER_CONF: Mapping[str, str] = {
+    # A worker runs once, in a process of its own, and is restarted by the supervisor alone.
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "1",
+    "spark.python.worker.reuse": "false",
+}
+_LOCAL_CONF: Mapping[str, str] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # An executor elsewhere may have its Lockstep where only a task finds it.
+    "spark.python.daemon.module": "lockstep.driver.worker_daemon",
+    # Spark makes this folder, empty, wherever it is started.
+    "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/lockstep-spark-warehouse",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What a caller may choose beside the configuration.
+
+    `sets`, `conf`: passed on as given, so that job and command line resolve the same layers. `jars`: the
+    jars of `PACKAGES` where they are on this machine already; otherwise Spark resolves them. `java_options`:
+    more of them for the driver's JVM. `arguments`: more words for the job. `exit_code_file`: where the job
+    leaves its exit code.
+    """
+
+    config_path: Path
+    sets: Sequence[str] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+    master: str = ""
+    until: str = ""
+    log_level: str = "INFO"
+    jars: Sequence[Path] = ()
+    java_options: str = ""
+    exit_code_file: Path | None = None
+    arguments: Sequence[str] = ()
+    job: Path = JOB
+
+
+def compose(config: Config, submission: Submission, *, spark_home: Path) -> list[str]:
+    """The whole command. Raises `ConfigError` where the Spark configuration holds a literal secret."""
+    _refuse_secrets(submission.conf)
+    master = submission.master or default_master(config)
+    command = [str(spark_home / "bin" / "spark-submit"), "--master", master]
+    command += ["--name", f"lockstep-{config.pipeline.id}"]
+    for flag, name, ours in RESOLVED:
+        given = filter(None, submission.conf.get(name, "").split(","))
+        coordinates = [*(() if submission.jars else ours), *given]
+        if coordinates:
+            command += [flag, ",".join(coordinates)]
+    if submission.jars and not is_local(master):
+        command += ["--jars", ",".join(map(str, submission.jars))]
+    for name, value in _spark_conf(submission, master).items():
+        command += ["--conf", f"{name}={value}"]
+    return [*command, str(submission.job), *_job_arguments(submission)]
+
+
+def default_master(config: Config) -> str:
+    """One slot for each worker and one for Hudi's own jobs, in this machine's one JVM."""
+    return f"local[{config.pipeline.workers + 1}]"
+
+
+def is_local(master: str) -> bool:
+    """Whether executors run on this machine (`local[…]`, `local-cluster[…]`)."""
+    return master.startswith("local")
+
+
+def environment(base: Mapping[str, str], *, spark_home: Path) -> dict[str, str]:
+    """The environment of spark-submit: this pyspark, whatever else is installed, and this Lockstep."""
+    result = {**ARENAS, **base, "SPARK_HOME": str(spark_home)}
+    root = Path(__file__).parents[2]
+    if "site-packages" not in root.parts:  # a checkout
+        known = [entry for entry in base.get("PYTHONPATH", "").split(":") if entry and entry != str(root)]
+        result["PYTHONPATH"] = ":".join([str(root), *known])
+    return result
+
+
+def find_spark_home() -> Path:
+    """Where the installed pyspark keeps its `bin` and `jars`."""
+    from importlib.util import find_spec
+
+    spec = find_spec("pyspark")  # found, not imported: nothing of it is needed here
+    if spec is None or spec.origin is None:
+        raise ConfigError("pyspark is not installed for this Python: install lockstep with its dependencies")
+    return Path(spec.origin).parent
+
+
+def find_jars(conf: Mapping[str, str]) -> list[Path]:
+    """The jars of `PACKAGES`, in their order, where Spark has resolved all of them before; else none.
+
+    Then no network is needed, and no copy of them at every start.
+    """
+    folder = Path(conf.get("spark.jars.ivy") or Path.home() / ".ivy2") / "jars"
+    parts = [package.split(":") for package in PACKAGES]
+    jars = [folder / f"{group}_{artifact}-{version}.jar" for group, artifact, version in parts]
+    return jars if all(jar.is_file() and zipfile.is_zipfile(jar) for jar in jars) else []
+
+
+def parse_conf(assignments: Sequence[str]) -> dict[str, str]:
+    """`name=value` as given to `--conf`. Raises `ConfigError` for anything else."""
+    conf: dict[str, str] = {}
+    for assignment in assignments:
+        name, separator, value = assignment.partition("=")
+        if not separator or not name.startswith("spark."):
+            raise ConfigError(f"--conf {name} is not a Spark property: write --conf spark.name=value")
+        conf[name] = value
+    return conf
+
+
+def _spark_conf(submission: Submission, master: str) -> dict[str, str]:
+    conf = {**HUDI_CONF, **_WORKER_CONF, "spark.ui.enabled": "false", "spark.driver.memory": DRIVER_MEMORY}
+    conf["spark.pyspark.driver.python"] = sys.executable
+    if is_local(master):
+        conf |= {**_LOCAL_CONF, "spark.pyspark.python": sys.executable}
+        if submission.jars:
+            path = os.pathsep.join(map(str, submission.jars))
+            conf |= {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path}
+    joined = {name for _, name, _ in RESOLVED}
+    given = {name: value for name, value in submission.conf.items() if name not in joined}
+    for name in ("spark.driver.extraClassPath", "spark.executor.extraClassPath"):
+        if name in conf and name in given:
+            given[name] = f"{conf[name]}:{given[name]}"
+    options = " ".join(filter(None, (LATE_C2, submission.java_options, given.pop(JAVA_OPTIONS, ""))))
+    if "spark.driver.memory" not in given and not COLLECTOR.search(options):
+        options = f"{SMALL_HEAP} {options}"
+    if "log4j2.configurationFile" not in options and "log4j.configurationFile" not in options:
+        options = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} {QUIET_JOL} {options}".strip()
+    return {**conf, JAVA_OPTIONS: options, **given}
+
+
+def _job_arguments(submission: Submission) -> list[str]:
+    words = ["-c", str(submission.config_path.resolve()), "--log-level", submission.log_level]
+    for assignment in submission.sets:
+        words += ["--set", assignment]
+    if submission.until:
+        words += ["--until", submission.until]
+    if submission.exit_code_file is not None:
+        words += ["--exit-code-file", str(submission.exit_code_file)]
+    return [*words, *submission.arguments]
+
+
+def _refuse_secrets(conf: Mapping[str, str]) -> None:
+    for name, value in conf.items():
+        if name.startswith(CONF_PREFIX):  # checked when the configuration was loaded
+            continue
+        option = next((option for option in JVM_PROPERTY.findall(value) if is_secret_name(option)), "")
+        if option or (value and is_secret_name(name)):
+            place = f"{name}: -D{option} is" if option else f"{name}:"
+            raise ConfigError(
+                f"--conf {place} a secret, given on a command line, where other users of the machine can "
+                "read it: put it into spark-defaults.conf in the folder that SPARK_CONF_DIR names"
+            )

@@ -1,0 +1,1 @@
+"""What a run shows: status, events, one fold over the control topic."""

@@ -1,0 +1,1 @@
+"""What records hold: from bytes to columns, each row tied to its offset."""

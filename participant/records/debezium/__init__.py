@@ -1,0 +1,1 @@
+"""Debezium's change events: what each does to a row, and their order."""

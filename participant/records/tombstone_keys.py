@@ -1,0 +1,77 @@
+"""The Kafka key of a record without a value, as a JSON object that a row's own decoder reads. Pure.
+
+The key that is deleted must be the key that the row has, so nothing of it is read as a number and spelled
+anew: a double holds 17 digits, and a DECIMAL key with more of them would become its neighbour's. Where a key
+could be read in two ways it is refused: what it deletes does not come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from participant.records.json.values import Mismatch, Object, parse_any, spelled
+
+ABOUT = "the Kafka key of a record without a value"
+MARK = b"\xef\xbb\xbf"
+
+
+def key_document(key: bytes | None, fields: Sequence[pa.Field]) -> bytes:
+    """A JSON object that holds what the key says of the fields. Raises `Mismatch`: why there is none.
+
+    The key may be that object, with Debezium's or Kafka Connect's schema beside it or not, or, where one
+    field is enough, that field's value, as JSON, with such a schema or not, or as plain text.
+    """
+    if not key:
+        raise Mismatch("a record without a value and without a key deletes no row")
+    if key.startswith(MARK):
+        raise Mismatch(f"{ABOUT}: begins with a byte order mark")
+    try:
+        document = parse_any(key)
+    except (Mismatch, RecursionError):
+        return _of_one(fields, _text(key))
+    if not isinstance(document, Object):
+        plain = fields[0].type == pa.string() and type(document) is not str
+        return _of_one(fields, _text(key) if plain else document)  # a text may look like a number
+    payload = _payload(document, [field.name for field in fields])
+    if payload is None:
+        return key
+    return _spelled(payload) if isinstance(payload, Object) else _of_one(fields, payload)
+
+
+def _payload(document: Object, names: Sequence[str]) -> Any:
+    """What stands beside a schema; None where there is no such thing. Raises `Mismatch` where more does."""
+    members = [name for name, _ in document]
+    schemas = [value for name, value in document if name == "schema"]
+    wrapped = any(value is None or isinstance(value, Object) for value in schemas)
+    if not wrapped or "payload" not in members or "payload" in names:
+        return None
+    if members.count("payload") > 1:
+        raise Mismatch(f"{ABOUT}: field payload is there twice")
+    beside = [name for name in names if name in members and name != "schema"]
+    if beside:
+        raise Mismatch(f"{ABOUT}: holds {beside[0]} beside payload: which of them counts nobody can tell")
+    return next(value for name, value in document if name == "payload")
+
+
+def _text(key: bytes) -> str:
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        raise Mismatch(f"{ABOUT} is not UTF-8") from None
+
+
+def _of_one(fields: Sequence[pa.Field], value: Any) -> bytes:
+    if len(fields) > 1:
+        names = ", ".join(field.name for field in fields)
+        raise Mismatch(f"{ABOUT} is not a JSON object with {names}")
+    return _spelled(Object([(fields[0].name, value)]))
+
+
+def _spelled(document: Object) -> bytes:
+    try:
+        return spelled(document).encode()
+    except RecursionError:
+        raise Mismatch(f"{ABOUT}: nested too deeply") from None

@@ -1,0 +1,1 @@
+"""What is consumed: source partitions, raw batches of records, dead letters."""

@@ -1,0 +1,1 @@
+"""The Spark task: its threads, what each stage does, what it reports."""

@@ -1,0 +1,369 @@
+"""The data plane: one thread that decodes what was consumed, buffers it, and writes it to files.
+
+Orders overtake what was consumed before them and is not decoded yet: they name what they mean by generation
+and offset, and the protocol orders only what it was told of, so that END never waits for a queue of records.
+Decoding and encoding happen in Arrow's C++ without the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+import pyarrow as pa
+
+from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition
+from control_topic.threads import guarded
+from participant import events as ev
+from participant.errors import DeadLetterRefused, DeadLetterUnavailable, ParticipantError, StorageError
+from participant.records.json.decoder import Decoded
+from participant.records.raw import RawBatch
+from participant.records.rejects import HeldRejects, Rejects
+from participant.source.dead_letters import DeadLetters
+from participant.source.fetched import Fetched
+from participant.worker.derive import Derived
+from participant.worker.queues import ByteQueue
+from participant.worker.stages import Stages, Writer
+from participant.worker.upserts import Upserts
+from table.hudi.files.durable import Written
+
+log = logging.getLogger("lockstep.plane")
+
+Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Discard
+
+
+TELL_MS = 100
+"""Between two words on how far the files are."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Chunk:
+    next: int
+    derived: Derived | Upserts | None
+    held: HeldRejects | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Lane:
+    """What is buffered of one source partition, in offset order."""
+
+    generation: int
+    chunks: deque[Chunk] = field(default_factory=deque)
+    blocked: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Meters:
+    """What this worker has done, for reports. Written by the plane's thread, read by anyone.
+
+    `seconds`: how the thread has spent its time; `wait` is for something to do.
+    """
+
+    records: int = 0
+    size_bytes: int = 0
+    seconds: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(
+            ("decode", "derive", "encode", "upload", "dead_letters", "wait"), 0.0
+        )
+    )
+
+
+class _GivenUp(Exception):
+    """The transaction that is being written is to be discarded."""
+
+
+class Plane:
+    """`post` takes the participant's events."""
+
+    def __init__(
+        self,
+        *,
+        stages: Stages,
+        memory_bytes: int,
+        dead_letters: DeadLetters | None,
+        post: Callable[[ev.Event], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._dead_letters = dead_letters
+        self._post = post
+        self._now_ms = now_ms
+        self._queue: ByteQueue[Order | None] = ByteQueue(max(1_000_000, memory_bytes // 16))
+        self._lanes: dict[SourcePartition, Lane] = {}
+        self._stages = stages
+        self._writer: Writer | None = None
+        self._transaction = ""
+        self._told_ms = 0
+        self._written = Written()
+        self._set_aside_steps = 0
+        self._given_up = ""
+        self._held: list[HeldRejects] = []
+        self.meters = Meters()
+        self.storage_failed = False
+        """Whether the thread ended because files of the table, or dead letters, could not be written."""
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(
+            target=guarded("plane", self._run, self._failed), name="plane", daemon=True
+        )
+
+    # --- from other threads -----------------------------------------------------------------------
+
+    @property
+    def records_max(self) -> int:
+        """So many records are best delivered at once, and no more."""
+        return self._stages.records_max
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def deliver(self, fetched: Fetched) -> bool:
+        """Take a consumed run; False while there is no room for it."""
+        return self._queue.put(fetched, fetched.size_bytes + 1)
+
+    def order(self, order: Order) -> None:
+        """Take an order; it is obeyed before anything that is delivered after it, or sooner.
+
+        A transaction that is given up is not written to its end first.
+        """
+        if isinstance(order, ev.Discard):
+            self._given_up = order.transaction
+        self._queue.put(order)
+
+    def stop(self, timeout_s: float) -> bool:
+        """End the thread after the orders that it has; True when it ended in time."""
+        self._stopping.set()
+        self._queue.put(None)
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._queue.held_bytes
+
+    # --- the thread -------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while True:
+                began = time.monotonic()
+                order = self._queue.get(timeout_s=1.0)
+                self.meters.seconds["wait"] += time.monotonic() - began
+                if order is not None:
+                    self._obey(order)
+                elif self._stopping.is_set():
+                    return
+        except (ParticipantError, OSError, pa.ArrowException) as error:
+            self.storage_failed = isinstance(error, StorageError | OSError | DeadLetterUnavailable)
+            self._failed(str(error) or type(error).__name__)
+        finally:
+            if self._writer is not None:
+                self._writer.discard()
+            if self._dead_letters is not None:
+                self._dead_letters.close()
+
+    def _failed(self, reason: str) -> None:
+        log.debug("the data plane stops: %s", reason)  # the driver says it when the worker has ended
+        self._post(ev.EffectFailed(now_ms=self._now_ms(), reason=reason))
+
+    def _obey(self, order: Order) -> None:
+        match order:
+            case Fetched():
+                self._take(order)
+            case ev.Rewind():
+                self._lanes[order.partition] = Lane(generation=order.generation)
+            case ev.Drop():
+                self._lanes.pop(order.partition, None)
+            case ev.Open():
+                self._open(order)
+            case ev.Write() | ev.Flush():
+                with contextlib.suppress(_GivenUp):
+                    self._write(order) if isinstance(order, ev.Write) else self._flush(order)
+            case ev.Discard():
+                self._discard(order.transaction)
+
+    # --- decoding ---------------------------------------------------------------------------------
+
+    def _take(self, fetched: Fetched) -> None:
+        lane = self._lanes.get(fetched.partition)
+        if lane is None or lane.generation != fetched.generation or lane.blocked:
+            return
+        chunk = Chunk(next=fetched.next, derived=None)
+        poison = ""
+        if fetched.raw is not None:
+            chunk, poison = self._decode(fetched)
+        held = chunk.held
+        rejects = len(held) if held is not None else 0
+        reject_bytes = held.size_bytes if held is not None else 0
+        rows, size_bytes = 0, reject_bytes
+        if chunk.derived is not None:
+            rows = chunk.derived.count
+            size_bytes += chunk.derived.nbytes
+        if chunk.next > fetched.start:
+            lane.chunks.append(chunk)
+            self._post(
+                ev.Buffered(
+                    now_ms=self._now_ms(),
+                    partition=fetched.partition,
+                    generation=fetched.generation,
+                    start=fetched.start,
+                    next=chunk.next,
+                    records=rows + rejects,
+                    size_bytes=size_bytes,
+                    lost=fetched.lost,
+                    rejects=rejects,
+                    reject_bytes=reject_bytes,
+                    first_reject=held.named(1)[0] if held is not None else None,
+                )
+            )
+        if poison:
+            lane.blocked = True
+            self._post(
+                ev.Blocked(
+                    now_ms=self._now_ms(),
+                    partition=fetched.partition,
+                    generation=fetched.generation,
+                    reason=poison,
+                )
+            )
+
+    def _decode(self, fetched: Fetched) -> tuple[Chunk, str]:
+        """The chunk, and why it stops early where a record may neither pass nor be set aside."""
+        raw = fetched.raw
+        assert raw is not None
+        self.meters.records += len(raw.offsets)
+        self.meters.size_bytes += fetched.size_bytes
+        decoded = self._decoded(raw)
+        if decoded.stop is None:
+            return self._derive(fetched, raw, decoded, fetched.next)
+        index, why = decoded.stop
+        offset = int(raw.offsets[index])
+        chunk, poison = Chunk(next=offset, derived=None), ""
+        if index:
+            before = raw.head(index)
+            chunk, poison = self._derive(fetched, before, self._decoded(before), offset)
+        why = f"{fetched.partition} at offset {offset}: {why}. Everything before it is committed"
+        return chunk, poison or why
+
+    def _decoded(self, raw: RawBatch) -> Decoded:
+        began = time.monotonic()
+        decoded = self._stages.decode(raw)
+        self.meters.seconds["decode"] += time.monotonic() - began
+        return decoded
+
+    def _derive(self, fetched: Fetched, raw: RawBatch, decoded: Decoded, following: int) -> tuple[Chunk, str]:
+        """As `_decode`, of what is decoded; `following` is the offset behind it."""
+        began = time.monotonic()
+        derived = self._stages.derive(raw, decoded)
+        self.meters.seconds["derive"] += time.monotonic() - began
+        rejects = Rejects.joined([decoded.rejects, derived.rejects])
+        if not len(rejects):
+            return Chunk(next=following, derived=derived), ""
+        if self._dead_letters is not None:
+            return Chunk(next=following, derived=derived, held=HeldRejects.of(raw, rejects)), ""
+        first = rejects[0]
+        reason = (
+            f"{fetched.partition} at offset {first.offset}: {first.reason}. Everything before it is "
+            f"committed. Mend the producer and skip the record with "
+            f"lockstep offsets --set {fetched.partition}={first.offset + 1}, "
+            f'or set record.on_error = "dead_letter"'
+        )
+        before = raw.head(first.index)
+        kept = self._stages.derive(before, self._stages.decode(before)) if first.index else None
+        return Chunk(next=first.offset, derived=kept), reason
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def _open(self, order: ev.Open) -> None:
+        self._transaction = order.transaction
+        self._held = []
+        self._written, self._set_aside_steps = Written(), 0
+        self._writer = self._stages.new_writer(order.instant, self._wrote)
+
+    def _wrote(self, written: Written) -> None:
+        """A step of the writer's; of many in a short time the first is told."""
+        self._written = written
+        if self._given_up and self._given_up == self._transaction:
+            raise _GivenUp  # the order to remove the files is next
+        now_ms = self._now_ms()
+        if now_ms - self._told_ms < TELL_MS:
+            return
+        self._told_ms = now_ms
+        self._post(
+            ev.Wrote(
+                now_ms=now_ms,
+                transaction=self._transaction,
+                files=written.files,
+                size_bytes=written.size_bytes,
+                steps=written.steps + self._set_aside_steps,
+            )
+        )
+
+    def _write(self, order: ev.Write) -> None:
+        lane = self._lanes.get(order.partition)
+        if lane is None or lane.generation != order.generation or order.transaction != self._transaction:
+            return
+        assert self._writer is not None
+        with self._writing(self._writer) as writer:
+            while lane.chunks and lane.chunks[0].next <= order.upto:
+                chunk = lane.chunks.popleft()
+                if chunk.derived is not None and chunk.derived.count:
+                    writer.write(chunk.derived)
+                if chunk.held is not None:
+                    self._held.append(chunk.held)
+
+    def _flush(self, order: ev.Flush) -> None:
+        if order.transaction != self._transaction or self._writer is None:
+            return
+        try:
+            self._set_aside()
+        except DeadLetterRefused as error:
+            self._post(
+                ev.Undeliverable(now_ms=self._now_ms(), transaction=order.transaction, reason=str(error))
+            )
+            return
+        with self._writing(self._writer) as writer:
+            files = writer.close()
+        rejects = tuple(
+            islice((r for held in self._held for r in held.named(REJECTS_LISTED_MAX)), REJECTS_LISTED_MAX)
+        )
+        reject_count = sum(map(len, self._held))
+        self._writer, self._transaction, self._held = None, "", []
+        self._post(
+            ev.Flushed(
+                now_ms=self._now_ms(),
+                transaction=order.transaction,
+                files=files,
+                rejects=rejects,
+                reject_count=reject_count,
+            )
+        )
+
+    def _set_aside(self) -> None:
+        """What was rejected is in the dead-letter topic before anybody is told that it was passed."""
+        if self._held and self._dead_letters is not None:
+            began = time.monotonic()
+            self._dead_letters.send(self._held, self._letters_taken)
+            self.meters.seconds["dead_letters"] += time.monotonic() - began
+
+    def _letters_taken(self, count: int) -> None:
+        if count:
+            self._set_aside_steps += 1
+        self._wrote(self._written)
+
+    @contextlib.contextmanager
+    def _writing(self, writer: Writer) -> Iterator[Writer]:
+        began, uploaded_s = time.monotonic(), writer.upload_s
+        yield writer
+        uploaded_s = writer.upload_s - uploaded_s
+        self.meters.seconds["upload"] += uploaded_s
+        self.meters.seconds["encode"] += time.monotonic() - began - uploaded_s
+
+    def _discard(self, transaction: str) -> None:
+        if transaction == self._transaction and self._writer is not None:
+            self._writer.discard()
+            self._writer, self._transaction, self._held = None, "", []

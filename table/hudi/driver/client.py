@@ -1,0 +1,389 @@
+"""A Hudi table that takes inserts or upserts, as a transactional table. In the driver, through Py4J.
+
+Who calls, in which order, and why it is safe: docs/protocol.md. Here only: how each step is done with Hudi's
+write client.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from table.checks import same_ranges
+from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
+from table.hudi.definition import (
+    Definition,
+    check_table,
+    fixed_properties,
+    layout,
+    plain_spec,
+    schema_of,
+)
+from table.hudi.driver import rollback
+from table.hudi.driver.clock import await_clock, check_requested
+from table.hudi.driver.commit import Columns, PreCommit, check, check_files, write_stats
+from table.hudi.driver.evolution import evolve
+from table.hudi.driver.history import History
+from table.hudi.driver.java import FAILED, THROWN, changing, sentence, without_effect
+from table.hudi.driver.replaced import Replaced
+from table.hudi.driver.session import Session
+from table.hudi.driver.storage import is_of_one_machine
+from table.hudi.driver.watchdog import CALLBACK_S, SILENCE_S, Watchdog
+from table.hudi.kinds import INDEX_TYPE, KINDS, UPSERT, kept_properties
+from table.hudi.properties import LOCK_EXPIRE_MINUTES, ONE_CLOCK
+from table.hudi.properties import check as check_properties
+from table.hudi.reader.torn import Torn
+from table.hudi.upkeep.due import Upkeep
+from table.hudi.upkeep.services import upkeep
+from table.hudi.upkeep.sweep import Sweeper
+from table.port import Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
+from table.state import TableState, encode, owner
+
+log = logging.getLogger(__name__)
+
+TEND_FACTOR = 2
+"""Beside a transaction the metadata table is tended when so many of its compactions are due, which costs a
+few percent of the commits' time. Unless commits are fast, a sweep comes before it."""
+
+UPKEEP_STOP_S = 1.0
+NOTHING: Mapping[str, str] = {}
+
+
+class HudiTable:
+    """Implements `table.port.TransactionalTable` for every kind. One thread calls it.
+
+    `watchdog_silence_s`, `watchdog_callback_s`: see `table.hudi.driver.watchdog`. `services`: whether this is
+    the process that looks after the table (compaction, clustering, cleaning), as the configuration wants it.
+    `free_slots`: how many of Spark's slots its compactions may take at once; asked by any thread.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        spec: TableSpec,
+        pipeline: str,
+        *,
+        watchdog_silence_s: int = SILENCE_S,
+        watchdog_callback_s: int = CALLBACK_S,
+        services: bool = False,
+        free_slots: Callable[[], int] = lambda: 1,
+    ) -> None:
+        if spec.kind not in KINDS:
+            raise Refused(f"table.kind {spec.kind!r}: it is one of {', '.join(KINDS)}")
+        self._spec = plain_spec(spec)
+        self._kind = KINDS[spec.kind]
+        self._pipeline = pipeline
+        self._thread: int | None = None
+        self._session = Session(spark, self._spec.path)
+        self._history = History(self._session, pipeline, self._kind.action)
+        self._sweeper = Sweeper(self._session, self._history)
+        self._watchdog = Watchdog(
+            self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
+        )
+        self._upkeep = Upkeep([])
+        if services:
+            self._upkeep = upkeep(self._spec, pipeline, self._session_beside, free_slots)
+        self._opened = False
+        self._given: dict[str, str] = {}
+        self._fixed: dict[str, str] = {}
+        self._columns: Columns
+        self._replaced = Replaced(self._session) if spec.kind == UPSERT else None
+        self._torn: Torn | None = None
+        self._tend_after = self._untended = 0
+
+    def open(self) -> TableLayout:
+        """Create the table when missing; `Contradiction` where the one that exists says something else."""
+        self._enter()
+        spec = self._spec
+        check_properties(spec.properties, spec.kind)
+        schema = schema_of(spec)
+        doing = f"table {spec.path} could not be opened"
+        with changing(doing):
+            created = not os.path.isfile(os.path.join(spec.path, ".hoodie", "hoodie.properties"))
+            if created:
+                _check_empty(spec.path)
+                self._session.create(spec, schema)
+            definition = self._session.load()
+            if spec.kind == UPSERT and INDEX_TYPE not in definition.properties:
+                definition = self._keep_index(spec) or definition
+            check_table(definition, spec)
+            # The table's own columns first: their order stays what foreign writers know.
+            schema = evolve(definition.schema, schema, spec)
+            self._columns = Columns(self._session, spec, schema)
+            if self._session.client is not None:
+                self._session.close()
+            self._fixed = fixed_properties(definition, schema, spec)
+            clock = ONE_CLOCK if is_of_one_machine(spec.path) else {}
+            self._given = {**clock, **self._upkeep.properties, **spec.properties}
+            self._session.start(self._given, self._fixed, spec.kind)
+            self._torn = Torn(self._session.path) if self._session.keeps_metadata() else None
+            self._tend_after = TEND_FACTOR * self._session.metadata_commits()
+            if not created and self._session.keeps_metadata() and not self._session.has_metadata():
+                # Hudi makes a metadata table from what lies there, whoever has given it up.
+                self._sweeper.sweep(grace_ms=0)
+        if not self._opened:
+            self._opened = True
+            self._upkeep.start()
+        # An older table soon, for a run may be short, but not before its first commit.
+        self._untended = 0 if created else self._tend_after - 1
+        log.info("table %s is %s", spec.path, "created" if created else "open")
+        return layout(definition, spec, schema, created=created)
+
+    def _keep_index(self, spec: TableSpec) -> Definition | None:
+        """Keep with a table that nobody has written to yet what its writers must know, and load it again."""
+        if not self._session.is_untouched():
+            return None
+        self._session.keep(kept_properties(spec.key_fields, spec.bucket_count, LOCK_EXPIRE_MINUTES))
+        return self._session.load()
+
+    def newest(self) -> TableState | None:
+        """This pipeline's newest committed state, archived timeline included; None before genesis."""
+        self._enter()
+        return self._history.newest()
+
+    def unfinished(self) -> Sequence[Unfinished]:
+        """This pipeline's inflight instants, oldest first."""
+        self._enter()
+        return self._history.unfinished()
+
+    def find(self, transaction: str) -> TableState | None:
+        """The committed state of this transaction where it is on the timeline, else None."""
+        self._enter()
+        return self._history.find(transaction)
+
+    def begin(self, *, run: str, transaction: str) -> str:
+        """Open an inflight instant that carries its owner; the same one again for the same transaction."""
+        self._enter()
+        doing = f"transaction {transaction}: no instant could be opened"
+        for one in self._history.unfinished():
+            if one.transaction == transaction:
+                if one.rollback_requested:
+                    raise Refused(f"{doing}: the rollback of its instant {one.instant} is requested")
+                with changing(doing):
+                    self._session.keep_alive(one.instant)
+                return one.instant
+        done = self._history.find(transaction)
+        if done is not None:
+            raise Refused(f"{doing}: it is committed already, as instant {done.instant}")
+        with changing(doing, self._session.lock_folder):
+            self._session.choose_client()
+            return self._start_instant(owner(self._pipeline, run, transaction))
+
+    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
+        """Complete the instant, whole or not at all. See `table.port.TransactionalTable.commit`."""
+        self._enter()
+        if self._is_repeat(commit):
+            return
+        check_files(self._spec.path, self._spec.kind, commit.instant, commit.files)
+        await_clock(self._session)
+        self._untended += 1
+        pre_commit = PreCommit(
+            lambda: check(
+                self._session, self._history, commit, fence, self._columns, self._replaced, self._torn
+            ),
+            self._watchdog,
+            self._session.holder,
+        )
+        try:
+            with self._watchdog.armed():
+                self._commit(commit, pre_commit)
+        except FAILED as error:
+            self._settle(commit, pre_commit, error)
+        self._upkeep.committed()
+
+    def roll_back(self, instant: str) -> bool:
+        """Remove an instant's files and the instant. False where it proved to be complete under the lock."""
+        self._enter()
+        await_clock(self._session)
+        return rollback.roll_back(self._session, self._history, self._watchdog, instant)
+
+    def sweep(self, *, grace_ms: int) -> int:
+        """Remove files with our mark that no commit names, unchanged for `grace_ms`; the number removed.
+
+        The metadata table is tended as well; where that fails it is logged, and tried again.
+        """
+        self._enter()
+        removed = self._sweeper.sweep(grace_ms)
+        self._tend()
+        return removed
+
+    def tend(self) -> None:
+        """Let Hudi compact its metadata table, and do what is due of the services that are inline."""
+        self._enter()
+        if self._untended >= self._tend_after:
+            self._tend()
+        self._upkeep.run_inline()
+
+    def services(self) -> Sequence[ServiceProgress]:
+        """How the table's services stand, as far as this process does them. Any thread may ask."""
+        return self._upkeep.progress()
+
+    def compare_clocks(self) -> str:
+        """How this clock and the file system's compare, for a person. Raises `ClockAhead`, `Unavailable`."""
+        self._enter()
+        return self._session.file_clock.sentence()
+
+    def close(self) -> None:
+        """Stop heartbeats and the watchdog. Open instants stay: whoever comes next rolls them back."""
+        self._enter()
+        self._upkeep.stop(UPKEEP_STOP_S)
+        self._watchdog.close()
+        with changing(f"table {self._spec.path} could not be closed"):
+            self._session.close()
+
+    def _enter(self) -> None:
+        """Hudi's client, the caches here and Py4J's callbacks know one thread only."""
+        here = threading.get_ident()
+        self._thread = self._thread or here
+        if self._thread != here:
+            raise RuntimeError("a HudiTable is used by one thread only, the one that used it first")
+
+    def _session_beside(
+        self,
+        *,
+        given: Mapping[str, str] = NOTHING,
+        fixed: Mapping[str, str] = NOTHING,
+        by_spark: bool = False,
+    ) -> Session:
+        """See `table.hudi.upkeep.due.Opener`."""
+        with changing(f"table {self._spec.path} could not be opened for its services"):
+            session = Session(self._session.spark, self._spec.path)
+            session.load()
+            properties = {**given, **self._given}
+            session.start(properties, {**self._fixed, **fixed}, self._spec.kind, by_spark=by_spark)
+        return session
+
+    def _tend(self) -> None:
+        """Let Hudi compact its metadata table.
+
+        Only Hudi's own ways of writing records ask for it, and completing an instant does not; but without
+        it no instant of the table is ever archived, and every commit makes the next one slower.
+        """
+        self._untended = 0
+        doing = f"table {self._spec.path}: its metadata table could not be compacted"
+        try:
+            await_clock(self._session)
+            with changing(doing, self._session.lock_folder), self._watchdog.armed():
+                if self._session.has_metadata():
+                    self._session.holder.free_if_dead()
+                    self._session.tend_metadata()
+        except TableError as error:
+            log.warning("%s: until it is, no instant is archived; it will be tried again", error)
+
+    def _start_instant(self, owned_by: dict[str, str]) -> str:
+        session, client, model = self._session, self._session.client, self._session.hudi.common.model
+        await_clock(session)
+        instant, requested = self._request_instant()
+        try:
+            timeline = session.reload()
+            metadata = model.HoodieCommitMetadata()
+            operation = model.WriteOperationType.valueOf(self._kind.operation)
+            metadata.setOperationType(operation)
+            for name, value in owned_by.items():
+                metadata.addMetadata(name, value)
+            # What is complete by now cannot conflict; untold, the commit compares with all of the timeline.
+            client.preWrite(instant, operation, session.meta)
+            timeline.transitionRequestedToInflight(requested, session.some(metadata))
+        except THROWN:
+            self._take_back(instant)
+            raise
+        return instant
+
+    def _request_instant(self) -> tuple[str, Any]:
+        """A new instant's time and its file on the timeline, as the client's `startCommit` makes them.
+
+        Under the lock as there, but under one whose holder is known: it waits for the clock inside it.
+        """
+        session, client = self._session, self._session.client
+        with rollback.table_lock(session, self._watchdog):
+            timeline = session.reload()
+            if not timeline.getRestoreTimeline().filterInflightsAndRequested().empty():
+                raise Unavailable(f"table {self._spec.path} is being restored to an earlier instant")
+            instant = str(client.createNewInstantTime(False))
+            check_requested(session, timeline, instant)
+            requested = session.meta.createNewInstant(
+                session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, self._kind.action, instant
+            )
+            try:
+                session.keep_alive(instant)  # before anybody can see it without a heartbeat
+                timeline.createNewInstant(requested)
+            except THROWN:
+                self._take_back(instant)
+                raise
+        return instant, requested
+
+    def _take_back(self, instant: str) -> None:
+        """Remove an instant that could not be opened: nothing was written for it, and nobody knows of it.
+
+        What cannot be removed either is left to a LAZY cleaner, once its heartbeat ends.
+        """
+        try:
+            self._session.let_die(instant)
+            self._session.remove_pending(self._kind.action, instant)
+        except THROWN as error:
+            log.warning("instant %s could not be opened, nor removed: %s", instant, sentence(error))
+
+    def _commit(self, commit: Commit, pre_commit: PreCommit) -> None:
+        session, client = self._session, self._session.client
+        session.holder.free_if_dead()
+        session.keep_alive(commit.instant)
+        # Without an operation type the metadata table's update throws; a new client has none yet.
+        operations = session.hudi.common.model.WriteOperationType
+        client.setOperationType(operations.valueOf(self._kind.operation))
+        client.commitStats(
+            commit.instant,
+            write_stats(session, self._spec.kind, commit),
+            session.some(session.java_map(encode(commit.state))),
+            self._kind.action,
+            session.jvm.java.util.Collections.emptyMap(),
+            session.some(pre_commit),
+        )
+
+    def _settle(self, commit: Commit, pre_commit: PreCommit, error: Exception) -> None:
+        """The call threw: return where the commit is on the timeline all the same, raise what is proved."""
+        if pre_commit.objection is not None:
+            raise pre_commit.objection from error
+        doing = f"instant {commit.instant} could not be completed"
+        why = sentence(error)
+        if not isinstance(error, THROWN):
+            raise OutcomeUnknown(f"{doing}: {why}: read the table before anything else") from error
+        try:
+            done = self._history.find(commit.state.transaction)
+        except TableError as unread:
+            raise OutcomeUnknown(f"{doing}: {why}; and then the table could not be read: {unread}") from error
+        if done is None:
+            raise without_effect(doing, error, self._session.lock_folder) from error
+        log.warning("instant %s is complete, what came after it failed: %s", commit.instant, why)
+
+    def _is_repeat(self, commit: Commit) -> bool:
+        """Whether this transaction is on the timeline with these very ranges and instant."""
+        done = self._history.find(commit.state.transaction)
+        if done is None:
+            return False
+        if done.instant == commit.instant and same_ranges(done.ranges, commit.state.ranges):
+            return True
+        raise Refused(
+            f"transaction {commit.state.transaction} is committed already, as instant {done.instant} with "
+            f"{'other ranges' if done.instant == commit.instant else 'another instant'}: its status is stale"
+        )
+
+
+def _check_empty(path: str) -> None:
+    """A folder that holds something, and no table, is somebody's: refuse it."""
+    try:
+        held = [name for name in os.listdir(path) if not name.startswith(".")]
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise Refused(f"table.path {path} is a file: give a folder") from None
+    except OSError as error:
+        raise Unavailable(f"table.path {path} cannot be read: {error.strerror}") from error
+    if held:
+        raise Refused(
+            f"table.path {path} holds {held[0]} and is no Hudi table: give an empty folder or a table's path"
+        )

@@ -1,0 +1,280 @@
+"""One commit: the files' statistics, and the check that Hudi makes inside its table lock."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from control_topic.messages import DataFile
+from table.chain import does_not_follow, follows
+from table.checks import rival_open
+from table.errors import Contradiction, Refused, TableError, Unavailable
+from table.hudi.driver.callbacks import PY4J_LOGGERS
+from table.hudi.driver.clock import check_clock
+from table.hudi.driver.evolution import covers, evolve
+from table.hudi.driver.history import History, Seen, rollbacks
+from table.hudi.driver.holder import LockHolder
+from table.hudi.driver.java import reading
+from table.hudi.driver.replaced import Replaced
+from table.hudi.driver.session import Session
+from table.hudi.driver.watchdog import Watchdog
+from table.hudi.files.base_file import parse_file_name
+from table.hudi.files.log_file import parse_log_file_name
+from table.hudi.kinds import UPSERT
+from table.hudi.reader.torn import Torn
+from table.port import Commit, TableSpec
+from table.state import PREFIX, TableState
+
+FOOTERS_READ_MAX = 100
+"""Base files of one commit whose rows are counted, spread evenly over more. Every file's size is compared."""
+
+CHECK_S = 15.0
+"""How long the check may take: well below what the lock lives."""
+
+
+class _RefusalsAreNoAccidents(logging.Filter):
+    """Py4J logs every exception of a callback with its stack trace; ours are answers."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], TableError))
+
+
+for _name in PY4J_LOGGERS:
+    logging.getLogger(_name).addFilter(_RefusalsAreNoAccidents())
+
+
+class PreCommit:
+    """Hudi calls `accept` under the table lock; raising there ends the commit without effect.
+
+    `objection`: what was raised, for whoever sees Java's exception. Takes no Python lock.
+    """
+
+    def __init__(self, check: Callable[[], None], watchdog: Watchdog, holder: LockHolder) -> None:
+        self._check = check
+        self._watchdog = watchdog
+        self._holder = holder
+        self.objection: TableError | None = None
+
+    def accept(self, _meta: Any, _commit_metadata: Any) -> None:
+        started_at = time.monotonic()
+        with self._watchdog.inside():
+            self._holder.note()
+            try:
+                self._check()
+                if time.monotonic() - started_at > CHECK_S:
+                    raise Unavailable(f"the check under the table lock took longer than {CHECK_S:.0f} s")
+            except TableError as error:
+                self.objection = error
+                raise
+
+    class Java:
+        implements = ("java.util.function.BiConsumer",)
+
+
+class Columns:
+    """The table's columns as our commits say them, and whether those of others still agree.
+
+    What others allow to be null is taken over, and the commit tried again: its metadata is made already.
+
+    Hudi takes the schema of the newest commit for the table's: without a look at others' commits, ours would
+    take away the columns that they added. `schema`: ours, in Avro. To be made right after the table was
+    loaded, which is when `schema` fitted.
+    """
+
+    def __init__(self, session: Session, spec: TableSpec, schema: str) -> None:
+        self._session = session
+        self._spec = spec
+        self._schema = schema
+        self._ours = ""
+        self._seen = Seen(session)
+        self._seen.note(_completed(session.meta.getActiveTimeline()))
+
+    def check(self, instant: str) -> None:
+        """Raise `Contradiction` where somebody has changed them. Under the table lock, after a reload.
+
+        `instant`: the one that is about to be completed, which needs no look afterwards.
+        """
+        with reading(f"table {self._session.path}: its timeline cannot be read"):
+            timeline = self._session.meta.getActiveTimeline()
+            completed = _completed(timeline)
+            for one in self._seen.fresh(completed):
+                if one.requestedTime() != self._ours:
+                    self._look_at(one, timeline.readCommitMetadata(one))
+            self._seen.note(completed)
+        self._ours = instant
+
+    def _look_at(self, instant: Any, made: Any) -> None:
+        theirs = made.getMetadata("schema")
+        operations = self._session.hudi.common.model.WriteOperationType
+        if theirs and operations.canUpdateSchema(made.getOperationType()):
+            self._compare(str(instant.requestedTime()), str(theirs))
+
+    def _compare(self, instant: str, theirs: str) -> None:
+        doing = f"another writer changed the table's columns while this run went on (instant {instant})"
+        try:
+            fits = covers(self._schema, theirs, self._spec)
+        except Contradiction as error:
+            raise Contradiction(f"{doing}: {error}; then start again") from error
+        if not fits:  # as Spark's UPDATE does of every column
+            self._schema = evolve(theirs, self._schema, self._spec)
+            self._session.use_schema(self._schema)
+            raise Unavailable(f"{doing}: they may be null now, which this commit is to say as well")
+
+
+def _completed(timeline: Any) -> Any:
+    """A java.util.List of the commits of an active timeline that are complete, everybody's."""
+    return timeline.getCommitsTimeline().filterCompletedInstants().getInstants()
+
+
+def check(
+    session: Session,
+    history: History,
+    commit: Commit,
+    fence: Callable[[TableState | None], str],
+    columns: Columns,
+    replaced: Replaced | None,
+    torn: Torn | None,
+) -> None:
+    """Raise `Refused` unless the commit follows from what the table holds now. Under the table lock."""
+    instant, transaction = commit.instant, commit.state.transaction
+    found = {one.time: one for one in history.pending()}
+    pending = found.get(instant)
+    if pending is None or not pending.instant.isInflight():
+        raise Refused(f"instant {instant} cannot be completed: it is not inflight any more")
+    if not history.ours(pending) or pending.owner.get(PREFIX + "transaction") != transaction:
+        owner = pending.owner.get(PREFIX + "transaction", "somebody else")
+        raise Refused(f"instant {instant} cannot be completed: it belongs to {owner}, not to {transaction}")
+    if instant in rollbacks(session):
+        raise Refused(f"instant {instant} cannot be completed: its rollback is requested")
+    rival = next((one.time for one in found.values() if one.time != instant and history.ours(one)), "")
+    if rival:
+        raise Refused(rival_open(instant, rival))
+    newest = history.newest()
+    objection = fence(newest)
+    if objection:
+        raise Refused(objection)
+    committed = dict(newest.offsets) if newest is not None else {}
+    if committed != dict(commit.expected):
+        raise Refused(_moved(commit, committed, newest))
+    if newest is not None and not follows(newest, commit.state):
+        raise Refused(f"instant {instant} cannot be completed: {does_not_follow(newest, commit.state)}")
+    check_clock(session)
+    columns.check(instant)
+    if replaced is not None:
+        replaced.check(commit.files)
+    if torn is not None:
+        torn.check()
+
+
+def write_stats(session: Session, kind: str, commit: Commit) -> Any:
+    """A java.util.List of HoodieWriteStat, one per file, filled as Hudi's own writers fill them.
+
+    Through Hudi's own JSON: a call into Java for each of their fields took a millisecond a file.
+    """
+    stats, model = session.jvm.java.util.ArrayList(), session.hudi.common.model
+    made, of_one = (
+        (model.HoodieDeltaWriteStat(), _log_stat) if kind == UPSERT else (model.HoodieWriteStat(), _stat)
+    )
+    mapper = session.hudi.common.util.JsonUtils.getObjectMapper()
+    kinds = mapper.getTypeFactory().constructCollectionType(stats.getClass(), made.getClass())
+    return mapper.readValue(json.dumps([of_one(file, commit.instant) for file in commit.files]), kinds)
+
+
+def check_files(path: str, kind: str, instant: str, files: Sequence[DataFile]) -> None:
+    """Raise `Refused` unless every file is there, with its size, under the name that the instant gives it.
+
+    And, of at most `FOOTERS_READ_MAX` base files, with its rows.
+    """
+    for file in files:
+        relative = PurePosixPath(file.path)
+        name = relative.name
+        parsed = parse_log_file_name(name) if kind == UPSERT else parse_file_name(name)
+        if parsed is None or (parsed[0], parsed[2]) != (file.file_id, instant):
+            raise Refused(f"instant {instant}: file {file.path} does not carry its file id and instant")
+        if str(relative.parent) != (file.table_partition or ".") or ".." in relative.parts:
+            raise Refused(
+                f"instant {instant}: file {file.path} is not in table partition {file.table_partition!r}"
+            )
+        try:
+            size_bytes = os.stat(os.path.join(path, file.path)).st_size
+        except FileNotFoundError:
+            raise Refused(f"instant {instant}: file {file.path} is not there") from None
+        except OSError as error:
+            raise Unavailable(
+                f"instant {instant}: file {file.path} cannot be looked at: {error.strerror}"
+            ) from error
+        if size_bytes != file.size_bytes:
+            raise Refused(
+                f"instant {instant}: file {file.path} has {size_bytes} bytes, {file.size_bytes} were reported"
+            )
+    if kind != UPSERT:
+        every = -(-len(files) // FOOTERS_READ_MAX) or 1
+        _check_rows(path, instant, files[::every])
+
+
+def _check_rows(path: str, instant: str, files: Sequence[DataFile]) -> None:
+    """Raise `Refused` unless each base file holds as many rows as its footer is reported to say.
+
+    A footer costs about half a millisecond, which a log file's blocks would not be counted in: of those the
+    size has to do.
+    """
+    for file in files:
+        try:
+            rows = pq.read_metadata(os.path.join(path, file.path)).num_rows
+        except pa.ArrowException as error:
+            raise Refused(f"instant {instant}: file {file.path} is not whole: {error}") from error
+        except OSError as error:
+            raise Unavailable(f"instant {instant}: file {file.path} cannot be read: {error}") from error
+        if rows != file.rows:
+            raise Refused(f"instant {instant}: file {file.path} holds {rows} rows, {file.rows} were reported")
+
+
+def _stat(file: DataFile, _instant: str) -> dict[str, Any]:
+    return {
+        "fileId": file.file_id,
+        "path": file.path,
+        "partitionPath": file.table_partition,
+        "prevCommit": "null",
+        "numWrites": file.rows,
+        "numInserts": file.rows,
+        "totalWriteBytes": file.size_bytes,
+        "fileSizeInBytes": file.size_bytes,
+    }
+
+
+def _log_stat(file: DataFile, instant: str) -> dict[str, Any]:
+    """Of a log file nobody knows here which of its rows are new: they count as updates."""
+    return {
+        "fileId": file.file_id,
+        "path": file.path,
+        "partitionPath": file.table_partition,
+        "prevCommit": instant,
+        "numWrites": file.rows + file.deletes,
+        "numUpdateWrites": file.rows,
+        "numDeletes": file.deletes,
+        "totalWriteBytes": file.size_bytes,
+        "fileSizeInBytes": file.size_bytes,
+        "baseFile": "",
+        "logFiles": [PurePosixPath(file.path).name],
+        "logVersion": 1,
+        "logOffset": 0,
+    }
+
+
+def _moved(commit: Commit, committed: dict[Any, int], newest: TableState | None) -> str:
+    expected = dict(commit.expected)
+    first = min(one for one in {*committed, *expected} if committed.get(one) != expected.get(one))
+    since = f"instant {newest.instant}" if newest is not None else "no instant"
+    return (
+        f"instant {commit.instant}: transaction {commit.state.transaction} starts at {first} offset "
+        f"{expected.get(first, 'none')}, the table is at {committed.get(first, 'none')} since {since}: "
+        "recover and take the source partitions again from there"
+    )

@@ -1,0 +1,203 @@
+"""How a table's columns may change: from its schema and the configuration's, that of the next commit. Pure.
+
+Taken is what Hudi's readers get right in files that were written before: docs/schema.md lists it, and
+tests/integration/test_evolution.py reads it back. Everything else is refused, one sentence each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from table.errors import Contradiction
+from table.hudi.files.base_file import META_COLUMNS
+from table.port import TableSpec
+from table.schema import AVRO_TYPES, DDL_NAMES, KAFKA_PREFIX
+
+PROMOTIONS = frozenset({("INT", "BIGINT"), ("INT", "DOUBLE"), ("FLOAT", "DOUBLE")})
+"""(what the table has, what it may become): every value is the same number in the new type. Of columns only:
+a field inside a column whose type changes makes Spark's vectorized reader give up."""
+
+RECORD, DECIMAL = "record", "decimal"
+INSIDE: Mapping[str, tuple[str, str]] = {"array": ("items", "[]"), "map": ("values", "{}")}
+"""Where an array's and a map's elements are, and how a path names them."""
+
+
+def evolve(table_schema: str, wanted_schema: str, spec: TableSpec) -> str:
+    """The schema of the table's next commit: its own columns in their order, then new ones.
+
+    Schemas are Avro (JSON). The table's is empty where it has none, and is returned word for word where the
+    configuration changes nothing. Raises `Contradiction` for a change that is not taken.
+    """
+    if not table_schema:
+        return wanted_schema
+    has = json.loads(table_schema)
+    merged = _Merge(spec).record(has, json.loads(wanted_schema), "")
+    return table_schema if merged == has else json.dumps(merged, separators=(",", ":"))
+
+
+def covers(ours: str, theirs: str, spec: TableSpec) -> bool:
+    """Whether `ours` has all that `theirs` has. Raises `Contradiction` where no schema has what both say.
+
+    That key and ordering fields may be null, as Spark's frames say of every column, does not count.
+    """
+    never_null = {*spec.key_fields, spec.ordering_field}
+    merged = json.loads(evolve(theirs, ours, spec))
+    return bool(_canonical(merged, never_null) == _canonical(json.loads(ours), never_null))
+
+
+class _Merge:
+    """Both schemas' fields, one by one. A path names a field inside others: `orders[].price`."""
+
+    def __init__(self, spec: TableSpec) -> None:
+        self._where = f"table {spec.path}"
+        self._fixed = {*spec.key_fields, spec.partition_field, spec.ordering_field}
+
+    def record(self, has: Mapping[str, Any], wanted: Mapping[str, Any], parent: str) -> dict[str, Any]:
+        """`has` with all fields of both. `parent`: the path of what holds it, with its dot."""
+        known, asked = _fields(has), _fields(wanted)
+        for name, field in known.items():
+            if name not in asked:
+                raise self._missing(parent, field, asked)
+        added = [field for name, field in asked.items() if name not in known]
+        for field in added:
+            if not _nullable(field["type"]):
+                raise self._new_not_null(parent + field["name"], field["type"])
+        kept = [self._field(field, asked.get(field["name"]), parent) for field in has["fields"]]
+        return {**has, "fields": [*kept, *added]}
+
+    def _field(self, has: dict[str, Any], wanted: Mapping[str, Any] | None, parent: str) -> dict[str, Any]:
+        if wanted is None:
+            return has  # one of Hudi's meta columns
+        kind = self._type(has["type"], wanted["type"], parent + has["name"])
+        if kind == has["type"]:
+            return has
+        nulls_are_new = _nullable(kind) and not _nullable(has["type"])
+        return {**has, "type": kind, **({"default": None} if nulls_are_new else {})}
+
+    def _type(self, has: Any, wanted: Any, path: str) -> Any:
+        old, new = _value(has), _value(wanted)
+        nulls_are_new = _nullable(wanted) and not _nullable(has)
+        if path in self._fixed and (nulls_are_new or show(old) != show(new)):
+            raise self._differs(path, has, wanted, "files and rows are found by it: write in record.schema")
+        kind = self._value_type(old, new, path)
+        if kind is None:
+            raise self._differs(path, has, wanted, "values that are there cannot be read so: write")
+        if kind == old:
+            return ["null", old] if nulls_are_new else has
+        return ["null", kind] if _nullable(has) or nulls_are_new else kind
+
+    def _value_type(self, old: Any, new: Any, path: str) -> Any | None:
+        """The type, nulls aside, that readers get all values of both right with; None where there is none."""
+        shape = _shape(old)
+        if shape == _shape(new) == RECORD:
+            return self.record(old, new, f"{path}.")
+        if shape == _shape(new) and shape in INSIDE:
+            key, suffix = INSIDE[shape]
+            return {**old, key: self._type(old[key], new[key], path + suffix)}
+        if show(old) == show(new):
+            return old
+        return new if path.isidentifier() and _is_promotion(old, new) else None
+
+    def _missing(self, parent: str, field: Mapping[str, Any], asked: Mapping[str, Any]) -> Contradiction:
+        name = field["name"]
+        spelled = next((one for one in asked if one.lower() == name.lower()), "")
+        if spelled:
+            return Contradiction(
+                f"{self._where}: its field {parent}{name} is {parent}{spelled} in the configuration: write "
+                f"{name} in record.schema"
+            )
+        return Contradiction(
+            f"{self._where}: it has the field {parent}{name} {_text(field['type'])}, the configuration has "
+            "not: add it to record.schema"
+        )
+
+    def _differs(self, path: str, has: Any, wanted: Any, advice: str) -> Contradiction:
+        return Contradiction(
+            f"{self._where}: field {path} is {_text(has)}, the configuration says {_text(wanted)}: {advice} "
+            f"{_text(has)}, or write to another path"
+        )
+
+    def _new_not_null(self, path: str, kind: Any) -> Contradiction:
+        where = f"{self._where}: it has no field {path}, the configuration says {_text(kind)}"
+        if path.startswith(KAFKA_PREFIX):
+            return Contradiction(f"{where}: set table.kafka_columns = false, or write to another path")
+        return Contradiction(
+            f"{where}, and rows that are there have no value for it: take NOT NULL out of record.schema"
+        )
+
+
+def show(kind: Any) -> str:
+    """An Avro type as DDL, its own null aside; what DDL has no word for as JSON."""
+    kind = _value(kind)
+    shape = _shape(kind)
+    if shape == RECORD:
+        inner = ", ".join(f"{field['name']}: {_text(field['type'])}" for field in kind["fields"])
+        return f"STRUCT<{inner}>"
+    if shape == DECIMAL:
+        return "DECIMAL({},{})".format(*_digits(kind))
+    if shape == "array":
+        return f"ARRAY<{show(kind['items'])}>"
+    return f"MAP<STRING,{show(kind['values'])}>" if shape == "map" else _SCALARS.get(shape, shape)
+
+
+def _text(kind: Any) -> str:
+    return show(kind) + ("" if _nullable(kind) else " NOT NULL")
+
+
+def _shape(kind: Any) -> str:
+    """`record`, `array`, `map`, `decimal`; of others one spelling of the type, logical type included."""
+    if not isinstance(kind, Mapping):
+        return kind if isinstance(kind, str) else json.dumps(kind)
+    logical = kind.get("logicalType")
+    if logical == DECIMAL:
+        return DECIMAL
+    base = _shape(kind["type"])
+    return f"{base} {logical}" if logical else base
+
+
+_SCALARS = {_shape(avro): DDL_NAMES[arrow] for arrow, avro in AVRO_TYPES.items()}
+
+
+def _is_promotion(old: Any, new: Any) -> bool:
+    if _shape(old) == _shape(new) == DECIMAL:
+        (precision, scale), (wider, finer) = _digits(old), _digits(new)
+        return finer >= scale and wider - finer >= precision - scale
+    return (show(old), show(new)) in PROMOTIONS
+
+
+def _digits(kind: Mapping[str, Any]) -> tuple[int, int]:
+    return int(kind["precision"]), int(kind.get("scale", 0))
+
+
+def _nullable(kind: Any) -> bool:
+    return isinstance(kind, list) and "null" in kind
+
+
+def _value(kind: Any) -> Any:
+    """A type without its null."""
+    if not isinstance(kind, list):
+        return kind
+    branches = [branch for branch in kind if branch != "null"]
+    return branches[0] if len(branches) == 1 else branches
+
+
+def _fields(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {field["name"]: field for field in record["fields"] if field["name"] not in META_COLUMNS}
+
+
+def _canonical(kind: Any, never_null: set[str]) -> Any:
+    """What tells two types apart: not the order of fields, nor names of types. `never_null`: of the top."""
+    value, shape = _value(kind), _shape(_value(kind))
+    if shape == RECORD:
+        fields = _fields(value).items()
+        inner: Any = {
+            name: _canonical(_value(field["type"]) if name in never_null else field["type"], set())
+            for name, field in fields
+        }
+    elif shape in INSIDE:
+        inner = _canonical(value[INSIDE[shape][0]], set())
+    else:
+        inner = show(value)
+    return shape, _nullable(kind), inner

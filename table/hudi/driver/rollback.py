@@ -1,0 +1,87 @@
+"""Rolling one instant back without ever touching a complete one.
+
+The write client's plain `rollback` finds instants by their requested time, complete ones included, and takes
+the lock itself; inside the lock it never returns. So the rollback is requested under the lock, after a reload
+that proves the instant incomplete, and carried out when the lock is given back. A commit whose check refuses
+an instant that a requested rollback names can then never meet it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from table.errors import Refused, Unavailable
+from table.hudi.driver.history import History, rollbacks
+from table.hudi.driver.java import changing
+from table.hudi.driver.session import Session
+from table.hudi.driver.watchdog import Watchdog
+
+
+@contextmanager
+def table_lock(session: Session, watchdog: Watchdog) -> Iterator[None]:
+    """Hudi's table lock, watched over. A dead holder is not waited for."""
+    session.holder.free_if_dead()
+    watchdog.bound(session.lock_held_s(), str(session.holder.lock))
+    with watchdog.armed(), session.locked():
+        watchdog.holding()
+        yield
+
+
+def roll_back(session: Session, history: History, watchdog: Watchdog, instant: str) -> bool:
+    """Remove an instant of ours and its files; False where it proved to be complete. May be repeated."""
+    doing = f"instant {instant} could not be rolled back"
+    with changing(doing, session.lock_folder):
+        with table_lock(session, watchdog):
+            rollback = _request(session, history, instant)
+        complete = _is_complete(session, instant) or history.archived(instant) is not None
+        if complete and rollback is not None:
+            _withdraw(session, instant)
+        if complete or rollback is None:
+            return not complete
+        service = session.client.getTableServiceClient()
+        done = service.rollback(instant, session.some(rollback), False, False)
+        if not done and instant in _open_rollbacks(session):
+            raise Unavailable(f"{doing}: another process rolls it back, or died doing so within two minutes")
+        session.let_die(instant)
+    return True
+
+
+def _request(session: Session, history: History, instant: str) -> Any | None:
+    """The rollback to carry out, requested now or found; None where there is nothing to roll back."""
+    pending = {one.time: one for one in history.pending()}.get(instant)
+    requested = rollbacks(session)
+    if instant in requested:
+        return requested[instant]
+    if pending is None:
+        return None
+    if not history.ours(pending):
+        raise Refused(f"instant {instant} is not one of this pipeline: it is left alone")
+    time = session.client.createNewInstantTime(False)
+    plan = session.table().scheduleRollback(
+        session.client.getEngineContext(), time, pending.instant, False, True, False
+    )
+    if not plan.isPresent():
+        raise Unavailable(f"instant {instant}: Hudi planned no rollback; ask again")
+    session.reload()
+    return rollbacks(session)[instant]
+
+
+def _withdraw(session: Session, instant: str) -> None:
+    """Take back what was requested for an instant that has completed since: Hudi would carry it out one day.
+
+    Its writer had checked before the request and was paused for longer than its lock lives.
+    """
+    session.meta.getActiveTimeline().deletePending(_open_rollbacks(session)[instant].getRollbackInstant())
+    session.reload()
+
+
+def _open_rollbacks(session: Session) -> dict[str, Any]:
+    session.reload()
+    return rollbacks(session)
+
+
+def _is_complete(session: Session, instant: str) -> bool:
+    timeline = session.reload()
+    return bool(timeline.getCommitsTimeline().filterCompletedInstants().containsInstant(instant))

@@ -1,0 +1,350 @@
+"""The Java side of one Hudi table: its meta client, its write client, and how values get across Py4J.
+
+Hudi has write clients for several engines. Its Java client does in one thread what the Spark client runs as a
+dozen Spark jobs of one small task each, and commits in a third of the time; it is taken wherever it is on the
+class path and can keep up the indexes that the table has. Both write the same table.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import JavaClass
+from pyspark.sql import SparkSession
+
+from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
+from table.hudi.driver.callbacks import start_callbacks
+from table.hudi.driver.file_clock import FileClock
+from table.hudi.driver.holder import LockHolder
+from table.hudi.driver.watchdog import EXPIRE, held_s
+from table.hudi.kinds import INDEX_TYPE, KINDS, LOCK_PROVIDER, UPSERT, merge_mode
+from table.hudi.properties import HIVE_STYLE, LOCK, LOCK_FOLDER, URL_ENCODE, merge
+from table.port import TableSpec
+
+log = logging.getLogger(__name__)
+
+JAVA_CLIENT = "org.apache.hudi.client.HoodieJavaWriteClient"
+LOCAL_FILE_SYSTEM = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+"""Sets permissions by itself; Hadoop's own starts `chmod` for every file that is created."""
+SPARK_ONLY = (
+    "hoodie.clustering.inline",
+    "hoodie.clustering.schedule.",
+    "hoodie.layout.optimize.",
+    "hoodie.metadata.index.",
+    "hoodie.table.services.",
+)
+"""Properties of what the Java client does not have: services within the commit, further indexes."""
+SLOWER = "Hudi's Spark client commits, in three times the time of its Java client: %s"
+FILES_INDEX = "files"
+"""What a metadata table holds at least. Other indexes are the Spark client's, which also drops those that the
+configuration does not have; another writer may make one at any time."""
+
+
+class Session:
+    """`path`: plain and absolute. `meta` is there after `load`; `client`, `holder` and `file_clock` after
+    `start`."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.spark = spark
+        self.path = path
+        self.base_path = f"file://{path}"  # spelled out, whatever the cluster's default file system is
+        jvm: Any = spark._jvm
+        self.jvm = jvm
+        self.hudi = jvm.org.apache.hudi
+        self.meta: Any = None
+        self.client: Any = None
+        self.holder: LockHolder
+        self.file_clock: FileClock
+        self.lock_folder = ""
+        start_callbacks(spark.sparkContext._gateway)
+
+    def jvm_pid(self) -> int:
+        return int(self.jvm.java.lang.ProcessHandle.current().pid())
+
+    def create(self, spec: TableSpec, schema: str) -> None:
+        """Make an empty table as `spec` says."""
+        builder = (
+            self.hudi.common.table.HoodieTableMetaClient.newTableBuilder()
+            .setTableType(KINDS[spec.kind].table_type)
+            .setTableName(spec.name)
+            .setTableCreateSchema(schema)  # what lets an empty table be read
+            .setCommitTimezone(
+                self.hudi.common.model.HoodieTimelineTimeZone.UTC
+            )  # summer time ends each year
+            .setKeyGeneratorClassProp(KEY_GENERATORS[key_generator(spec)])
+            .setHiveStylePartitioningEnable(spec.properties.get(HIVE_STYLE, "false") == "true")
+            .setUrlEncodePartitioning(spec.properties.get(URL_ENCODE, "false") == "true")
+        )
+        if spec.key_fields:
+            builder = builder.setRecordKeyFields(",".join(spec.key_fields))
+        if spec.partition_field:
+            builder = builder.setPartitionFields(spec.partition_field)
+        if spec.kind == UPSERT:
+            modes = self.hudi.common.config.RecordMergeMode
+            builder = builder.setRecordMergeMode(modes.valueOf(merge_mode(spec.ordering_field)))
+            if spec.ordering_field:
+                builder = builder.setOrderingFields(spec.ordering_field)
+        builder.initTable(self._storage_conf, self.base_path)
+
+    def keep(self, properties: Mapping[str, str]) -> None:
+        """Add to the properties of the table, as it was loaded, those that other writers must know."""
+        java = self.jvm.java.util.Properties()
+        for name, value in properties.items():
+            java.setProperty(name, value)
+        self.hudi.common.table.HoodieTableConfig.update(self.meta.getStorage(), self.meta.getMetaPath(), java)
+
+    def is_untouched(self) -> bool:
+        """Whether nobody has begun to write to the table, as it was loaded."""
+        return bool(self.meta.getActiveTimeline().empty())
+
+    def load(self) -> Definition:
+        """Read the table's properties and schema anew."""
+        self._intern_schemas()
+        self.meta = (
+            self.hudi.common.table.HoodieTableMetaClient.builder()
+            .setConf(self._storage_conf)
+            .setBasePath(self.base_path)
+            .setLoadActiveTimelineOnLoad(True)
+            .build()
+        )
+        self.keep_zone()
+        schema = self.hudi.common.table.TableSchemaResolver(self.meta).getTableSchemaIfPresent(False)
+        return Definition(
+            properties=dict(self.meta.getTableConfig().propsMap()),
+            schema=str(schema.get().toString()) if schema.isPresent() else "",
+        )
+
+    def in_local_time(self) -> bool:
+        """Whether the table's timeline is, as it was loaded: then an hour of its times comes twice."""
+        zones = self.hudi.common.model.HoodieTimelineTimeZone
+        return bool(self.meta.getTableConfig().getTimelineTimezone() == zones.LOCAL)
+
+    def keep_zone(self) -> None:
+        """From here on Hudi names instants in the time zone of this table's timeline.
+
+        Opening a table does not do so, and a new JVM begins with its local time.
+        """
+        zone = self.meta.getTableConfig().getTimelineTimezone()
+        self.hudi.common.table.timeline.HoodieInstantTimeGenerator.setCommitTimeZone(zone)
+
+    def start(
+        self, properties: Mapping[str, str], fixed: Mapping[str, str], kind: str, *, by_spark: bool = False
+    ) -> None:
+        """Start the write client. `by_spark`: the Spark client, which runs its work as Spark's jobs."""
+        folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or os.path.join(self.path, ".hoodie")
+        self.lock_folder = folder
+        self.holder = LockHolder(Path(folder), self.jvm_pid())
+        merged = merge(properties, fixed, kind)
+        expire_s = 60 * int(merged.get(EXPIRE, "0")) if merged.get(LOCK) == LOCK_PROVIDER else 0
+        self.file_clock = FileClock(self.path, folder, expire_s=expire_s)
+        self._config = self.hudi.DataSourceUtils.createHoodieConfig(
+            fixed["hoodie.avro.schema"],
+            self.base_path,
+            fixed["hoodie.table.name"],
+            self.java_map(merged),
+        )
+        self._index = fixed.get(INDEX_TYPE, "")
+        self._never_java = "it is asked for" if by_spark else self._why_never_java(properties)
+        why_not = self._never_java or self._why_not_java_now()
+        if why_not and not by_spark:
+            log.warning(SLOWER, why_not)
+        self._connect(by_spark=bool(why_not))
+
+    def choose_client(self) -> None:
+        """Take the other write client where the table wants it. Not while an instant of ours is open.
+
+        Where the Spark client is asked for, or nothing else is possible, it stays.
+        """
+        if self._never_java:
+            return
+        self.meta.reloadTableConfig()
+        why_not = self._why_not_java_now()
+        if bool(why_not) != self._by_spark:
+            if why_not:
+                log.warning(SLOWER, why_not)
+            before = self.client
+            self._connect(by_spark=bool(why_not))
+            _end(before)
+
+    def _connect(self, *, by_spark: bool) -> None:
+        engines = self.hudi.client.common
+        self._by_spark = by_spark
+        if self._index:
+            # The Java client knows no bucket index, and needs none to commit what others wrote. Not said
+            # earlier: without the bucket index the configuration is refused.
+            self._config.setValue(INDEX_TYPE, self._index if by_spark else "INMEMORY")
+        if by_spark:
+            context = engines.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
+            self.client = self.hudi.client.SparkRDDWriteClient(context, self._config)
+        else:
+            context = engines.HoodieJavaEngineContext(self._storage_conf)
+            self.client = self.hudi.client.HoodieJavaWriteClient(context, self._config)
+
+    def table(self) -> Any:
+        """The table as the write client sees it, loaded anew."""
+        tables = self.hudi.table.HoodieSparkTable if self._by_spark else self.hudi.table.HoodieJavaTable
+        return tables.create(self.client.getConfig(), self.client.getEngineContext())
+
+    def _why_never_java(self, properties: Mapping[str, str]) -> str:
+        """Why this run cannot have Hudi's Java client, whatever the table is like; empty where it can."""
+        if not self._has_class(JAVA_CLIENT):
+            return "hudi-java-client is not on the class path"
+        asked = (
+            name for name, value in properties.items() if name.startswith(SPARK_ONLY) and value != "false"
+        )
+        needs_spark = next(asked, "")
+        return f"{needs_spark} needs it" if needs_spark else ""
+
+    def _why_not_java_now(self) -> str:
+        """Why the Java client cannot write the table as it was loaded last; empty where it can."""
+        others = set(self.meta.getTableConfig().getMetadataPartitions()) - {FILES_INDEX}
+        return f"the table's metadata has the index {min(others)}" if others else ""
+
+    def _intern_schemas(self) -> None:
+        """Initialise the class of the metadata table's records before anything reads such a record.
+
+        Hudi 1.2.0 tells a record's generation by the identity of its schema, and interns those schemas in
+        order of first use. A metadata table that is compacted first has its own copy interned, and from then
+        on every commit of this Java process fails with an index out of bounds.
+        """
+        _ = self.hudi.metadata.HoodieMetadataPayload.SECONDARY_INDEX_RECORD_KEY_SEPARATOR
+
+    def use_schema(self, schema: str) -> None:
+        """What the next commits say of the table's columns, in Avro."""
+        self._config.setSchema(schema)
+        self.client.getConfig().setSchema(schema)
+
+    def set_directly(self, name: str, value: str) -> None:
+        """A property of the write client that it has now, which Hudi would set otherwise when it is made."""
+        for config in (self.client.getConfig(), self.client.getTableServiceClient().getConfig()):
+            config.setValue(name, value)
+
+    def reload(self) -> Any:
+        """The active timeline as it is now."""
+        return self.meta.reloadActiveTimeline()
+
+    def lock_held_s(self) -> int:
+        """How long the table lock may be held; 0: for ever. See `table.hudi.driver.watchdog.held_s`."""
+        return held_s(int(self.client.getConfig().getProps().getProperty(EXPIRE, "0")))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hudi's table lock, as its own write client takes it, with a note of who holds it.
+
+        Raises `ClockAhead` before it is taken.
+        """
+        self.file_clock.check()
+        manager = self.client.getTransactionManager()
+        manager.beginStateChange(self.none(), self.none())
+        try:
+            self.holder.note()
+            yield
+        finally:
+            manager.endStateChange(self.none())
+
+    def remove_pending(self, action: str, instant: str) -> None:
+        """Take an instant off the timeline that is not complete, and never can be without these files."""
+        states = self.hudi.common.table.timeline.HoodieInstant.State
+        for state in (states.INFLIGHT, states.REQUESTED):
+            opened = self.meta.createNewInstant(state, action, instant)
+            self.meta.getActiveTimeline().deleteInstantFileIfExists(opened)
+
+    def keep_alive(self, instant: str) -> None:
+        """Let the instant's heartbeat beat: without it every LAZY cleaner takes its writer for dead.
+
+        A commit that failed has stopped it, and would be refused when it is tried again. So would one whose
+        heartbeat looks expired since the clock was set forth: its next beat may be a minute away.
+        """
+        heart = self.client.getHeartbeatClient()
+        if heart.getHeartbeat(instant) is not None and heart.isHeartbeatExpired(instant):
+            heart.stop(instant)
+        heart.start(instant)
+
+    def let_die(self, instant: str) -> None:
+        self.client.getHeartbeatClient().stop(instant)
+
+    def keeps_metadata(self) -> bool:
+        """Whether the write client keeps a metadata table up, or makes one with its next commit."""
+        return bool(self.client.getConfig().isMetadataTableEnabled())
+
+    def has_metadata(self) -> bool:
+        """Whether the table has a metadata table that the write client keeps up."""
+        if not self.keeps_metadata():
+            return False
+        self.meta.reloadTableConfig()
+        return bool(self.meta.getTableConfig().isMetadataTableAvailable())
+
+    def metadata_commits(self) -> int:
+        """After how many commits Hudi compacts the metadata table: its own default, or as configured."""
+        threshold = self.hudi.common.config.HoodieMetadataConfig.COMPACT_NUM_DELTA_COMMITS
+        return int(self.client.getConfig().getIntOrDefault(threshold))
+
+    def tend_metadata(self) -> None:
+        """Compact, clean and archive the metadata table where that is due. Takes the table lock itself.
+
+        It is what Hudi's own insert does before it writes. UNKNOWN starts no timer of Hudi's metrics.
+        """
+        self.client.initTable(self.hudi.common.model.WriteOperationType.UNKNOWN, self.none())
+
+    def archive(self) -> int:
+        """Move instants to the archived timeline that Hudi's settings keep no longer; how many.
+
+        Under the table lock, whose holder is noted, as Hudi's own archiving does not do it.
+        """
+        with self.locked():
+            table = self.table()
+            version = table.getMetaClient().getTimelineLayoutVersion()
+            archivers = self.hudi.client.timeline.TimelineArchivers
+            archiver = archivers.getInstance(version, table.getConfig(), table)
+            return int(archiver.archiveIfRequired(self.client.getEngineContext(), False))
+
+    def archives_itself(self) -> bool:
+        """Whether the configuration has Hudi archive within every commit."""
+        return bool(self.client.getConfig().isAutoArchive())
+
+    def close(self) -> None:
+        """Stop the heartbeats, which are all that lives on.
+
+        The client's own `close` also closes its lock provider, which deletes the lock file, whoever holds it.
+        """
+        client, self.client = self.client, None
+        if client is not None:
+            _end(client)
+
+    def some(self, value: Any) -> Any:
+        return self.hudi.common.util.Option.of(value)
+
+    def none(self) -> Any:
+        return self.hudi.common.util.Option.empty()
+
+    def java_map(self, values: Mapping[str, str]) -> Any:
+        made = self.jvm.java.util.HashMap()
+        for name, value in values.items():
+            made.put(name, value)
+        return made
+
+    def _has_class(self, name: str) -> bool:
+        """Whether the driver's class path has it. Of a name that it does not have Py4J makes a package."""
+        return isinstance(reduce(getattr, name.split("."), self.jvm), JavaClass)
+
+    @cached_property
+    def _storage_conf(self) -> Any:
+        """Hadoop's settings for Hudi's files. Not Spark's own: there the file system is loaded already."""
+        conf = self.jvm.org.apache.hadoop.conf.Configuration(
+            self.spark.sparkContext._jsc.hadoopConfiguration()
+        )
+        if self._has_class(LOCAL_FILE_SYSTEM):
+            conf.set("fs.file.impl", LOCAL_FILE_SYSTEM)
+            conf.set("fs.file.impl.disable.cache", "true")
+        return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(conf)
+
+
+def _end(client: Any) -> None:
+    client.getHeartbeatClient().close()
+    client.getTableServiceClient().getHeartbeatClient().close()

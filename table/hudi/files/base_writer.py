@@ -1,0 +1,232 @@
+"""One worker's files of one transaction: rows in, finished Hudi base files out.
+
+Rows wait in memory per table partition until they make a row group worth encoding, then go to that table
+partition's open file. Files end at the target size, when too many are open, and at `close`.
+
+`close` returns when the files and their folders are on the disk (fsync): the commit that names them moves
+Kafka's offsets, and it must not outlive its data when the machine loses power. The other way round, files
+without a commit, is what rollbacks and the sweep are for. Markers need no such care for the same reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from control_topic.messages import DataFile
+from participant.worker.derive import Derived
+from table.hudi.files import base_file
+from table.hudi.files.backlog import Backlog
+from table.hudi.files.base_file import RECORD_KEY, KeyRange
+from table.hudi.files.durable import Files, Tell, fsync
+from table.hudi.files.encoding import writer_options
+from table.hudi.files.split import split
+from table.port import TableLayout
+
+ROW_GROUP_ROWS = 128_000
+ROW_GROUP_BYTES = 16 * 1024 * 1024
+"""In memory, some 4 MB in the file. Smaller ones cost readers; larger ones leave more to encode after END."""
+OPEN_FILES_MAX = 200
+
+
+class TransactionWriter:
+    """Not for several threads. `new_uuid` gives a random UUID per file, so that no two writers ever meet.
+
+    `base_path`: the table's folder on this machine. `writer_number`: the worker's slot. Memory held by rows
+    that are not yet encoded stays below `pending_bytes_max`, one batch aside. `tell`: see `Files`.
+    """
+
+    def __init__(
+        self,
+        base_path: str,
+        layout: TableLayout,
+        schema: pa.Schema,
+        instant: str,
+        writer_number: int,
+        incarnation: str,
+        pending_bytes_max: int,
+        new_uuid: Callable[[], UUID],
+        tell: Tell | None = None,
+    ) -> None:
+        self._base = Path(base_path)
+        self._target_bytes = layout.target_file_bytes
+        self._names = schema.names
+        self._instant = instant
+        self._writer_number = writer_number
+        self._token_end = zlib.crc32(incarnation.encode()) & 0x7FFFFFFF
+        self._pending_bytes_max = pending_bytes_max
+        self._new_uuid = new_uuid
+        self._backlog: Backlog[str] = Backlog(count_max=ROW_GROUP_ROWS, bytes_max=ROW_GROUP_BYTES)
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
+        self._files = Files(instant, tell)
+        self._finished: list[DataFile] = []
+        self._rows = 0
+        self._options: dict[str, Any] | None = None
+        self._reported = False
+
+    @property
+    def upload_s(self) -> float:
+        """Spent so far on making, ending and securing files; whatever else takes time here is encoding."""
+        return self._files.upload_s
+
+    @property
+    def pending_bytes(self) -> int:
+        """Memory held by rows that are not yet encoded."""
+        return self._backlog.size_bytes
+
+    def write(self, derived: Derived) -> None:
+        """Take rows; encode what is due. Raises `StorageError`."""
+        if derived.table.column_names != self._names:
+            raise ValueError(f"columns {derived.table.column_names} where {self._names} were announced")
+        if not derived.table.num_rows:
+            return
+        self._encode_largest(self._pending_bytes_max - derived.nbytes)
+        for partition, table in _split(derived):
+            if self._backlog.add(partition, table):
+                self._encode(partition)
+        self._encode_largest(self._pending_bytes_max)
+
+    def close(self) -> tuple[DataFile, ...]:
+        """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
+        while self._backlog:
+            partition = self._backlog.first()
+            self._encode(partition)
+            self._finish(partition)
+        for partition in list(self._open):
+            self._finish(partition)
+        self._files.secure_folders()
+        self._reported = True
+        return tuple(self._finished)
+
+    def discard(self) -> None:
+        """Remove this writer's files unless `close` reported them. Their markers stay for the rollback."""
+        self._backlog.clear()
+        if self._reported:
+            return
+        for file in self._open.values():
+            file.abandon()
+        self._open.clear()
+        self._files.remove()
+        self._finished.clear()
+
+    # --- memory -----------------------------------------------------------------------------------
+
+    def _encode_largest(self, bytes_max: int) -> None:
+        """Encode the largest table partitions first until no more than `bytes_max` wait."""
+        while self._backlog and self._backlog.size_bytes > bytes_max:
+            self._encode(self._backlog.largest())
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def _encode(self, partition: str) -> None:
+        """What waits for a table partition becomes a row group of its file."""
+        rows = pa.concat_tables(self._backlog.take(partition).rows).unify_dictionaries()
+        file = self._open.get(partition)
+        name = file.path.name if file is not None else self._next_name()
+        seqnos = base_file.sequence_numbers(
+            f"{self._instant}_{self._writer_number}", self._rows, rows.num_rows
+        )
+        self._rows += rows.num_rows
+        keys = rows.column(RECORD_KEY)
+        meta = base_file.meta_columns(
+            instant=self._instant, seqnos=seqnos, keys=keys, partition=partition, name=name
+        )
+        data = rows.drop_columns([RECORD_KEY])
+        table = pa.table(meta + data.columns, schema=pa.schema([*base_file.meta_fields(), *data.schema]))
+        if file is None:
+            file = self._create(partition, name, table)
+        with self._files.storing(file.path):
+            before_bytes = file.size_bytes
+            file.write(table, keys)
+            full = file.size_bytes >= self._target_bytes
+        self._files.stepped(size_bytes=file.size_bytes - before_bytes)
+        self._open.move_to_end(partition)
+        if full:
+            self._finish(partition)
+
+    def _next_name(self) -> str:
+        token = f"{self._writer_number}-{len(self._files.created)}-{self._token_end}"
+        return base_file.file_name(base_file.new_file_id(self._new_uuid()), token, self._instant)
+
+    def _create(self, partition: str, name: str, sample: pa.Table) -> _OpenFile:
+        while len(self._open) >= OPEN_FILES_MAX:
+            self._finish(next(iter(self._open)))
+        if self._options is None:
+            self._options = writer_options(sample)
+        path = self._base / partition / name
+        with self._files.storing(path), self._files.uploading():
+            base_file.create_marker(self._base, self._instant, partition, name)
+            base_file.create_partition(self._base, self._instant, partition, path.stem)
+            self._files.created.append(path)
+            self._open[partition] = file = _OpenFile(path, partition, sample.schema, self._options)
+        return file
+
+    def _finish(self, partition: str) -> None:
+        file = self._open.get(partition)
+        if file is None:
+            return
+        with self._files.storing(file.path), self._files.uploading():
+            self._finished.append(file.close(self._base))
+        del self._open[partition]
+        self._files.stepped(files=1)
+
+
+class _OpenFile:
+    """A base file that is being written."""
+
+    def __init__(self, path: Path, partition: str, schema: pa.Schema, options: dict[str, Any]) -> None:
+        self.path = path
+        self._partition = partition
+        self._rows = 0
+        self._keys = KeyRange()
+        self._sink = pa.OSFile(str(path), "wb")
+        self._writer = pq.ParquetWriter(self._sink, schema, **options)
+
+    @property
+    def size_bytes(self) -> int:
+        """Encoded so far."""
+        return int(self._sink.tell())
+
+    def write(self, table: pa.Table, keys: pa.ChunkedArray) -> None:
+        self._writer.write_table(table, row_group_size=table.num_rows)
+        self._keys.add(keys)
+        self._rows += table.num_rows
+
+    def close(self, base: Path) -> DataFile:
+        """Write the footer and make the file durable."""
+        self._writer.add_key_value_metadata(self._keys.footers())
+        self._writer.close()
+        self._sink.close()
+        size_bytes = fsync(self.path)
+        parsed = base_file.parse_file_name(self.path.name)
+        assert parsed is not None
+        return DataFile(
+            path=self.path.relative_to(base).as_posix(),
+            file_id=parsed[0],
+            table_partition=self._partition,
+            rows=self._rows,
+            size_bytes=size_bytes,
+        )
+
+    def abandon(self) -> None:
+        """Let go of the file as it is."""
+        with contextlib.suppress(OSError, ValueError, pa.ArrowException):
+            self._sink.close()
+        # else its finaliser writes a footer to the closed sink
+        self._writer.is_open = False
+
+
+def _split(derived: Derived) -> Iterator[tuple[str, pa.Table]]:
+    """The rows by table partition, in their order, the record key as a column of them."""
+    rows = derived.table.append_column(RECORD_KEY, derived.record_key)
+    folders = derived.table_partition.dictionary.to_pylist()
+    codes = derived.table_partition.indices.to_numpy()
+    return ((folders[code], part) for code, part in split(rows, codes, len(folders)))

@@ -1,0 +1,275 @@
+"""One worker's changes of one transaction: rows and deletes in, finished Hudi log files out.
+
+A file group of an upsert table is a table partition's bucket, and each worker adds a log file of its own to
+it, so that several may meet there. Changes wait in memory per file group until they make a block worth
+encoding; what a later one of them makes void is not written (`table.hudi.files.changes`). Blocks stand in a
+file in the order of the changes, and a file is written by appending whole blocks, so that none has to stay
+open.
+
+What is durable when is as in `table.hudi.files.base_writer`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from control_topic.messages import DataFile
+from participant.worker.upserts import Upserts
+from table.hudi.files import base_file, log_file
+from table.hudi.files.backlog import Backlog
+from table.hudi.files.base_file import RECORD_KEY
+from table.hudi.files.buckets import buckets
+from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers
+from table.hudi.files.durable import Files, Tell, fsync
+from table.hudi.files.encoding import writer_options
+from table.hudi.files.log_file import Delete
+from table.hudi.files.split import split
+from table.port import TableLayout
+
+BLOCK_ROWS = 128_000
+BLOCK_BYTES = 16 * 1024 * 1024
+"""In memory; as a base file's row groups."""
+
+PLACE = "_place"
+ORDERING = "_ordering"
+"""Columns of changes that wait, not of the table: their order, and a delete's ordering value."""
+
+Group = tuple[str, int]
+"""A table partition and a bucket."""
+
+
+@dataclass(slots=True)
+class _LogFile:
+    path: Path
+    table_partition: str
+    file_id: str
+    rows: int = 0
+    deletes: int = 0
+
+
+class LogWriter:
+    """As `table.hudi.files.base_writer.TransactionWriter`, for a table of kind `upsert`. Not for several
+    threads."""
+
+    def __init__(
+        self,
+        base_path: str,
+        layout: TableLayout,
+        schema: pa.Schema,
+        instant: str,
+        writer_number: int,
+        incarnation: str,
+        pending_bytes_max: int,
+        tell: Tell | None = None,
+    ) -> None:
+        self._base = Path(base_path)
+        self._layout = layout
+        self._schema = schema
+        self._instant = instant
+        self._writer_number = writer_number
+        self._token = log_file.write_token(writer_number, incarnation)
+        self._pending_bytes_max = pending_bytes_max
+        self._backlog: Backlog[Group] = Backlog(count_max=BLOCK_ROWS, bytes_max=BLOCK_BYTES)
+        self._taken = 0
+        self._rows = 0
+        self._files = Files(instant, tell)
+        self._logs: dict[Group, _LogFile] = {}
+        self._options: dict[str, Any] | None = None
+        self._reported = False
+
+    @property
+    def upload_s(self) -> float:
+        """Spent so far on making, writing and securing files; all else that takes time here is encoding."""
+        return self._files.upload_s
+
+    @property
+    def pending_bytes(self) -> int:
+        """Memory held by changes that are not yet encoded."""
+        return self._backlog.size_bytes
+
+    def write(self, upserts: Upserts) -> None:
+        """Take changes; encode what is due. Raises `StorageError`."""
+        if upserts.rows.column_names != self._schema.names:
+            raise ValueError(f"columns {upserts.rows.column_names} where {self._schema.names} were announced")
+        self._encode_largest(self._pending_bytes_max - upserts.nbytes)
+        rows = upserts.rows.append_column(RECORD_KEY, upserts.record_key)
+        rows = rows.append_column(PLACE, pa.array(upserts.places + self._taken))
+        for group, part in self._split(rows, upserts.table_partition):
+            self._add(group, part, deletes=False)
+        if len(upserts.deletes):
+            deletes = upserts.deletes
+            table = pa.table(
+                {
+                    RECORD_KEY: deletes.record_key,
+                    ORDERING: deletes.ordering,
+                    PLACE: pa.array(deletes.places + self._taken),
+                }
+            )
+            for group, part in self._split(table, deletes.table_partition):
+                self._add(group, part, deletes=True)
+        self._taken += upserts.length
+        self._encode_largest(self._pending_bytes_max)
+
+    def close(self) -> tuple[DataFile, ...]:
+        """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
+        while self._backlog:
+            self._encode(self._backlog.first())
+        finished = tuple(self._finish(one) for one in self._logs.values())
+        self._files.secure_folders()
+        self._reported = True
+        return finished
+
+    def discard(self) -> None:
+        """Remove this writer's files unless `close` reported them. Their markers stay for the rollback."""
+        self._backlog.clear()
+        if not self._reported:
+            self._files.remove()
+            self._logs.clear()
+
+    # --- memory -----------------------------------------------------------------------------------
+
+    def _split(self, table: pa.Table, partition: pa.DictionaryArray) -> list[tuple[Group, pa.Table]]:
+        """The changes by file group, in their order."""
+        if not table.num_rows:
+            return []
+        count = self._layout.bucket_count
+        places = buckets(table.column(RECORD_KEY), self._layout.key_fields, count)
+        folders = partition.dictionary.to_pylist()
+        codes = partition.indices.to_numpy().astype(np.int64) * count + places
+        return [
+            ((folders[code // count], code % count), part)
+            for code, part in split(table, codes, len(folders) * count)
+        ]
+
+    def _add(self, group: Group, table: pa.Table, *, deletes: bool) -> None:
+        if self._backlog.add(group, table, deletes=deletes):
+            self._encode(group)
+
+    def _encode_largest(self, bytes_max: int) -> None:
+        """Encode the largest file groups first until no more than `bytes_max` wait."""
+        while self._backlog and self._backlog.size_bytes > bytes_max:
+            self._encode(self._backlog.largest())
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def _encode(self, group: Group) -> None:
+        """What waits for a file group becomes blocks at the end of its log file."""
+        waiting = self._backlog.take(group)
+        rows = pa.concat_tables(waiting.rows).unify_dictionaries() if waiting.rows else None
+        deletes = pa.concat_tables(waiting.deletes) if waiting.deletes else None
+        log = self._logs.get(group) or self._create(group)
+        for row_places, delete_places in self._layers(rows, deletes):
+            if deletes is not None and len(delete_places):
+                self._append_deletes(log, deletes.take(pa.array(delete_places)))
+            if rows is not None and len(row_places):
+                whole = len(row_places) == rows.num_rows
+                self._append_rows(log, rows if whole else rows.take(pa.array(row_places)))
+
+    def _layers(self, rows: pa.Table | None, deletes: pa.Table | None) -> list[tuple[Places, Places]]:
+        """What to write, one after another: places in `rows` and places in `deletes`."""
+        parts = [part for part in (rows, deletes) if part is not None]
+        row_count = rows.num_rows if rows is not None else 0
+        keys = pa.chunked_array([chunk for part in parts for chunk in part.column(RECORD_KEY).chunks])
+        encoded = keys.combine_chunks().dictionary_encode()
+        codes, key_count = encoded.indices.to_numpy(), len(encoded.dictionary)
+        if deletes is None and key_count == row_count:
+            return [(np.arange(row_count), np.arange(0))]
+        places = np.concatenate([part.column(PLACE).to_numpy() for part in parts])
+        order = np.argsort(places)
+        if not self._layout.ordering_field:
+            found = [last_of_each(codes[order], key_count)]
+        else:
+            kinds, ranks = self._kinds_and_ranks(rows, deletes)
+            found = layers(codes[order], key_count, kinds[order], ranks[order])
+        chosen = [np.sort(order[layer]) for layer in found]
+        return [(layer[layer < row_count], layer[layer >= row_count] - row_count) for layer in chosen]
+
+    def _kinds_and_ranks(
+        self, rows: pa.Table | None, deletes: pa.Table | None
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+        """Of all rows, then of all deletes. A tombstone's rank says nothing."""
+        values: list[pa.Array] = []
+        kinds: list[npt.NDArray[np.int8]] = []
+        if rows is not None:
+            values += rows.column(self._layout.ordering_field).chunks
+            kinds.append(np.full(rows.num_rows, ROW, dtype=np.int8))
+        if deletes is not None:
+            ordering = deletes.column(ORDERING)
+            values += ordering.chunks
+            always = ordering.is_null()
+            if ordering.type == pa.int32():  # Hudi takes it for no ordering value
+                always = pc.or_(always, pc.equal(ordering, 0).fill_null(False))
+            kinds.append(np.where(always.to_numpy(), TOMBSTONE, DELETE).astype(np.int8))
+        ranks = pa.chunked_array(values).cast(pa.int64()).fill_null(0).to_numpy()
+        return np.concatenate(kinds), ranks
+
+    def _create(self, group: Group) -> _LogFile:
+        table_partition, bucket = group
+        file_id = log_file.bucket_file_id(bucket)
+        name = log_file.log_file_name(file_id, self._instant, self._token)
+        path = self._base / table_partition / name
+        with self._files.storing(path), self._files.uploading():
+            base_file.create_marker(self._base, self._instant, table_partition, name)
+            unique = f"{file_id}_{self._token}"
+            base_file.create_partition(self._base, self._instant, table_partition, unique)
+            self._files.created.append(path)
+        self._logs[group] = made = _LogFile(path, table_partition, file_id)
+        return made
+
+    def _append_rows(self, log: _LogFile, rows: pa.Table) -> None:
+        seqnos = base_file.sequence_numbers(
+            f"{self._instant}_{self._writer_number}", self._rows, rows.num_rows
+        )
+        self._rows += rows.num_rows
+        meta = base_file.meta_columns(
+            instant=self._instant,
+            seqnos=seqnos,
+            keys=rows.column(RECORD_KEY),
+            partition=log.table_partition,
+            name=log.file_id,
+        )
+        data = rows.drop_columns([RECORD_KEY, PLACE])
+        table = pa.table(meta + data.columns, schema=pa.schema([*base_file.meta_fields(), *data.schema]))
+        if self._options is None:
+            self._options = writer_options(table)
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, table.schema, **self._options) as writer:
+            writer.write_table(table, row_group_size=table.num_rows)
+        content = sink.getvalue()
+        head, tail = log_file.data_block(self._instant, self._layout.avro, content.size)
+        self._append(log, head, content, tail)
+        log.rows += rows.num_rows
+
+    def _append_deletes(self, log: _LogFile, deletes: pa.Table) -> None:
+        keys, orderings = (deletes.column(name).to_pylist() for name in (RECORD_KEY, ORDERING))
+        gone = [Delete(key, log.table_partition, by) for key, by in zip(keys, orderings, strict=True)]
+        kind = deletes.schema.field(ORDERING).type
+        self._append(log, log_file.delete_block(self._instant, self._layout.avro, gone, kind))
+        log.deletes += deletes.num_rows
+
+    def _append(self, log: _LogFile, *parts: bytes | pa.Buffer) -> None:
+        with self._files.storing(log.path), self._files.uploading(), log.path.open("ab") as file:
+            for part in parts:
+                file.write(part)
+        self._files.stepped(size_bytes=sum(map(len, parts)))
+
+    def _finish(self, log: _LogFile) -> DataFile:
+        with self._files.storing(log.path), self._files.uploading():
+            size_bytes = fsync(log.path)
+        self._files.stepped(files=1)
+        return DataFile(
+            path=log.path.relative_to(self._base).as_posix(),
+            file_id=log.file_id,
+            table_partition=log.table_partition,
+            rows=log.rows,
+            size_bytes=size_bytes,
+            deletes=log.deletes,
+        )

@@ -1,0 +1,1 @@
+"""Hudi's timeline, read without Spark."""

@@ -1,0 +1,1 @@
+"""Hudi's services: compaction, clustering, cleaning, and the sweep of what nobody names."""

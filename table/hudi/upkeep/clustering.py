@@ -1,0 +1,118 @@
+"""Clustering of insert tables: small files become larger ones, in Spark's free slots. Rows stay as they are.
+
+A transaction of ours only adds files, so that it never meets one. A foreign `UPDATE` can: Hudi refuses it
+while a file that it must rewrite is being clustered, and it is repeated afterwards.
+
+What a driver leaves behind that dies, or is paused, is taken away as table/hudi/upkeep/plans.py says. One
+that was paused and may not complete its clustering any more removes what it has written for it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from table.errors import TableError
+from table.hudi.driver.java import changing
+from table.hudi.driver.session import Session
+from table.hudi.upkeep import plans
+from table.hudi.upkeep.due import Done, Opener
+from table.hudi.upkeep.plans import OWNER, Pending, Tidied
+from table.port import SCHEDULE, TableSpec
+
+ACTION = "clustering"
+STRATEGY = "hoodie.clustering.plan.strategy."
+
+
+class Clustering:
+    """Implements `table.hudi.upkeep.due.Work`."""
+
+    name = ACTION
+    properties: Mapping[str, str] = {}
+
+    def __init__(self, spec: TableSpec, pipeline: str) -> None:
+        self._pipeline = pipeline
+        self._scheduled_only = spec.clustering == SCHEDULE
+        self._strategy = {  # files below half of the target become files of the target; never one alone
+            STRATEGY + "small.file.limit": str(spec.target_file_bytes // 2),
+            STRATEGY + "target.file.max.bytes": str(spec.target_file_bytes),
+            STRATEGY + "single.group.clustering.enabled": "false",
+        }
+
+    def open(self, opener: Opener) -> Session:
+        return opener(given=self._strategy, by_spark=True)
+
+    def tidy(self, session: Session) -> str:
+        return tidy(session, self._pipeline).objection(ACTION)
+
+    def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
+        instant, files, folders = plan(session, "" if self._scheduled_only else self._pipeline)
+        if not instant:
+            return None
+        if self._scheduled_only:
+            return Done(instant, f"{files:,} files planned")
+        doing(f"{files:,} files")
+        try:
+            carry_out(session, instant)
+        except TableError:
+            _remove_what_nobody_has(session, instant, folders)
+            raise
+        return Done(instant, f"{files:,} files put together")
+
+
+def plan(session: Session, owner: str) -> tuple[str, int, set[str]]:
+    """Plan a clustering: its instant, empty where nothing is due, its files, and the folders of those.
+
+    See `plans.schedule`.
+    """
+    utils = session.hudi.common.util.ClusteringUtils
+
+    def about(instant: str) -> tuple[str, int, set[str]]:
+        made = utils.getPendingClusteringPlan(session.meta, instant)
+        return instant, len(_slices(made)), _folders(made)
+
+    return plans.schedule(session, ACTION, owner, session.client.scheduleClustering, about) or ("", 0, set())
+
+
+def carry_out(session: Session, instant: str) -> None:
+    """Do what was planned. Raises `TableError`."""
+    doing = f"clustering {instant} of table {session.path} was not completed"
+    with changing(doing, session.lock_folder), plans.completing(session, ACTION, instant):
+        plans.begin(session, ACTION, instant)
+        session.client.cluster(instant, True)
+
+
+def tidy(session: Session, pipeline: str) -> Tidied:
+    """Take away pending clusterings of this pipeline that nobody else has begun. See `plans.abandon`."""
+    utils = session.hudi.common.util.ClusteringUtils
+
+    def pending() -> Iterator[Pending]:
+        for pair in utils.getAllPendingClusteringPlans(session.meta).toArray():
+            instant = str(pair.getLeft().requestedTime())
+            yield Pending(instant, _owner(session, instant), pair.getRight())
+
+    return plans.abandon(session, ACTION, pipeline, pending, _folders)
+
+
+def _owner(session: Session, instant: str) -> str:
+    """The pipeline that carries a pending clustering out, empty where it is others'."""
+    requested = session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED
+    opened = session.meta.createNewInstant(requested, ACTION, instant)
+    extra = session.meta.getActiveTimeline().readRequestedReplaceMetadata(opened).getExtraMetadata()
+    return str((extra or {}).get(OWNER) or "")
+
+
+def _slices(planned: Any) -> list[Any]:
+    return [one for group in planned.getInputGroups() or () for one in group.getSlices() or ()]
+
+
+def _folders(planned: Any) -> set[str]:
+    return {str(one.getPartitionPath()) for one in _slices(planned)}
+
+
+def _remove_what_nobody_has(session: Session, instant: str, folders: set[str]) -> None:
+    """Where a successor has taken the instant off the timeline: what was written for it since."""
+    with changing(f"table {session.path}: its timeline cannot be read"):
+        if session.reload().containsInstant(instant):
+            return  # taken away with the instant, before it is planned again
+    plans.remove_files(session, folders, instant)

@@ -1,0 +1,25 @@
+"""Which services a run's table has, by its specification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from table.hudi.kinds import INSERT, UPSERT
+from table.hudi.upkeep.cleaning import Cleaning
+from table.hudi.upkeep.clustering import Clustering
+from table.hudi.upkeep.compaction import Compaction
+from table.hudi.upkeep.due import Opener, Service, Upkeep, Work
+from table.port import OFF, TableSpec
+
+
+def upkeep(spec: TableSpec, pipeline: str, opener: Opener, free_slots: Callable[[], int]) -> Upkeep:
+    """The services that `spec` has this pipeline do. `free_slots`: see `HudiTable`."""
+    wanted: list[tuple[Work, str, int]] = []
+    if spec.kind == UPSERT:
+        wanted.append((Compaction(spec, pipeline, free_slots), spec.compaction, spec.compaction_every))
+    if spec.kind == INSERT:
+        wanted.append((Clustering(spec, pipeline), spec.clustering, spec.clustering_every))
+    wanted.append((Cleaning(spec), spec.cleaning, spec.cleaning_every))
+    return Upkeep(
+        [Service(work, opener, mode=mode, every=every) for work, mode, every in wanted if mode != OFF]
+    )

@@ -1,0 +1,180 @@
+"""Removing data files that name an instant of ours and that no commit names.
+
+Such a file is left by a worker that was paused and closed it after its instant was rolled back or completed.
+Readers that use the metadata table never see it; to a reader that lists folders it counts as committed once
+its instant is older than the active timeline, so it has to go before that, or at once where it comes later.
+
+Only files that bear our mark in their file id are looked at, and those of a compaction or a clustering that
+a successor has taken away (table/hudi/upkeep/plans.py), which a paused driver may write afterwards. The order
+is what makes it safe: files first, then the active timeline, then the archived one, so that an instant is
+always found where it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Container, Iterator
+from pathlib import Path
+from typing import Any
+
+from table.hudi.driver.history import History, archived_between, listed_files
+from table.hudi.driver.java import reading
+from table.hudi.driver.session import Session
+from table.hudi.files.base_file import is_ours, parse_file_name
+from table.hudi.files.log_file import is_in_bucket, is_our_log_file, parse_log_file_name
+from table.hudi.upkeep import plans
+
+log = logging.getLogger(__name__)
+
+COMPACTED = "commit"
+INSTANT_NAME = re.compile(r"^\d{17}$")
+MARKER_NAME = re.compile(r"^(?P<of>.+)\.marker\.(CREATE|MERGE|APPEND)$")
+"""Those of compactions are Hudi's, and may be hidden beside a checksum: `.NAME.crc`."""
+FIRST_LOOK_BACK_S = 7 * 24 * 3600
+"""Files that have not changed for longer were judged by an earlier run."""
+ARCHIVE_LOOKUPS_MAX = 200
+"""Instants looked up in the archived timeline per sweep, so that none holds the table thread long."""
+
+
+class Sweeper:
+    """Remembers what it has judged: a sweep reads only what changed since the one before."""
+
+    def __init__(self, session: Session, history: History) -> None:
+        self._session = session
+        self._history = history
+        self._root = Path(session.path)
+        self._judged_until_s = time.time() - FIRST_LOOK_BACK_S
+        self._unjudged: set[str] = set()
+
+    def sweep(self, grace_ms: int) -> int:
+        """Remove orphans that have not changed for `grace_ms`; the number of data files removed."""
+        until_s = time.time() - grace_ms / 1_000
+        if until_s < self._judged_until_s:  # the clock went back: what came since may look older than it is
+            self._judged_until_s = until_s - FIRST_LOOK_BACK_S
+        by_instant: dict[str, list[str]] = defaultdict(list)
+        taken_away = plans.taken_away(self._root)
+        for path, instant in self._candidates(until_s, taken_away):
+            by_instant[instant].append(path)
+        pending = self._history.pending_times()
+        unjudged: set[str] = set()
+        removed: list[tuple[str, str]] = []
+        lookups = 0
+        for instant in sorted(by_instant, reverse=True):
+            paths = by_instant[instant]
+            if instant in pending:
+                unjudged.update(paths)
+                continue
+            listed = self._listed(instant)
+            if listed is None:
+                if lookups >= ARCHIVE_LOOKUPS_MAX:
+                    unjudged.update(paths)
+                    continue
+                lookups += 1
+                listed = self._listed_in_archive(instant)
+            removed += [(path, instant) for path in paths if path not in listed and self._remove(path)]
+        self._judged_until_s, self._unjudged = until_s, unjudged
+        self._remove_markers(pending, until_s, taken_away)
+        if removed:
+            path, instant = removed[0]
+            log.warning(
+                "removed %d files that no commit names, of %d instants; one of them: %s of instant %s",
+                *(len(removed), len({one for _, one in removed}), path, instant),
+            )
+        return len(removed)
+
+    def _candidates(self, until_s: float, taken_away: Container[str]) -> Iterator[tuple[str, str]]:
+        """(path below the table, instant) of files with our mark that are old enough and not judged yet."""
+        for folder, folders, names in os.walk(self._root):
+            if ".hoodie" in folders:
+                folders.remove(".hoodie")
+            for name in names:
+                instant = _instant_of_ours(name, taken_away)
+                if not instant:
+                    continue
+                path = os.path.relpath(os.path.join(folder, name), self._root)
+                changed_s = _changed_s(self._root / path)
+                if changed_s is None or changed_s > until_s:
+                    continue
+                if changed_s > self._judged_until_s or path in self._unjudged:
+                    yield path, instant
+
+    def _listed(self, instant: str) -> Container[str] | None:
+        """The files that a completed instant of the active timeline names, None where it holds none such."""
+        with reading(f"table {self._session.path}: its timeline cannot be read"):
+            timeline = self._session.meta.getActiveTimeline()
+            return self._named(timeline, timeline.getCommitsTimeline().filterCompletedInstants(), instant)
+
+    def _listed_in_archive(self, instant: str) -> Container[str]:
+        with reading(f"table {self._session.path}: its archived timeline cannot be read"):
+            timeline = archived_between(self._session, instant, instant)
+            return self._named(timeline, timeline, instant) or ()
+
+    def _named(self, timeline: Any, instants: Any, time_of: str) -> Container[str] | None:
+        for one in instants.findInstantsInClosedRange(time_of, time_of).getInstants():
+            if one.getAction() in (self._history.action, COMPACTED):
+                return set(listed_files(timeline, one))
+            return _Everything()  # a replacecommit of others', say: its files are no affair of ours
+        return None
+
+    def _remove(self, orphan: str) -> bool:
+        """Whether it was there to be removed."""
+        try:
+            (self._root / orphan).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _remove_markers(self, pending: set[str], until_s: float, taken_away: Container[str]) -> None:
+        """Marker folders of instants that are over, where all markers are ours."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._root / ".hoodie" / ".temp") as folders:
+            for folder in folders:
+                if not INSTANT_NAME.match(folder.name) or folder.name in pending:
+                    continue
+                if _is_ours_and_old(Path(folder.path), until_s, taken_away):
+                    shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _is_ours_and_old(folder: Path, until_s: float, taken_away: Container[str]) -> bool:
+    for inner, _, names in os.walk(folder):
+        changed_s = _changed_s(Path(inner))
+        if changed_s is None or changed_s > until_s:
+            return False
+        if not all(_is_our_marker(name, taken_away) for name in names):
+            return False
+    return True
+
+
+def _is_our_marker(name: str, taken_away: Container[str]) -> bool:
+    is_checksum = name.startswith(".") and name.endswith(".crc")
+    marker = MARKER_NAME.match(name[1 : -len(".crc")] if is_checksum else name)
+    return marker is not None and bool(_instant_of_ours(marker["of"], taken_away))
+
+
+class _Everything(Container[str]):
+    def __contains__(self, _path: object) -> bool:
+        return True
+
+
+def _instant_of_ours(name: str, taken_away: Container[str]) -> str:
+    """The instant in the name of a file with our mark, of a bucket's base file, or of one for an instant that
+    was taken away; empty for all others."""
+    parsed = parse_file_name(name)
+    if parsed is not None:
+        return parsed[2] if is_ours(name) or is_in_bucket(name) or parsed[2] in taken_away else ""
+    parsed = parse_log_file_name(name) if is_our_log_file(name) else None
+    return parsed[2] if parsed is not None else ""
+
+
+def _changed_s(path: Path) -> float | None:
+    """The later of content and name change, Unix epoch: a file renamed late keeps its old content time."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return max(status.st_mtime, status.st_ctime)

@@ -1,0 +1,1 @@
+"""The table service: the driver's side of the table, which workers call."""

@@ -1,0 +1,182 @@
+"""The table service's values to protobuf and back; proto/table.proto is the wire form.
+
+Raises `control_topic.errors.Malformed` for content that cannot be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from control_topic.codec import (
+    offsets_from_proto,
+    offsets_to_proto,
+    partitions_from_proto,
+    partitions_to_proto,
+)
+from control_topic.errors import Malformed
+from control_topic.values import readable
+from table.service.calls import Answer, CoordinatorReport, Directive, Fault, Mode, Result, WorkerReport
+from table.stubs import table_pb2 as pb
+
+REASON_CHARS_MAX = 8_000
+ALARMS_MAX = 8
+"""Of a sentence on the wire; what is longer is cut, since a reason never carries data."""
+
+
+def sentence(text: str) -> str:
+    """Text for people, fit for the wire."""
+    return readable(text[:REASON_CHARS_MAX])
+
+
+def answer_to_proto(answer: Answer) -> pb.Reply:
+    return pb.Reply(
+        result=answer.result.name,
+        reason=sentence(answer.reason),
+        wait_ms=answer.wait_ms,
+        instant=answer.instant,
+        committed=offsets_to_proto(answer.committed),
+        partitions=partitions_to_proto(sorted(answer.partitions)),
+    )
+
+
+def answer_from_proto(reply: pb.Reply) -> Answer:
+    return Answer(
+        result=result_from_proto(reply.result),
+        reason=reply.reason,
+        wait_ms=reply.wait_ms,
+        instant=reply.instant,
+        committed=offsets_from_proto(reply.committed),
+        partitions=partitions_from_proto(reply.partitions),
+    )
+
+
+def survey_to_proto(answer: Answer) -> pb.SurveyReply:
+    return pb.SurveyReply(
+        result=answer.result.name,
+        reason=sentence(answer.reason),
+        epoch=answer.epoch,
+        wait_ms=answer.wait_ms,
+    )
+
+
+def survey_from_proto(reply: pb.SurveyReply) -> Answer:
+    return Answer(
+        result=result_from_proto(reply.result),
+        reason=reply.reason,
+        epoch=reply.epoch,
+        wait_ms=reply.wait_ms,
+    )
+
+
+def result_from_proto(number: int) -> Result:
+    name = pb.Result.Name(number) if number in pb.Result.values() else ""
+    if name not in Result.__members__:
+        raise Malformed(f"result {number} is not one that this Lockstep knows")
+    return Result[name]
+
+
+def fault_to_proto(fault: Fault) -> str:
+    """The name of the protobuf value."""
+    return f"FAULT_{fault.name}"
+
+
+def fault_from_proto(number: int) -> Fault:
+    """An unknown fault counts as the pipeline's own, so that it is counted at all."""
+    name = pb.Fault.Name(number).removeprefix("FAULT_") if number in pb.Fault.values() else ""
+    return Fault.__members__.get(name, Fault.PIPELINE)
+
+
+def directive_to_proto(directive: Directive) -> pb.Directive:
+    return pb.Directive(
+        mode=directive.mode.name,
+        reason=sentence(directive.reason),
+        dead=directive.dead,
+        died_of={who: sentence(why) for who, why in directive.died_of.items()},
+        join=directive.join,
+    )
+
+
+def directive_from_proto(directive: pb.Directive) -> Directive:
+    name = pb.Mode.Name(directive.mode) if directive.mode in pb.Mode.values() else ""
+    if name not in Mode.__members__:
+        raise Malformed(f"mode {directive.mode} is not one that this Lockstep knows")
+    return Directive(
+        mode=Mode[name],
+        reason=directive.reason,
+        dead=tuple(directive.dead),
+        died_of=dict(directive.died_of),
+        join=directive.join,
+    )
+
+
+def report_to_proto(report: WorkerReport) -> pb.WorkerReport:
+    return pb.WorkerReport(
+        slot=report.slot,
+        incarnation=report.incarnation,
+        pid=report.pid,
+        host=report.host,
+        state=report.state,
+        partitions=partitions_to_proto(sorted(report.partitions)),
+        records=report.records,
+        bytes=report.size_bytes,
+        buffered_bytes=report.buffered_bytes,
+        coordinator=_coordinator_to_proto(report.coordinator) if report.coordinator is not None else None,
+        poison=sentence(report.poison),
+        fenced=report.fenced,
+        seconds=report.seconds,
+        alarms=[sentence(alarm) for alarm in report.alarms[:ALARMS_MAX]],
+    )
+
+
+def report_from_proto(report: pb.WorkerReport) -> WorkerReport:
+    held = report.HasField("coordinator")
+    return WorkerReport(
+        slot=report.slot,
+        incarnation=report.incarnation,
+        pid=report.pid,
+        host=report.host,
+        state=report.state,
+        partitions=partitions_from_proto(report.partitions),
+        records=report.records,
+        size_bytes=report.bytes,
+        buffered_bytes=report.buffered_bytes,
+        coordinator=_coordinator_from_proto(report.coordinator) if held else None,
+        poison=report.poison,
+        fenced=report.fenced,
+        seconds=_seconds(report.seconds),
+        alarms=tuple(report.alarms[:ALARMS_MAX]),
+    )
+
+
+def _seconds(by_stage: Mapping[str, float]) -> dict[str, float]:
+    for stage, seconds in by_stage.items():
+        if not 0 <= seconds < math.inf:  # nor NaN, which is not JSON, as the status is
+            raise Malformed(f"{seconds} is no time that {sentence(stage)} can have taken")
+    return dict(by_stage)
+
+
+def _coordinator_to_proto(report: CoordinatorReport) -> pb.CoordinatorReport:
+    return pb.CoordinatorReport(
+        epoch=report.epoch,
+        state=report.state,
+        transaction=report.transaction,
+        instant=report.instant,
+        started_at_ms=report.started_at_ms,
+        answered=report.answered,
+        missing=report.missing,
+        ignored=report.ignored,
+    )
+
+
+def _coordinator_from_proto(report: pb.CoordinatorReport) -> CoordinatorReport:
+    return CoordinatorReport(
+        epoch=report.epoch,
+        state=report.state,
+        transaction=report.transaction,
+        instant=report.instant,
+        started_at_ms=report.started_at_ms,
+        answered=tuple(report.answered),
+        missing=tuple(report.missing),
+        ignored=report.ignored,
+    )

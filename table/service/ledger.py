@@ -1,0 +1,424 @@
+"""The driver's memory of a run: epochs, failures, back-off, and what every worker shall do next.
+
+Pure: no clock, thread, random or I/O; time comes in as `now_ms`, which must not go back. Who uses it from
+several threads guards it with a lock, except `epoch`, `run` and `fence`, which may be read without one.
+
+How a run ends is the walk that `table.service.modes.TRANSITIONS` describes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from control_topic.messages import EPOCH_LEAD_MAX, Offsets
+from table.service.calls import Directive, Fault, Mode
+from table.service.modes import DRAINED_STATES, SILENT_STATES, TRANSITIONS, Signal
+from table.state import TableState
+
+REASONS_KEPT = 3
+TRANSACTIONS_REMEMBERED = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the ledger waits for, and how often.
+
+    `outage_step_ms`: the most that one failure adds to an outage, so that the quiet time between two is not
+    taken for one long outage.
+    """
+
+    max_consecutive_failures: int = 5
+    backoff_first_ms: int = 500
+    backoff_max_ms: int = 30_000
+    outage_budget_ms: int = 600_000
+    outage_step_ms: int = 90_000
+    drain_silence_ms: int = 30_000
+    drain_ms: int = 300_000
+    halt_ms: int = 10_000
+    dead_kept: int = 256
+    dead_kept_ms: int = 600_000
+
+    def __post_init__(self) -> None:
+        if self.max_consecutive_failures < 1:
+            raise ValueError("max_consecutive_failures must be at least 1")
+        if not 0 < self.backoff_first_ms <= self.backoff_max_ms < self.outage_step_ms:
+            raise ValueError("0 < backoff_first_ms <= backoff_max_ms < outage_step_ms does not hold")
+        if self.outage_step_ms > self.outage_budget_ms:
+            raise ValueError("outage_step_ms must not exceed outage_budget_ms")
+        if not 0 < self.drain_silence_ms <= self.drain_ms:
+            raise ValueError("0 < drain_silence_ms <= drain_ms does not hold")
+
+
+class OutcomeKind(Enum):
+    STOPPED = "stopped"
+    REACHED = "reached"
+    HALTED = "halted"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How the run ended."""
+
+    kind: OutcomeKind
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What the ledger knows, for status and logs. Times in ms of the caller's clock."""
+
+    epoch: int
+    incarnation: str
+    mode: Mode
+    halted: str
+    stopping: str
+    pipeline_failures: int
+    environment_failures: int
+    outage_ms: int
+    backoff_left_ms: int
+    reasons: tuple[str, ...]
+    deaths: tuple[str, ...]
+    fenced: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Failures:
+    """Failures since the last commit. `budget_ms`: more than usual, where it is known that all will pass."""
+
+    pipeline: int = 0
+    environment: int = 0
+    outage_ms: int = 0
+    budget_ms: int = 0
+    last_outage_at_ms: int | None = None
+    begin_not_before_ms: int = 0
+    reasons: deque[str] = field(default_factory=lambda: deque(maxlen=REASONS_KEPT))
+    deaths: dict[str, int] = field(default_factory=dict)
+
+
+class Ledger:
+    """One run's memory. `until`: source partition -> offset that ends the run once all are committed."""
+
+    def __init__(
+        self, *, run: str, now_ms: int, limits: Limits | None = None, until: Offsets | None = None
+    ) -> None:
+        self.run = run
+        self.epoch = 0
+        self.incarnation = ""
+        self._limits = limits or Limits()
+        self._until = until
+        self._highest_epoch = 0
+        self._usurped = False
+        self._failures = _Failures()
+        self._blamed: deque[str] = deque(maxlen=TRANSACTIONS_REMEMBERED)
+        self._open_transaction = ""
+        self._dead: dict[str, int] = {}
+        self._died_of: dict[str, str] = {}
+        self._fenced: dict[str, None] = {}
+        self._mode = Mode.RUN
+        self._mode_since_ms = now_ms
+        self._answered_at_ms = now_ms
+        self._halt_reason = ""
+        self._halt_drains = False
+        self._stop: Outcome | None = None
+
+    # --- epochs ---------------------------------------------------------------------------------
+
+    @property
+    def highest_epoch(self) -> int:
+        """The highest epoch that was registered here or seen in the table."""
+        return self._highest_epoch
+
+    def register(self, epoch: int, incarnation: str, table_epoch: int) -> bool:
+        """Make `incarnation` the coordinator of `epoch`. False: a newer or equal one is known, or it is far
+        beyond them all, and nobody's.
+
+        The same pair again is fine as long as nothing newer has been seen since.
+        """
+        self._highest_epoch = max(self._highest_epoch, table_epoch)
+        if (epoch, incarnation) == (self.epoch, self.incarnation):
+            return self.is_current(epoch)
+        if not self._highest_epoch < epoch <= self._highest_epoch + EPOCH_LEAD_MAX:
+            return False
+        self.epoch, self.incarnation, self._highest_epoch = epoch, incarnation, epoch
+        self._usurped = False
+        return True
+
+    def saw(self, newest: TableState) -> None:
+        """The table's newest commit: it may carry a newer epoch, or ours in another run's name."""
+        self._highest_epoch = max(self._highest_epoch, newest.epoch)
+        if newest.epoch == self.epoch and newest.run != self.run:
+            self._usurped = True
+
+    def is_current(self, epoch: int) -> bool:
+        """Whether `epoch` is the registered one and nobody else is known to have it, or a newer one."""
+        return 0 < epoch == self.epoch == self._highest_epoch and not self._usurped
+
+    def fence(self, epoch: int) -> Callable[[TableState | None], str]:
+        """The check that a commit of `epoch` makes under the table lock. It takes no lock of ours."""
+
+        def objection(newest: TableState | None) -> str:
+            if epoch != self.epoch:
+                return f"epoch {epoch} is stale: epoch {self.epoch} is registered in this run"
+            if epoch > (newest.epoch if newest is not None else 0) + EPOCH_LEAD_MAX:
+                return f"epoch {epoch} leads the table's by more than {EPOCH_LEAD_MAX}: it is nobody's"
+            if newest is None or newest.epoch < epoch:
+                return ""
+            if newest.epoch > epoch:
+                return f"epoch {epoch} is stale: run {newest.run} has committed with epoch {newest.epoch}"
+            if newest.run != self.run:
+                return f"epoch {epoch} is stale: instant {newest.instant} of run {newest.run} carries it"
+            return ""
+
+        return objection
+
+    # --- transactions and failures --------------------------------------------------------------
+
+    def began(self, transaction: str) -> None:
+        """A transaction has an open instant."""
+        self._open_transaction = transaction
+
+    def committed(self, transaction: str, offsets: Offsets) -> None:
+        """A transaction is durable: failures and back-off start again from nothing."""
+        self._close(transaction)
+        self._failures = _Failures()
+        self.saw_offsets(offsets)
+
+    def saw_offsets(self, offsets: Offsets) -> None:
+        """The table's committed offsets; they may be what `until` waits for."""
+        if self._until is None or self._stop is not None:
+            return
+        if all(offsets.get(partition, 0) >= target for partition, target in self._until.items()):
+            self._stop = Outcome(
+                kind=OutcomeKind.REACHED, reason="every source partition is committed up to its target"
+            )
+
+    def aborted(self, now_ms: int, *, transaction: str, reason: str, fault: Fault) -> int:
+        """A transaction was given up; the wait before the next may begin, ms. A repeat counts once."""
+        self._close(transaction)
+        if fault is Fault.NONE or transaction in self._blamed:
+            return self.wait_ms(now_ms)
+        self._blamed.append(transaction)
+        if fault is Fault.PIPELINE:
+            return self._count_pipeline(now_ms, reason)
+        return self.unavailable(now_ms, reason)
+
+    def unavailable(self, now_ms: int, reason: str, *, patience_ms: int = 0) -> int:
+        """The environment did not serve; the wait before the next attempt, ms.
+
+        `patience_ms`: of what is known to pass, how long from now on it may last.
+        """
+        failures, limits = self._failures, self._limits
+        quiet_ms = now_ms - failures.last_outage_at_ms if failures.last_outage_at_ms is not None else 0
+        if quiet_ms > self.outage_budget_ms:  # an idle pipeline commits nothing; its last outage is over
+            failures.outage_ms = failures.environment = 0
+        else:
+            failures.outage_ms += min(quiet_ms, limits.outage_step_ms)
+        failures.last_outage_at_ms = now_ms
+        failures.environment += 1
+        failures.reasons.append(reason)
+        if patience_ms:
+            failures.budget_ms = max(failures.budget_ms, failures.outage_ms + patience_ms)
+        if failures.outage_ms > self.outage_budget_ms:
+            self.halt(
+                f"Nothing could be committed for {failures.outage_ms // 1000} s, and an outage is waited out "
+                f"for {self.outage_budget_ms // 1000} s; last: {self._last_reasons()}. Nothing is lost: "
+                "start again once storage, lock and broker answer."
+            )
+        return self._back_off(now_ms, failures.environment)
+
+    @property
+    def outage_ms(self) -> int:
+        """How long nothing could be committed, by the environment's fault."""
+        return self._failures.outage_ms
+
+    @property
+    def outage_budget_ms(self) -> int:
+        """How long that may last before the run halts."""
+        return max(self._limits.outage_budget_ms, self._failures.budget_ms)
+
+    def wait_ms(self, now_ms: int) -> int:
+        """How long the next transaction must still wait."""
+        return max(0, self._failures.begin_not_before_ms - now_ms)
+
+    def _count_pipeline(self, now_ms: int, reason: str) -> int:
+        failures = self._failures
+        failures.pipeline += 1
+        failures.reasons.append(reason)
+        if failures.pipeline >= self._limits.max_consecutive_failures:
+            self.halt(
+                f"{failures.pipeline} transactions in a row failed (transaction.max_consecutive_failures); "
+                f"last: {self._last_reasons()}. Nothing is lost: remove the cause and start again."
+            )
+        return self._back_off(now_ms, failures.pipeline)
+
+    def _back_off(self, now_ms: int, attempts: int) -> int:
+        doublings = min(attempts - 1, 30)
+        wait_ms = min(self._limits.backoff_first_ms << doublings, self._limits.backoff_max_ms)
+        self._failures.begin_not_before_ms = max(self._failures.begin_not_before_ms, now_ms + wait_ms)
+        return self.wait_ms(now_ms)
+
+    def _last_reasons(self) -> str:
+        """Why transactions failed, and what workers died of meanwhile where that does not say so already."""
+        said = "; ".join(dict.fromkeys(reason.rstrip(". ") for reason in self._failures.reasons))
+        more = [self._death(reason) for reason in self._failures.deaths if reason.rstrip(". ") not in said]
+        return f"{said}; deaths since the last commit: {'; '.join(more)}" if more else said
+
+    def _death(self, reason: str) -> str:
+        times = self._failures.deaths[reason]
+        return f"{reason.rstrip('. ')} ({times:,} times)" if times > 1 else reason.rstrip(". ")
+
+    def _close(self, transaction: str) -> None:
+        if self._open_transaction == transaction:
+            self._open_transaction = ""
+
+    # --- workers --------------------------------------------------------------------------------
+
+    def died(
+        self, now_ms: int, *, incarnation: str, reason: str, recovering: bool = False, storage: bool = False
+    ) -> None:
+        """A worker's Spark task ended against its will.
+
+        That counts as a failure where it took a transaction with it, once for that transaction however many
+        workers die, or where its coordinator was still `recovering`: a crash loop must not go on for ever.
+        A worker whose `storage` refused its files is the environment's.
+        """
+        self._dead.pop(incarnation, None)
+        self._dead[incarnation] = now_ms
+        self._died_of[incarnation] = reason
+        deaths = self._failures.deaths
+        deaths[reason] = deaths.pop(reason, 0) + 1
+        while len(deaths) > REASONS_KEPT:
+            del deaths[next(iter(deaths))]
+        while len(self._dead) > self._limits.dead_kept:
+            self._forget_oldest()
+        self._fenced.pop(incarnation, None)
+        blame = self._open_transaction or (incarnation if recovering or storage else "")
+        if blame and self._mode is Mode.RUN and blame not in self._blamed:
+            self._blamed.append(blame)
+            if storage:
+                self.unavailable(now_ms, reason)
+            else:
+                self._count_pipeline(now_ms, reason)
+
+    def dead(self, now_ms: int) -> tuple[str, ...]:
+        """Incarnations known dead, oldest first; forgotten after `dead_kept_ms`."""
+        keep_from_ms = now_ms - self._limits.dead_kept_ms
+        while self._dead and next(iter(self._dead.values())) <= keep_from_ms:
+            self._forget_oldest()
+        return tuple(self._dead)
+
+    def _forget_oldest(self) -> None:
+        oldest = next(iter(self._dead))
+        del self._dead[oldest], self._died_of[oldest]
+
+    def fenced(self, incarnation: str) -> None:
+        """A worker says that Kafka gave its group membership to somebody else."""
+        if len(self._fenced) < self._limits.dead_kept:
+            self._fenced[incarnation] = None
+
+    # --- the end of the run ---------------------------------------------------------------------
+
+    @property
+    def halted(self) -> str:
+        """Why the run halts, empty while it does not. The first reason wins."""
+        return self._halt_reason
+
+    @property
+    def stopping(self) -> str:
+        """Why the run ends, empty while it goes on."""
+        if self._halt_reason:
+            return self._halt_reason
+        return self._stop.reason if self._stop is not None else ""
+
+    @property
+    def closed(self) -> str:
+        """Why not even the transaction that a drain ends may begin, empty while it may."""
+        draining = self._mode in (Mode.RUN, Mode.DRAIN) and (self._halt_drains or not self._halt_reason)
+        return "" if draining else self.stopping
+
+    def halt(self, reason: str) -> None:
+        """Stop the run without a drain; a later run is not stopped by it."""
+        if self._mode is Mode.STOP:
+            return
+        self._halt_reason = self._halt_reason or reason
+        self._halt_drains = False
+
+    def poison(self, reason: str) -> None:
+        """A record that the pipeline cannot go past; `reason` names topic, source partition and offset."""
+        if self._mode is Mode.STOP or self._halt_reason:
+            return
+        self._halt_reason = reason
+        self._halt_drains = True
+
+    def request_stop(self, reason: str) -> None:
+        """End the open transaction, commit it, and stop."""
+        if self._stop is None:
+            self._stop = Outcome(kind=OutcomeKind.STOPPED, reason=reason)
+
+    def supersede(self, reason: str) -> None:
+        """A newer run has taken over: stop at once, since nothing of this run can be committed any more."""
+        if self._mode is not Mode.STOP:
+            self._stop = Outcome(kind=OutcomeKind.SUPERSEDED, reason=reason)
+            self._halt_reason = ""
+            self._mode = Mode.STOP
+
+    def directive(self, now_ms: int, coordinator_state: str) -> Directive:
+        """Move the mode on by at most one step, and say what every worker shall do.
+
+        `coordinator_state`: as the coordinator last reported it, empty where none reports.
+        """
+        if coordinator_state not in SILENT_STATES:
+            self._answered_at_ms = now_ms
+        signals = self._signals(now_ms, coordinator_state)
+        for signal, mode in TRANSITIONS[self._mode]:
+            if signals[signal]:
+                self._mode, self._mode_since_ms, self._answered_at_ms = mode, now_ms, now_ms
+                break
+        reason = self.stopping if self._mode is not Mode.RUN else ""
+        return Directive(mode=self._mode, reason=reason, dead=self.dead(now_ms), died_of=dict(self._died_of))
+
+    def _signals(self, now_ms: int, coordinator_state: str) -> Mapping[Signal, bool]:
+        in_mode_ms = now_ms - self._mode_since_ms
+        drained = coordinator_state in DRAINED_STATES or not self.epoch  # nobody ever opened anything
+        silent_ms = now_ms - self._answered_at_ms
+        overdue = in_mode_ms > self._limits.drain_ms or silent_ms > self._limits.drain_silence_ms
+        pending = bool(self._halt_reason)
+        return {
+            Signal.HALT_NOW: pending and not self._halt_drains,
+            Signal.DRAIN_WANTED: pending or self._stop is not None,
+            Signal.DRAINED: drained and not pending,
+            Signal.DRAINED_POISON: drained and pending,
+            Signal.DRAIN_OVERDUE: overdue and not pending,
+            Signal.DRAIN_OVERDUE_POISON: overdue and pending,
+            Signal.ANNOUNCED: coordinator_state == "halted",
+            Signal.HALT_OVERDUE: in_mode_ms > self._limits.halt_ms,
+        }
+
+    def outcome(self) -> Outcome | None:
+        """How the run ended, None before the mode is STOP."""
+        if self._mode is not Mode.STOP:
+            return None
+        if self._halt_reason:
+            return Outcome(kind=OutcomeKind.HALTED, reason=self._halt_reason)
+        return self._stop
+
+    def standing(self, now_ms: int) -> Standing:
+        failures = self._failures
+        return Standing(
+            epoch=self.epoch,
+            incarnation=self.incarnation,
+            mode=self._mode,
+            halted=self._halt_reason,
+            stopping=self.stopping,
+            pipeline_failures=failures.pipeline,
+            environment_failures=failures.environment,
+            outage_ms=failures.outage_ms,
+            backoff_left_ms=self.wait_ms(now_ms),
+            reasons=tuple(failures.reasons),
+            deaths=tuple(map(self._death, failures.deaths)),
+            fenced=tuple(self._fenced),
+        )

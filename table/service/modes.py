@@ -1,0 +1,49 @@
+"""How a run ends, as data: a walk through four modes. Pure: standard library only.
+
+A stop that was asked for drains first: the open transaction is ended and committed, with one more for
+whoever still holds records. A poison record drains too, so that what lies before it is committed, and then
+halts. Every other halt does not wait for a drain. The coordinator announces a halt on the control topic
+before the workers stop. No step waits for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from table.service.calls import Mode
+
+
+class Signal(Enum):
+    """What can move the mode on. Each has a predicate in `Ledger._signals`."""
+
+    HALT_NOW = "a halt that does not wait for a drain"
+    DRAIN_WANTED = "a stop was asked for, the targets are reached, or a record is poison"
+    DRAINED = "the coordinator has nothing open, and a stop was asked for"
+    DRAINED_POISON = "the coordinator has nothing open, and a halt is pending"
+    DRAIN_OVERDUE = "the drain took too long or nobody answers, and a stop was asked for"
+    DRAIN_OVERDUE_POISON = "the drain took too long or nobody answers, and a halt is pending"
+    ANNOUNCED = "the coordinator has announced the halt"
+    HALT_OVERDUE = "nobody announced the halt in time"
+
+    __hash__ = object.__hash__
+    """By identity, as they are compared: Enum's own is a Python function, called at every report."""
+
+
+TRANSITIONS: Mapping[Mode, tuple[tuple[Signal, Mode], ...]] = {
+    Mode.RUN: ((Signal.HALT_NOW, Mode.HALT), (Signal.DRAIN_WANTED, Mode.DRAIN)),
+    Mode.DRAIN: (
+        (Signal.HALT_NOW, Mode.HALT),
+        (Signal.DRAINED_POISON, Mode.HALT),
+        (Signal.DRAIN_OVERDUE_POISON, Mode.HALT),
+        (Signal.DRAINED, Mode.STOP),
+        (Signal.DRAIN_OVERDUE, Mode.STOP),
+    ),
+    Mode.HALT: ((Signal.ANNOUNCED, Mode.STOP), (Signal.HALT_OVERDUE, Mode.STOP)),
+    Mode.STOP: (),
+}
+"""In each mode the first signal that holds is taken, one a call. STOP is the end."""
+
+DRAINED_STATES = frozenset({"drained", "halted"})
+SILENT_STATES = frozenset({"", "fenced", "stopped"})
+"""A coordinator that is fenced or stopped drains nothing: it counts as no answer."""

@@ -1,0 +1,116 @@
+"""How a run stands, for the supervisor and for `lockstep status`. Pure: standard library only."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from control_topic.messages import Offsets
+from table.port import ServiceProgress
+from table.service.calls import CoordinatorReport, WorkerReport
+from table.service.ledger import Standing
+from table.service.roster import Entry
+from table.state import nest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """One snapshot. `commits`, `rows`, `rejects`: by this run. `newest_*`: of the newest commit seen in the
+    table.
+
+    `last_commit_age_ms`: None before this run's first commit. `busy_with`: what the table thread is doing.
+    `alarms`: what the driver sees not going on; `stands`: source partitions are not read because of it.
+    """
+
+    pipeline: str
+    run: str
+    standing: Standing
+    workers: tuple[Entry, ...]
+    coordinator: CoordinatorReport | None
+    committed: Offsets
+    commits: int
+    rows: int
+    rejects: int
+    last_commit_age_ms: int | None
+    newest_instant: str
+    newest_transaction: str
+    newest_run: str
+    busy_with: str
+    queued: int
+    services: tuple[ServiceProgress, ...]
+    alarms: tuple[str, ...]
+    stands: bool
+    now_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Base units: milliseconds, bytes, rows."""
+        standing = self.standing
+        return {
+            "pipeline": self.pipeline,
+            "run": self.run,
+            "epoch": standing.epoch,
+            "mode": standing.mode.name,
+            "halted": standing.halted or None,
+            "stopping": standing.stopping or None,
+            "workers": [_worker(entry, self.now_ms) for entry in self.workers],
+            "coordinator": _coordinator(self.coordinator),
+            "commits": self.commits,
+            "rows": self.rows,
+            "rejects": self.rejects,
+            "last_commit_age_ms": self.last_commit_age_ms,
+            "committed": nest(self.committed),
+            "newest": {
+                "instant": self.newest_instant,
+                "transaction": self.newest_transaction,
+                "run": self.newest_run,
+            },
+            "failures": {
+                "pipeline": standing.pipeline_failures,
+                "environment": standing.environment_failures,
+                "outage_ms": standing.outage_ms,
+                "backoff_left_ms": standing.backoff_left_ms,
+                "reasons": list(standing.reasons),
+                "deaths": list(standing.deaths),
+            },
+            "fenced": list(standing.fenced),
+            "table": {"busy_with": self.busy_with, "queued": self.queued},
+            "services": [asdict(service) for service in self.services],
+            "alarms": list(self.alarms),
+            "stands": self.stands,
+        }
+
+
+def _worker(entry: Entry, now_ms: int) -> dict[str, Any]:
+    report: WorkerReport = entry.report
+    return {
+        "slot": report.slot,
+        "incarnation": report.incarnation,
+        "pid": report.pid,
+        "host": report.host,
+        "state": "dead" if entry.dead else report.state,
+        "age_ms": now_ms - entry.at_ms,
+        "partitions": [str(partition) for partition in report.partitions],
+        "records": report.records,
+        "bytes": report.size_bytes,
+        "buffered_bytes": report.buffered_bytes,
+        "coordinator": report.coordinator is not None,
+        "fenced": report.fenced,
+        "poison": report.poison or None,
+        "alarms": list(report.alarms),
+        "seconds": dict(report.seconds),
+    }
+
+
+def _coordinator(report: CoordinatorReport | None) -> dict[str, Any] | None:
+    if report is None:
+        return None
+    return {
+        "epoch": report.epoch,
+        "state": report.state,
+        "transaction": report.transaction or None,
+        "instant": report.instant or None,
+        "started_at_ms": report.started_at_ms,
+        "answered": list(report.answered),
+        "missing": list(report.missing),
+        "ignored": report.ignored,
+    }

@@ -1,0 +1,469 @@
+"""What the coordinator's calls do to the table. Everything here runs on the one thread that talks to it.
+
+How errors become answers is in table/service/answering.py. The fence, which the table runs under its own lock
+and on a thread of its own, takes no lock of ours.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Protocol
+
+from control_topic.messages import (
+    REJECTS_LISTED_MAX,
+    Offsets,
+    Range,
+    SourcePartition,
+    WriteStatus,
+)
+from control_topic.spelling import some
+from table.chain import follows
+from table.checks import (
+    Plan,
+    assemble,
+    identity_problem,
+    position_problem,
+    same_ranges,
+    too_many_rejects,
+)
+from table.errors import Contradiction, OutcomeUnknown, Refused, TableError
+from table.port import Commit, TransactionalTable, Unfinished
+from table.service.answering import Answering, answers
+from table.service.calls import Answer, Fault, Result
+from table.service.ledger import Ledger
+from table.service.source_facts import SourceFacts
+from table.state import TableState
+
+log = logging.getLogger(__name__)
+
+TRANSACTIONS_REMEMBERED = 64
+
+
+class Source(Protocol):
+    """What is asked of the broker. `lockstep.brokers.source_topics.SourceTopics` implements it."""
+
+    def facts(self) -> SourceFacts: ...
+    def earliest(self, partitions: Sequence[SourcePartition]) -> Offsets: ...
+    def end(self, partitions: Sequence[SourcePartition]) -> Offsets: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    """A transaction that was begun here. `attempted`: a commit of it has been tried."""
+
+    instant: str = ""
+    committed: Offsets | None = None
+    rows: int = 0
+    attempted: bool = False
+    ended: bool = False
+
+
+class Transactions(Answering):
+    """The table's side of the protocol, for one run of one pipeline.
+
+    `rows_are_records`, `rejects_listed_max`: see `table.checks.assemble`.
+    `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `rejects_max`: see
+    `table.checks.too_many_rejects`. `new_id`: a random transaction id, for the genesis.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: TransactionalTable,
+        ledger: Ledger,
+        guard: Lock,
+        source: Source,
+        pipeline: str,
+        run: str,
+        rows_are_records: bool,
+        starting_offsets: str,
+        on_data_loss: str,
+        rejects_max: int | None,
+        clock_ms: Callable[[], int],
+        new_id: Callable[[], str],
+        rejects_listed_max: int = REJECTS_LISTED_MAX,
+    ) -> None:
+        super().__init__(ledger=ledger, guard=guard, clock_ms=clock_ms)
+        self._table = table
+        self._source = source
+        self._pipeline = pipeline
+        self._run = run
+        self._rows_are_records = rows_are_records
+        self._starting_offsets = starting_offsets
+        self._on_data_loss = on_data_loss
+        self._rejects_max = rejects_max
+        self._rejects_listed_max = rejects_listed_max
+        self._new_id = new_id
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+
+    # --- earning the table ----------------------------------------------------------------------
+
+    @answers(effect=False)
+    def survey(self) -> Answer:
+        """The highest epoch that the table or this service knows."""
+        self._see(self._table.newest())
+        with self._guard:
+            return Answer(result=Result.OK, epoch=self._ledger.highest_epoch)
+
+    @answers(effect=False)
+    def register(self, epoch: int, incarnation: str) -> Answer:
+        """Make the caller the one coordinator; everybody of a lower epoch is stale from here on."""
+        newest = self._table.newest()
+        self._see(newest)
+        with self._guard:
+            taken = self._ledger.register(epoch, incarnation, newest.epoch if newest is not None else 0)
+            highest = self._ledger.highest_epoch
+        if not taken:
+            why = "far above" if epoch > highest else "not above"
+            return Answer(result=Result.STALE, reason=f"epoch {epoch} is {why} {highest}, which is taken")
+        log.debug("epoch %d is registered by incarnation %s", epoch, incarnation)
+        return Answer(result=Result.OK)
+
+    @answers(effect=False)
+    def clear(self) -> Answer:
+        """Roll back what earlier runs left open, before a coordinator asks: `recover` finds it done then."""
+        refusal = self._closed()
+        if refusal is not None:
+            return refusal
+        for open_one in self._table.unfinished():
+            if open_one.run != self._run:
+                self._remove(open_one)
+        return Answer(result=Result.OK)
+
+    @answers(effect=False)
+    def recover(self, epoch: int) -> Answer:
+        """Roll back what is open, then read, or write, the offsets to go on from.
+
+        The rollbacks come first: they are what stops a paused predecessor inside its commit.
+        """
+        refusal = self._stale(epoch) or self._closed()
+        if refusal is not None:
+            return refusal
+        for open_one in self._table.unfinished():
+            if (refusal := self._stale(epoch)) is not None:
+                return refusal
+            self._remove(open_one)
+        facts = self._source.facts()
+        newest = self._table.newest()
+        if newest is None and self.view.newest is not None:
+            return self.halt(_emptied(self._pipeline, self.view.newest))
+        newest = newest or self._genesis(epoch, facts)
+        self._see(newest)
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        if problem := identity_problem(newest, facts.cluster, facts.topics):
+            return self.halt(problem)
+        newest = self._admit(epoch, newest, facts)
+        self._see(newest)
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        if problem := self._position_problem(newest, facts):
+            return self.halt(problem)
+        with self._guard:
+            self._ledger.saw_offsets(newest.offsets)
+        return Answer(result=Result.OK, committed=newest.offsets, partitions=tuple(facts.partitions))
+
+    def _remove(self, open_one: Unfinished) -> None:
+        removed = self._table.roll_back(open_one.instant)
+        log.info(
+            "instant %s (transaction %s, run %s) was %s",
+            *(open_one.instant, open_one.transaction, open_one.run),
+            "rolled back" if removed else "complete already",
+        )
+
+    def _genesis(self, epoch: int, facts: SourceFacts) -> TableState:
+        """Resolve all starting offsets once and commit them; whoever is first wins."""
+        nothing = TableState(pipeline=self._pipeline, run=self._run, epoch=epoch, transaction="", offsets={})
+        state = self._placed(epoch, nothing, facts, kind="genesis")
+        newest = self._commit_places({}, state)
+        if newest.transaction == state.transaction:
+            log.info("genesis: instant %s holds the starting offsets", newest.instant)
+        return newest
+
+    def _admit(self, epoch: int, newest: TableState, facts: SourceFacts) -> TableState:
+        """Resolve once, and commit, where source partitions begin that the table has no offset of.
+
+        Nothing is read of them before: a log may have lost its beginning when nobody here knew of it.
+        """
+        if all(partition in newest.offsets for partition in facts.partitions):
+            return newest
+        state = self._placed(epoch, newest, facts, kind="admission")
+        now = self._commit_places(newest.offsets, state)
+        if now.transaction == state.transaction:
+            fresh = sorted(state.offsets.keys() - newest.offsets.keys())
+            log.info(
+                "source partitions that are new to the table, %d of them, are read from %s on (instant %s)",
+                *(len(fresh), some([f"{one}={state.offsets[one]}" for one in fresh]), now.instant),
+            )
+        return now
+
+    def _placed(self, epoch: int, before: TableState, facts: SourceFacts, *, kind: str) -> TableState:
+        """What a commit leaves behind that gives every source partition a place to begin.
+
+        A topic of which the table knows nothing begins where `starting_offsets` says. A source partition that
+        is added to a topic begins at its beginning: its first records belong to what is followed already.
+        """
+        followed = {partition.topic for partition in before.offsets}
+        wanted = [partition for partition in facts.partitions if partition not in before.offsets]
+        fresh = [partition for partition in wanted if partition.topic not in followed]
+        later = [partition for partition in wanted if partition.topic in followed]
+        resolve = self._source.earliest if self._starting_offsets == "earliest" else self._source.end
+        starting = {**(resolve(fresh) if fresh else {}), **(self._source.earliest(later) if later else {})}
+        return TableState(
+            pipeline=self._pipeline,
+            run=self._run,
+            epoch=epoch,
+            transaction=self._new_id(),
+            offsets={**before.offsets, **{partition: starting[partition] for partition in wanted}},
+            cluster=facts.cluster or before.cluster,
+            topics={**before.topics, **{topic: name for topic, name in facts.topics.items() if name}},
+            kind=kind,
+        )
+
+    def _commit_places(self, expected: Offsets, state: TableState) -> TableState:
+        """Commit offsets alone. What the table holds then: ours, or what somebody committed before us."""
+        instant = self._table.begin(run=self._run, transaction=state.transaction)
+        try:
+            self._table.commit(
+                Commit(instant=instant, expected=expected, state=state, files=()),
+                fence=self._ledger.fence(state.epoch),
+            )
+        except Refused:
+            self._table.roll_back(instant)
+            newest = self._table.newest()
+            if newest is None or not state.offsets.keys() <= newest.offsets.keys():
+                raise
+            return newest
+        return replace(state, instant=instant)
+
+    def _position_problem(self, newest: TableState, facts: SourceFacts) -> str:
+        partitions = tuple(facts.partitions)
+        earliest, end = self._source.earliest(partitions), self._source.end(partitions)
+        return position_problem(newest, partitions, earliest, end, self._on_data_loss)
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    @answers(effect=True)
+    def begin(self, epoch: int, transaction: str) -> Answer:
+        """Open an instant for the transaction, the same one again where it has one."""
+        refusal = self._stale(epoch) or self._closed()
+        if refusal is not None:
+            return refusal
+        known = self._known.get(transaction)
+        if known is not None and known.ended:
+            return Answer(result=Result.REFUSED, reason=f"transaction {transaction} has ended already")
+        if known is not None and known.instant and known.committed is not None:
+            return Answer(result=Result.OK, instant=known.instant, committed=known.committed)
+        with self._guard:
+            wait_ms = self._ledger.wait_ms(self._clock_ms())
+        if wait_ms:
+            return Answer(result=Result.UNAVAILABLE, reason="waiting after a failure", wait_ms=wait_ms)
+        newest = self._table.newest()
+        self._see(newest)
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        if newest is None:
+            return Answer(result=Result.REFUSED, reason="the table holds no offsets yet: recover first")
+        instant = self._instant_of(transaction) if known is not None else ""
+        known = self._remember(transaction)
+        try:
+            known.instant = instant or self._table.begin(run=self._run, transaction=transaction)
+        except Refused as error:
+            return self._refused_begin(transaction, error)
+        known.committed = newest.offsets
+        with self._guard:
+            self._ledger.began(transaction)
+        return Answer(result=Result.OK, instant=known.instant, committed=newest.offsets)
+
+    def _refused_begin(self, transaction: str, error: Refused) -> Answer:
+        """Nobody aborts what did not begin, so that it is counted here."""
+        reason, fault = f"no instant could be opened: {error}", Fault.PIPELINE
+        with self._guard:
+            now_ms = self._clock_ms()
+            wait_ms = self._ledger.aborted(now_ms, transaction=transaction, reason=reason, fault=fault)
+        return self._closed() or Answer(result=Result.REFUSED, reason=reason, wait_ms=wait_ms)
+
+    @answers(effect=True)
+    def commit(
+        self, epoch: int, transaction: str, instant: str, expected: Offsets, statuses: Sequence[WriteStatus]
+    ) -> Answer:
+        """Complete the instant with everybody's files and ranges, whole or not at all."""
+        plan = self._plan(transaction, expected, statuses)
+        known = self._remember(transaction)
+        known.rows = plan.rows
+        stale = self._stale(epoch)
+        if stale is not None or known.attempted or known.ended:
+            done = self._table.find(transaction)
+            if done is not None:
+                return self._committed(done, plan.ranges, Result.OK)
+            if stale is not None:
+                return stale
+        facts = self._source.facts()
+        newest = self.view.newest
+        problem = identity_problem(newest, facts.cluster, facts.topics) if newest is not None else ""
+        problem = problem or too_many_rejects(plan, self._rejects_max)
+        if problem:
+            return self.halt(problem)
+        state = self._state(epoch, transaction, plan, facts)
+        known.attempted = True
+        try:
+            self._table.commit(
+                Commit(instant=instant, expected=expected, state=state, files=plan.files),
+                fence=self._ledger.fence(epoch),
+            )
+        except (Refused, OutcomeUnknown) as error:
+            return self._after_failed_commit(epoch, transaction, plan.ranges, error)
+        self._landed(replace(state, instant=instant))
+        return Answer(result=Result.OK, instant=instant, committed=plan.offsets)
+
+    def _plan(self, transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> Plan:
+        return assemble(
+            transaction,
+            expected,
+            statuses,
+            rows_are_records=self._rows_are_records,
+            rejects_listed_max=self._rejects_listed_max,
+        )
+
+    def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
+        """What the commit leaves behind. A topic that is not read any more keeps its id, as its offsets."""
+        newest = self.view.newest
+        seen = newest.topics if newest is not None else {}
+        return TableState(
+            pipeline=self._pipeline,
+            run=self._run,
+            epoch=epoch,
+            transaction=transaction,
+            offsets=plan.offsets,
+            ranges=plan.ranges,
+            lost=plan.lost,
+            rejects=plan.rejects,
+            reject_count=plan.reject_count,
+            cluster=facts.cluster or (newest.cluster if newest is not None else ""),
+            topics={**seen, **{topic: name for topic, name in facts.topics.items() if name}},
+        )
+
+    def _after_failed_commit(
+        self, epoch: int, transaction: str, ranges: Sequence[Range], error: Refused | OutcomeUnknown
+    ) -> Answer:
+        """Decide from the timeline, never from the error alone."""
+        try:
+            done = self._table.find(transaction)
+            self._see(self._table.newest())
+        except TableError as unread:
+            raise OutcomeUnknown(f"{error}; and then the table could not be read: {unread}") from error
+        if done is not None:
+            return self._committed(done, ranges, Result.OK)
+        if isinstance(error, OutcomeUnknown):
+            raise error
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        if isinstance(error, Contradiction):  # as every later commit would be, until somebody acts
+            return self.halt(str(error))
+        return Answer(result=Result.REFUSED, reason=str(error), committed=self._offsets())
+
+    @answers(effect=False)
+    def find(self, transaction: str, ranges: Sequence[Range]) -> Answer:
+        """Whether the transaction is on the timeline, with these ranges."""
+        try:
+            done = self._table.find(transaction)
+        except TableError as error:
+            answer = self.unavailable(str(error))
+            return answer if answer.result is Result.HALTED else replace(answer, result=Result.UNKNOWN)
+        if done is None:
+            return Answer(result=Result.ABSENT, reason=f"transaction {transaction} is not on the timeline")
+        return self._committed(done, ranges, Result.COMMITTED)
+
+    @answers(effect=True)
+    def abort(self, epoch: int, transaction: str, instant: str, reason: str, fault: Fault) -> Answer:
+        """Remove the transaction's instant and files, unless it proves to be complete.
+
+        OK says that they are gone, also where this abort is one too many: the next call says that the run
+        halts. HALTED says that the run halts before that was done.
+        """
+        if (refusal := self._stale(epoch)) is not None:
+            return refusal
+        try:
+            # Only instants that the table lists as ours are rolled back, whatever the caller names.
+            for open_one in [one for one in self._table.unfinished() if one.transaction == transaction]:
+                self._table.roll_back(open_one.instant)
+            done = self._table.find(transaction)
+        except Refused as error:  # an abort is asked for until it is done: count it, or it never ends
+            return self.unavailable(f"instant {instant} could not be rolled back: {error}")
+        if done is not None:
+            self._landed(done)
+            return Answer(result=Result.COMMITTED, instant=done.instant, committed=self._offsets())
+        self._remember(transaction).ended = True
+        with self._guard:
+            now_ms = self._clock_ms()
+            wait_ms = self._ledger.aborted(now_ms, transaction=transaction, reason=reason, fault=fault)
+            halted = self._ledger.halted and self._ledger.closed
+        log.warning("transaction %s was rolled back: %s", transaction, reason)
+        if halted:
+            log.error("the run halts: %s", halted)
+        return Answer(result=Result.OK, wait_ms=wait_ms, committed=self._offsets())
+
+    @answers(effect=False)
+    def refresh(self) -> Answer:
+        """Read the table's newest offsets anew."""
+        self._see(self._table.newest())
+        return Answer(result=Result.OK, committed=self._offsets())
+
+    def sweep(self, grace_ms: int) -> int:
+        """Remove files that no commit names; their number."""
+        return self._table.sweep(grace_ms=grace_ms)
+
+    def _committed(self, done: TableState, ranges: Sequence[Range], result: Result) -> Answer:
+        if not same_ranges(done.ranges, ranges):
+            reason = f"transaction {done.transaction} is committed (instant {done.instant}) with other ranges"
+            return Answer(result=Result.REFUSED, reason=reason)
+        self._landed(done)
+        return Answer(result=result, instant=done.instant, committed=self._offsets())
+
+    # --- what is known --------------------------------------------------------------------------
+
+    def _landed(self, state: TableState) -> None:
+        """A transaction is durable. Counted once, however often it is found."""
+        view, now_ms = self.view, self._clock_ms()
+        if follows(view.newest, state):
+            self.view = view = replace(view, newest=state)
+        known = self._known.get(state.transaction)
+        if state.run != self._run or known is None or known.ended:
+            return
+        known.ended = True
+        with self._guard:
+            self._ledger.committed(state.transaction, state.offsets)
+        self.view = replace(
+            view,
+            commits=view.commits + 1,
+            rows=view.rows + known.rows,
+            rejects=view.rejects + state.reject_count,
+            last_commit_at_ms=now_ms,
+        )
+
+    def _instant_of(self, transaction: str) -> str:
+        """The open instant of a transaction whose begin was not answered, empty where there is none."""
+        for open_one in self._table.unfinished():
+            if open_one.transaction == transaction and not open_one.rollback_requested:
+                return open_one.instant
+        return ""
+
+    def _remember(self, transaction: str) -> _Known:
+        known = self._known.setdefault(transaction, _Known())
+        self._known.move_to_end(transaction)
+        while len(self._known) > TRANSACTIONS_REMEMBERED:
+            self._known.popitem(last=False)
+        return known
+
+
+def _emptied(pipeline: str, seen: TableState) -> str:
+    """Beginning anew by oneself would pass over what was read and not committed, or bring all of it again."""
+    return (
+        f"the table has lost every commit of pipeline {pipeline} while this run went on; instant "
+        f"{seen.instant} was there (TRUNCATE TABLE, a table made anew). Nothing was committed since. "
+        "Where that was meant, start again: an empty table is begun where source.starting_offsets says"
+    )
