@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from control_topic.messages import Body, Offsets, Range, WriteStatus
+from coordinator.answers import Answer
 from coordinator.events import Fault
-from table.service.calls import Answer
 
 
 class ControlSender(Protocol):

@@ -29,8 +29,8 @@ from participant.records.json.lines import line_reader
 from participant.source.native import missing
 from table.errors import TableError
 from table.hudi import properties
-from table.hudi.driver.client import HudiTable
 from table.hudi.kinds import UPSERT
+from table.hudi.table import HudiTable
 from table.schema import parse_ddl
 from table.service.source_facts import SourceError
 

@@ -9,10 +9,6 @@ class SourceError(ParticipantError):
     """The source topic could not be read as the protocol needs it."""
 
 
-class StorageError(ParticipantError):
-    """A file of the table could not be written; the sentence names the file and the system's reason."""
-
-
 class DeadLetterError(ParticipantError):
     """Rejected records did not become durable in the dead-letter topic, so their offsets must not move."""
 

@@ -34,3 +34,10 @@ class ClockAhead(Unavailable):
 
 class OutcomeUnknown(TableError):
     """May have had an effect. Read the table before anything else."""
+
+
+class StorageError(TableError):
+    """A file of the table could not be written; the sentence names the file and the system's reason.
+
+    Raised where workers write files: it ends the worker, and a fresh one starts from what the table holds.
+    """

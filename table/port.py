@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from control_topic.messages import DataFile, Offsets
+from table.rows import Rows
 from table.state import TableState
 
 ASYNC, INLINE, SCHEDULE, OFF = "async", "inline", "schedule", "off"
@@ -116,6 +119,65 @@ class ServiceProgress:
     last_age_ms: int | None
     failures: int
     problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How far a writer is. `files`: finished; `size_bytes`: encoded; `steps`: whatever it did, counted."""
+
+    files: int = 0
+    size_bytes: int = 0
+    steps: int = 0
+
+
+Tell = Callable[[Written], None]
+"""Called with every step of a writer's. What it raises ends the writing."""
+
+
+class Shaped(Protocol):
+    """Rows as a table's own writer takes them."""
+
+    @property
+    def count(self) -> int:
+        """Rows, or changes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+
+    @property
+    def refused(self) -> Mapping[int, str]:
+        """Why rows that were given are not here, by their place in the batch. Never holds their content."""
+
+
+class FileWriter(Protocol):
+    """One worker's files of one transaction. Not for several threads. Raises `StorageError`."""
+
+    @property
+    def upload_s(self) -> float:
+        """Spent so far on storage; whatever else takes time here is encoding."""
+
+    def write(self, shaped: Any) -> None:
+        """Take what `TableFiles.shape` made."""
+
+    def close(self) -> tuple[DataFile, ...]:
+        """Finish the files, durably. From here on they belong to the transaction."""
+
+    def discard(self) -> None:
+        """Remove this writer's files unless `close` named them."""
+
+
+class TableFiles(Protocol):
+    """A table kind's half in a worker: from rows to files. Not for several threads."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the table's rows, the columns included that the table adds."""
+
+    def shape(self, rows: Rows) -> Shaped: ...
+
+    def writer(self, instant: str, tell: Tell) -> FileWriter:
+        """Of one transaction, whose instant this is."""
 
 
 class TransactionalTable(Protocol):

@@ -20,8 +20,8 @@ from uuid import uuid4
 from bench.rivals.plain_reader import batches
 from participant.records.json.decoder import JsonDecoder
 from participant.records.raw import RawBatch
-from participant.worker.derive import Deriver
 from table.hudi.files.base_writer import TransactionWriter
+from table.hudi.files.shaping import InsertShaper
 from table.port import TableLayout
 from table.schema import table_schema
 
@@ -83,14 +83,14 @@ class _Rounds:
         )
         self._task, self._layout = task, layout
         self._schema = table_schema(task["schema"], True)
-        self._decoder, self._deriver = JsonDecoder(self._schema), Deriver(layout, self._schema)
+        self._decoder, self._shaper = JsonDecoder(self._schema), InsertShaper(layout, self._schema)
         self._writer: TransactionWriter | None = None
         self._rows = 0
         self.seconds = dict.fromkeys(("decode", "derive", "encode", "upload", "wait"), 0.0)
 
     def take(self, batch: RawBatch) -> None:
         decoded = self._timed("decode", lambda: self._decoder.decode(batch))
-        derived = self._timed("derive", lambda: self._deriver.derive(batch, decoded))
+        derived = self._timed("derive", lambda: self._shaper.shape(decoded.rows(batch)))
         if self._writer is None:
             self._writer = self._open()
         writer = self._writer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from lockstep.config.sources import (
     read_file,
     read_sets,
 )
+from lockstep.errors import ConfigError
 
 
 def load(
@@ -58,6 +60,17 @@ def from_mapping(mapping: Mapping[str, Mapping[str, Any]], *, with_schema: bool 
         if name not in SECTIONS or value != {}
     )
     return _build(settings, with_schema=with_schema)
+
+
+def from_json(text: str) -> Config:
+    """The inverse of `Config.to_json`. Raises `ConfigError`."""
+    try:
+        mapping = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"what should be a configuration is not JSON: {error}") from error
+    if not isinstance(mapping, Mapping):
+        raise ConfigError("what should be a configuration is not an object of sections")
+    return from_mapping(mapping)
 
 
 def _build(settings: Settings, *, with_schema: bool) -> Config:

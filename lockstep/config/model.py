@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lockstep.config import values
 from lockstep.config.properties import redact
-from lockstep.errors import ConfigError
 
 if TYPE_CHECKING:
     from table.port import TableSpec
@@ -428,19 +427,6 @@ class Config(Section):
     def to_json(self) -> str:
         """Lossless, for another process. Not for a command line or a log: a literal secret is still in it."""
         return json.dumps(self.to_mapping(), separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str) -> Config:
-        """The inverse of `to_json`. Raises `ConfigError`."""
-        from lockstep.config.load import from_mapping
-
-        try:
-            mapping = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ConfigError(f"what should be a configuration is not JSON: {error}") from error
-        if not isinstance(mapping, Mapping):
-            raise ConfigError("what should be a configuration is not an object of sections")
-        return from_mapping(mapping)
 
 
 SECTIONS: Mapping[str, type[Section]] = {

@@ -30,8 +30,8 @@ from lockstep.errors import Failed
 from lockstep.launch.submit import is_local
 from participant.rejects_max import RejectsMax
 from participant.worker.spec import WorkerSpec
-from table.hudi.driver.client import HudiTable
 from table.hudi.kinds import UPSERT
+from table.hudi.table import HudiTable
 from table.port import TableLayout
 from table.service import ledger as table_ledger
 from table.service.place import Place

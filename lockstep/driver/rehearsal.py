@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -11,13 +10,10 @@ from pyspark.sql import SparkSession
 from control_topic.messages import DataFile, SourcePartition
 from lockstep.config import Config, from_mapping
 from lockstep.errors import EXIT_WELL
-from participant.records.json.decoder import JsonDecoder
 from participant.records.raw import RawBatch, Values
-from participant.worker.derive import Deriver
-from table.hudi.driver.client import HudiTable
-from table.hudi.files.base_writer import TransactionWriter
+from participant.worker.stages import stages
+from table.hudi.table import HudiTable
 from table.port import Commit, TableLayout
-from table.schema import table_schema
 from table.state import TableState
 
 PIPELINE = "rehearsal"
@@ -83,22 +79,19 @@ def _commit(table: HudiTable, layout: TableLayout, number: int) -> None:
 
 def _files(layout: TableLayout, instant: str, number: int) -> tuple[DataFile, ...]:
     """One record in one file."""
-    schema = table_schema(layout.ddl, layout.kafka_columns)
     batch = RawBatch(
         partition=SourcePartition(TOPIC, 0),
         offsets=np.array([number]),
         timestamps_ms=np.array([0]),
         values=Values.of([f'{{"event_id":"e-{number}","day":"2026-01-01"}}'.encode()]),
     )
-    writer = TransactionWriter(
-        base_path=layout.path,
+    made = stages(
         layout=layout,
-        schema=schema,
-        instant=instant,
-        writer_number=0,
+        base_path=Path(layout.path),
+        slot=0,
         incarnation=PIPELINE,
-        pending_bytes_max=PENDING_BYTES_MAX,
-        new_uuid=uuid4,
+        memory_bytes=4 * PENDING_BYTES_MAX,
     )
-    writer.write(Deriver(layout, schema).derive(batch, JsonDecoder(schema).decode(batch)))
+    writer = made.files.writer(instant, lambda _written: None)
+    writer.write(made.files.shape(made.decoder.decode(batch).rows(batch)))
     return writer.close()

@@ -10,10 +10,6 @@ import os
 import sys
 from pathlib import Path
 
-if sys.path and Path(sys.path[0]).resolve() == Path(__file__).resolve().parent:
-    # As a script this folder comes first, and its `events` or `jars` would hide others' modules.
-    sys.path.pop(0)
-
 from lockstep.launch.start_up import importing, without_zips
 
 sys.path[:] = without_zips(sys.path, os.environ.get("SPARK_HOME", ""))
@@ -31,7 +27,7 @@ with importing():
     from pyspark.sql import SparkSession
 
     from control_topic.quiet import plain_logs, quiet_kafka_clients
-    from lockstep.config import Config, load
+    from lockstep.config import Config, from_json, load
     from lockstep.config.kafka import checked_kafka
     from lockstep.driver.application import Application
     from lockstep.driver.jvm_signals import catch_jvm_signals
@@ -167,7 +163,7 @@ def _work(asked: _Asked, stuck: list[SparkSession]) -> int:
 def _config(spark: SparkSession, path: Path, sets: tuple[str, ...]) -> Config:
     """A pipeline's TOML with its overlays, or what a command has resolved and shipped as JSON."""
     if path.suffix == ".json":
-        return Config.from_json(path.read_text(encoding="utf-8"))
+        return from_json(path.read_text(encoding="utf-8"))
     return load(path, conf=dict(spark.sparkContext.getConf().getAll()), sets=sets)
 
 

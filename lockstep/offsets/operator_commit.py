@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from control_topic.messages import Offsets
 from lockstep.config import Config
 from lockstep.errors import EXIT_WELL, Failed
-from table.hudi.driver.client import HudiTable
+from table.hudi.table import HudiTable
 from table.port import Commit
 from table.state import TableState, decode, encode, flatten, nest
 

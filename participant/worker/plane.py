@@ -21,17 +21,16 @@ import pyarrow as pa
 from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition
 from control_topic.threads import guarded
 from participant import events as ev
-from participant.errors import DeadLetterRefused, DeadLetterUnavailable, ParticipantError, StorageError
-from participant.records.json.decoder import Decoded
+from participant.errors import DeadLetterRefused, DeadLetterUnavailable, ParticipantError
+from participant.records.port import Decoded
 from participant.records.raw import RawBatch
 from participant.records.rejects import HeldRejects, Rejects
 from participant.source.dead_letters import DeadLetters
 from participant.source.fetched import Fetched
-from participant.worker.derive import Derived
 from participant.worker.queues import ByteQueue
-from participant.worker.stages import Stages, Writer
-from participant.worker.upserts import Upserts
-from table.hudi.files.durable import Written
+from participant.worker.stages import Stages
+from table.errors import StorageError
+from table.port import FileWriter, Shaped, Written
 
 log = logging.getLogger("lockstep.plane")
 
@@ -45,7 +44,7 @@ TELL_MS = 100
 @dataclass(slots=True, kw_only=True)
 class Chunk:
     next: int
-    derived: Derived | Upserts | None
+    shaped: Shaped | None
     held: HeldRejects | None = None
 
 
@@ -96,7 +95,7 @@ class Plane:
         self._queue: ByteQueue[Order | None] = ByteQueue(max(1_000_000, memory_bytes // 16))
         self._lanes: dict[SourcePartition, Lane] = {}
         self._stages = stages
-        self._writer: Writer | None = None
+        self._writer: FileWriter | None = None
         self._transaction = ""
         self._told_ms = 0
         self._written = Written()
@@ -157,7 +156,7 @@ class Plane:
                     self._obey(order)
                 elif self._stopping.is_set():
                     return
-        except (ParticipantError, OSError, pa.ArrowException) as error:
+        except (ParticipantError, StorageError, OSError, pa.ArrowException) as error:
             self.storage_failed = isinstance(error, StorageError | OSError | DeadLetterUnavailable)
             self._failed(str(error) or type(error).__name__)
         finally:
@@ -192,7 +191,7 @@ class Plane:
         lane = self._lanes.get(fetched.partition)
         if lane is None or lane.generation != fetched.generation or lane.blocked:
             return
-        chunk = Chunk(next=fetched.next, derived=None)
+        chunk = Chunk(next=fetched.next, shaped=None)
         poison = ""
         if fetched.raw is not None:
             chunk, poison = self._decode(fetched)
@@ -200,9 +199,9 @@ class Plane:
         rejects = len(held) if held is not None else 0
         reject_bytes = held.size_bytes if held is not None else 0
         rows, size_bytes = 0, reject_bytes
-        if chunk.derived is not None:
-            rows = chunk.derived.count
-            size_bytes += chunk.derived.nbytes
+        if chunk.shaped is not None:
+            rows = chunk.shaped.count
+            size_bytes += chunk.shaped.nbytes
         if chunk.next > fetched.start:
             lane.chunks.append(chunk)
             self._post(
@@ -239,32 +238,32 @@ class Plane:
         self.meters.size_bytes += fetched.size_bytes
         decoded = self._decoded(raw)
         if decoded.stop is None:
-            return self._derive(fetched, raw, decoded, fetched.next)
+            return self._shape(fetched, raw, decoded, fetched.next)
         index, why = decoded.stop
         offset = int(raw.offsets[index])
-        chunk, poison = Chunk(next=offset, derived=None), ""
+        chunk, poison = Chunk(next=offset, shaped=None), ""
         if index:
             before = raw.head(index)
-            chunk, poison = self._derive(fetched, before, self._decoded(before), offset)
+            chunk, poison = self._shape(fetched, before, self._decoded(before), offset)
         why = f"{fetched.partition} at offset {offset}: {why}. Everything before it is committed"
         return chunk, poison or why
 
     def _decoded(self, raw: RawBatch) -> Decoded:
         began = time.monotonic()
-        decoded = self._stages.decode(raw)
+        decoded = self._stages.decoder.decode(raw)
         self.meters.seconds["decode"] += time.monotonic() - began
         return decoded
 
-    def _derive(self, fetched: Fetched, raw: RawBatch, decoded: Decoded, following: int) -> tuple[Chunk, str]:
+    def _shape(self, fetched: Fetched, raw: RawBatch, decoded: Decoded, following: int) -> tuple[Chunk, str]:
         """As `_decode`, of what is decoded; `following` is the offset behind it."""
         began = time.monotonic()
-        derived = self._stages.derive(raw, decoded)
+        shaped = self._stages.files.shape(decoded.rows(raw))
         self.meters.seconds["derive"] += time.monotonic() - began
-        rejects = Rejects.joined([decoded.rejects, derived.rejects])
+        rejects = Rejects.joined([decoded.rejects, Rejects.of(shaped.refused, raw.offsets)])
         if not len(rejects):
-            return Chunk(next=following, derived=derived), ""
+            return Chunk(next=following, shaped=shaped), ""
         if self._dead_letters is not None:
-            return Chunk(next=following, derived=derived, held=HeldRejects.of(raw, rejects)), ""
+            return Chunk(next=following, shaped=shaped, held=HeldRejects.of(raw, rejects)), ""
         first = rejects[0]
         reason = (
             f"{fetched.partition} at offset {first.offset}: {first.reason}. Everything before it is "
@@ -273,8 +272,11 @@ class Plane:
             f'or set record.on_error = "dead_letter"'
         )
         before = raw.head(first.index)
-        kept = self._stages.derive(before, self._stages.decode(before)) if first.index else None
-        return Chunk(next=first.offset, derived=kept), reason
+        kept = self._shaped(before) if first.index else None
+        return Chunk(next=first.offset, shaped=kept), reason
+
+    def _shaped(self, raw: RawBatch) -> Shaped:
+        return self._stages.files.shape(self._stages.decoder.decode(raw).rows(raw))
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -282,7 +284,7 @@ class Plane:
         self._transaction = order.transaction
         self._held = []
         self._written, self._set_aside_steps = Written(), 0
-        self._writer = self._stages.new_writer(order.instant, self._wrote)
+        self._writer = self._stages.files.writer(order.instant, self._wrote)
 
     def _wrote(self, written: Written) -> None:
         """A step of the writer's; of many in a short time the first is told."""
@@ -311,8 +313,8 @@ class Plane:
         with self._writing(self._writer) as writer:
             while lane.chunks and lane.chunks[0].next <= order.upto:
                 chunk = lane.chunks.popleft()
-                if chunk.derived is not None and chunk.derived.count:
-                    writer.write(chunk.derived)
+                if chunk.shaped is not None and chunk.shaped.count:
+                    writer.write(chunk.shaped)
                 if chunk.held is not None:
                     self._held.append(chunk.held)
 
@@ -356,7 +358,7 @@ class Plane:
         self._wrote(self._written)
 
     @contextlib.contextmanager
-    def _writing(self, writer: Writer) -> Iterator[Writer]:
+    def _writing(self, writer: FileWriter) -> Iterator[FileWriter]:
         began, uploaded_s = time.monotonic(), writer.upload_s
         yield writer
         uploaded_s = writer.upload_s - uploaded_s

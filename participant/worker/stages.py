@@ -1,59 +1,39 @@
-"""What becomes of consumed records, by the table's kind: the stages that the data plane drives."""
+"""What becomes of consumed records: decoded as they were sent, then shaped and written as the table wants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-from uuid import uuid4
 
 import pyarrow as pa
 
-from control_topic.messages import DataFile
+from participant.records.changes import ChangeDecoder
 from participant.records.debezium.decoder import DebeziumDecoder
-from participant.records.json.decoder import Decoded, JsonDecoder
+from participant.records.json.decoder import JsonDecoder
+from participant.records.json.keys import JsonKeys
+from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch
+from participant.records.rejects import Rejects
 from participant.source.fetcher import BATCH_RECORDS
 from participant.source.look_back import LookBack, nothing
-from participant.worker.derive import Derived, Deriver
-from participant.worker.upserts import ChangeDecoder, UpsertDeriver, Upserts
-from table.hudi.files.base_writer import TransactionWriter
-from table.hudi.files.durable import Tell
-from table.hudi.files.log_writer import LogWriter
+from table.hudi.files.side import HudiFiles
 from table.hudi.kinds import UPSERT
-from table.port import TableLayout
-from table.schema import table_schema
+from table.port import TableFiles, TableLayout
+from table.schema import record_schema
 
 PLACE_BYTES = 8
 """Of a column in memory, in each row: it is there though the record says nothing of it."""
 RECORDS_LEAST = 500
 
 
-class Writer(Protocol):
-    """Takes what `Stages.derive` makes. Raises `StorageError`."""
-
-    @property
-    def upload_s(self) -> float: ...
-
-    def write(self, derived: Any) -> None: ...
-
-    def close(self) -> tuple[DataFile, ...]: ...
-
-    def discard(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """`new_writer` makes the writer of one instant, which tells what it does step by step.
-
-    `records_max`: so many may be decoded at once: rows of a wide table are large, however small its records.
-    """
+    """What the data plane drives."""
 
     records_max: int
-    decode: Callable[[RawBatch], Decoded]
-    derive: Callable[[RawBatch, Decoded], Derived | Upserts]
-    new_writer: Callable[[str, Tell], Writer]
+    """So many may be decoded at once: rows of a wide table are large, however small its records."""
+    decoder: Decoder
+    files: TableFiles
 
 
 def stages(
@@ -67,33 +47,34 @@ def stages(
     look_back: LookBack = nothing,
 ) -> Stages:
     """The stages of one worker for one table. Raises `SchemaError` for a schema that cannot be written."""
-    schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
-    common: dict[str, Any] = {
-        "base_path": str(base_path),
-        "layout": layout,
-        "schema": schema,
-        "writer_number": slot,
-        "incarnation": incarnation,
-        "pending_bytes_max": memory_bytes // 4,
-    }
-    records_max = _records_max(schema, memory_bytes)
-    if layout.kind == UPSERT:
-        return Stages(
-            records_max=records_max,
-            decode=_change_events(schema, look_back)
-            if layout.source_position
-            else ChangeDecoder(schema, delete_field).decode,
-            derive=UpsertDeriver(layout, schema).derive,
-            new_writer=lambda instant, tell: LogWriter(**common, instant=instant, tell=tell),
-        )
-    return Stages(
-        records_max=records_max,
-        decode=JsonDecoder(schema).decode,
-        derive=Deriver(layout, schema).derive,
-        new_writer=lambda instant, tell: TransactionWriter(
-            **common, instant=instant, new_uuid=uuid4, tell=tell
-        ),
+    files = HudiFiles(
+        layout=layout,
+        base_path=base_path,
+        slot=slot,
+        incarnation=incarnation,
+        pending_bytes_max=memory_bytes // 4,
     )
+    return Stages(
+        records_max=_records_max(files.schema, memory_bytes),
+        decoder=decoder(layout, files.schema, delete_field=delete_field, look_back=look_back),
+        files=files,
+    )
+
+
+def decoder(
+    layout: TableLayout, schema: pa.Schema, *, delete_field: str = "", look_back: LookBack = nothing
+) -> Decoder:
+    """What makes rows of such a table of records. Raises `SchemaError` where the schema cannot be read."""
+    if layout.kind != UPSERT:
+        return JsonDecoder(schema)
+    names = list(layout.key_fields)
+    if layout.partition_field and layout.partition_field not in names:
+        names.append(layout.partition_field)
+    columns = record_schema(schema)
+    keys = JsonKeys([columns.field(name) for name in names])
+    if layout.source_position:
+        return _ChangeEvents(DebeziumDecoder(schema), keys, look_back)
+    return ChangeDecoder(JsonDecoder(schema), keys, delete_field)
 
 
 def _records_max(schema: pa.Schema, memory_bytes: int) -> int:
@@ -107,21 +88,23 @@ def _places(kind: pa.DataType) -> int:
     return sum(_places(field.type) for field in kind.fields) if pa.types.is_struct(kind) else 1
 
 
-def _change_events(schema: pa.Schema, look_back: LookBack) -> Callable[[RawBatch], Decoded]:
-    decoder = DebeziumDecoder(schema)
+class _ChangeEvents:
+    """Change events, whose order in their log needs what was committed before, once per source partition."""
 
-    def decode(batch: RawBatch) -> Decoded:
-        if len(batch) and not decoder.knows(batch.partition):
-            for before in look_back(batch.partition, int(batch.offsets[0])):
-                decoder.decode(before, committed=True)
-        changes = decoder.decode(batch)
+    def __init__(self, changes: DebeziumDecoder, keys: JsonKeys, look_back: LookBack) -> None:
+        self._changes, self._keys, self._look_back = changes, keys, look_back
+
+    def decode(self, batch: RawBatch) -> Decoded:
+        if len(batch) and not self._changes.knows(batch.partition):
+            for before in self._look_back(batch.partition, int(batch.offsets[0])):
+                self._changes.decode(before, committed=True)
+        changes = self._changes.decode(batch)
+        tombstones, nameless = self._keys.read(batch, changes.tombstones)
         return Decoded(
             table=changes.rows,
             kept=changes.kept,
-            rejects=changes.rejects,
+            rejects=Rejects.joined([changes.rejects, nameless]),
             deleted=changes.deleted,
-            tombstones=changes.tombstones,
+            tombstones=tombstones,
             stop=changes.stop,
         )
-
-    return decode

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from control_topic.messages import Offsets, SourcePartition
+from control_topic.messages import SourcePartition
+from coordinator.answers import Answer
 from coordinator.events import Fault, Mode, Result
 
 __all__ = [
@@ -18,23 +19,6 @@ __all__ = [
     "Unreached",
     "WorkerReport",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The answer to a call.
-
-    `committed`: the table's offsets after it. `partitions`: Recover only, every source partition.
-    `epoch`: Survey only, the highest that the table or the service knows.
-    """
-
-    result: Result
-    reason: str = ""
-    wait_ms: int = 0
-    instant: str = ""
-    committed: Offsets = field(default_factory=dict)
-    partitions: tuple[SourcePartition, ...] = ()
-    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import click
 from pyspark.sql import SparkSession
 
 from lockstep.config import load
-from table.hudi.driver.client import HudiTable
+from table.hudi.table import HudiTable
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

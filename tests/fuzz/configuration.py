@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from lockstep.config.load import load
+from lockstep.config.load import from_json, load
 from lockstep.config.model import SECTIONS, Config
 from lockstep.config.problems import InvalidConfiguration
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
@@ -277,7 +277,7 @@ def _check_refusal(error: ConfigError, given: object) -> None:
 
 
 def _check_config(config: Config, given: object) -> None:
-    require(Config.from_json(config.to_json()) == config, "it reads otherwise when it is handed on", given)
+    require(from_json(config.to_json()) == config, "it reads otherwise when it is handed on", given)
     require(
         SECRET not in str(config.redacted()["source"]["kafka"].get("sasl.password")),
         "a secret is shown",
@@ -315,7 +315,7 @@ def make_jsons(random: Random, size: int) -> list[str]:
 def check_jsons(case: list[str]) -> int:
     for text in case:
         try:
-            Config.from_json(text)
+            from_json(text)
         except ConfigError as error:
             require(bool(str(error)), "refused without a word", text)
         else:

@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from control_topic.messages import SourcePartition
-from participant.records.json.decoder import Decoded, JsonDecoder
+from participant.records.json.decoder import JsonDecoder
+from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
-from participant.worker.derive import Derived, Deriver
+from participant.records.rejects import Rejects
 from table.hudi.files.encoding import writer_options
 from table.hudi.files.keys import COMPLEX, COORDINATES, PLAIN, check_key_field
+from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.port import TableLayout
 from table.schema import SchemaError, kafka_fields, parse_ddl
 from tests.fuzz import documents, reference
@@ -146,11 +148,10 @@ def check_layout(case: dict[str, Any]) -> int:
     if layout.kafka_columns:
         schema = pa.schema([*schema, *kafka_fields()])
     decoded = decoder.decode(batch)
-    derived = Deriver(layout, schema).derive(batch, decoded)
-    rejected = {reject.index: reject for reject in (*decoded.rejects, *derived.rejects)}
-    require(
-        len(rejected) == len(decoded.rejects) + len(derived.rejects), "a record is rejected twice", values
-    )
+    derived = InsertShaper(layout, schema).shape(decoded.rows(batch))
+    refused = Rejects.of(derived.refused, batch.offsets)
+    rejected = {reject.index: reject for reject in (*decoded.rejects, *refused)}
+    require(len(rejected) == len(decoded.rejects) + len(refused), "a record is rejected twice", values)
     for index, reject in rejected.items():
         # this is how the data plane finds what it sends to the dead-letter topic
         require(int(batch.offsets[index]) == reject.offset, "a reject names another offset", values[index])
@@ -178,8 +179,8 @@ def check_layout(case: dict[str, Any]) -> int:
         require(key == _key(layout, row, offset), f"the key {key!r} of another row", values[index])
         require(folder == _folder(layout, row), f"the table partition {folder!r}", values[index])
     _check_parquet(derived.table, ddl)
-    _check_head(Deriver(layout, schema), decoder, batch, derived, min(rejected, default=0))
-    for reject in derived.rejects:
+    _check_head(InsertShaper(layout, schema), decoder, batch, derived, min(rejected, default=0))
+    for reject in refused:
         row = decoded_rows[reject.index]
         due = _key(layout, row, reject.offset) is None or _folder(layout, row) is None
         require(due, f"a reject ({reject.reason}) where a row is due", values[reject.index])
@@ -187,12 +188,12 @@ def check_layout(case: dict[str, Any]) -> int:
 
 
 def _check_head(
-    deriver: Deriver, decoder: JsonDecoder, batch: RawBatch, derived: Derived, first: int
+    shaper: InsertShaper, decoder: JsonDecoder, batch: RawBatch, derived: InsertRows, first: int
 ) -> None:
     """What comes before the first reject is the same rows by itself: a pipeline that stops there needs it."""
     head = batch.head(first)
-    again = deriver.derive(head, decoder.decode(head))
-    require(not again.rejects, "what is before the first reject is rejected", head.values)
+    again = shaper.shape(decoder.decode(head).rows(head))
+    require(not again.refused, "what is before the first reject is rejected", head.values)
     whole = derived.table.slice(0, first).to_pylist()
     require(reference.same(again.table.to_pylist(), whole), "it is other rows", head.values)
 

@@ -21,9 +21,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from table.errors import Refused
-from table.hudi.driver.client import HudiTable
 from table.hudi.driver.java import THROWN
 from table.hudi.reader.timeline import Timeline
+from table.hudi.table import HudiTable
 from table.hudi.upkeep.compaction import plan
 from table.port import Commit, TableSpec
 from table.state import TableState

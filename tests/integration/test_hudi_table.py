@@ -25,12 +25,12 @@ from pyspark.sql import SparkSession
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
 from table.hudi.definition import Definition, check_table, local_path
-from table.hudi.driver.client import HudiTable
 from table.hudi.driver.holder import NOTE, started_at
 from table.hudi.driver.rollback import _request, table_lock
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
 from table.hudi.properties import check as check_properties
 from table.hudi.properties import merge
+from table.hudi.table import HudiTable
 from table.port import Commit, TableSpec
 from table.state import StateError, TableState
 from tests.harness import await_that

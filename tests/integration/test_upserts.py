@@ -19,10 +19,10 @@ from control_topic.messages import DataFile, Range, SourcePartition
 from participant.records.raw import RawBatch, Values
 from participant.worker.stages import stages
 from table.errors import Contradiction, Unavailable
-from table.hudi.driver.client import HudiTable
 from table.hudi.driver.java import THROWN
 from table.hudi.driver.session import Session
 from table.hudi.reader.timeline import Timeline
+from table.hudi.table import HudiTable
 from table.hudi.upkeep import plans
 from table.hudi.upkeep.compaction import Compaction, plan, tidy
 from table.port import Commit, TableSpec
@@ -74,12 +74,13 @@ class Upserts:
                 memory_bytes=MEMORY_BYTES,
                 delete_field="deleted",
             )
-            writer = made.new_writer(instant, lambda _written: None)
+            writer = made.files.writer(instant, lambda _written: None)
             for first in range(0, len(records), 7):  # in several batches, as they come
                 batch = raw(records[first : first + 7], first)
-                derived = made.derive(batch, made.decode(batch))
-                assert not derived.rejects
-                writer.write(derived)
+                decoded = made.decoder.decode(batch)
+                shaped = made.files.shape(decoded.rows(batch))
+                assert not decoded.rejects and not shaped.refused
+                writer.write(shaped)
             files += writer.close()
         return files
 

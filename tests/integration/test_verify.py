@@ -41,9 +41,9 @@ from lockstep.brokers.source_topics import SourceTopics
 from lockstep.offsets.plan import plan_set
 from lockstep.offsets.standing import look
 from lockstep.verify import Report, SourceLog, verify_table
-from table.hudi.driver.client import HudiTable
 from table.hudi.files.base_file import create_partition, file_name, new_file_id
 from table.hudi.reader.timeline import Timeline
+from table.hudi.table import HudiTable
 from table.port import Commit, TableSpec
 from table.service.place import Place
 from table.state import TableState

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from lockstep.config import Config, InvalidConfiguration, from_mapping, load, resolve_kafka
+from lockstep.config import Config, InvalidConfiguration, from_json, from_mapping, load, resolve_kafka
 from lockstep.config.document import DOCUMENT, generate
 from lockstep.config.kafka import checked_kafka
 from lockstep.config.model import SECTIONS
@@ -674,7 +674,7 @@ def test_a_configuration_comes_out_of_json_as_it_went_in(
             "source.kafka": {"client.id": kafka_value, "sasl.password": "${env:A}"},
         }
     )
-    assert Config.from_json(config.to_json()) == config
+    assert from_json(config.to_json()) == config
     assert pickle.loads(pickle.dumps(config)) == config
 
 

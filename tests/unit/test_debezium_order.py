@@ -153,6 +153,6 @@ def test_a_new_log_that_was_committed_counts_from_where_it_began() -> None:
         look_back=look_back,
     )
     after = batch_of([change("mysql", 7, 4_000), change("mysql", 2, 5_000)], first=9_000)
-    found = made.decode(after)
+    found = made.decoder.decode(after)
     assert found.stop is not None and found.stop[0] == 1
-    assert made.decode(after).stop == found.stop and asked == [9_000]
+    assert made.decoder.decode(after).stop == found.stop and asked == [9_000]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 from control_topic.messages import SourcePartition
 from participant.records.json.decoder import JsonDecoder
 from participant.records.raw import RawBatch, Values
-from participant.worker.derive import Derived, Deriver
+from participant.records.rejects import Rejects
+from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.port import TableLayout
 from table.schema import SchemaError, table_schema
 
@@ -30,7 +31,14 @@ LAYOUT = TableLayout(
 )
 
 
-def derive(*values: bytes | None, timestamp_ms: int | None = None, **changes: Any) -> Derived:
+@dataclass(frozen=True, kw_only=True)
+class Made(InsertRows):
+    """With what the table refused, by name."""
+
+    rejects: Rejects
+
+
+def derive(*values: bytes | None, timestamp_ms: int | None = None, **changes: Any) -> Made:
     layout = replace(LAYOUT, **changes)
     schema = table_schema(layout.ddl, layout.kafka_columns)
     offsets = np.arange(100, 100 + 2 * len(values), 2, dtype=np.int64)
@@ -44,7 +52,9 @@ def derive(*values: bytes | None, timestamp_ms: int | None = None, **changes: An
         ),
         values=Values.of(values),
     )
-    return Deriver(layout, schema).derive(batch, JsonDecoder(schema).decode(batch))
+    shaped = InsertShaper(layout, schema).shape(JsonDecoder(schema).decode(batch).rows(batch))
+    parts = {one.name: getattr(shaped, one.name) for one in fields(shaped)}
+    return Made(**parts, rejects=Rejects.of(shaped.refused, offsets))
 
 
 def test_kafka_columns_follow_the_rows_that_were_kept() -> None:
@@ -156,7 +166,7 @@ def test_a_key_that_is_a_column_is_not_counted_twice_as_memory() -> None:
 def test_a_layout_that_the_schema_cannot_serve_is_refused(changes: dict[str, Any], sentence: str) -> None:
     layout = replace(LAYOUT, **changes)
     with pytest.raises(SchemaError, match=sentence.replace("(", r"\(")):
-        Deriver(layout, table_schema(layout.ddl, True))
+        InsertShaper(layout, table_schema(layout.ddl, True))
 
 
 def test_columns_of_derived_rows_have_the_tables_types() -> None:

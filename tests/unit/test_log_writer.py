@@ -18,14 +18,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import DataFile, SourcePartition
-from participant.errors import StorageError
 from participant.records.raw import RawBatch, Values
-from participant.worker.upserts import ChangeDecoder, UpsertDeriver, Upserts
+from participant.worker.stages import decoder
+from table.errors import StorageError
 from table.hudi.definition import with_meta_columns
 from table.hudi.files import log_writer as log_writer_module
 from table.hudi.files.base_file import META_COLUMNS
 from table.hudi.files.log_file import DELETE_BLOCK, DELETE_RECORD_LIST, PARQUET_BLOCK, Block, read_blocks
 from table.hudi.files.log_writer import LogWriter
+from table.hudi.files.upserts import Upserts, UpsertShaper
 from table.port import TableLayout
 from table.schema import table_schema, to_avro
 from tests.merge_model import Change, Model
@@ -48,7 +49,7 @@ LAYOUT = TableLayout(
     bucket_count=2,
     avro=with_meta_columns(to_avro(SCHEMA, "changes")),
 )
-DECODER, DERIVER = ChangeDecoder(SCHEMA, "deleted"), UpsertDeriver(LAYOUT, SCHEMA)
+DECODER, SHAPER = decoder(LAYOUT, SCHEMA, delete_field="deleted"), UpsertShaper(LAYOUT, SCHEMA)
 
 
 @pytest.fixture
@@ -90,8 +91,8 @@ def derived(changes: Iterable[Change], layout: TableLayout = LAYOUT) -> Upserts:
         values=Values.of(values),
         keys=keys,
     )
-    deriver = DERIVER if layout is LAYOUT else UpsertDeriver(layout, SCHEMA)
-    return deriver.derive(batch, DECODER.decode(batch))
+    shaper = SHAPER if layout is LAYOUT else UpsertShaper(layout, SCHEMA)
+    return shaper.shape(DECODER.decode(batch).rows(batch))
 
 
 def blocks_of(base: Path, file: DataFile) -> list[Block]:

@@ -28,7 +28,7 @@ def test_other_messages_and_other_loggers_are_never_kept_back() -> None:
     quiet = OncePerWindow(window_s=10, clock_s=lambda: 0.0)
     assert quiet.filter(record("control_topic.kafka.librdkafka", "a"))
     assert quiet.filter(record("control_topic.kafka.librdkafka", "b"))
-    assert [quiet.filter(record("table.hudi.driver.client", "same")) for _ in range(3)] == [True] * 3
+    assert [quiet.filter(record("table.hudi.table", "same")) for _ in range(3)] == [True] * 3
     assert [quiet.filter(record("lockstep.source", "i", logging.INFO)) for _ in range(3)] == [True] * 3
 
 

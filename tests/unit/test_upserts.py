@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
+from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
-from participant.worker.stages import stages
-from participant.worker.upserts import ChangeDecoder, UpsertDeriver, Upserts
+from participant.records.rejects import Rejects
+from participant.worker.stages import decoder, stages
+from table.hudi.files.upserts import Upserts, UpsertShaper
 from table.port import TableLayout
 from table.schema import POSITION_COLUMN, SchemaError, table_schema
 from tests.debezium_events import POSTGRESQL, event
@@ -39,7 +41,20 @@ LAYOUT = TableLayout(
 Record = tuple[bytes | None, bytes | None]
 
 
-def derive(*records: Record, delete_field: str = "gone", **changes: Any) -> Upserts:
+@dataclass(frozen=True, kw_only=True)
+class Made(Upserts):
+    """With all that is no change, whoever said so."""
+
+    rejects: Rejects
+
+    @classmethod
+    def of(cls, batch: RawBatch, decoded: Decoded, shaped: Upserts) -> Made:
+        refused = Rejects.of(shaped.refused, batch.offsets)
+        parts = {one.name: getattr(shaped, one.name) for one in fields(shaped)}
+        return cls(**parts, rejects=Rejects.joined([decoded.rejects, refused]))
+
+
+def derive(*records: Record, delete_field: str = "gone", **changes: Any) -> Made:
     """(key, value) pairs of offsets from 100 on."""
     layout = replace(LAYOUT, **changes)
     schema = table_schema(layout.ddl, layout.kafka_columns)
@@ -51,9 +66,9 @@ def derive(*records: Record, delete_field: str = "gone", **changes: Any) -> Upse
         values=Values.of([value for _, value in records]),
         keys={i: key for i, (key, value) in enumerate(records) if value is None},
     )
-    decoded = ChangeDecoder(schema, delete_field).decode(batch)
-    made = UpsertDeriver(layout, schema).derive(batch, decoded)
-    assert made.count + len(made.rejects) + len(decoded.rejects) == len(records)
+    decoded = decoder(layout, schema, delete_field=delete_field).decode(batch)
+    made = Made.of(batch, decoded, UpsertShaper(layout, schema).shape(decoded.rows(batch)))
+    assert made.count + len(made.rejects) == len(records)
     assert made.rows.schema == schema
     return made
 
@@ -278,10 +293,10 @@ def test_without_an_ordering_field_every_delete_counts_as_the_later_one() -> Non
 
 def test_an_ordering_field_that_is_not_there_is_refused() -> None:
     with pytest.raises(SchemaError, match="column seen is to order versions"):
-        UpsertDeriver(replace(LAYOUT, ordering_field="seen"), table_schema(DDL, False))
+        UpsertShaper(replace(LAYOUT, ordering_field="seen"), table_schema(DDL, False))
 
 
-def changes(*events: Record) -> Upserts:
+def changes(*events: Record) -> Made:
     """What change events of PostgreSQL's make of a table, offsets from 100 on."""
     layout = replace(LAYOUT, ddl="id BIGINT NOT NULL", ordering_field=POSITION_COLUMN, source_position=True)
     offsets = np.arange(100, 100 + len(events), dtype=np.int64)
@@ -293,9 +308,10 @@ def changes(*events: Record) -> Upserts:
         keys={i: key for i, (key, value) in enumerate(events) if value is None},
     )
     made = stages(layout=layout, base_path=Path("/"), slot=0, incarnation="w", memory_bytes=1_000_000)
-    derived = made.derive(batch, made.decode(batch))
-    assert isinstance(derived, Upserts)
-    return derived
+    decoded = made.decoder.decode(batch)
+    shaped = made.files.shape(decoded.rows(batch))
+    assert isinstance(shaped, Upserts)
+    return Made.of(batch, decoded, shaped)
 
 
 def gone(number: int, lsn: int) -> bytes:

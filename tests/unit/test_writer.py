@@ -18,14 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from control_topic.messages import DataFile, SourcePartition
-from participant.errors import StorageError
 from participant.records.json.decoder import JsonDecoder
 from participant.records.raw import RawBatch, Values
-from participant.worker.derive import Derived, Deriver
+from table.errors import StorageError
 from table.hudi.files import base_file
 from table.hudi.files import base_writer as writer_module
 from table.hudi.files.base_file import FILE_ID_PREFIX, KeyRange, sequence_numbers
 from table.hudi.files.base_writer import TransactionWriter
+from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.port import TableLayout
 from table.schema import table_schema
 
@@ -51,7 +51,7 @@ def base(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rows(count: int, *, days: int = 1, first: int = 0, topic: str = "events") -> Derived:
+def rows(count: int, *, days: int = 1, first: int = 0, topic: str = "events") -> InsertRows:
     values: list[bytes | None] = [
         b'{"id":"%s-%06d","day":"d%d","amount":%d.5,"n":%d,"tags":["x"],"at":"2026-01-01","price":"1.50"}'
         % (topic.encode(), n, n % days, n, n)
@@ -61,7 +61,7 @@ def rows(count: int, *, days: int = 1, first: int = 0, topic: str = "events") ->
     batch = RawBatch(
         partition=SourcePartition(topic, 0), offsets=offsets, timestamps_ms=offsets, values=Values.of(values)
     )
-    return Deriver(LAYOUT, SCHEMA).derive(batch, JsonDecoder(SCHEMA).decode(batch))
+    return InsertShaper(LAYOUT, SCHEMA).shape(JsonDecoder(SCHEMA).decode(batch).rows(batch))
 
 
 def open_writer(base: Path, **changes: Any) -> TransactionWriter:

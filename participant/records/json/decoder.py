@@ -56,8 +56,9 @@ from participant.records.json.columns import (
 )
 from participant.records.json.lines import line_reader
 from participant.records.json.values import WHITESPACE, Mismatch, check, convert_members, explain, parse
+from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
-from participant.records.rejects import NONE, Reasons, Rejects
+from participant.records.rejects import Reasons
 from table.schema import SchemaError, record_schema
 
 BUFFER_BYTES_MAX = 512 * 1024 * 1024
@@ -66,24 +67,6 @@ GROUP_RECORDS = 64
 """A failed group of this size or less is looked at record by record, and so is one of mostly bad records."""
 SAMPLE_RECORDS = 16
 """Of a larger group so many say whether it is one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
-    """`table`: the record's columns in the schema's order and types. `kept`: the batch's indices of its rows,
-    None where all were kept. Rows, rejects and tombstones together are the batch.
-
-    Of upsert tables only: `deleted`, per row, whether it deletes its key; None where none does. `tombstones`:
-    the batch's indices of records without a value; None where there are none. `stop`: the index of a record
-    that may not pass whatever the record's own content, and why; what stands behind it is not to be used.
-    """
-
-    table: pa.Table
-    kept: npt.NDArray[np.int64] | None
-    rejects: Rejects = NONE
-    deleted: npt.NDArray[np.bool_] | None = None
-    tombstones: npt.NDArray[np.int64] | None = None
-    stop: tuple[int, str] | None = None
 
 
 @dataclass(slots=True)

@@ -22,14 +22,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from control_topic.messages import DataFile
-from participant.worker.derive import Derived
 from table.hudi.files import base_file
 from table.hudi.files.backlog import Backlog
 from table.hudi.files.base_file import RECORD_KEY, KeyRange
-from table.hudi.files.durable import Files, Tell, fsync
+from table.hudi.files.durable import Files, fsync
 from table.hudi.files.encoding import writer_options
+from table.hudi.files.shaping import InsertRows
 from table.hudi.files.split import split
-from table.port import TableLayout
+from table.port import TableLayout, Tell
 
 ROW_GROUP_ROWS = 128_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
@@ -82,14 +82,14 @@ class TransactionWriter:
         """Memory held by rows that are not yet encoded."""
         return self._backlog.size_bytes
 
-    def write(self, derived: Derived) -> None:
+    def write(self, shaped: InsertRows) -> None:
         """Take rows; encode what is due. Raises `StorageError`."""
-        if derived.table.column_names != self._names:
-            raise ValueError(f"columns {derived.table.column_names} where {self._names} were announced")
-        if not derived.table.num_rows:
+        if shaped.table.column_names != self._names:
+            raise ValueError(f"columns {shaped.table.column_names} where {self._names} were announced")
+        if not shaped.table.num_rows:
             return
-        self._encode_largest(self._pending_bytes_max - derived.nbytes)
-        for partition, table in _split(derived):
+        self._encode_largest(self._pending_bytes_max - shaped.nbytes)
+        for partition, table in _split(shaped):
             if self._backlog.add(partition, table):
                 self._encode(partition)
         self._encode_largest(self._pending_bytes_max)
@@ -224,9 +224,9 @@ class _OpenFile:
         self._writer.is_open = False
 
 
-def _split(derived: Derived) -> Iterator[tuple[str, pa.Table]]:
+def _split(shaped: InsertRows) -> Iterator[tuple[str, pa.Table]]:
     """The rows by table partition, in their order, the record key as a column of them."""
-    rows = derived.table.append_column(RECORD_KEY, derived.record_key)
-    folders = derived.table_partition.dictionary.to_pylist()
-    codes = derived.table_partition.indices.to_numpy()
+    rows = shaped.table.append_column(RECORD_KEY, shaped.record_key)
+    folders = shaped.table_partition.dictionary.to_pylist()
+    codes = shaped.table_partition.indices.to_numpy()
     return ((folders[code], part) for code, part in split(rows, codes, len(folders)))

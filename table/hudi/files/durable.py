@@ -6,27 +6,15 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
-from participant.errors import StorageError
+from table.errors import StorageError
+from table.port import Tell, Written
 
 log = logging.getLogger("lockstep.writer")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """How far a writer is. `files`: finished; `size_bytes`: encoded; `steps`: whatever it did, counted."""
-
-    files: int = 0
-    size_bytes: int = 0
-    steps: int = 0
-
-
-Tell = Callable[[Written], None]
 
 
 class Files:

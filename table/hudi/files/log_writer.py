@@ -22,17 +22,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from control_topic.messages import DataFile
-from participant.worker.upserts import Upserts
 from table.hudi.files import base_file, log_file
 from table.hudi.files.backlog import Backlog
 from table.hudi.files.base_file import RECORD_KEY
 from table.hudi.files.buckets import buckets
 from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers
-from table.hudi.files.durable import Files, Tell, fsync
+from table.hudi.files.durable import Files, fsync
 from table.hudi.files.encoding import writer_options
 from table.hudi.files.log_file import Delete
 from table.hudi.files.split import split
-from table.port import TableLayout
+from table.hudi.files.upserts import Upserts
+from table.port import TableLayout, Tell
 
 BLOCK_ROWS = 128_000
 BLOCK_BYTES = 16 * 1024 * 1024

@@ -8,20 +8,17 @@ in the log is known: only the event counts, so that both may be sent again and a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from participant.records.json.decoder import Decoded, JsonDecoder
-from participant.records.json.values import Mismatch
-from participant.records.raw import RawBatch, Values
-from participant.records.rejects import NONE, Rejects
-from participant.records.tombstone_keys import ABOUT, key_document
-from participant.worker.derive import Deriver, Rows, with_kafka_columns
+from table.hudi.files.shaping import InsertShaper, constant, with_kafka_columns
 from table.port import TableLayout
-from table.schema import SchemaError, record_schema
+from table.rows import Rows, Tombstones
+from table.schema import SchemaError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +42,8 @@ class Upserts:
     """Changes that are ready to be written.
 
     `rows`: the data columns, then the Kafka columns where the table has them. `record_key`,
-    `table_partition`: as in `participant.worker.derive.Derived`. `places`: where each row stood in the batch
-    of
-    `length` records. `rejects`: on top of the decoder's.
+    `table_partition`: as in `InsertRows`. `places`: where each row stood in the batch of `length` records.
+    `refused`: as in `InsertRows`.
     """
 
     rows: pa.Table
@@ -56,7 +52,7 @@ class Upserts:
     places: npt.NDArray[np.int64]
     deletes: Deletes
     length: int
-    rejects: Rejects = NONE
+    refused: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -71,47 +67,13 @@ class Upserts:
         return int(held.get_total_buffer_size()) + deletes + 8 * self.count
 
 
-class ChangeDecoder:
-    """As `participant.records.json.decoder.JsonDecoder`, for records without a value or with a delete field
-    as well."""
-
-    def __init__(self, schema: pa.Schema, delete_field: str) -> None:
-        self._json = JsonDecoder(schema)
-        self._delete_field = delete_field
-
-    def decode(self, batch: RawBatch) -> Decoded:
-        """All records of the batch: rows, some of them deletes, tombstones and rejects."""
-        nulls = batch.values.nulls
-        places = np.flatnonzero(~nulls) if nulls is not None else np.arange(0)
-        decoded = self._json.decode(batch if nulls is None else batch.take(places))
-        deleted = None
-        if self._delete_field:
-            flags = decoded.table.column(self._delete_field)
-            deleted = flags.fill_null(False).to_numpy()
-        if nulls is None:
-            return Decoded(table=decoded.table, kept=decoded.kept, rejects=decoded.rejects, deleted=deleted)
-        return Decoded(
-            table=decoded.table,
-            kept=places if decoded.kept is None else places[decoded.kept],
-            rejects=decoded.rejects.at(places),
-            deleted=deleted,
-            tombstones=np.flatnonzero(nulls),
-        )
-
-
-class UpsertDeriver:
-    """Derives for one upsert table. No state: any thread may use it. Raises as `Deriver` does."""
+class UpsertShaper:
+    """Shapes for one upsert table. No state: any thread may use it. Raises as `InsertShaper` does."""
 
     def __init__(self, layout: TableLayout, schema: pa.Schema) -> None:
         self._layout = layout
-        self._rows = Deriver(layout, schema)
+        self._keys = InsertShaper(layout, schema)
         self._schema = schema
-        columns = record_schema(schema)
-        names = list(layout.key_fields)
-        if layout.partition_field and layout.partition_field not in names:
-            names.append(layout.partition_field)
-        self._keyed_by = [columns.field(name).with_nullable(False) for name in names]
-        self._keys_decoder = JsonDecoder(pa.schema(self._keyed_by))
         self._ordering_type = pa.int64()
         if layout.ordering_field:
             place = schema.get_field_index(layout.ordering_field)
@@ -121,48 +83,42 @@ class UpsertDeriver:
                 )
             self._ordering_type = schema.field(place).type
 
-    def derive(self, batch: RawBatch, decoded: Decoded) -> Upserts:
-        """The changes that `decoded` holds, which came from `batch`, less those rejected here."""
-        rows = Rows(batch, decoded)
-        places = rows.kept if rows.kept is not None else np.arange(rows.table.num_rows, dtype=np.int64)
-        deleted = decoded.deleted if decoded.deleted is not None else np.zeros(len(places), dtype=np.bool_)
-        record_key, partitions, reasons = self._rows.keys_and_partitions(batch, rows)
-        reasons |= self._without_order(rows.table)
-        rejects = NONE
+    def shape(self, rows: Rows) -> Upserts:
+        """The changes, less those that this table cannot take."""
+        length = rows.length
+        record_key, partitions, reasons = self._keys.keys_and_partitions(rows)
+        reasons |= self._without_order(rows.columns)
+        refused: dict[int, str] = {}
         if reasons:
-            rejects = rows.reject(reasons)
-            kept = np.delete(np.arange(rows.table.num_rows), list(reasons))
-            keep = pa.array(kept)
-            record_key, partitions = record_key.take(keep), partitions.take(keep)
-            rows.take(keep)
-            places, deleted = places[kept], deleted[kept]
-        deletes, refused = self._tombstones(batch, decoded)
-        if deleted.any():
+            refused = rows.refused(reasons)
+            kept = np.delete(np.arange(rows.count), list(reasons))
+            record_key, partitions = record_key.take(pa.array(kept)), partitions.take(pa.array(kept))
+            rows = rows.take(kept)
+        deletes, nameless = self._deletes_of(rows.tombstones)
+        deleted = rows.deleted
+        if deleted is not None and deleted.any():
             gone, left = np.flatnonzero(deleted), np.flatnonzero(~deleted)
             by_row = Deletes(
                 record_key=record_key.take(pa.array(gone)),
                 table_partition=partitions.take(pa.array(gone)),
-                ordering=self._ordering(rows.table.take(pa.array(gone))),
-                places=places[gone],
+                ordering=self._ordering(rows.columns.take(pa.array(gone))),
+                places=rows.places[gone],
             )
             if self._layout.source_position:
                 deletes = _without_echoes(deletes, by_row)
             deletes = _joined(by_row, deletes)
-            keep = pa.array(left)
-            rows.take(keep)
-            record_key, partitions, places = record_key.take(keep), partitions.take(keep), places[left]
-        table = rows.table
-        if self._layout.kafka_columns:
-            table = with_kafka_columns(table, batch, rows)
+            record_key, partitions = record_key.take(pa.array(left)), partitions.take(pa.array(left))
+            rows = rows.take(left)
+        table = with_kafka_columns(rows) if self._layout.kafka_columns else rows.columns
         table = pa.Table.from_arrays(table.columns, schema=self._schema)  # NOT NULL, deletes being gone
         return Upserts(
             rows=table,
             record_key=record_key,
             table_partition=partitions,
-            places=places,
+            places=rows.places,
             deletes=deletes,
-            length=len(batch),
-            rejects=Rejects.joined([rejects, refused]),
+            length=length,
+            refused=refused | nameless,
         )
 
     def _without_order(self, table: pa.Table) -> dict[int, str]:
@@ -179,39 +135,26 @@ class UpsertDeriver:
 
     # --- tombstones -------------------------------------------------------------------------------
 
-    def _tombstones(self, batch: RawBatch, decoded: Decoded) -> tuple[Deletes, Rejects]:
-        """The deletes that records without a value ask for, and those of them that name no row."""
-        found = decoded.tombstones if decoded.tombstones is not None else np.arange(0)
-        documents: list[bytes | None] = []
-        places: list[int] = []
-        reasons: dict[int, str] = {}
-        for place in found.tolist():
-            try:
-                documents.append(key_document(batch.keys.get(place), self._keyed_by))
-                places.append(place)
-            except Mismatch as mismatch:
-                reasons[place] = str(mismatch)
-        at = np.array(places, dtype=np.int64)
-        keys = RawBatch(
-            partition=batch.partition,
-            offsets=batch.offsets[at],
-            timestamps_ms=batch.timestamps_ms[at],
-            values=Values.of(documents),
-        )
-        read = self._keys_decoder.decode(keys)
-        rows = Rows(keys, read)
-        record_key, partitions, bad = self._rows.keys_and_partitions(keys, rows)
-        kept = rows.kept if rows.kept is not None else np.arange(rows.table.num_rows, dtype=np.int64)
-        reasons |= {int(at[place]): f"{ABOUT}: {why}" for place, why in read.rejects.by_place().items()}
-        reasons |= {int(at[kept[row]]): why for row, why in bad.items()}
-        good = np.delete(np.arange(len(kept)), list(bad))
+    def _deletes_of(self, tombstones: Tombstones | None) -> tuple[Deletes, dict[int, str]]:
+        """The deletes that records without a value ask for; why others cannot be, by place."""
+        if tombstones is None:
+            empty = pa.chunked_array([], pa.string())
+            deletes = Deletes(
+                record_key=empty,
+                table_partition=constant("", 0),
+                ordering=pa.chunked_array([pa.nulls(0, self._ordering_type)]),
+                places=np.empty(0, dtype=np.int64),
+            )
+            return deletes, {}
+        record_key, partitions, bad = self._keys.of_columns(tombstones.columns)
+        good = np.delete(np.arange(len(tombstones.places)), list(bad))
         deletes = Deletes(
             record_key=record_key.take(pa.array(good)),
             table_partition=partitions.take(pa.array(good)),
             ordering=pa.chunked_array([pa.nulls(len(good), self._ordering_type)]),
-            places=at[kept[good]],
+            places=tombstones.places[good],
         )
-        return deletes, Rejects.of(reasons, batch.offsets)
+        return deletes, {int(tombstones.places[row]): why for row, why in bad.items()}
 
 
 def _without_echoes(tombstones: Deletes, deletes: Deletes) -> Deletes:

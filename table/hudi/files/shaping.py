@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from participant.records.json.decoder import Decoded
-from participant.records.raw import RawBatch
-from participant.records.rejects import NONE, Rejects
 from table.hudi.files import keys as hudi_keys
 from table.hudi.files.keys import Keys, UnsafePartition, partition_path
 from table.port import TableLayout
+from table.rows import Rows
 from table.schema import KAFKA_PREFIX, UTC_MICROS, SchemaError, record_schema
 
 TIMES_MS = (-62_135_596_800_000, 253_402_300_799_999)
@@ -21,18 +19,19 @@ TIMES_MS = (-62_135_596_800_000, 253_402_300_799_999)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
+class InsertRows:
     """Rows that are ready to be written.
 
     `table`: the data columns, then the Kafka columns where the table has them. `record_key`: a string per
     row. `table_partition`: the folder per row, dictionary-encoded (one value, "", when not partitioned).
-    `rejects`: records that were decoded but have no key or no table partition, on top of the decoder's.
+    `refused`: why rows that were decoded are not here, by their place in the batch: they have no key, or no
+    table partition.
     """
 
     table: pa.Table
     record_key: pa.ChunkedArray
     table_partition: pa.DictionaryArray
-    rejects: Rejects = NONE
+    refused: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -46,8 +45,8 @@ class Derived:
         return int(held.get_total_buffer_size())
 
 
-class Deriver:
-    """Derives for one table. No state: any thread may use it.
+class InsertShaper:
+    """Shapes for one table. No state: any thread may use it.
 
     Raises `SchemaError` when a key or partition field is missing or of a type that cannot be one.
     """
@@ -67,40 +66,39 @@ class Deriver:
         if layout.key_format == hudi_keys.COMPLEX and not layout.key_fields:
             raise SchemaError("a complex record key has at least one column")
 
-    def derive(self, batch: RawBatch, decoded: Decoded) -> Derived:
-        """The rows of `decoded`, which came from `batch`, less those rejected here."""
-        rows = Rows(batch, decoded)
-        table = rows.table
-        record_key, partitions, reasons = self.keys_and_partitions(batch, rows)
-        rejects = NONE
+    def shape(self, rows: Rows) -> InsertRows:
+        """The rows, less those that this table cannot take."""
+        record_key, partitions, reasons = self.keys_and_partitions(rows)
+        refused: dict[int, str] = {}
         if reasons:
-            rejects = rows.reject(reasons)
-            keep = pa.array(np.delete(np.arange(table.num_rows), list(reasons)))
-            record_key, partitions = record_key.take(keep), partitions.take(keep)
-            table = rows.take(keep)
-        if self._layout.kafka_columns:
-            table = with_kafka_columns(table, batch, rows)
-        return Derived(table=table, record_key=record_key, table_partition=partitions, rejects=rejects)
+            refused = rows.refused(reasons)
+            keep = np.delete(np.arange(rows.count), list(reasons))
+            record_key, partitions = record_key.take(pa.array(keep)), partitions.take(pa.array(keep))
+            rows = rows.take(keep)
+        table = with_kafka_columns(rows) if self._layout.kafka_columns else rows.columns
+        return InsertRows(table=table, record_key=record_key, table_partition=partitions, refused=refused)
 
-    def keys_and_partitions(
-        self, batch: RawBatch, rows: Rows
-    ) -> tuple[pa.ChunkedArray, pa.DictionaryArray, dict[int, str]]:
+    def keys_and_partitions(self, rows: Rows) -> tuple[pa.ChunkedArray, pa.DictionaryArray, dict[int, str]]:
         """Per row its key and its folder, and the reason of each row that cannot have one of them."""
-        found = self._keys(batch, rows)
-        partitions, reasons = self._partitions(rows.table)
+        if self._layout.key_format == hudi_keys.COORDINATES:
+            keys = hudi_keys.coordinate_keys(rows.source.topic, rows.source.number, rows.offsets)
+            return (keys.keys, *self._partitions(rows.columns))
+        return self.of_columns(rows.columns)
+
+    def of_columns(self, table: pa.Table) -> tuple[pa.ChunkedArray, pa.DictionaryArray, dict[int, str]]:
+        """As `keys_and_partitions`, of a table whose keys are made of its columns."""
+        found = self._keys(table)
+        partitions, reasons = self._partitions(table)
         if found.bad is not None:
             text = f"the record key ({', '.join(self._layout.key_fields)}) is null or empty"
             reasons |= dict.fromkeys(np.flatnonzero(found.bad).tolist(), text)
         return found.keys, partitions, reasons
 
-    def _keys(self, batch: RawBatch, rows: Rows) -> Keys:
-        layout = self._layout
-        if layout.key_format == hudi_keys.COORDINATES:
-            return hudi_keys.coordinate_keys(batch.partition.topic, batch.partition.number, rows.offsets)
-        columns = [rows.table.column(name) for name in layout.key_fields]
-        if layout.key_format == hudi_keys.PLAIN:
+    def _keys(self, table: pa.Table) -> Keys:
+        columns = [table.column(name) for name in self._layout.key_fields]
+        if self._layout.key_format == hudi_keys.PLAIN:
             return hudi_keys.plain_keys(columns[0])
-        return hudi_keys.complex_keys(layout.key_fields, columns)
+        return hudi_keys.complex_keys(self._layout.key_fields, columns)
 
     def _partitions(self, table: pa.Table) -> tuple[pa.DictionaryArray, dict[int, str]]:
         """The folder per row, and the reason of each row that cannot have one."""
@@ -133,42 +131,17 @@ class Deriver:
         ), reasons
 
 
-class Rows:
-    """The decoded rows with their offsets and places in the batch."""
-
-    def __init__(self, batch: RawBatch, decoded: Decoded) -> None:
-        self.table = decoded.table
-        offsets, timestamps_ms = batch.offsets, batch.timestamps_ms
-        self.kept = decoded.kept
-        if self.kept is not None:
-            offsets, timestamps_ms = offsets[self.kept], timestamps_ms[self.kept]
-        self.offsets: npt.NDArray[np.int64] = offsets
-        self.timestamps_ms: npt.NDArray[np.int64] = timestamps_ms
-
-    def reject(self, reasons: dict[int, str]) -> Rejects:
-        """`reasons` is by row; to be called before `take`."""
-        rejects = Rejects.of(reasons, self.offsets)
-        return rejects if self.kept is None else rejects.at(self.kept)
-
-    def take(self, rows: pa.Array) -> pa.Table:
-        """Go on with these rows only."""
-        places = rows.to_numpy()
-        self.offsets, self.timestamps_ms = self.offsets[places], self.timestamps_ms[places]
-        self.table = self.table.take(rows)
-        return self.table
-
-
 def constant(value: str, length: int) -> pa.DictionaryArray:
     """One string, `length` times."""
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, dtype=np.int32)), pa.array([value]))
 
 
-def with_kafka_columns(table: pa.Table, batch: RawBatch, rows: Rows) -> pa.Table:
+def with_kafka_columns(rows: Rows) -> pa.Table:
     """The rows with where they came from."""
-    length = table.num_rows
+    table, length = rows.columns, rows.count
     columns = {
-        "topic": constant(batch.partition.topic, length),
-        "partition": pa.array(np.full(length, batch.partition.number, dtype=np.int32)),
+        "topic": constant(rows.source.topic, length),
+        "partition": pa.array(np.full(length, rows.source.number, dtype=np.int32)),
         "offset": pa.array(rows.offsets),
         "timestamp": pa.array(np.clip(rows.timestamps_ms, *TIMES_MS) * 1_000).view(UTC_MICROS),
     }

@@ -10,12 +10,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from participant.records.json.decoder import JsonDecoder
 from participant.records.json.values import Mismatch, Object, parse_any, spelled
+from participant.records.raw import RawBatch, Values
+from participant.records.rejects import Rejects
+from table.rows import Tombstones
 
 ABOUT = "the Kafka key of a record without a value"
 MARK = b"\xef\xbb\xbf"
+
+
+class JsonKeys:
+    """Reads such keys as the columns that key a row. `fields`: those columns. Not for several threads."""
+
+    def __init__(self, fields: Sequence[pa.Field]) -> None:
+        self._fields = [field.with_nullable(False) for field in fields]
+        self._decoder = JsonDecoder(pa.schema(self._fields))
+
+    def read(self, batch: RawBatch, places: npt.NDArray[np.int64]) -> tuple[Tombstones, Rejects]:
+        """What the keys of the records at these places, which ascend, say; those that say it in no way."""
+        documents: list[bytes | None] = []
+        found: list[int] = []
+        reasons: dict[int, str] = {}
+        for place in places.tolist():
+            try:
+                documents.append(key_document(batch.keys.get(place), self._fields))
+                found.append(place)
+            except Mismatch as mismatch:
+                reasons[place] = str(mismatch)
+        at = np.array(found, dtype=np.int64)
+        read = self._decoder.decode(
+            RawBatch(
+                partition=batch.partition,
+                offsets=batch.offsets[at],
+                timestamps_ms=batch.timestamps_ms[at],
+                values=Values.of(documents),
+            )
+        )
+        reasons |= {int(at[place]): f"{ABOUT}: {why}" for place, why in read.rejects.by_place().items()}
+        kept = at if read.kept is None else at[read.kept]
+        tombstones = Tombstones(columns=read.table, places=kept, offsets=batch.offsets[kept])
+        return tombstones, Rejects.of(reasons, batch.offsets)
 
 
 def key_document(key: bytes | None, fields: Sequence[pa.Field]) -> bytes:

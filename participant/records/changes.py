@@ -1,0 +1,40 @@
+"""Records of an upsert table: rows, deletes that say so in a field, and tombstones. Whatever their format."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from participant.records.port import Decoded, Decoder, KeyReader
+from participant.records.raw import RawBatch
+from participant.records.rejects import Rejects
+
+
+class ChangeDecoder:
+    """As the decoder of values, for records without a value or with a delete field as well.
+
+    `keys` reads what a record without a value has instead. `delete_field`: a BOOLEAN column, empty for none.
+    """
+
+    def __init__(self, values: Decoder, keys: KeyReader, delete_field: str) -> None:
+        self._values, self._keys = values, keys
+        self._delete_field = delete_field
+
+    def decode(self, batch: RawBatch) -> Decoded:
+        """All records of the batch: rows, some of them deletes, tombstones and rejects."""
+        nulls = batch.values.nulls
+        places = np.flatnonzero(~nulls) if nulls is not None else np.arange(0)
+        decoded = self._values.decode(batch if nulls is None else batch.take(places))
+        deleted = None
+        if self._delete_field:
+            flags = decoded.table.column(self._delete_field)
+            deleted = flags.fill_null(False).to_numpy()
+        if nulls is None:
+            return Decoded(table=decoded.table, kept=decoded.kept, rejects=decoded.rejects, deleted=deleted)
+        tombstones, nameless = self._keys.read(batch, np.flatnonzero(nulls))
+        return Decoded(
+            table=decoded.table,
+            kept=places if decoded.kept is None else places[decoded.kept],
+            rejects=Rejects.joined([decoded.rejects.at(places), nameless]),
+            deleted=deleted,
+            tombstones=tombstones,
+        )

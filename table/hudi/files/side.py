@@ -1,0 +1,49 @@
+"""Hudi in a worker: rows in, base files or log files out, by the table's mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from table.hudi.files.base_writer import TransactionWriter
+from table.hudi.files.log_writer import LogWriter
+from table.hudi.files.shaping import InsertRows, InsertShaper
+from table.hudi.files.upserts import Upserts, UpsertShaper
+from table.hudi.kinds import UPSERT
+from table.port import FileWriter, TableLayout, Tell
+from table.rows import Rows
+from table.schema import table_schema
+
+
+class HudiFiles:
+    """See `table.port.TableFiles`. Raises `SchemaError` for a schema that cannot be written.
+
+    `base_path`: the table's folder on this machine. `slot`, `incarnation`: the worker's. Rows that wait to be
+    encoded take `pending_bytes_max` of memory, one batch aside.
+    """
+
+    def __init__(
+        self, *, layout: TableLayout, base_path: Path, slot: int, incarnation: str, pending_bytes_max: int
+    ) -> None:
+        self.schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
+        self._upserts = layout.kind == UPSERT
+        self._common: dict[str, Any] = {
+            "base_path": str(base_path),
+            "layout": layout,
+            "schema": self.schema,
+            "writer_number": slot,
+            "incarnation": incarnation,
+            "pending_bytes_max": pending_bytes_max,
+        }
+        self._shaper = (UpsertShaper if self._upserts else InsertShaper)(layout, self.schema)
+
+    def shape(self, rows: Rows) -> InsertRows | Upserts:
+        """The rows as `write` of this table's writers takes them."""
+        return self._shaper.shape(rows)
+
+    def writer(self, instant: str, tell: Tell) -> FileWriter:
+        """Of the transaction whose instant this is."""
+        if self._upserts:
+            return LogWriter(**self._common, instant=instant, tell=tell)
+        return TransactionWriter(**self._common, instant=instant, new_uuid=uuid4, tell=tell)

@@ -1,0 +1,139 @@
+"""The house's own rules, read from its imports: arrows point inwards, no circles, and few know Hudi."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RINGS = ("control_topic", "coordinator", "table", "participant", "lockstep")
+"""From the inside out: each imports only those before it."""
+
+ROOMS: Mapping[str, tuple[str, ...]] = {
+    "control_topic": (),
+    "coordinator": ("control_topic",),
+    "table": ("control_topic",),
+    "table.service": ("control_topic", "coordinator", "table"),
+    "table.hudi.reader": ("control_topic", "table", "table.hudi"),
+    "table.hudi.files": ("control_topic", "table", "table.hudi"),
+    "table.hudi.driver": ("control_topic", "table", "table.hudi", "table.hudi.files", "table.hudi.reader"),
+    "participant": ("control_topic",),
+    "participant.records": ("control_topic", "table"),
+    "participant.records.json": ("control_topic", "table", "participant.records"),
+    "participant.records.debezium": (
+        *("control_topic", "table", "participant.records", "participant.records.json"),
+    ),
+    "participant.source": ("control_topic", "participant", "participant.records"),
+}
+"""What modules of a room import beside each other; the rooms that are not listed may import all of their ring
+and those further in."""
+
+KNOW_HUDI = frozenset(
+    {
+        "lockstep.commands.offsets",
+        "lockstep.commands.status",
+        "lockstep.config.checks",
+        "lockstep.config.document",
+        "lockstep.config.properties",
+        "lockstep.demo.cdc",
+        "lockstep.driver.application",
+        "lockstep.driver.rehearsal",
+        "lockstep.launch.job_process",
+        "lockstep.driver.jvm_signals",
+        "lockstep.offsets.operator_commit",
+        "lockstep.offsets.plan",
+        "lockstep.validate",
+        "lockstep.verify.verify",
+        "lockstep.watch.run_seen",
+        "participant.worker.stages",
+        "participant.worker.worker",
+    }
+)
+"""Outside `table/hudi`. The fewer the better: a new one is to go through `table/port.py` instead."""
+
+
+@cache
+def modules() -> dict[str, Path]:
+    found = {}
+    for ring in RINGS:
+        for path in (ROOT / ring).rglob("*.py"):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imported(name: str) -> Iterator[str]:
+    """Modules of ours, those included that are imported when they are needed."""
+    for node in ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield from [one for one in (whole, node.module) if one in modules()][:1]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules())
+
+
+@cache
+def graph() -> dict[str, frozenset[str]]:
+    return {name: frozenset(imported(name)) - {name} for name in modules()}
+
+
+def room(name: str) -> str:
+    return ".".join(modules()[name].parent.relative_to(ROOT).parts)
+
+
+def test_the_rings_are_found() -> None:
+    assert len(graph()) > 150 and sum(map(len, graph().values())) > 500
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    try:
+        TopologicalSorter(graph()).prepare()
+    except CycleError as circle:
+        pytest.fail(" → ".join(circle.args[1]))
+
+
+def test_arrows_point_inwards() -> None:
+    """A ring knows those within it."""
+    level = {name: RINGS.index(name.split(".")[0]) for name in graph()}
+    outwards = [
+        f"{name} → {other}"
+        for name, others in graph().items()
+        for other in others
+        if level[other] > level[name]
+    ]
+    assert not outwards
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_knows_what_it_may_know(name: str) -> None:
+    allowed = {name, *ROOMS[name]}
+    stubs = {f"{one}.stubs" for one in allowed}
+    here = [module for module in graph() if room(module) == name]
+    assert here
+    strange = [
+        f"{module} → {other}"
+        for module in here
+        for other in graph()[module]
+        if room(other) not in allowed | stubs | {"table.stubs"}
+    ]
+    assert not strange
+
+
+def test_those_who_know_hudi_are_named() -> None:
+    knowing = {
+        name
+        for name, others in graph().items()
+        if not name.startswith("table.hudi") and any(other.startswith("table.hudi") for other in others)
+    }
+    assert knowing == KNOW_HUDI, "a name too many is a wall that can go; a name too few is one to go around"
+
+
+def test_what_spark_starts_stands_alone_in_its_folder() -> None:
+    """A script's own folder comes first on the path: a module beside it would hide another of that name."""
+    assert {path.name for path in (ROOT / "lockstep" / "entry").glob("*.py")} == {"__init__.py", "job.py"}
