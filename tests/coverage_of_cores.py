@@ -25,12 +25,9 @@ CORES = {
 }
 TESTS = (
     "golden/test_*.py",
-    "unit/test_coordinator_*.py",
-    "unit/test_participant_*.py",
-    "unit/test_core_branches_*.py",
+    "unit/coordinator/test_*.py",
+    "unit/participant/test_*.py",
     "unit/test_transitions.py",
-    "unit/test_slow_writers.py",
-    "unit/test_voices.py",
 )
 SCHEDULES = 500
 MEASURING_MAX_S = 240

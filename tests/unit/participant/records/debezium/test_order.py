@@ -14,7 +14,7 @@ from participant.records.debezium.order import NAMES_MAX
 from participant.worker.stages import stages
 from table.schema import POSITION_COLUMN, parse_ddl
 from tests.debezium_events import BINLOG, ORACLE, POSTGRESQL, SQLSERVER, batch_of, event
-from tests.unit.test_upserts import LAYOUT
+from tests.unit.table.hudi.files.test_upserts import LAYOUT
 
 DDL = "id INT"
 

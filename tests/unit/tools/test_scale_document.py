@@ -10,7 +10,7 @@ import pytest
 from tests import evidence
 from tools import scale
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_documents_figures_are_the_recorded_ones() -> None:

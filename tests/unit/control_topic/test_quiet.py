@@ -58,7 +58,7 @@ def test_that_a_broker_is_away_is_one_sentence_a_window_whichever_client_says_it
 
 
 CLIENTS = re.compile(r"\b(?:Consumer|Producer|AdminClient)\(")
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_every_client_of_kafka_logs_where_the_filter_listens() -> None:

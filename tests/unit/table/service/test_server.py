@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 CALLS = 30
 BODY = bytes(63 * 1024 * 1024)
 """Just below the largest message that the service takes."""

@@ -16,7 +16,7 @@ from bench.figures import Measured, by_rival, ratios
 from bench.rivals.registry import parse
 from bench.workloads import WORKLOADS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LABELS = ("lockstep", "streaming", "iceberg-cold", "iceberg-warm", "plain", "lockstep-plain")
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.harness import await_that
 from tests.suite.leftovers import MARK, marked
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LONG_S = 600
 DEADLINE_S = 120
 
