@@ -11,6 +11,7 @@ from control_topic.messages import DataFile, SourcePartition
 from lockstep.config import Config, from_mapping
 from lockstep.errors import EXIT_WELL
 from participant.records.raw import RawBatch, Values
+from participant.worker.memory import MemoryBudget
 from participant.worker.stages import stages
 from table.hudi.table import HudiTable
 from table.port import Commit, TableLayout
@@ -20,7 +21,7 @@ PIPELINE = "rehearsal"
 TOPIC = "rehearsal"
 COMMITS = 3
 SCHEMA = "event_id STRING, day STRING"
-PENDING_BYTES_MAX = 1 << 24
+MEMORY_BYTES = 1 << 26
 
 
 def configuration(folder: Path) -> Config:
@@ -90,7 +91,7 @@ def _files(layout: TableLayout, instant: str, number: int) -> tuple[DataFile, ..
         base_path=Path(layout.path),
         slot=0,
         incarnation=PIPELINE,
-        memory_bytes=4 * PENDING_BYTES_MAX,
+        memory=MemoryBudget(MEMORY_BYTES),
     )
     writer = made.files.writer(instant, lambda _written: None)
     writer.write(made.files.shape(made.decoder.decode(batch).rows(batch)))

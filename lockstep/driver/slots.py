@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import logging
 import threading
 import time
@@ -123,7 +122,7 @@ class Slot:
         except Exception as error:  # whatever it is, a slot without its thread has no worker ever again
             log.exception("worker-%d ended unexpectedly", self.number)
             return Ended(slot=self.number, incarnation="", reason=repr(error), failed=True)
-        return Ended(**json.loads(answers[0]))
+        return Ended.from_json(answers[0])
 
 
 def _cause(error: Exception) -> str:

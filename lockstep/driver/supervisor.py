@@ -184,8 +184,8 @@ class Supervisor:
         reason = f"worker-{death.slot}: {death.reason}"
         incarnation = death.incarnation or who_reports(self._service.progress().workers, death.slot)
         if incarnation:
-            self._service.worker_died(incarnation, reason, storage=death.storage)
-            if death.storage:
+            self._service.worker_died(incarnation, reason, fault=death.fault)
+            if death.fault.is_outage:
                 return  # that is waited out, and has an end of its own
         with self._deaths_lock:
             self._deaths.append(reason)

@@ -30,6 +30,7 @@ from participant.source.fetched import Fetched
 from participant.worker.queues import ByteQueue
 from participant.worker.stages import Stages
 from table.errors import StorageError
+from table.faults import WorkerFault
 from table.port import FileWriter, Shaped, Written
 
 log = logging.getLogger("lockstep.plane")
@@ -84,7 +85,7 @@ class Plane:
         self,
         *,
         stages: Stages,
-        memory_bytes: int,
+        queued_bytes_max: int,
         dead_letters: DeadLetters | None,
         post: Callable[[ev.Event], None],
         now_ms: Callable[[], int],
@@ -92,7 +93,7 @@ class Plane:
         self._dead_letters = dead_letters
         self._post = post
         self._now_ms = now_ms
-        self._queue: ByteQueue[Order | None] = ByteQueue(max(1_000_000, memory_bytes // 16))
+        self._queue: ByteQueue[Order | None] = ByteQueue(queued_bytes_max)
         self._lanes: dict[SourcePartition, Lane] = {}
         self._stages = stages
         self._writer: FileWriter | None = None
@@ -103,8 +104,8 @@ class Plane:
         self._given_up = ""
         self._held: list[HeldRejects] = []
         self.meters = Meters()
-        self.storage_failed = False
-        """Whether the thread ended because files of the table, or dead letters, could not be written."""
+        self.fault = WorkerFault.PIPELINE
+        """Whose it was, where the thread has ended."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=guarded("plane", self._run, self._failed), name="plane", daemon=True
@@ -157,7 +158,10 @@ class Plane:
                 elif self._stopping.is_set():
                     return
         except (ParticipantError, StorageError, OSError, pa.ArrowException) as error:
-            self.storage_failed = isinstance(error, StorageError | OSError | DeadLetterUnavailable)
+            if isinstance(error, DeadLetterUnavailable):
+                self.fault = WorkerFault.DEAD_LETTERS
+            elif isinstance(error, StorageError | OSError):
+                self.fault = WorkerFault.STORAGE
             self._failed(str(error) or type(error).__name__)
         finally:
             if self._writer is not None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from control_topic.messages import Offsets
 from control_topic.trust import Trust
 from participant.rejects_max import NO_LIMIT, RejectsMax
+from participant.worker.memory import MemoryBudget
+from table.faults import WorkerFault
 from table.port import TableLayout
 
 
@@ -50,6 +53,11 @@ class WorkerSpec:
     table_epoch: int = 0
 
     @property
+    def memory(self) -> MemoryBudget:
+        """How the worker's memory is divided."""
+        return MemoryBudget(self.memory_bytes)
+
+    @property
     def trust(self) -> Trust:
         """Whose word on the control topic counts."""
         return Trust(pipeline=self.pipeline, run=self.run, key=self.key, table_epoch=self.table_epoch)
@@ -69,7 +77,7 @@ class Ended:
     """How a worker ended, as its task says it. `failed`: another may be started in its slot.
 
     `incarnation` is empty where the task died without saying so. `fenced`: Kafka gave its group
-    membership to another process. `storage`: files of the table, or dead letters, could not be written.
+    membership to another process.
     """
 
     slot: int
@@ -77,4 +85,13 @@ class Ended:
     reason: str
     failed: bool
     fenced: bool = False
-    storage: bool = False
+    fault: WorkerFault = WorkerFault.PIPELINE
+
+    @classmethod
+    def from_json(cls, text: str) -> Ended:
+        """What the task says of itself at its end, as `to_json` has it."""
+        found = json.loads(text)
+        return cls(**{**found, "fault": WorkerFault(found["fault"])})
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))

@@ -16,6 +16,7 @@ from participant.records.raw import RawBatch
 from participant.records.rejects import Rejects
 from participant.source.fetcher import BATCH_RECORDS
 from participant.source.look_back import LookBack, nothing
+from participant.worker.memory import MemoryBudget
 from table.hudi.files.side import HudiFiles
 from table.hudi.kinds import UPSERT
 from table.port import TableFiles, TableLayout
@@ -42,7 +43,7 @@ def stages(
     base_path: Path,
     slot: int,
     incarnation: str,
-    memory_bytes: int,
+    memory: MemoryBudget,
     delete_field: str = "",
     look_back: LookBack = nothing,
 ) -> Stages:
@@ -52,10 +53,10 @@ def stages(
         base_path=base_path,
         slot=slot,
         incarnation=incarnation,
-        pending_bytes_max=memory_bytes // 4,
+        pending_bytes_max=memory.encoding_bytes,
     )
     return Stages(
-        records_max=_records_max(files.schema, memory_bytes),
+        records_max=_records_max(files.schema, memory.batch_bytes),
         decoder=decoder(layout, files.schema, delete_field=delete_field, look_back=look_back),
         files=files,
     )
@@ -77,10 +78,10 @@ def decoder(
     return ChangeDecoder(JsonDecoder(schema), keys, delete_field)
 
 
-def _records_max(schema: pa.Schema, memory_bytes: int) -> int:
-    """Whose rows, while they hold nothing, fit into a sixteenth of the memory."""
+def _records_max(schema: pa.Schema, batch_bytes: int) -> int:
+    """Whose rows fit into so much while they hold nothing."""
     row_bytes = PLACE_BYTES * sum(map(_places, schema.types))
-    return max(RECORDS_LEAST, min(BATCH_RECORDS, memory_bytes // 16 // row_bytes))
+    return max(RECORDS_LEAST, min(BATCH_RECORDS, batch_bytes // row_bytes))
 
 
 def _places(kind: pa.DataType) -> int:

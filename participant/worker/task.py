@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from control_topic.quiet import plain_logs, quiet_kafka_clients
 from participant.worker.spec import Ended, WorkerSpec
@@ -22,7 +20,7 @@ def run_task(spec: WorkerSpec, slot: int, log_level: str, _rows: Iterator[int]) 
 
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
-        yield json.dumps(asdict(Ended(slot=slot, incarnation="", reason="a retry by Spark", failed=True)))
+        yield Ended(slot=slot, incarnation="", reason="a retry by Spark", failed=True).to_json()
         return
     logging.basicConfig(
         level=log_level,
@@ -41,4 +39,4 @@ def run_task(spec: WorkerSpec, slot: int, log_level: str, _rows: Iterator[int]) 
         logging.getLogger("lockstep.worker").debug("where the worker failed", exc_info=True)
         reason = f"{type(error).__name__}: {error}"
         ended = Ended(slot=slot, incarnation="", reason=reason, failed=True)
-    yield json.dumps(asdict(ended))
+    yield ended.to_json()

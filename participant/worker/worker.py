@@ -82,6 +82,7 @@ class Worker:
         self._reader = ControlReader(
             spec.kafka, spec.control_topic, start="tail", pipeline=spec.pipeline, trust=spec.trust
         )
+        memory = spec.memory
         self._core = Participant(self._settings())
         self._plane = Plane(
             stages=stages(
@@ -89,16 +90,16 @@ class Worker:
                 base_path=Path(spec.layout.path.removeprefix("file://")),
                 slot=slot,
                 incarnation=self.incarnation,
-                memory_bytes=spec.memory_bytes,
+                memory=memory,
                 delete_field=spec.delete_field,
                 look_back=TopicLookBack(spec.kafka, group=spec.group),
             ),
-            memory_bytes=spec.memory_bytes,
+            queued_bytes_max=memory.queued_bytes,
             dead_letters=(
                 DeadLetters(
                     spec.kafka,
                     spec.dead_letter_topic,
-                    bytes_max=spec.memory_bytes // 16,
+                    bytes_max=memory.letters_bytes,
                     message_bytes_max=spec.dead_letter_bytes_max,
                     silence_s=min(SILENCE_S, spec.write_timeout_ms / 2_000),
                 )
@@ -143,7 +144,7 @@ class Worker:
             run=spec.run,
             incarnation=self.incarnation,
             interval_ms=spec.interval_ms,
-            memory_bytes_max=spec.memory_bytes // 4,
+            memory_bytes_max=spec.memory.buffered_bytes,
             records_max=spec.records_max,
             bytes_max=spec.bytes_max,
             until=spec.until or {},
@@ -153,7 +154,7 @@ class Worker:
 
     def _open_fetcher(self) -> Fetcher:
         spec = self._spec
-        settings = fetch_settings(spec.kafka, group=spec.group, queue_bytes_max=spec.memory_bytes // 8)
+        settings = fetch_settings(spec.kafka, group=spec.group, queue_bytes_max=spec.memory.fetched_bytes)
         fetcher = open_fetcher(
             settings,
             spec.reader,
@@ -209,7 +210,7 @@ class Worker:
             reason=self._ended.reason,
             failed=self._ended.failed,
             fenced=bool(self._fenced),
-            storage=self._plane.storage_failed,
+            fault=self._plane.fault,
         )
 
     def _feed(self, event: ev.Event) -> None:

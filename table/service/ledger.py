@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from control_topic.messages import EPOCH_LEAD_MAX, Offsets
+from table.faults import WorkerFault
 from table.service.calls import Directive, Fault, Mode
 from table.service.modes import DRAINED_STATES, SILENT_STATES, TRANSITIONS, Signal
 from table.state import TableState
@@ -278,13 +279,19 @@ class Ledger:
     # --- workers --------------------------------------------------------------------------------
 
     def died(
-        self, now_ms: int, *, incarnation: str, reason: str, recovering: bool = False, storage: bool = False
+        self,
+        now_ms: int,
+        *,
+        incarnation: str,
+        reason: str,
+        recovering: bool = False,
+        fault: WorkerFault = WorkerFault.PIPELINE,
     ) -> None:
         """A worker's Spark task ended against its will.
 
         That counts as a failure where it took a transaction with it, once for that transaction however many
         workers die, or where its coordinator was still `recovering`: a crash loop must not go on for ever.
-        A worker whose `storage` refused its files is the environment's.
+        An outage is the environment's.
         """
         self._dead.pop(incarnation, None)
         self._dead[incarnation] = now_ms
@@ -296,10 +303,10 @@ class Ledger:
         while len(self._dead) > self._limits.dead_kept:
             self._forget_oldest()
         self._fenced.pop(incarnation, None)
-        blame = self._open_transaction or (incarnation if recovering or storage else "")
+        blame = self._open_transaction or (incarnation if recovering or fault.is_outage else "")
         if blame and self._mode is Mode.RUN and blame not in self._blamed:
             self._blamed.append(blame)
-            if storage:
+            if fault.is_outage:
                 self.unavailable(now_ms, reason)
             else:
                 self._count_pipeline(now_ms, reason)

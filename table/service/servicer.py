@@ -21,6 +21,7 @@ import grpc
 from control_topic.codec import offsets_from_proto, ranges_from_proto, write_status_from_proto
 from control_topic.errors import Malformed
 from table.errors import OutcomeUnknown, Unavailable
+from table.faults import WorkerFault
 from table.port import TableLayout, TransactionalTable
 from table.service import codec
 from table.service.calls import Answer, Directive, Mode, Result
@@ -265,11 +266,10 @@ class TableService(Servicer):
         """Remove files that no commit names, older than `grace_ms`; how many. Raises `TableError`."""
         return self._in_process("sweep", lambda: self._transactions.sweep(grace_ms), timeout_s=timeout_s)
 
-    def worker_died(self, incarnation: str, reason: str, *, storage: bool = False) -> None:
-        """A worker's Spark task ended against its will; every worker is told with its next report.
-
-        `storage`: because files of the table could not be written.
-        """
+    def worker_died(
+        self, incarnation: str, reason: str, *, fault: WorkerFault = WorkerFault.PIPELINE
+    ) -> None:
+        """A worker's Spark task ended against its will; every worker is told with its next report."""
         with self._guard:
             last = self._roster.died(incarnation)
             held = last.coordinator if last is not None else None
@@ -278,7 +278,7 @@ class TableService(Servicer):
                 incarnation=incarnation,
                 reason=reason,
                 recovering=held is not None and held.state in EARNING_STATES,
-                storage=storage,
+                fault=fault,
             )
 
     def request_stop(self, reason: str) -> None:

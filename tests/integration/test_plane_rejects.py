@@ -14,6 +14,7 @@ from participant import events as ev
 from participant.records.raw import RawBatch, Values
 from participant.source.dead_letters import DeadLetters
 from participant.source.fetched import Fetched
+from participant.worker.memory import MemoryBudget
 from participant.worker.plane import Plane
 from participant.worker.stages import stages
 from table.port import TableLayout
@@ -40,9 +41,12 @@ def test_of_a_flood_of_rejects_all_are_counted_and_the_first_are_named(
         ddl="id STRING",
     )
     posted: list[Any] = []
+    memory = MemoryBudget(MEMORY_BYTES)
     plane = Plane(
-        stages=stages(layout=layout, base_path=tmp_path, slot=0, incarnation="i", memory_bytes=MEMORY_BYTES),
-        memory_bytes=MEMORY_BYTES,
+        stages=stages(
+            layout=layout, base_path=tmp_path, slot=0, incarnation="i", memory=MemoryBudget(MEMORY_BYTES)
+        ),
+        queued_bytes_max=memory.queued_bytes,
         dead_letters=letters,
         post=posted.append,
         now_ms=lambda: 0,

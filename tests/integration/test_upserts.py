@@ -17,6 +17,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 
 from control_topic.messages import DataFile, Range, SourcePartition
 from participant.records.raw import RawBatch, Values
+from participant.worker.memory import MemoryBudget
 from participant.worker.stages import stages
 from table.errors import Contradiction, Unavailable
 from table.hudi.driver.java import THROWN
@@ -71,7 +72,7 @@ class Upserts:
                 base_path=self.path,
                 slot=slot,
                 incarnation=f"{slot:08d}",
-                memory_bytes=MEMORY_BYTES,
+                memory=MemoryBudget(MEMORY_BYTES),
                 delete_field="deleted",
             )
             writer = made.files.writer(instant, lambda _written: None)

@@ -291,8 +291,8 @@ class Driver(Clocked):
         if failed:
             now_ms = self.clock_ms()
             self.roster.died(worker.incarnation)
-            storage = worker.plane.storage_failed
-            self.ledger.died(now_ms, incarnation=worker.incarnation, reason=reason, storage=storage)
+            fault = worker.plane.fault
+            self.ledger.died(now_ms, incarnation=worker.incarnation, reason=reason, fault=fault)
         deaths = self._deaths[worker.slot] = self._deaths.get(worker.slot, 0) + 1
         wait_ms = 0 if deaths == 1 else min(100 << min(deaths, 5), 2_000)
         self.world.scheduler.at(wait_ms, self, self._start_worker, worker.slot)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from control_topic.messages import DataFile, Lost, Reject, SourcePartition
 from participant import events as ev
+from table.faults import WorkerFault
 from tests.simulation.lake import Row
 from tests.simulation.scheduler import Channel
 
@@ -85,7 +86,7 @@ class Plane:
         self._records = Channel()
         self._paused = False
         self._stopped = False
-        self.storage_failed = False
+        self.fault = WorkerFault.PIPELINE
         self._transaction = ""
         self._instant = ""
         self._rows: list[Row] = []
@@ -404,7 +405,7 @@ class Plane:
 
     def _give_up(self, reason: str, *, environment: bool) -> None:
         """What was to be kept was not: the worker ends, and its end says whose fault that is."""
-        self.storage_failed = environment
+        self.fault = WorkerFault.STORAGE if environment else WorkerFault.PIPELINE
         self._stopped = True
         self._worker.post(ev.EffectFailed(now_ms=self._worker.clock_ms(), reason=reason))
 

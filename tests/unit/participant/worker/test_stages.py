@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from participant.source.fetcher import BATCH_RECORDS
+from participant.worker.memory import MemoryBudget
 from participant.worker.stages import RECORDS_LEAST, stages
 from table.port import TableLayout
 
@@ -25,7 +26,9 @@ def records_max(ddl: str, memory_bytes: int = MEMORY_BYTES) -> int:
         target_file_bytes=1 << 20,
         ddl=f"id STRING, {ddl}",
     )
-    found = stages(layout=layout, base_path=Path("/t"), slot=0, incarnation="i", memory_bytes=memory_bytes)
+    found = stages(
+        layout=layout, base_path=Path("/t"), slot=0, incarnation="i", memory=MemoryBudget(memory_bytes)
+    )
     return found.records_max
 
 

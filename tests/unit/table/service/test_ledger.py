@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from control_topic.messages import EPOCH_LEAD_MAX, SourcePartition
+from table.faults import WorkerFault
 from table.service.calls import Fault, Mode
 from table.service.ledger import Ledger, Limits, Outcome, OutcomeKind
 from table.service.modes import TRANSITIONS, Signal
@@ -243,7 +244,7 @@ def test_workers_whose_files_find_no_room_are_the_environments_fault_and_waited_
     for number in range(20):
         book.began(f"t{number}")
         for who in (f"a{number}", f"b{number}"):
-            book.died(number * 6_000, incarnation=who, reason="no space left", storage=True)
+            book.died(number * 6_000, incarnation=who, reason="no space left", fault=WorkerFault.STORAGE)
         book.aborted(number * 6_000, transaction=f"t{number}", reason="left", fault=Fault.NONE)
         assert bool(book.halted) == (number * 6_000 > 100_000)
     assert "an outage is waited out for 100 s; last: no space left" in book.halted

@@ -11,6 +11,7 @@ import pytest
 from control_topic.messages import SourcePartition
 from participant.records.debezium.decoder import Changes, DebeziumDecoder
 from participant.records.debezium.order import NAMES_MAX
+from participant.worker.memory import MemoryBudget
 from participant.worker.stages import stages
 from table.schema import POSITION_COLUMN, parse_ddl
 from tests.debezium_events import BINLOG, ORACLE, POSTGRESQL, SQLSERVER, batch_of, event
@@ -149,7 +150,7 @@ def test_a_new_log_that_was_committed_counts_from_where_it_began() -> None:
         base_path=Path("/"),
         slot=0,
         incarnation="w",
-        memory_bytes=1_000_000,
+        memory=MemoryBudget(1_000_000),
         look_back=look_back,
     )
     after = batch_of([change("mysql", 7, 4_000), change("mysql", 2, 5_000)], first=9_000)

@@ -16,6 +16,7 @@ from control_topic.messages import SourcePartition
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import Rejects
+from participant.worker.memory import MemoryBudget
 from participant.worker.stages import decoder, stages
 from table.hudi.files.upserts import Upserts, UpsertShaper
 from table.port import TableLayout
@@ -307,7 +308,7 @@ def changes(*events: Record) -> Made:
         values=Values.of([value for _, value in events]),
         keys={i: key for i, (key, value) in enumerate(events) if value is None},
     )
-    made = stages(layout=layout, base_path=Path("/"), slot=0, incarnation="w", memory_bytes=1_000_000)
+    made = stages(layout=layout, base_path=Path("/"), slot=0, incarnation="w", memory=MemoryBudget(1_000_000))
     decoded = made.decoder.decode(batch)
     shaped = made.files.shape(decoded.rows(batch))
     assert isinstance(shaped, Upserts)

@@ -1,0 +1,47 @@
+"""How a worker's memory is divided: the one place that does it.
+
+What is left over, an eighth and more, is for what nobody counts: the batch in work, the interpreter, Arrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+QUEUE_BYTES_LEAST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBudget:
+    """Shares of `memory.per_worker`."""
+
+    per_worker_bytes: int
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Decoded rows and rejects that no file holds yet: above it consuming is paused."""
+        return self.per_worker_bytes // 4
+
+    @property
+    def encoding_bytes(self) -> int:
+        """Rows that a writer of files keeps until they are worth encoding."""
+        return self.per_worker_bytes // 4
+
+    @property
+    def fetched_bytes(self) -> int:
+        """What librdkafka fetches ahead."""
+        return self.per_worker_bytes // 8
+
+    @property
+    def queued_bytes(self) -> int:
+        """What was consumed and waits to be decoded."""
+        return max(QUEUE_BYTES_LEAST, self.per_worker_bytes // 16)
+
+    @property
+    def letters_bytes(self) -> int:
+        """Dead letters on their way."""
+        return self.per_worker_bytes // 16
+
+    @property
+    def batch_bytes(self) -> int:
+        """Columns of a batch that hold nothing: rows of a wide table are large, however small its records."""
+        return self.per_worker_bytes // 16

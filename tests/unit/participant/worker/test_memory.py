@@ -1,0 +1,22 @@
+"""A worker's memory and its shares."""
+
+from __future__ import annotations
+
+import pytest
+
+from participant.worker.memory import MemoryBudget
+
+SHARES = (
+    "buffered_bytes", "encoding_bytes", "fetched_bytes", "queued_bytes", "letters_bytes", "batch_bytes",
+)  # fmt: skip
+
+
+def test_every_share_is_named_here() -> None:
+    shares = {name for name, value in vars(MemoryBudget).items() if isinstance(value, property)}
+    assert shares == set(SHARES)
+
+
+@pytest.mark.parametrize("per_worker_bytes", [64_000_000, 512_000_000, 8_000_000_000])
+def test_the_shares_leave_an_eighth_for_what_nobody_counts(per_worker_bytes: int) -> None:
+    budget = MemoryBudget(per_worker_bytes)
+    assert sum(getattr(budget, name) for name in SHARES) <= per_worker_bytes * 7 // 8
