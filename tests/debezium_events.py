@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from control_topic.messages import SourcePartition
-from participant.records.debezium.decoder import Changes, DebeziumDecoder
+from participant.records.envelopes.debezium.decoder import Changes, DebeziumDecoder
 from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl
 

@@ -11,6 +11,7 @@ from lockstep.config.problems import Problem, nearest
 from lockstep.config.properties import refused_hudi_properties, refused_kafka_properties
 from lockstep.config.units import format_duration, format_size
 from lockstep.config.values import TOPIC_LENGTH_MAX
+from participant.records.kinds import ENVELOPES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,13 +179,13 @@ def _upserts_say_of_which_row(config: Config) -> Iterator[Problem]:
         if given:
             sentence = f'means nothing to table.kind = "{table.kind}": take it out, or say kind = "upsert"'
             yield Problem(settings=(f"table.{name}", "table.kind"), sentence=sentence)
-    if config.record.envelope != "none":
+    if ENVELOPES[config.record.envelope].brings_order:
         sentence = f'{config.record.envelope!r} needs table.kind = "upsert": its events change rows'
         yield Problem(settings=("record.envelope", "table.kind"), sentence=sentence)
 
 
 def _change_events_bring_their_order(config: Config) -> Iterator[Problem]:
-    if config.record.envelope == "none":
+    if not ENVELOPES[config.record.envelope].brings_order:
         return
     for name, given in (("ordering", config.table.ordering), ("delete_field", config.table.delete_field)):
         if given:
@@ -199,9 +200,17 @@ def _change_events_bring_their_order(config: Config) -> Iterator[Problem]:
         yield Problem(settings=("table.partition_by", "record.envelope"), sentence=sentence)
 
 
+def _the_envelope_is_read_from_the_format(config: Config) -> Iterator[Problem]:
+    record, formats = config.record, ENVELOPES[config.record.envelope].formats
+    if record.format not in formats:
+        sentence = f"{record.envelope} is read from {', '.join(sorted(formats))}, not from {record.format}"
+        yield Problem(settings=("record.envelope", "record.format"), sentence=sentence)
+
+
 RELATIONS: tuple[Check, ...] = (
     _upserts_say_of_which_row,
     _change_events_bring_their_order,
+    _the_envelope_is_read_from_the_format,
     _write_timeout_covers_an_interval,
     _write_limit_covers_the_timeout,
     _control_topic_is_its_own,

@@ -14,8 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lockstep.config import values
 from lockstep.config.properties import redact
+from participant.records.kinds import ENVELOPES
 
 if TYPE_CHECKING:
+    from participant.records.port import RecordSpec
     from table.port import TableSpec
 
 DEAD_LETTER_SUFFIX = ".dlq"
@@ -98,6 +100,13 @@ class Record(Section):
 
     format: Literal["json"] = Field(
         default="json", description="How a value is encoded: `json`, one object each."
+    )
+    key_format: Literal["json"] = Field(
+        default="json",
+        description=(
+            "How a key is encoded: `json`, an object or one field's value, or plain text. Keys are read of "
+            "records without a value, and of no others."
+        ),
     )
     ddl: values.Ddl = Field(
         alias="schema",
@@ -375,7 +384,12 @@ class Config(Section):
         """The column that decides between versions of a row; empty where the later one counts."""
         from table.schema import POSITION_COLUMN
 
-        return POSITION_COLUMN if self.record.envelope == "debezium" else self.table.ordering
+        return POSITION_COLUMN if self._brings_order else self.table.ordering
+
+    @property
+    def _brings_order(self) -> bool:
+        """Whether records say by themselves which of two is newer."""
+        return ENVELOPES[self.record.envelope].brings_order
 
     @property
     def dead_letter_topics(self) -> tuple[str, ...]:
@@ -403,7 +417,7 @@ class Config(Section):
             target_file_bytes=self.table.target_file_bytes,
             ordering_field=self.ordering_field,
             bucket_count=self.table.buckets,
-            source_position=self.record.envelope == "debezium",
+            source_position=self._brings_order,
             compaction=self.services.compaction,
             compaction_every=self.services.compaction_every,
             clustering=self.services.clustering,
@@ -411,6 +425,17 @@ class Config(Section):
             cleaning=self.services.cleaning,
             cleaning_every=self.services.cleaning_every,
             properties=dict(self.table.hudi),
+        )
+
+    def record_spec(self) -> RecordSpec:
+        """What this configuration says of records."""
+        from participant.records.port import RecordSpec
+
+        return RecordSpec(
+            format=self.record.format,
+            key_format=self.record.key_format,
+            envelope=self.record.envelope,
+            delete_field=self.table.delete_field,
         )
 
     def to_mapping(self) -> dict[str, dict[str, Any]]:

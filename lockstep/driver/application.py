@@ -271,7 +271,7 @@ class Application:
             dead_letter_topic=config.record.dead_letter_topic,
             dead_letter_bytes_max=dead_letter_bytes,
             rejects_max=RejectsMax.of(config.record.max_rejects),
-            delete_field=config.table.delete_field,
+            record=config.record_spec(),
             until=until,
         )
 

@@ -1,14 +1,16 @@
-"""What a decoder makes of a batch of records. A format of records is a folder beside this module."""
+"""What formats and envelopes of records are, and what a decoder makes of a batch of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from control_topic.messages import SourcePartition
 from participant.records.raw import RawBatch
 from participant.records.rejects import NONE, Rejects
 from table.rows import Rows, Tombstones
@@ -57,3 +59,54 @@ class KeyReader(Protocol):
 
     def read(self, batch: RawBatch, places: npt.NDArray[np.int64]) -> tuple[Tombstones, Rejects]:
         """What the keys at these places, which ascend, say of the fields that key a row."""
+
+
+LookBack: TypeAlias = Callable[[SourcePartition, int], Iterable[RawBatch]]
+"""What stood on a source partition right before an offset, in offset order."""
+
+
+def nothing(_partition: SourcePartition, _offset: int) -> Iterable[RawBatch]:
+    """For whoever knows of nothing that stood before."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSpec:
+    """What the configuration says of records: names of `participant.records.kinds`."""
+
+    format: str = "json"
+    key_format: str = "json"
+    envelope: str = "none"
+    delete_field: str = ""
+    """A BOOLEAN column that is true where a record deletes its row; empty for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """What a decoder is to make rows of."""
+
+    schema: pa.Schema
+    """The table's; columns that the table adds are left to it."""
+    upserts: bool
+    """Whether rows may be deleted, and records have no value."""
+    key_columns: Sequence[pa.Field]
+    """Those that say which row a record without a value deletes. None where `upserts` is false."""
+    delete_field: str = ""
+    look_back: LookBack = nothing
+
+
+class Format(Protocol):
+    """How values, or keys, are encoded."""
+
+    def values(self, schema: pa.Schema) -> Decoder:
+        """Of values that are the row. Raises `SchemaError` for a schema that cannot be read from them."""
+
+    def keys(self, fields: Sequence[pa.Field]) -> KeyReader:
+        """Of the columns that key a row."""
+
+
+class Envelope(Protocol):
+    """What a value is wrapped in, and what that says of rows."""
+
+    def decoder(self, asked: Asked, values: Format, keys: Format) -> Decoder:
+        """Raises `SchemaError` for a schema that cannot be read from it."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -20,20 +19,13 @@ from participant.source.fetcher import PlainFetcher, fetch_settings, sentence
 
 log = logging.getLogger("lockstep.source")
 
-LookBack: TypeAlias = Callable[[SourcePartition, int], Iterable[RawBatch]]
-
 RECORDS = 1_000
 QUEUE_BYTES = 8 * 1024 * 1024
 DEADLINE_S = 20.0
 
 
-def nothing(_partition: SourcePartition, _offset: int) -> Iterable[RawBatch]:
-    """For whoever knows of nothing that stood before."""
-    return ()
-
-
 class TopicLookBack:
-    """Reads the last `records` offsets before one. What cannot be read is said in the log."""
+    """A `LookBack`: reads the last `records` offsets before one. What cannot be read is said in the log."""
 
     def __init__(self, kafka: Mapping[str, str], *, group: str, records: int = RECORDS) -> None:
         self._settings = fetch_settings(kafka, group=group, queue_bytes_max=QUEUE_BYTES)

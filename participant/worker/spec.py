@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 from control_topic.messages import Offsets
 from control_topic.trust import Trust
+from participant.records.port import RecordSpec
 from participant.rejects_max import NO_LIMIT, RejectsMax
 from participant.worker.memory import MemoryBudget
 from table.faults import WorkerFault
@@ -47,7 +48,7 @@ class WorkerSpec:
     dead_letter_topic: str = ""
     dead_letter_bytes_max: int = 0
     rejects_max: RejectsMax = NO_LIMIT
-    delete_field: str = ""
+    record: RecordSpec = field(default_factory=RecordSpec)
     until: Offsets | None = None
     session_timeout_ms: int = 10_000
     table_epoch: int = 0

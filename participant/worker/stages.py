@@ -7,15 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from participant.records.changes import ChangeDecoder
-from participant.records.debezium.decoder import DebeziumDecoder
-from participant.records.json.decoder import JsonDecoder
-from participant.records.json.keys import JsonKeys
-from participant.records.port import Decoded, Decoder
-from participant.records.raw import RawBatch
-from participant.records.rejects import Rejects
+from participant.records.kinds import ENVELOPES, FORMATS, made
+from participant.records.port import Asked, Decoder, Envelope, LookBack, RecordSpec, nothing
 from participant.source.fetcher import BATCH_RECORDS
-from participant.source.look_back import LookBack, nothing
 from participant.worker.memory import MemoryBudget
 from table.hudi.files.side import HudiFiles
 from table.hudi.kinds import UPSERT
@@ -44,7 +38,7 @@ def stages(
     slot: int,
     incarnation: str,
     memory: MemoryBudget,
-    delete_field: str = "",
+    record: RecordSpec | None = None,
     look_back: LookBack = nothing,
 ) -> Stages:
     """The stages of one worker for one table. Raises `SchemaError` for a schema that cannot be written."""
@@ -57,25 +51,27 @@ def stages(
     )
     return Stages(
         records_max=_records_max(files.schema, memory.batch_bytes),
-        decoder=decoder(layout, files.schema, delete_field=delete_field, look_back=look_back),
+        decoder=decoder(layout, files.schema, record or RecordSpec(), look_back),
         files=files,
     )
 
 
 def decoder(
-    layout: TableLayout, schema: pa.Schema, *, delete_field: str = "", look_back: LookBack = nothing
+    layout: TableLayout, schema: pa.Schema, record: RecordSpec, look_back: LookBack = nothing
 ) -> Decoder:
     """What makes rows of such a table of records. Raises `SchemaError` where the schema cannot be read."""
-    if layout.kind != UPSERT:
-        return JsonDecoder(schema)
-    names = list(layout.key_fields)
-    if layout.partition_field and layout.partition_field not in names:
-        names.append(layout.partition_field)
+    upserts = layout.kind == UPSERT
+    names = dict.fromkeys([*layout.key_fields, *([layout.partition_field] if layout.partition_field else [])])
     columns = record_schema(schema)
-    keys = JsonKeys([columns.field(name) for name in names])
-    if layout.source_position:
-        return _ChangeEvents(DebeziumDecoder(schema), keys, look_back)
-    return ChangeDecoder(JsonDecoder(schema), keys, delete_field)
+    asked = Asked(
+        schema=schema,
+        upserts=upserts,
+        key_columns=[columns.field(name) for name in names] if upserts else (),
+        delete_field=record.delete_field,
+        look_back=look_back,
+    )
+    envelope: Envelope = made(ENVELOPES[record.envelope].made_by)
+    return envelope.decoder(asked, made(FORMATS[record.format]), made(FORMATS[record.key_format]))
 
 
 def _records_max(schema: pa.Schema, batch_bytes: int) -> int:
@@ -87,25 +83,3 @@ def _records_max(schema: pa.Schema, batch_bytes: int) -> int:
 def _places(kind: pa.DataType) -> int:
     """Of a list or a map it is one in each row, whatever it holds."""
     return sum(_places(field.type) for field in kind.fields) if pa.types.is_struct(kind) else 1
-
-
-class _ChangeEvents:
-    """Change events, whose order in their log needs what was committed before, once per source partition."""
-
-    def __init__(self, changes: DebeziumDecoder, keys: JsonKeys, look_back: LookBack) -> None:
-        self._changes, self._keys, self._look_back = changes, keys, look_back
-
-    def decode(self, batch: RawBatch) -> Decoded:
-        if len(batch) and not self._changes.knows(batch.partition):
-            for before in self._look_back(batch.partition, int(batch.offsets[0])):
-                self._changes.decode(before, committed=True)
-        changes = self._changes.decode(batch)
-        tombstones, nameless = self._keys.read(batch, changes.tombstones)
-        return Decoded(
-            table=changes.rows,
-            kept=changes.kept,
-            rejects=Rejects.joined([changes.rejects, nameless]),
-            deleted=changes.deleted,
-            tombstones=tombstones,
-            stop=changes.stop,
-        )

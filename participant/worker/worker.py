@@ -91,7 +91,7 @@ class Worker:
                 slot=slot,
                 incarnation=self.incarnation,
                 memory=memory,
-                delete_field=spec.delete_field,
+                record=spec.record,
                 look_back=TopicLookBack(spec.kafka, group=spec.group),
             ),
             queued_bytes_max=memory.queued_bytes,

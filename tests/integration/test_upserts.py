@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 
 from control_topic.messages import DataFile, Range, SourcePartition
+from participant.records.port import RecordSpec
 from participant.records.raw import RawBatch, Values
 from participant.worker.memory import MemoryBudget
 from participant.worker.stages import stages
@@ -73,7 +74,7 @@ class Upserts:
                 slot=slot,
                 incarnation=f"{slot:08d}",
                 memory=MemoryBudget(MEMORY_BYTES),
-                delete_field="deleted",
+                record=RecordSpec(delete_field="deleted"),
             )
             writer = made.files.writer(instant, lambda _written: None)
             for first in range(0, len(records), 7):  # in several batches, as they come

@@ -25,7 +25,8 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "participant": ("control_topic",),
     "participant.records": ("control_topic", "table"),
     "participant.records.json": ("control_topic", "table", "participant.records"),
-    "participant.records.debezium": (
+    "participant.records.envelopes": ("control_topic", "participant.records"),
+    "participant.records.envelopes.debezium": (
         *("control_topic", "table", "participant.records", "participant.records.json"),
     ),
     "participant.source": ("control_topic", "participant", "participant.records"),

@@ -35,6 +35,7 @@ kafka = { }
 
 [record]
 format = "json"
+key_format = "json"
 schema = "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
 envelope = "none"
 on_error = "fail"

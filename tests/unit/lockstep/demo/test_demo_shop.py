@@ -12,7 +12,7 @@ import pytest
 
 from control_topic.messages import SourcePartition
 from lockstep.demo.shop import FOLLOWED, ITS_STATUSES, KEY, SCHEMA, Model, Shop, records
-from participant.records.debezium.decoder import DebeziumDecoder
+from participant.records.envelopes.debezium.decoder import DebeziumDecoder
 from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl
 

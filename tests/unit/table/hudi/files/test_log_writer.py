@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import DataFile, SourcePartition
+from participant.records.port import RecordSpec
 from participant.records.raw import RawBatch, Values
 from participant.worker.stages import decoder
 from table.errors import StorageError
@@ -49,7 +50,7 @@ LAYOUT = TableLayout(
     bucket_count=2,
     avro=with_meta_columns(to_avro(SCHEMA, "changes")),
 )
-DECODER, SHAPER = decoder(LAYOUT, SCHEMA, delete_field="deleted"), UpsertShaper(LAYOUT, SCHEMA)
+DECODER, SHAPER = decoder(LAYOUT, SCHEMA, RecordSpec(delete_field="deleted")), UpsertShaper(LAYOUT, SCHEMA)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
-from participant.records.port import Decoded
+from participant.records.port import Decoded, RecordSpec
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import Rejects
 from participant.worker.memory import MemoryBudget
@@ -67,7 +67,7 @@ def derive(*records: Record, delete_field: str = "gone", **changes: Any) -> Made
         values=Values.of([value for _, value in records]),
         keys={i: key for i, (key, value) in enumerate(records) if value is None},
     )
-    decoded = decoder(layout, schema, delete_field=delete_field).decode(batch)
+    decoded = decoder(layout, schema, RecordSpec(delete_field=delete_field)).decode(batch)
     made = Made.of(batch, decoded, UpsertShaper(layout, schema).shape(decoded.rows(batch)))
     assert made.count + len(made.rejects) == len(records)
     assert made.rows.schema == schema
@@ -308,7 +308,14 @@ def changes(*events: Record) -> Made:
         values=Values.of([value for _, value in events]),
         keys={i: key for i, (key, value) in enumerate(events) if value is None},
     )
-    made = stages(layout=layout, base_path=Path("/"), slot=0, incarnation="w", memory=MemoryBudget(1_000_000))
+    made = stages(
+        layout=layout,
+        base_path=Path("/"),
+        slot=0,
+        incarnation="w",
+        memory=MemoryBudget(1_000_000),
+        record=RecordSpec(envelope="debezium"),
+    )
     decoded = made.decoder.decode(batch)
     shaped = made.files.shape(decoded.rows(batch))
     assert isinstance(shaped, Upserts)

@@ -1,12 +1,23 @@
-"""Records of an upsert table: rows, deletes that say so in a field, and tombstones. Whatever their format."""
+"""A value is the row itself, whatever its format; in an upsert table it may be a delete, or be missing."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from participant.records.port import Decoded, Decoder, KeyReader
+from participant.records.port import Asked, Decoded, Decoder, Format, KeyReader
 from participant.records.raw import RawBatch
 from participant.records.rejects import Rejects
+
+
+class Plain:
+    """See `participant.records.port.Envelope`."""
+
+    def decoder(self, asked: Asked, values: Format, keys: Format) -> Decoder:
+        """Raises `SchemaError`."""
+        decoder = values.values(asked.schema)
+        if not asked.upserts:
+            return decoder
+        return ChangeDecoder(decoder, keys.keys(asked.key_columns), asked.delete_field)
 
 
 class ChangeDecoder:

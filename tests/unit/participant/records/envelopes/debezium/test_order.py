@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from control_topic.messages import SourcePartition
-from participant.records.debezium.decoder import Changes, DebeziumDecoder
-from participant.records.debezium.order import NAMES_MAX
+from participant.records.envelopes.debezium.decoder import Changes, DebeziumDecoder
+from participant.records.envelopes.debezium.order import NAMES_MAX
+from participant.records.port import RecordSpec
 from participant.worker.memory import MemoryBudget
 from participant.worker.stages import stages
 from table.schema import POSITION_COLUMN, parse_ddl
@@ -151,6 +152,7 @@ def test_a_new_log_that_was_committed_counts_from_where_it_began() -> None:
         slot=0,
         incarnation="w",
         memory=MemoryBudget(1_000_000),
+        record=RecordSpec(envelope="debezium"),
         look_back=look_back,
     )
     after = batch_of([change("mysql", 7, 4_000), change("mysql", 2, 5_000)], first=9_000)

@@ -18,7 +18,7 @@ and is not in it, may have written its changes to the log before. So a snapshot 
 never takes a change back.
 
 Another server after a failover, `RESET MASTER` and `RESETLOGS` begin a log whose positions cannot be compared
-with those of before: `participant.records.debezium.order` finds them out. PostgreSQL and
+with those of before: `participant.records.envelopes.debezium.order` finds them out. PostgreSQL and
 Oracle count where a change was written, not where it was committed; of one row that is the same order, since
 a row is locked from its change to its commit.
 
@@ -37,7 +37,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from participant.records.debezium.order import FIELDS
+from participant.records.envelopes.debezium.order import FIELDS
 
 INT64_MAX = 2**63 - 1
 CONNECTOR_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")

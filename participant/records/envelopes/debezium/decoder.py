@@ -4,7 +4,7 @@ An event is `{"before":…,"after":…,"source":…,"op":…}`, or `{"schema":�
 Connect's JsonConverter writes schemas; a batch may hold both. All of a batch is decoded at once, by
 `JsonDecoder`, as columns of STRUCTs in which every field may be missing. A row is what `after` says, of a
 delete what `before` says, and a position that grows with the source's log
-(`participant.records.debezium.position`).
+(`participant.records.envelopes.debezium.position`).
 
 | `op` | |
 |---|---|
@@ -46,8 +46,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from control_topic.messages import SourcePartition
-from participant.records.debezium.order import WHY, LogOrder
-from participant.records.debezium.position import SOURCE, positions
+from participant.records.envelopes.debezium.order import WHY, LogOrder
+from participant.records.envelopes.debezium.position import SOURCE, positions
 from participant.records.json.columns import DAYS
 from participant.records.json.decoder import JsonDecoder
 from participant.records.raw import RawBatch

@@ -1,0 +1,1 @@
+"""What values are wrapped in, and what that says of rows."""

@@ -1,0 +1,40 @@
+"""The registry of formats and envelopes, and what the configuration offers of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import get_args
+
+import pytest
+
+from lockstep.config.model import Record
+from participant.records.kinds import ENVELOPES, FORMATS, made
+
+NAMES = [*FORMATS.values(), *(kind.made_by for kind in ENVELOPES.values())]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_is_registered_can_be_made(name: str) -> None:
+    assert type(made(name)).__name__ == name.partition(":")[2]
+
+
+@pytest.mark.parametrize(
+    ("setting", "registered"), [("format", FORMATS), ("key_format", FORMATS), ("envelope", ENVELOPES)]
+)
+def test_the_configuration_offers_what_is_registered(setting: str, registered: Mapping[str, object]) -> None:
+    assert set(get_args(Record.model_fields[setting].annotation)) == set(registered)
+
+
+def test_an_envelope_is_read_from_formats_that_there_are() -> None:
+    assert all(kind.formats and kind.formats <= FORMATS.keys() for kind in ENVELOPES.values())
+
+
+def test_looking_into_the_registry_loads_no_decoder() -> None:
+    """The configuration does, at the start of every command."""
+    code = "import sys, participant.records.kinds; print('pyarrow' in sys.modules or 'numpy' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "False"
