@@ -29,8 +29,8 @@ from participant.records.json.lines import line_reader
 from participant.source.native import missing
 from table.errors import TableError
 from table.hudi import properties
-from table.hudi.kinds import UPSERT
-from table.hudi.table import HudiTable
+from table.kinds import table_kind
+from table.port import UPSERT
 from table.schema import parse_ddl
 from table.service.source_facts import SourceError
 
@@ -192,7 +192,7 @@ def _table(spark: SparkSession, config: Config) -> str:
     base = Path(config.table.path.removeprefix("file://"))
     if not (base / ".hoodie").exists():
         return f"{config.table.path} is not there yet; the run makes it"
-    table = HudiTable(spark, config.table_spec(), config.pipeline.id)
+    table = table_kind().committer(spark, config.table_spec(), config.pipeline.id)
     try:
         layout = table.open()
         newest = table.newest()

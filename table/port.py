@@ -7,15 +7,22 @@ All calls run on the driver's one table thread. An implementation raises the err
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import pyarrow as pa
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from control_topic.messages import DataFile, Offsets
-from table.rows import Rows
+from table.instants import Instant, PendingInstant
 from table.state import TableState
+
+if TYPE_CHECKING:  # heavy, and most who import this write no rows
+    import pyarrow as pa
+
+    from table.rows import Rows
+
+INSERT, UPSERT = "insert", "upsert"
+"""What records do to a table: `table.kind` in the configuration."""
 
 ASYNC, INLINE, SCHEDULE, OFF = "async", "inline", "schedule", "off"
 """How a service of the table is done: beside the transactions; by the thread that commits; planned, and left
@@ -180,6 +187,29 @@ class TableFiles(Protocol):
         """Of one transaction, whose instant this is."""
 
 
+class TableReader(Protocol):
+    """A table's history, as it is now; nothing is kept. Needs no Spark.
+
+    Raises `MissingTable`, `Refused` for a table that cannot be read this way, `Unavailable` where storage
+    does not serve, `table.state.StateError` for a commit of ours that cannot be read.
+    """
+
+    def completed(self) -> Iterator[Instant]:
+        """Completed instants, newest completion first, lazily."""
+
+    def newest(self, pipeline: str) -> TableState | None:
+        """The pipeline's newest committed state, as the commits' chain says; None before genesis."""
+
+    def newest_instant(self, pipeline: str) -> Instant | None:
+        """The instant that holds it."""
+
+    def pending(self) -> Sequence[PendingInstant]:
+        """What is not completed, oldest first."""
+
+    def time_ms(self, instant_time: str) -> int:
+        """A time of an instant, in milliseconds since 1970."""
+
+
 class TransactionalTable(Protocol):
     def open(self) -> TableLayout:
         """Create the table when missing; refuse one that contradicts the specification (`Refused`)."""
@@ -220,3 +250,29 @@ class TransactionalTable(Protocol):
         """How the services of this run stand. Unlike all others any thread may ask."""
 
     def close(self) -> None: ...
+
+
+class TableKind(Protocol):
+    """A kind of table: all that the rest of Lockstep asks of it."""
+
+    def committer(
+        self,
+        spark: Any,
+        spec: TableSpec,
+        pipeline: str,
+        *,
+        services: bool = False,
+        free_slots: Callable[[], int] = lambda: 1,
+    ) -> TransactionalTable:
+        """The driver's half. `services`: whether this is the process that looks after the table.
+
+        `free_slots`: how many of Spark's slots its services may take at once; asked by any thread.
+        """
+
+    def files(
+        self, *, layout: TableLayout, base_path: Path, slot: int, incarnation: str, pending_bytes_max: int
+    ) -> TableFiles:
+        """The half of the worker in that slot. Rows that are not encoded yet take `pending_bytes_max`."""
+
+    def reader(self, path: str) -> TableReader:
+        """Of the table at this path or URI. Raises as `TableReader` does."""

@@ -19,7 +19,8 @@ from lockstep.offsets.plan import Plan, heard_lately, parse_assignments, plan_ad
 from lockstep.offsets.standing import SourceView, compare, look, to_json, to_text
 from lockstep.output import Output
 from lockstep.watch.run_seen import ask_driver, read_topic
-from table.hudi.reader.timeline import MissingTable, Timeline
+from table.instants import MissingTable
+from table.kinds import table_kind
 from table.state import TableState
 
 REASON_CHARS_MAX = 1_000
@@ -89,7 +90,7 @@ def command(
 
 def _newest(config: Config) -> TableState | None:
     try:
-        return Timeline(config.table.path).newest(config.pipeline.id)
+        return table_kind().reader(config.table.path).newest(config.pipeline.id)
     except MissingTable:
         return None
 
@@ -114,7 +115,7 @@ def _refuse_while_alive(output: Output, config: Config, state: TableState, sourc
 
     What the control topic alone says is shown and keeps nobody from anything: others may write there, too.
     """
-    timeline = Timeline(config.table.path)
+    timeline = table_kind().reader(config.table.path)
     now_ms = wall_ms()
     ours = [one for one in timeline.pending() if one.owner.get("pipeline") == config.pipeline.id]
     signs = signs_of_life(

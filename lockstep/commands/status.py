@@ -22,7 +22,8 @@ from lockstep.watch.run_seen import ask_driver, read_topic
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
 from lockstep.watch.status_text import to_text
 from lockstep.watch.topic_fold import Fold
-from table.hudi.reader.timeline import Instant, MissingTable, Timeline
+from table.instants import Instant, MissingTable
+from table.kinds import table_kind
 from table.service.source_facts import SourceError
 
 ASK_S = 10.0
@@ -71,7 +72,7 @@ def observe(config: Config) -> Status:
 
 def _last_commit(config: Config) -> tuple[Instant | None, LastCommit | None]:
     try:
-        timeline = Timeline(config.table.path)
+        timeline = table_kind().reader(config.table.path)
         instant = timeline.newest_instant(config.pipeline.id)
     except MissingTable:
         return None, None

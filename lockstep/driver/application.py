@@ -30,9 +30,8 @@ from lockstep.errors import Failed
 from lockstep.launch.submit import is_local
 from participant.rejects_max import RejectsMax
 from participant.worker.spec import WorkerSpec
-from table.hudi.kinds import UPSERT
-from table.hudi.table import HudiTable
-from table.port import TableLayout
+from table.kinds import table_kind
+from table.port import UPSERT, TableLayout
 from table.service import ledger as table_ledger
 from table.service.place import Place
 from table.service.progress import Progress
@@ -165,7 +164,7 @@ class Application:
     def _serving(self, source: SourceTopics, until: Offsets | None) -> Iterator[TableService]:
         config = self._config
         service = TableService(
-            table=HudiTable(
+            table=table_kind().committer(
                 self._spark,
                 config.table_spec(),
                 config.pipeline.id,

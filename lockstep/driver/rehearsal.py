@@ -13,8 +13,8 @@ from lockstep.errors import EXIT_WELL
 from participant.records.raw import RawBatch, Values
 from participant.worker.memory import MemoryBudget
 from participant.worker.stages import stages
-from table.hudi.table import HudiTable
-from table.port import Commit, TableLayout
+from table.kinds import table_kind
+from table.port import Commit, TableLayout, TransactionalTable
 from table.state import TableState
 
 PIPELINE = "rehearsal"
@@ -43,7 +43,7 @@ def configuration(folder: Path) -> Config:
 
 def rehearse(spark: SparkSession, config: Config) -> int:
     """Open, commit, roll back, sweep: the exit code."""
-    table = HudiTable(spark, config.table_spec(), PIPELINE)
+    table = table_kind().committer(spark, config.table_spec(), PIPELINE)
     layout = table.open()
     for number in range(COMMITS):
         _commit(table, layout, number)
@@ -55,7 +55,7 @@ def rehearse(spark: SparkSession, config: Config) -> int:
     return EXIT_WELL
 
 
-def _commit(table: HudiTable, layout: TableLayout, number: int) -> None:
+def _commit(table: TransactionalTable, layout: TableLayout, number: int) -> None:
     transaction, here = f"transaction {number}", SourcePartition(TOPIC, 0)
     newest = table.newest()
     table.unfinished()

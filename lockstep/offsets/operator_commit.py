@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from control_topic.messages import Offsets
 from lockstep.config import Config
 from lockstep.errors import EXIT_WELL, Failed
-from table.hudi.table import HudiTable
+from table.kinds import table_kind
 from table.port import Commit
 from table.state import TableState, decode, encode, flatten, nest
 
@@ -35,7 +35,7 @@ def execute_operator_commit(spark: SparkSession, config: Config, plan: Path) -> 
         raise Failed(f"the plan {plan} cannot be read: {error}") from error
     if planned is None or planned.pipeline != config.pipeline.id or planned.kind != "operator":
         raise Failed(f"the plan {plan} is not one for pipeline {config.pipeline.id}")
-    table = HudiTable(spark, config.table_spec(), config.pipeline.id)
+    table = table_kind().committer(spark, config.table_spec(), config.pipeline.id)
     try:
         table.open()
         for left in table.unfinished():

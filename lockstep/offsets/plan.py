@@ -19,7 +19,7 @@ from lockstep.brokers.group import GroupMember
 from lockstep.errors import ConfigError
 from lockstep.offsets.standing import SourceView, other_cluster, other_topic
 from lockstep.output import readable_count, readable_duration, table
-from table.hudi.reader.timeline import PendingInstant
+from table.instants import PendingInstant
 from table.state import TableState
 
 Wanted: TypeAlias = int | Literal["earliest", "latest"]

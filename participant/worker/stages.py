@@ -11,9 +11,8 @@ from participant.records.kinds import ENVELOPES, FORMATS, made
 from participant.records.port import Asked, Decoder, Envelope, LookBack, RecordSpec, nothing
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.memory import MemoryBudget
-from table.hudi.files.side import HudiFiles
-from table.hudi.kinds import UPSERT
-from table.port import TableFiles, TableLayout
+from table.kinds import table_kind
+from table.port import UPSERT, TableFiles, TableLayout
 from table.schema import record_schema
 
 PLACE_BYTES = 8
@@ -42,7 +41,7 @@ def stages(
     look_back: LookBack = nothing,
 ) -> Stages:
     """The stages of one worker for one table. Raises `SchemaError` for a schema that cannot be written."""
-    files = HudiFiles(
+    files = table_kind().files(
         layout=layout,
         base_path=base_path,
         slot=slot,

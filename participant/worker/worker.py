@@ -40,7 +40,7 @@ from participant.worker.plane import Plane
 from participant.worker.reporter import Reporter
 from participant.worker.spec import Ended, WorkerSpec
 from participant.worker.stages import stages
-from table.hudi.kinds import UPSERT
+from table.port import UPSERT
 from table.service.calls import CoordinatorReport, Directive, Mode, Result, WorkerReport
 from table.service.client import TableClient
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from table.errors import Refused
-from table.hudi.kinds import INSERT, KINDS, LOCK_PROVIDER, UPSERT
+from table.hudi.kinds import KINDS, LOCK_PROVIDER
+from table.port import INSERT, UPSERT
 
 LOCK = "hoodie.write.lock.provider"
 LOCK_FOLDER = "hoodie.write.lock.filesystem.path"

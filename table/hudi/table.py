@@ -34,14 +34,14 @@ from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.storage import is_of_one_machine
 from table.hudi.driver.watchdog import CALLBACK_S, SILENCE_S, Watchdog
-from table.hudi.kinds import INDEX_TYPE, KINDS, UPSERT, kept_properties
+from table.hudi.kinds import INDEX_TYPE, KINDS, kept_properties
 from table.hudi.properties import LOCK_EXPIRE_MINUTES, ONE_CLOCK
 from table.hudi.properties import check as check_properties
 from table.hudi.reader.torn import Torn
 from table.hudi.upkeep.due import Upkeep
 from table.hudi.upkeep.services import upkeep
 from table.hudi.upkeep.sweep import Sweeper
-from table.port import Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
+from table.port import UPSERT, Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
 from table.state import TableState, encode, owner
 
 log = logging.getLogger(__name__)

@@ -36,23 +36,14 @@ and those further in."""
 
 KNOW_HUDI = frozenset(
     {
-        "lockstep.commands.offsets",
-        "lockstep.commands.status",
         "lockstep.config.checks",
         "lockstep.config.document",
         "lockstep.config.properties",
-        "lockstep.demo.cdc",
-        "lockstep.driver.application",
-        "lockstep.driver.rehearsal",
         "lockstep.launch.job_process",
         "lockstep.driver.jvm_signals",
-        "lockstep.offsets.operator_commit",
-        "lockstep.offsets.plan",
         "lockstep.validate",
         "lockstep.verify.verify",
         "lockstep.watch.run_seen",
-        "participant.worker.stages",
-        "participant.worker.worker",
     }
 )
 """Outside `table/hudi`. The fewer the better: a new one is to go through `table/port.py` instead."""

@@ -28,9 +28,8 @@ from table.hudi.driver.session import Session
 from table.hudi.driver.watchdog import Watchdog
 from table.hudi.files.base_file import parse_file_name
 from table.hudi.files.log_file import parse_log_file_name
-from table.hudi.kinds import UPSERT
 from table.hudi.reader.torn import Torn
-from table.port import Commit, TableSpec
+from table.port import UPSERT, Commit, TableSpec
 from table.state import PREFIX, TableState
 
 FOOTERS_READ_MAX = 100

@@ -23,9 +23,9 @@ from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.holder import LockHolder
 from table.hudi.driver.watchdog import EXPIRE, held_s
-from table.hudi.kinds import INDEX_TYPE, KINDS, LOCK_PROVIDER, UPSERT, merge_mode
+from table.hudi.kinds import INDEX_TYPE, KINDS, LOCK_PROVIDER, merge_mode
 from table.hudi.properties import HIVE_STYLE, LOCK, LOCK_FOLDER, URL_ENCODE, merge
-from table.port import TableSpec
+from table.port import UPSERT, TableSpec
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ from table.hudi.files.base_writer import TransactionWriter
 from table.hudi.files.log_writer import LogWriter
 from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.hudi.files.upserts import Upserts, UpsertShaper
-from table.hudi.kinds import UPSERT
-from table.port import FileWriter, TableLayout, Tell
+from table.port import UPSERT, FileWriter, TableLayout, Tell
 from table.rows import Rows
 from table.schema import table_schema
 

@@ -20,7 +20,6 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,6 +32,7 @@ from fastavro.schema import SchemaParseException
 from table.chain import earliest_after, newest_of
 from table.errors import Refused, Unavailable
 from table.hudi.definition import local_path
+from table.instants import CommittedFile, Instant, MissingTable, PendingInstant
 from table.state import PREFIX, StateError, TableState, decode
 
 VERSIONS = ("8", "9")
@@ -52,54 +52,6 @@ UNREADABLE = (
     *(pa.ArrowException, struct.error, zlib.error, SchemaParseException),
 )
 """What Avro, parquet and JSON readers raise for bytes that are damaged."""
-
-
-class MissingTable(Refused):
-    """There is no Hudi table at the path."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedFile:
-    """A file that a commit names. `path` is relative to the table's base path; `rows` it holds."""
-
-    path: str
-    rows: int
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instant:
-    """A completed instant. Times are Hudi's text, `yyyyMMddHHmmssSSS` in the table's time zone.
-
-    `state`: a Lockstep commit's. `updated`, `deleted`: rows of earlier instants that this one changed or
-    removed; `replaces`: it took whole file groups away otherwise than by clustering.
-    """
-
-    requested: str
-    completed: str
-    action: str
-    operation: str = ""
-    state: TableState | None = None
-    files: tuple[CommittedFile, ...] = ()
-    updated: int = 0
-    deleted: int = 0
-    replaces: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingInstant:
-    """An instant that is not completed. `phase`: `requested` or `inflight`.
-
-    `owner`: its `lockstep.*` metadata without the prefix, empty for everybody else's. `rolls_back`: of a
-    rollback, the instant it is to remove. `rollback_requested`: such a rollback names this instant.
-    """
-
-    requested: str
-    action: str
-    phase: str
-    owner: Mapping[str, str] = field(default_factory=dict)
-    rolls_back: str = ""
-    rollback_requested: bool = False
 
 
 class Timeline:

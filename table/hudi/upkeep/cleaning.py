@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping
 from table.hudi.driver.clock import await_clock
 from table.hudi.driver.java import changing
 from table.hudi.driver.session import Session
-from table.hudi.kinds import UPSERT
 from table.hudi.properties import AUTO_ARCHIVE, FAILED_WRITES
 from table.hudi.upkeep.due import Done, Opener
-from table.port import TableSpec
+from table.port import UPSERT, TableSpec
 
 
 class Cleaning:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from table.hudi.kinds import INSERT, UPSERT
 from table.hudi.upkeep.cleaning import Cleaning
 from table.hudi.upkeep.clustering import Clustering
 from table.hudi.upkeep.compaction import Compaction
 from table.hudi.upkeep.due import Opener, Service, Upkeep, Work
-from table.port import OFF, TableSpec
+from table.port import INSERT, OFF, UPSERT, TableSpec
 
 
 def upkeep(spec: TableSpec, pipeline: str, opener: Opener, free_slots: Callable[[], int]) -> Upkeep:

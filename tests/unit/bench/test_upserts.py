@@ -25,7 +25,7 @@ from control_topic.messages import Range, SourcePartition
 from lockstep.config import Config, load
 from lockstep.errors import Failed
 from table.hudi.files.buckets import buckets
-from table.hudi.reader.timeline import CommittedFile, Instant
+from table.instants import CommittedFile, Instant
 from table.state import TableState
 from tests.hudi_avro import COMMIT, avro
 

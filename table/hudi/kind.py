@@ -1,0 +1,50 @@
+"""Hudi as a kind of table. Each half is imported where it is asked for: workers have no use for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from table.port import TableFiles, TableLayout, TableReader, TableSpec, TransactionalTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Hudi:
+    """See `table.port.TableKind`."""
+
+    def committer(
+        self,
+        spark: SparkSession,
+        spec: TableSpec,
+        pipeline: str,
+        *,
+        services: bool = False,
+        free_slots: Callable[[], int] = lambda: 1,
+    ) -> TransactionalTable:
+        """Hudi's write client, in the driver's JVM."""
+        from table.hudi.table import HudiTable
+
+        return HudiTable(spark, spec, pipeline, services=services, free_slots=free_slots)
+
+    def files(
+        self, *, layout: TableLayout, base_path: Path, slot: int, incarnation: str, pending_bytes_max: int
+    ) -> TableFiles:
+        """Base files or log files. Raises `SchemaError` for a schema that cannot be written."""
+        from table.hudi.files.side import HudiFiles
+
+        return HudiFiles(
+            layout=layout,
+            base_path=base_path,
+            slot=slot,
+            incarnation=incarnation,
+            pending_bytes_max=pending_bytes_max,
+        )
+
+    def reader(self, path: str) -> TableReader:
+        """Hudi's timeline, without Spark."""
+        from table.hudi.reader.timeline import Timeline
+
+        return Timeline(path)

@@ -1,0 +1,21 @@
+"""Which kinds of tables there are. To add one: a folder beside this module, and a line here.
+
+What a line names is imported when it is used, and not before: a command that reads a timeline loads no Spark.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+
+from table.port import TableKind
+
+KINDS: Mapping[str, str] = {"hudi": "table.hudi.kind:Hudi"}
+"""Name -> the `TableKind`, as `module:class`."""
+
+
+def table_kind(name: str = "hudi") -> TableKind:
+    """The kind of that name."""
+    module, _, made_of = KINDS[name].partition(":")
+    kind: TableKind = getattr(importlib.import_module(module), made_of)()
+    return kind
