@@ -119,12 +119,12 @@ bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are ther
 proto: $(INSTALLED)  ## The protobuf stubs, from proto/*.proto
 
 .PHONY: docs
-docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md, README's figures
+docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md, docs/benchmarks.md, README's four figures
 	@$(PYTHON) -m lockstep.config.document
 	@$(PYTHON) tools/state_tables.py
 	@$(PYTHON) tools/reliability.py
 	@$(PYTHON) tools/scale.py
-	@$(PYTHON) tools/bench_readme.py
+	@$(PYTHON) tools/benchmarks.py
 
 ##@ The house
 

@@ -1,4 +1,4 @@
-"""README.md and the picture show what recorded runs of the bench found."""
+"""docs/benchmarks.md, README.md and the picture show what recorded runs found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABELS = ("lockstep", "streaming", "iceberg-cold", "iceberg-warm", "plain", "loc
 
 @pytest.fixture(scope="module")
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_readme", ROOT / "tools" / "bench_readme.py")
+    spec = importlib.util.spec_from_file_location("benchmarks", ROOT / "tools" / "benchmarks.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -130,9 +130,19 @@ KEPT: Mapping[str, Any] = {
 }
 
 
-def test_the_figures_of_the_readme_are_the_recorded_ones(generator: ModuleType) -> None:
-    document = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_figures_of_the_document_are_the_recorded_ones(generator: ModuleType) -> None:
+    document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert generator.updated(document) == document, "run `make docs`"
+
+
+def test_the_four_figures_of_the_readme_are_the_recorded_ones(generator: ModuleType) -> None:
+    document = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert generator.first_screen(document) == document, "run `make docs`"
+    assert len(generator.four_figures(generator.evidence.read).splitlines()) == 2 + 4
+
+
+def test_a_figure_that_was_not_measured_is_not_shown(generator: ModuleType) -> None:
+    assert len(generator.four_figures(lambda name: None).splitlines()) == 2
 
 
 def test_what_was_not_measured_is_said(generator: ModuleType) -> None:

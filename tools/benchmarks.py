@@ -1,6 +1,8 @@
-"""Write the figures of the benchmarks into README.md. Run by `make docs`, tested for staleness.
+"""Write the benchmarks' figures into docs/benchmarks.md, and four of all figures into README.md.
 
-They are those of docs/evidence/bench-*.json, which recorded runs of `make bench` leave; none is typed.
+Run by `make docs`, tested for staleness.
+
+They are those of docs/evidence/*.json, which recorded runs leave; none is typed.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from bench.workloads import WORKLOADS  # noqa: E402
 from tests import evidence  # noqa: E402
 from tools.places import fill  # noqa: E402
 
-DOCUMENT = ROOT / "README.md"
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+FIRST_SCREEN = ROOT / "README.md"
 PICTURE = evidence.RECORDED / "bench.svg"
 NOT_YET = "not measured yet"
 
@@ -43,11 +46,59 @@ def updated(document: str, read: Read = evidence.read) -> str:
     return fill(document, {"figures": lambda: figures(read)}, DOCUMENT.name)
 
 
+def first_screen(document: str, read: Read = evidence.read) -> str:
+    """README with its four figures. Raises `ValueError` where they have no place."""
+    return fill(document, {"four figures": lambda: four_figures(read)}, FIRST_SCREEN.name)
+
+
+def four_figures(read: Read) -> str:
+    """What a reader wants to know first: is it right, is it fast, at what price, how fresh."""
+    return "\n".join(_table(("", ""), [*_right(read), *_fast(read), *_fresh(read)]))
+
+
+def _right(read: Read) -> Iterator[tuple[str, str]]:
+    kept = read("scenarios")
+    if kept is not None:
+        found = kept["figures"]
+        yield (
+            f"**{found['as_expected']} of {found['scenarios']}** fault scenarios end as they must",
+            "real broker, Spark and Hudi; killed, paused, cut off, forged, clocks turned, disks full "
+            "([reliability](docs/reliability.md))",
+        )
+
+
+def _fast(read: Read) -> Iterator[tuple[str, str]]:
+    """Against the best that a Spark stream did, whatever its batches, over whole runs."""
+    for name, what in (("narrow", "inserts"), ("upserts", "upserts")):
+        kept = read(f"bench-{name}")
+        found = kept["figures"]["ratios"].get(OURS, {}) if kept is not None else {}
+        theirs = [one for rival, one in found.items() if rival.partition("@")[0] == "streaming"]
+        if theirs:
+            best = min(theirs, key=lambda one: one["window_rows_per_s"]["median"])
+            yield (
+                f"**{best['window_rows_per_s']['median']:.1f} ×** the rate of Structured Streaming → Hudi, "
+                f"{what}",
+                f"with {best['window_cpu_us_per_row']['median']:.2f} of its CPU per row, over a whole run "
+                "([benchmarks](docs/benchmarks.md))",
+            )
+
+
+def _fresh(read: Read) -> Iterator[tuple[str, str]]:
+    kept = read("bench-freshness")
+    ours = kept["figures"]["rivals"].get(OURS) if kept is not None else None
+    if kept is not None and ours:
+        found = kept["figures"]
+        yield (
+            f"**{ours['p50_ms']['median'] / 1_000:.1f} s** from produced to visible, median",
+            f"{found['per_second']:,} records a second, a commit each {found['interval_s']:g} s",
+        )
+
+
 def figures(read: Read) -> str:
     """Everything between the markers."""
     parts: list[Sequence[str]] = []
     if PICTURE.exists():
-        where = PICTURE.relative_to(ROOT).as_posix()
+        where = PICTURE.relative_to(DOCUMENT.parent).as_posix()
         parts.append([f"![Rows a second and CPU per row, by workload and rival]({where})"])
     parts += [
         _throughput(read),
@@ -387,12 +438,13 @@ def _origin(name: str, kept: Mapping[str, Any] | None) -> Iterator[str]:
         verdict = "" if kept["passed"] else ", **not all runs ended well**"
         yield (
             f"`{kept['command']}`, {kept['at']}, commit `{kept['commit']}`, {kept['cpus']} processors, the "
-            f"broker beside{verdict}: [every run](docs/evidence/bench-{name}.json)."
+            f"broker beside{verdict}: [every run](evidence/bench-{name}.json)."
         )
 
 
 def main() -> None:
-    DOCUMENT.write_text(updated(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, made in ((DOCUMENT, updated), (FIRST_SCREEN, first_screen)):
+        path.write_text(made(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
