@@ -74,7 +74,11 @@ class Upserts:
                 slot=slot,
                 incarnation=f"{slot:08d}",
                 memory=MemoryBudget(MEMORY_BYTES),
-                record=RecordSpec(delete_field="deleted"),
+                record=(
+                    RecordSpec(envelope="debezium")
+                    if self.spec.source_position
+                    else RecordSpec(delete_field="deleted")
+                ),
             )
             writer = made.files.writer(instant, lambda _written: None)
             for first in range(0, len(records), 7):  # in several batches, as they come
