@@ -43,7 +43,10 @@ class Differences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The followed order as a query at `instant` finds it; None where it finds no row."""
+    """The followed order as a query finds it, None where it finds no row.
+
+    `instant`: as of when it was asked, which is when a commit was completed.
+    """
 
     instant: str
     order: Order | None
@@ -83,7 +86,10 @@ def is_part_of(seen: Sequence[Order | None], happened: Sequence[Order | None]) -
 def compare(
     model: Model, *, commits: Sequence[str], compactions: int, config: Config, config_path: Path
 ) -> Compared:
-    """Have Spark SQL read the table, and compare. `commits`: their instants, in order. Raises `Failed`."""
+    """Have Spark SQL read the table, and compare. `commits`: when each was completed, in order.
+
+    Raises `Failed`.
+    """
     _write_shell_files(config_path.parent, config.table.path)
     result = config_path.with_name("orders")
     run_spark(SPARK_JOB, config, config_path, [str(result), str(FOLLOWED), *commits])

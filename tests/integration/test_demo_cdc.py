@@ -32,8 +32,10 @@ def test_the_table_equals_the_shop_after_a_kill_and_a_compaction_and_shows_its_h
         check=False,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
-    assert done.returncode == 0, done.stderr
+    assert done.stdout, done.stderr
     report = json.loads(done.stdout)
+    found = {name: report[name] for name in ("missing", "unexpected", "different", "doubled", "history")}
+    assert done.returncode == 0, (found, done.stderr)
     model = Shop(orders=EVENTS // 4, changes=EVENTS - EVENTS // 4).model(PARTITIONS)
     assert report["exact"] is True
     assert report["records"] == EVENTS + model.ops["d"]
