@@ -23,7 +23,7 @@ import os, sys, threading, time
 sys.path.insert(0, {str(ROOT)!r})
 import psutil
 from pyspark.sql import SparkSession
-from lockstep import spark_end
+from lockstep.driver import spark_end
 spark_end.STOP_S = 5.0
 spark = SparkSession.builder.getOrCreate()
 def job():
