@@ -383,7 +383,7 @@ class Transactions(Answering):
         """Remove the transaction's instant and files, unless it proves to be complete.
 
         OK says that they are gone, also where this abort is one too many: the next call says that the run
-        halts. HALTED says that the run halts before that was done.
+        halts. HALTED says that the run halts before that was known to be done.
         """
         if (refusal := self._stale(epoch)) is not None:
             return refusal
