@@ -420,7 +420,7 @@ class Coordinator(Election):
         if event.result is Result.COMMITTED:
             self._committed(event)
         elif event.result is Result.HALTED:
-            # Not known to be: a commit that is late may still land, so nobody is told that it was aborted.
+            # Maybe not rolled back: a commit that is late may land, so nobody is told that it was aborted.
             # Whoever recovers the table sees what became of it.
             self._halt(event.reason)
         elif event.result is Result.OK:
