@@ -5,8 +5,8 @@ What a line names is imported when it is used, and not before: a command that re
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
+from pkgutil import resolve_name
 
 from table.port import TableKind
 
@@ -16,6 +16,5 @@ KINDS: Mapping[str, str] = {"hudi": "table.hudi.kind:Hudi"}
 
 def table_kind(name: str = "hudi") -> TableKind:
     """The kind of that name."""
-    module, _, made_of = KINDS[name].partition(":")
-    kind: TableKind = getattr(importlib.import_module(module), made_of)()
+    kind: TableKind = resolve_name(KINDS[name])()
     return kind

@@ -5,9 +5,9 @@ What a line names is imported when it is used, and not before.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from typing import Any
 
 FORMATS: Mapping[str, str] = {"json": "participant.records.json.format:JsonFormat"}
@@ -40,5 +40,4 @@ ENVELOPES: Mapping[str, EnvelopeKind] = {
 
 def made(name: str) -> Any:
     """What `module:class` names, made without arguments."""
-    module, _, made_of = name.partition(":")
-    return getattr(importlib.import_module(module), made_of)()
+    return resolve_name(name)()
