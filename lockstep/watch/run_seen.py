@@ -10,9 +10,9 @@ from lockstep.config import Config
 from lockstep.driver.rundir import read_run_file
 from lockstep.watch.tail import TIMEOUT_S, read_tail
 from lockstep.watch.topic_fold import Fold, fold
-from table.hudi.definition import local_path
 from table.service.client import Deadlines, TableClient
 from table.service.place import last_started
+from table.store.location import local_path
 
 LIVE_S = 3.0
 

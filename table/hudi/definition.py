@@ -7,13 +7,11 @@ written. Names and defaults are those of HoodieTableConfig in Hudi 1.2.0.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
 
-from table.errors import Contradiction, Refused
+from table.errors import Contradiction
 from table.hudi.files.base_file import META_COLUMNS
 from table.hudi.kinds import (
     BUCKET_ENGINE,
@@ -27,6 +25,7 @@ from table.hudi.kinds import (
 from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
 from table.port import TableLayout, TableSpec
 from table.schema import table_schema, to_avro
+from table.store.location import local_path
 
 KEY_GENERATORS: Mapping[str, str] = {
     "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
@@ -37,21 +36,6 @@ VERSION_MIN = 8
 """The first table version whose timeline keeps completion times (layout 2)."""
 
 META_FIELDS_PREFIX = "_hoodie_"
-
-
-def local_path(path: str) -> str:
-    """The plain path of a `file://` address or of an absolute path. Raises `Refused` for anything else."""
-    address = urlsplit(path) if re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:", path) else None
-    if address is not None and address.scheme != "file":
-        raise Refused(
-            f"table.path {path}: {address.scheme}:// is not supported; give a path that begins with file://"
-        )
-    if address is not None and address.netloc not in ("", "localhost"):
-        raise Refused(f"table.path {path}: it names the host {address.netloc}; write file:/// and the path")
-    plain = path if address is None else path.split(":", 1)[1].removeprefix("//").removeprefix("localhost")
-    if not plain.startswith("/") or len(plain.rstrip("/")) == 0:
-        raise Refused(f"table.path {path}: it must be absolute, such as file:///data/lake/events")
-    return "/" + plain.strip("/")
 
 
 def key_generator(spec: TableSpec) -> str:

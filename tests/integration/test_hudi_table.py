@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
-from table.hudi.definition import Definition, check_table, local_path
+from table.hudi.definition import Definition, check_table
 from table.hudi.driver.holder import NOTE, started_at
 from table.hudi.driver.rollback import _request, table_lock
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
@@ -236,21 +236,6 @@ def test_a_folder_that_is_no_table_is_refused(spark: SparkSession, tmp_path: Pat
     (tmp_path / "t" / "letters.txt").write_text("mine")
     with pytest.raises(Refused, match=r"letters\.txt and is no Hudi table"):
         Driver(spark, tmp_path / "t")
-
-
-def test_only_local_paths_are_taken() -> None:
-    assert local_path("file:///data/lake/events/") == "/data/lake/events"
-    assert local_path("file:/data/a b") == "/data/a b"
-    assert local_path("/data/lake") == "/data/lake"
-    for path, reason in {
-        "s3a://bucket/t": "s3a:// is not supported",
-        "hdfs:///t": "hdfs:// is not supported",
-        "file://host/t": "names the host host",
-        "data/t": "must be absolute",
-        "file:///": "must be absolute",
-    }.items():
-        with pytest.raises(Refused, match=reason):
-            local_path(path)
 
 
 SPEC = TableSpec(path="/t", name="t", kind="insert", ddl=DDL, key_fields=("event_id",), partition_field="day")

@@ -17,11 +17,14 @@ RINGS = ("control_topic", "coordinator", "table", "participant", "lockstep")
 ROOMS: Mapping[str, tuple[str, ...]] = {
     "control_topic": (),
     "coordinator": ("control_topic",),
-    "table": ("control_topic",),
+    "table": ("control_topic", "table.store"),
+    "table.store": ("table",),
     "table.service": ("control_topic", "coordinator", "table"),
-    "table.hudi.reader": ("control_topic", "table", "table.hudi"),
-    "table.hudi.files": ("control_topic", "table", "table.hudi"),
-    "table.hudi.driver": ("control_topic", "table", "table.hudi", "table.hudi.files", "table.hudi.reader"),
+    "table.hudi.reader": ("control_topic", "table", "table.hudi", "table.store"),
+    "table.hudi.files": ("control_topic", "table", "table.hudi", "table.store"),
+    "table.hudi.driver": (
+        *("control_topic", "table", "table.store", "table.hudi", "table.hudi.files", "table.hudi.reader"),
+    ),
     "participant": ("control_topic",),
     "participant.records": ("control_topic", "table"),
     "participant.records.json": ("control_topic", "table", "participant.records"),
@@ -43,7 +46,6 @@ KNOW_HUDI = frozenset(
         "lockstep.driver.jvm_signals",
         "lockstep.validate",
         "lockstep.verify.verify",
-        "lockstep.watch.run_seen",
     }
 )
 """Outside `table/hudi`. The fewer the better: a new one is to go through `table/port.py` instead."""

@@ -31,9 +31,9 @@ from fastavro.schema import SchemaParseException
 
 from table.chain import earliest_after, newest_of
 from table.errors import Refused, Unavailable
-from table.hudi.definition import local_path
 from table.instants import CommittedFile, Instant, MissingTable, PendingInstant
 from table.state import PREFIX, StateError, TableState, decode
+from table.store.location import local_path
 
 VERSIONS = ("8", "9")
 LAYOUT = "2"

@@ -1,0 +1,148 @@
+"""A store on a file system that this machine has mounted."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from table.store.port import Capabilities, Claim, Data, Sink, Stat
+
+MODE = 0o644
+DRAFT = ".lockstep-draft-"
+
+
+class LocalStore:
+    """See `table.store.port.Store`. Safe to use from any thread."""
+
+    capabilities = Capabilities(appends=True, claims=True, dates=True)
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._root = os.fspath(root)
+
+    def place(self, path: str = "") -> str:
+        return os.path.join(self._root, path) if path else self._root
+
+    def read(self, path: str, *, bytes_max: int) -> bytes:
+        with open(self.place(path), "rb") as file:
+            return file.read(bytes_max)
+
+    def source(self, path: str) -> BinaryIO:
+        return open(self.place(path), "rb")
+
+    def put(self, path: str, data: bytes, *, durable: bool = False) -> None:
+        """Written beside it and renamed over it."""
+        place = self.place(path)
+        folder = os.path.dirname(place)
+        descriptor, draft = tempfile.mkstemp(dir=folder, prefix=DRAFT)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(descriptor)
+            os.chmod(draft, MODE)
+            os.replace(draft, place)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+        if durable:
+            _fsync(folder)
+
+    def create(self, path: str, data: bytes = b"") -> bool:
+        try:
+            descriptor = os.open(self.place(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError:
+            return False
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        return True
+
+    def sink(self, path: str) -> Sink:
+        import pyarrow as pa  # heavy, and commands that read a timeline write no rows
+
+        sink: Sink = pa.OSFile(self.place(path), "wb")
+        return sink
+
+    def append(self, path: str, *parts: Data) -> None:
+        with open(self.place(path), "ab") as file:
+            for part in parts:
+                file.write(part)
+
+    def secure(self, path: str) -> int:
+        return _fsync(self.place(path))
+
+    def names(self, folder: str = "") -> list[str]:
+        return os.listdir(self.place(folder))
+
+    def walk(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[tuple[str, list[str]]]:
+        for here, folders, names in os.walk(self.place(folder)):
+            folders[:] = [name for name in folders if name not in leaving_out]
+            below = os.path.relpath(here, self._root)
+            yield "" if below == "." else below, names
+
+    def stat(self, path: str) -> Stat | None:
+        try:
+            found = os.stat(self.place(path))
+        except FileNotFoundError:
+            return None
+        return Stat(
+            size_bytes=found.st_size,
+            modified_s=found.st_mtime,
+            changed_s=max(found.st_mtime, found.st_ctime),  # one renamed late keeps its old content time
+            identity=(found.st_ino, found.st_ctime_ns),
+            is_folder=os.path.isdir(self.place(path)),
+        )
+
+    def make_folder(self, path: str) -> None:
+        os.makedirs(self.place(path), exist_ok=True)
+
+    def delete(self, path: str) -> bool:
+        try:
+            os.unlink(self.place(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete_folder(self, path: str) -> None:
+        shutil.rmtree(self.place(path), ignore_errors=True)
+
+    def date(self, path: str) -> None:
+        """Of no time, so that a file server takes its own, as NFS has it."""
+        os.utime(self.place(path))
+
+    @contextlib.contextmanager
+    def claimed(self, path: str) -> Iterator[Claim]:
+        """A lock of the system's, which ends with the process."""
+        file = os.open(self.place(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield _Claimed(file)
+        finally:
+            os.close(file)
+
+
+class _Claimed:
+    def __init__(self, file: int) -> None:
+        self._file = file
+
+    def read(self, bytes_max: int) -> bytes:
+        return os.pread(self._file, bytes_max, 0)
+
+    def write(self, data: bytes) -> None:
+        os.pwrite(self._file, data, 0)
+        os.ftruncate(self._file, len(data))
+
+
+def _fsync(place: str) -> int:
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)

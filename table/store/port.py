@@ -1,0 +1,125 @@
+"""What a store of files must do for a table. Every store implements `Store`.
+
+Paths are relative to the store's root, with `/` between folders; the root itself is the empty path. What the
+system says no to is raised as the `OSError` that it is, `FileNotFoundError` where something is not there; a
+store that is no file system raises the same classes. Only `make_folder` makes folders, so that nobody begins
+a table anew that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol, TypeAlias
+
+Data: TypeAlias = Any
+"""Whatever has a buffer: bytes, Arrow's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What not every store can do, and a table may need.
+
+    `appends`: a file may grow after it was closed. `claims`: a file may be somebody's alone until he gives it
+    back or dies. `dates`: a file bears the time of the store's own clock, so that clocks may be compared.
+    """
+
+    appends: bool
+    claims: bool
+    dates: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stat:
+    """A file, or a folder. Times are Unix epoch, of the store's clock.
+
+    `modified_s`: of the content. `changed_s`: the later of content and name. `identity`: tells it from every
+    other that was or will be at the same path.
+    """
+
+    size_bytes: int
+    modified_s: float
+    changed_s: float
+    identity: tuple[int, ...]
+    is_folder: bool = False
+
+
+class Sink(Protocol):
+    """A new file that is being written. Nobody takes it for whole before `Store.secure` says so."""
+
+    def write(self, data: Data) -> int | None: ...
+
+    def tell(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Claim(Protocol):
+    """A file that is ours alone for a moment."""
+
+    def read(self, bytes_max: int) -> bytes: ...
+
+    def write(self, data: bytes) -> None:
+        """The whole content from now on."""
+
+
+class Store(Protocol):
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def place(self, path: str = "") -> str:
+        """Where it is, for people, and for libraries that open files themselves."""
+
+    def read(self, path: str, *, bytes_max: int) -> bytes:
+        """The file's first bytes, no more than so many."""
+
+    def source(self, path: str) -> BinaryIO:
+        """The file's bytes, wherever one wants to begin."""
+
+    def put(self, path: str, data: bytes, *, durable: bool = False) -> None:
+        """The file holds this from now on, whatever it held: no reader sees a part of it.
+
+        `durable`: it outlives the machine's power when this returns.
+        """
+
+    def create(self, path: str, data: bytes = b"") -> bool:
+        """The file with this content, where there is none; False where there is. Of several one wins.
+
+        Unlike with `put` a reader may meet it before its content is there.
+        """
+
+    def sink(self, path: str) -> Sink:
+        """A new file, over whatever is there."""
+
+    def append(self, path: str, *parts: Data) -> None:
+        """So much more at the end of the file, which is made where it is missing."""
+
+    def secure(self, path: str) -> int:
+        """Let a file, or the names in a folder, outlive the machine's power; its size, bytes."""
+
+    def names(self, folder: str = "") -> list[str]:
+        """Of files and folders that are directly in it, in no order."""
+
+    def walk(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[tuple[str, list[str]]]:
+        """(folder, names of the files in it), for it and for all folders below it whose names are not left
+        out. None where it is not there.
+        """
+
+    def stat(self, path: str) -> Stat | None:
+        """None where nothing is there."""
+
+    def make_folder(self, path: str) -> None:
+        """With those that it is in; it may be there already."""
+
+    def delete(self, path: str) -> bool:
+        """Whether the file was there to be deleted."""
+
+    def delete_folder(self, path: str) -> None:
+        """With all that is in it, as far as that can be done; it may be gone already."""
+
+    def date(self, path: str) -> None:
+        """Let the store's own clock date a file, which is there: no time of ours goes with it."""
+
+    def claimed(self, path: str) -> AbstractContextManager[Claim]:
+        """The file, made where it is missing, as long as the context lasts; whoever comes second waits."""

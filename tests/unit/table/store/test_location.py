@@ -1,0 +1,27 @@
+"""Where a table is: which paths are taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from table.errors import Refused
+from table.store.location import local_path, store_at
+
+
+def test_only_local_paths_are_taken() -> None:
+    assert local_path("file:///data/lake/events/") == "/data/lake/events"
+    assert local_path("file:/data/a b") == "/data/a b"
+    assert local_path("/data/lake") == "/data/lake"
+    for path, reason in {
+        "s3a://bucket/t": "s3a:// is not supported",
+        "hdfs:///t": "hdfs:// is not supported",
+        "file://host/t": "names the host host",
+        "data/t": "must be absolute",
+        "file:///": "must be absolute",
+    }.items():
+        with pytest.raises(Refused, match=reason):
+            local_path(path)
+
+
+def test_a_location_has_a_store_whose_root_it_is() -> None:
+    assert store_at("file:///data/a b").place("c") == "/data/a b/c"
