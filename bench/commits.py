@@ -91,7 +91,7 @@ def run(
                 end(process)
         finally:
             end(pace)
-        endings = control_times.read(config)
+        endings = control_times.endings(control_times.read(config))
     if len(endings) < commits:
         raise Failed(f"The control topic tells of {len(endings)} commits where {commits} were made.")
     in_table = hudi_commits.commits(folder / "table")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.rivals.base import ROOT
+from control_topic.errors import ControlTopicUnavailable
+from lockstep.config import load, resolve_kafka
 from lockstep.errors import Failed
+from lockstep.watch.tail import read_tail
+from lockstep.watch.told import Transaction
+from lockstep.watch.topic_fold import Fold, fold
 
 READ_TIMEOUT_S = 120.0
 
@@ -34,55 +33,34 @@ class Ending:
         return self.ack_ms - self.end_ms
 
 
-def endings(lines: Iterable[str]) -> list[Ending]:
-    """From the lines of `lockstep events --output json`, in the order of their ACKs."""
-    ended: dict[str, int] = {}
-    written: dict[str, int] = {}
-    found: dict[str, Ending] = {}
-    for line in lines:
-        message = json.loads(line)
-        transaction, time_ms = message["transaction"], message["time"]
-        match message["type"]:
-            case "END_COMMIT":
-                ended.setdefault(transaction, time_ms)  # said again to whoever missed it
-            case "WRITE_STATUS":
-                written[transaction] = time_ms
-            case "ACK_COMMIT" if transaction in ended and transaction not in found:
-                end_ms = ended[transaction]
-                written_ms = min(max(written.get(transaction, end_ms), end_ms), time_ms)
-                found[transaction] = Ending(
-                    transaction=transaction, end_ms=end_ms, written_ms=written_ms, ack_ms=time_ms
-                )
-    return list(found.values())
+def endings(known: Fold) -> list[Ending]:
+    """In the order in which the transactions began, which is that of their ACKs."""
+    return [_ending(one) for one in known.commits if one.announced and one.end_ms]
 
 
-def aborted(lines: Iterable[str]) -> int:
-    """How many transactions were given up, from the same lines."""
-    messages = map(json.loads, lines)
-    return len({one["transaction"] for one in messages if one["type"] == "ABORT_COMMIT"})
+def _ending(one: Transaction) -> Ending:
+    written_ms = max(one.answered.values(), default=one.end_ms)
+    return Ending(
+        transaction=one.id,
+        end_ms=one.end_ms,
+        written_ms=max(written_ms, one.end_ms),
+        ack_ms=one.ended_ms,
+    )
 
 
-def read(config: Path) -> list[Ending]:
-    """Every committed transaction that the pipeline's control topic still tells of. Raises `Failed`."""
-    return endings(read_lines(config))
-
-
-def read_lines(config: Path) -> list[str]:
-    """Every message that the pipeline's control topic still has, a JSON object each. Raises `Failed`."""
-    command = [sys.executable, "-m", "lockstep.cli", "events", "-c", str(config)]
-    command += ["--from-beginning", "--output", "json"]
+def read(config: Path) -> Fold:
+    """What the pipeline's control topic tells of its run. Raises `Failed`."""
+    known = load(config)
     try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=READ_TIMEOUT_S,
-            check=False,
-            env={**os.environ, "NO_COLOR": "1"},
+        whole = read_tail(
+            resolve_kafka(known),
+            known.control.topic,
+            pipeline=known.pipeline.id,
+            messages_max=None,
+            timeout_s=READ_TIMEOUT_S,
         )
-    except subprocess.TimeoutExpired as error:
-        raise Failed(f"`lockstep events` did not end within {READ_TIMEOUT_S:.0f} s.") from error
-    if done.returncode != 0:
-        raise Failed(f"`lockstep events` ended with {done.returncode}: {done.stderr[-1_000:]}")
-    return [line for line in done.stdout.splitlines() if line.startswith("{")]
+    except ControlTopicUnavailable as error:
+        raise Failed(str(error)) from error
+    if whole.problem:
+        raise Failed(whole.problem)
+    return fold(whole.heard)

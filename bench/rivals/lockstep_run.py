@@ -87,8 +87,8 @@ def run(load: Load, *arguments: str, beside: Sequence[int] = ()) -> Measured:
         finish("lockstep run", process, timeout_s=load.settings.timeout_s, log=log)
     commits = hudi_commits.commits(load.folder / "table")
     span = steady(commits)
-    said = control_times.read_lines(config)
-    endings = control_times.endings(said)
+    known = control_times.read(config)
+    endings = control_times.endings(known)
     compactions = hudi_commits.compactions(load.folder / "table")
     stages = watch.stages.shares(span, workers=load.settings.workers) | _coordinated(endings, span)
     if compactions and span is not None:
@@ -104,7 +104,7 @@ def run(load: Load, *arguments: str, beside: Sequence[int] = ()) -> Measured:
     )
     return replace(
         found,
-        aborted=control_times.aborted(said),
+        aborted=len(known.given_up),
         compactions=sum(completed is not None for _, completed in compactions),
     )
 

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lockstep.demo.kills import Kill
-from lockstep.demo.watch import Transaction
 from lockstep.output import readable_count, readable_duration, readable_size
+from lockstep.watch.told import Transaction
 
 REASONS_SHOWN_MAX = 6
 

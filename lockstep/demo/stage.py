@@ -7,11 +7,12 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from control_topic.kafka import ControlReader
-from control_topic.messages import Message, SourcePartition
+from control_topic.messages import SourcePartition
 from lockstep.brokers.local import Broker
 from lockstep.config import Config, load, resolve_kafka
 from lockstep.demo.driver import Driver
@@ -20,11 +21,14 @@ from lockstep.demo.pipeline import CONTROL_TOPIC, PIPELINE, WORKERS, Job, create
 from lockstep.demo.play import Play
 from lockstep.demo.producer import RecordProducer
 from lockstep.demo.report import Finding, Ran, Report
+from lockstep.demo.telling import sentence
 from lockstep.demo.view import Scene, View, make_view
-from lockstep.demo.watch import Watch
 from lockstep.errors import EXIT_WELL, Failed
 from lockstep.launch.jars import KAFKA_VERSION
 from lockstep.output import Output, readable_count, readable_duration
+from lockstep.watch.tail import as_heard
+from lockstep.watch.told import Aborted, Committed, Heard
+from lockstep.watch.topic_fold import Fold
 
 POLL_S = 0.1
 FIRST_COMMIT_S = 900
@@ -51,13 +55,13 @@ class Stage:
         self._folder = folder
         self._output = output
         self._view: View = make_view(output)
-        self._watch = Watch(PIPELINE)
+        self._known = Fold()
         self._plan = KillPlan(WORKERS, play.kills)
         self._began_ms = now_ms()
         self._producing_ms = 0
         self._scene = Scene(
             title=play.title,
-            watch=self._watch,
+            known=self._known,
             began_ms=self._began_ms,
             wanted=self._by_partition(play.wanted),
         )
@@ -92,7 +96,7 @@ class Stage:
         job.start()
         self._drive(stack, config, job, producer)
         self._stop(job)
-        running_ms = self._watch.last_commit_ms - self._producing_ms
+        running_ms = self._known.last_commit_ms - self._producing_ms
         finding = self._play.prove(config, config_path, self._doing)
         self._doing("")
         return self._report(producer, broker, finding, running_ms)
@@ -115,7 +119,7 @@ class Stage:
         stack.callback(reader.close)
         driver = Driver(PIPELINE)
         stack.callback(driver.close)
-        while not (producer.done and self._watch.committed_total >= self._records):
+        while not (producer.done and self._known.committed_total >= self._records):
             if producer.failure:
                 raise Failed(f"the records could not be produced: {producer.failure}")
             self._look(reader, driver, job, producer)
@@ -132,27 +136,30 @@ class Stage:
         """Take what is new, kill who is due, show it."""
         job.check()
         for received in reader.poll(POLL_S):
-            if isinstance(received.content, Message):
-                self._hear(received.content, received.time_ms, producer)
-        for sentence in self._play.look(self._folder, producer.sent):
-            self._view.say(sentence, style="cyan")
+            heard = as_heard(received, PIPELINE)
+            if heard is not None:
+                self._hear(heard, producer)
+        for said in self._play.look(self._folder, producer.sent):
+            self._view.say(said, style="cyan")
         self._scene.workers = driver.workers()
         self._kill_who_is_due(self._scene.workers)
         self._scene.sent = self._by_partition(producer.sent_to())
         self._view.show(self._scene)
 
-    def _hear(self, message: Message, time_ms: int, producer: RecordProducer) -> None:
-        commits = len(self._watch.commits)
-        for sentence in self._watch.take(message, time_ms):
-            self._view.say(sentence, style="red" if "abort" in sentence else "")
-        if self._watch.halted:
-            raise Failed(f"the run halted: {self._watch.halted}")
-        if self._watch.run and not producer.started:
+    def _hear(self, heard: Heard, producer: RecordProducer) -> None:
+        news = self._known.hear(heard)
+        for one in news:
+            if said := sentence(one, self._known):
+                self._view.say(said, style="red" if isinstance(one, Aborted) else "")
+        if self._known.halted is not None:
+            reason, _ = self._known.halted
+            raise Failed(f"the run halted: {reason}")
+        if self._known.run and not producer.started:
             producer.start()
             self._doing("the table's first commit (it makes the metadata table and takes longest)")
-        if len(self._watch.commits) > commits:
+        if any(isinstance(one, Committed) for one in news):
             self._go_on(producer)
-            kill = self._plan.committed(self._watch.last_commit_ms)
+            kill = self._plan.committed(self._known.last_commit_ms)
             if kill is not None:
                 after = readable_duration(kill.outage_ms)
                 self._view.say(f"commits go on, {after} after {kill.worker} was killed", style="bold green")
@@ -170,9 +177,9 @@ class Stage:
             self._doing("")
 
     def _kill_who_is_due(self, workers: Sequence[Mapping[str, Any]]) -> None:
-        open_one = self._watch.open_transaction
+        open_one = self._known.open_transaction
         due = self._plan.due(
-            fraction=self._watch.committed_total / self._records,
+            fraction=self._known.committed_total / self._records,
             writing=open_one is not None,
             workers=workers,
         )
@@ -188,9 +195,9 @@ class Stage:
         self._view.say(f"SIGKILL for {kill.worker}{role} in the middle of a transaction", style="bold red")
 
     def _check_progress(self, job: Job) -> None:
-        last_ms = self._watch.last_commit_ms or self._began_ms
+        last_ms = self._known.last_commit_ms or self._began_ms
         waited_s = (now_ms() - last_ms) / 1_000
-        if waited_s > (STALLED_S if self._watch.last_commit_ms else FIRST_COMMIT_S):
+        if waited_s > (STALLED_S if self._known.last_commit_ms else FIRST_COMMIT_S):
             raise Failed(f"nothing was committed for {waited_s:.0f} s; {job.last_words()}")
 
     # --- afterwards -------------------------------------------------------------------------------
@@ -210,9 +217,9 @@ class Stage:
             produced_bytes=producer.size_bytes,
             running_ms=running_ms,
             total_ms=now_ms() - self._began_ms,
-            commits=self._watch.commits,
-            aborts=self._watch.aborts,
-            epoch=self._watch.epoch,
+            commits=self._known.commits,
+            aborts=[replace(one, reason=self._known.named(one.reason)) for one in self._known.given_up],
+            epoch=self._known.epoch,
             kills=self._plan.kills,
             kept=self._folder if self._keep or not finding.exact else None,
             port=broker.port,

@@ -17,8 +17,9 @@ from rich.text import Text
 
 from control_topic.clocks import wall_ms
 from control_topic.messages import SourcePartition
-from lockstep.demo.watch import Phase, Transaction, Watch
 from lockstep.output import Output, readable_count, readable_duration, readable_size, table
+from lockstep.watch.told import Phase, Transaction
+from lockstep.watch.topic_fold import Fold
 
 REFRESHES_PER_SECOND = 5
 NOTES_KEPT = 50
@@ -41,7 +42,7 @@ class Scene:
     """
 
     title: str
-    watch: Watch
+    known: Fold
     began_ms: int
     wanted: Mapping[SourcePartition, int]
     sent: Mapping[SourcePartition, int] = field(default_factory=dict)
@@ -89,10 +90,10 @@ class LineView:
 
     def show(self, scene: Scene) -> None:
         total = sum(scene.wanted.values())
-        for transaction in scene.watch.commits:
+        for transaction in scene.known.commits:
             if transaction.id not in self._told:
                 self._told.add(transaction.id)
-                committed = readable_count(min(scene.watch.committed_total, total))
+                committed = readable_count(min(scene.known.committed_total, total))
                 self._output.note(f"{commit_line(transaction)}; {committed} of {readable_count(total)}")
 
     def close(self) -> None:
@@ -157,7 +158,7 @@ class LiveView:
             Text(),
             workers_table(scene),
             Text(),
-            transactions_table(scene.watch.transactions[-transactions:]),
+            transactions_table(scene.known.transactions[-transactions:]),
             Text(),
             *notes,
         )
@@ -178,7 +179,7 @@ def progress_table(scene: Scene) -> Table:
     grid = table(
         ("source partition", "", "committed", "produced", "lag"), (), right=("committed", "produced", "lag")
     )
-    committed = scene.watch.committed
+    committed = scene.known.committed
     for partition in sorted(scene.wanted):
         wanted, sent = scene.wanted[partition], scene.sent.get(partition, 0)
         done = committed.get(partition, 0)
@@ -193,7 +194,7 @@ def workers_table(scene: Scene) -> Table:
     grid = table(("worker", "pid", "state", "source partitions", ""), (), right=("pid",))
     for worker in scene.workers:
         dead = worker["state"] == "dead"
-        role = Text(f"coordinator, epoch {scene.watch.epoch}", style="magenta")
+        role = Text(f"coordinator, epoch {scene.known.epoch}", style="magenta")
         grid.add_row(
             f"worker-{worker['slot']}",
             str(worker["pid"]),

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lockstep.offsets.standing import OffsetRow, advice
-from lockstep.watch.topic_fold import Fold, Open
+from lockstep.watch.told import Phase, Transaction
+from lockstep.watch.topic_fold import Fold
 
 ALIVE_MS = 30_000
 """Who was heard within this time may still be there."""
@@ -177,9 +178,9 @@ def _current(seen: Observed) -> Current | None:
         return tuple(sorted(names.get(one, one) for one in incarnations))
 
     report = seen.live.get("coordinator") if seen.live is not None else None
+    opened = seen.fold.led_transaction
     if report and report.get("transaction"):
-        opened = seen.fold.open
-        same = opened if opened is not None and opened.transaction == report["transaction"] else None
+        same = opened if opened is not None and opened.id == report["transaction"] else None
         started_ms = same.started_ms if same is not None else int(report["started_at_ms"])
         missing = set(report.get("missing", ()))
         return Current(
@@ -191,21 +192,21 @@ def _current(seen: Observed) -> Current | None:
             missing=named(missing),
             **(_progress(seen, same, missing) if same is not None else {}),
         )
-    if report or seen.fold.open is None:
+    if report or opened is None:
         return None
-    opened = seen.fold.open
+    missing = set(opened.writers - opened.answered.keys())
     return Current(
-        id=opened.transaction,
+        id=opened.id,
         instant=opened.instant,
         age_ms=_ago(seen, opened.started_ms),
-        ended=opened.ended,
-        answered=named(opened.answered & opened.expected),
-        missing=named(opened.expected - opened.answered),
-        **_progress(seen, opened, opened.expected - opened.answered),
+        ended=opened.phase is Phase.ENDING,
+        answered=named(opened.writers & opened.answered.keys()),
+        missing=named(missing),
+        **_progress(seen, opened, missing),
     )
 
 
-def _progress(seen: Observed, opened: Open, missing: set[str]) -> dict[str, Any]:
+def _progress(seen: Observed, opened: Transaction, missing: set[str]) -> dict[str, Any]:
     """How far those are whose files are awaited."""
     if not opened.progress_ms:
         return {}

@@ -1,8 +1,16 @@
-"""What the control topic's tail says of a pipeline's newest run: a fold over its messages. Pure."""
+"""What the control topic says of a pipeline's newest run: one fold over its messages. Pure.
+
+The topic is a lossy bus: an ACK may never come because its coordinator died after the commit. The next START
+says where the table stands, and so what became of the transaction before it.
+
+Anybody may write to the topic, and nobody here can check a mark. What is certainly no run's is counted and
+ignored: a message without any mark, or of an epoch that no run can have reached. Times are the broker's, in
+milliseconds of the Unix epoch, and 0 where a thing has not happened.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from control_topic.announcements import run_order
@@ -13,142 +21,316 @@ from control_topic.messages import (
     CoordinatorClaim,
     EndCommit,
     Halt,
+    Message,
+    ParticipantJoin,
+    ParticipantLeave,
     ParticipantReady,
     RunAnnounce,
+    SourcePartition,
     StartCommit,
     WriteProgress,
     WriteStatus,
 )
-from lockstep.watch.tail import Heard
+from lockstep.watch.told import (
+    Aborted,
+    Claimed,
+    Committed,
+    Halted,
+    Heard,
+    Joined,
+    News,
+    Phase,
+    RunIsUp,
+    Transaction,
+    Worker,
+)
 
-
-@dataclass(slots=True)
-class Open:
-    """A transaction that was started and neither committed nor aborted, as far as the topic tells."""
-
-    transaction: str
-    instant: str
-    started_ms: int
-    expected: set[str]
-    ended: bool = False
-    answered: set[str] = field(default_factory=set)
-    progress: dict[str, WriteProgress] = field(default_factory=dict)
-    progress_ms: int = 0
+DECISIONS = (StartCommit, EndCommit, AckCommit, AbortCommit)
+"""What only the coordinator of the highest epoch may say."""
 
 
 @dataclass(slots=True)
 class Fold:
-    """What the control topic's tail says. Times are the broker's, Unix epoch.
-
-    `names`: incarnation -> sender. `driver_ms`: a driver or coordinator was last heard; `heard_ms`: anybody
-    was. `waiting_ms`: a worker has held records since then and no transaction was open. `aborts`: in a row.
-
-    Anybody may write to the topic, and nobody here can check a mark. What is certainly no run's is `ignored`
-    (counted): a message without any mark, or of an epoch that no run can have reached. `placed`: the run that
-    the table's folder says started last, where it says so: then no other run is listened to.
-    """
+    """What has been heard of the newest run so far."""
 
     placed: str = ""
+    """The run that the table's folder says started last, where it says so: no other is listened to."""
+
     table_epoch: int = 0
+    """The newest epoch that the table has."""
+
     ignored: int = 0
+    """Messages that are certainly no run's."""
 
     run: str = ""
     run_ms: int = 0
+    """It was announced."""
+
     run_order: tuple[int, int, str] = (-1, 0, "")
     epoch: int = 0
     coordinator: str = ""
-    coordinator_ms: int = 0
+    claim: tuple[int, str] = (0, "")
+    """The newest: its epoch, and who made it."""
+
     driver_ms: int = 0
-    open: Open | None = None
-    committed: tuple[str, str, int] | None = None
+    """A driver or coordinator was last heard."""
+
+    heard_ms: int = 0
+    """Anybody was last heard."""
+
+    waiting_ms: int = 0
+    """A worker has held records since then, and no transaction was open."""
+
+    workers: dict[str, Worker] = field(default_factory=dict)
+    """By name."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    """Incarnation -> sender."""
+
+    transactions: list[Transaction] = field(default_factory=list)
+    """Of this run, oldest first: those whose START was heard."""
+
+    committed: dict[SourcePartition, int] = field(default_factory=dict)
+    """Next offset, as far as it is known to be durable."""
+
+    last_commit_ms: int = 0
     aborts: int = 0
+    """In a row, up to now."""
+
     abort_reason: str = ""
     halted: tuple[str, int] | None = None
-    names: dict[str, str] = field(default_factory=dict)
-    heard_ms: int = 0
-    waiting_ms: int = 0
+    """The run's last word, and when."""
 
-    def take(self, heard: Heard) -> None:
-        """The next message, in topic order. A coordinator's message of a lower epoch is stale: ignored."""
+    @property
+    def commits(self) -> list[Transaction]:
+        return [one for one in self.transactions if one.phase is Phase.COMMITTED]
+
+    @property
+    def given_up(self) -> list[Transaction]:
+        return [one for one in self.transactions if one.phase is Phase.ABORTED]
+
+    @property
+    def open_transaction(self) -> Transaction | None:
+        """The newest transaction while its end is not known."""
+        last = self.transactions[-1] if self.transactions else None
+        return last if last is not None and last.is_open else None
+
+    @property
+    def led_transaction(self) -> Transaction | None:
+        """The open transaction while the coordinator that started it leads."""
+        last = self.open_transaction
+        return last if last is not None and not last.orphaned else None
+
+    @property
+    def committed_total(self) -> int:
+        """Offsets, of all source partitions together."""
+        return sum(self.committed.values())
+
+    def named(self, text: str) -> str:
+        """The protocol knows incarnations; people know workers."""
+        for incarnation, name in self.names.items():
+            for spelled in (f"{name} ({incarnation})", incarnation):
+                text = text.replace(spelled, name)
+        return text
+
+    def hear(self, heard: Heard) -> list[News]:
+        """The next message, in topic order. What a coordinator of a lower epoch says is stale: ignored."""
         message, body = heard.message, heard.message.body
         if not heard.marked or message.epoch > self.table_epoch + EPOCH_LEAD_MAX:
             self.ignored += 1
-            return
+            return []
         if self.placed and message.run != self.placed:
-            return
-        self.names[message.incarnation] = message.sender
-        self.heard_ms = heard.time_ms
+            return []
         if isinstance(body, RunAnnounce):
-            order = run_order(message.run, body)
-            said_again = bool(self.run_ms) and message.run == self.run
-            if said_again or order <= self.run_order:
-                return
-            self.run_order = order
-            self.run, self.run_ms, self.driver_ms = message.run, heard.time_ms, heard.time_ms
-            self.halted, self.open, self.waiting_ms = None, None, 0
-            return
+            self._note_sender(heard)
+            return self._announced(heard, body)
+        if self.run and message.run != self.run:
+            return []
+        self._note_sender(heard)
         if isinstance(body, Halt):  # the run's, whoever claims what epoch
-            if not self.run or message.run == self.run:
-                self.halted, self.open = (body.reason, heard.time_ms), None
-            return
-        if message.sender.startswith("coordinator"):
-            if message.epoch < self.epoch:
-                return
+            self.halted = (body.reason, heard.time_ms)
+            self._orphan()
+            return [Halted(body.reason)]
+        from_coordinator = message.sender.startswith("coordinator")
+        if message.epoch < self.epoch and (from_coordinator or isinstance(body, DECISIONS)):
+            return []
+        if from_coordinator:
             if message.epoch > self.epoch and isinstance(body, CoordinatorClaim):
-                self.open = None
-            self.epoch = message.epoch
-            self.run = self.run or message.run
-            self.coordinator, self.coordinator_ms = message.sender, heard.time_ms
+                self._orphan()
+            self.epoch, self.coordinator = message.epoch, message.sender
+            self.run = self.run or message.run  # its announcement is older than all that is read here
             self.driver_ms = heard.time_ms
-        self._take_body(heard)
+        return self._hear_body(heard)
 
-    def _take_body(self, heard: Heard) -> None:
-        message, body = heard.message, heard.message.body
+    def _note_sender(self, heard: Heard) -> None:
+        self.names[heard.message.incarnation] = heard.message.sender
+        self.heard_ms = heard.time_ms
+
+    def _hear_body(self, heard: Heard) -> list[News]:
+        message, body, time_ms = heard.message, heard.message.body, heard.time_ms
         match body:
-            case StartCommit():
-                self._start(body, heard.time_ms)
-            case EndCommit():
-                if self.open is not None and self.open.transaction == body.transaction:
-                    self.open.ended = True
-            case WriteProgress():
-                if self.open is not None and self.open.transaction == body.transaction:
-                    self.open.progress[message.incarnation] = body
-                    self.open.progress_ms = heard.time_ms
-            case WriteStatus():
-                if self.open is not None and self.open.transaction == body.transaction:
-                    self.open.answered.add(message.incarnation)
+            case CoordinatorClaim():
+                return self._claimed(message)
+            case ParticipantJoin():
+                return self._joined(message, body)
+            case ParticipantLeave():
+                self._left(message, body)
             case ParticipantReady():
-                self.waiting_ms = self.waiting_ms or heard.time_ms
-            case AckCommit() | AbortCommit():
-                self._end(body, heard.time_ms)
+                self.waiting_ms = self.waiting_ms or time_ms
+            case StartCommit():
+                return self._started(message, body, time_ms)
+            case EndCommit():
+                self._ending(body, time_ms)
+            case WriteProgress():
+                self._progressed(message, body, time_ms)
+            case WriteStatus():
+                self._reported(message, body, time_ms)
+            case AckCommit():
+                self.waiting_ms, self.aborts, self.abort_reason = 0, 0, ""
+                return self._commit(self._find(body.transaction), body.committed, time_ms, announced=True)
+            case AbortCommit():
+                self.waiting_ms, self.aborts, self.abort_reason = 0, self.aborts + 1, body.reason
+                return self._abort(self._find(body.transaction), body.reason, time_ms, announced=True)
             case _:
-                pass  # JOIN, LEAVE, END_REQUEST and repeated claims change nothing that is shown
+                pass  # END_REQUEST changes nothing that is shown
+        return []
 
-    def _start(self, body: StartCommit, time_ms: int) -> None:
+    # --- who is there ---------------------------------------------------------------------------
+
+    def _announced(self, heard: Heard, body: RunAnnounce) -> list[News]:
+        order = run_order(heard.message.run, body)
+        said_again = bool(self.run_ms) and heard.message.run == self.run
+        if said_again or order <= self.run_order:  # an older run asks who is newer
+            return []
+        if heard.message.run != self.run:
+            self.workers.clear()
+            self.transactions.clear()
+            self.halted, self.waiting_ms = None, 0
+        self.run_order = order
+        self.run, self.run_ms, self.driver_ms = heard.message.run, heard.time_ms, heard.time_ms
+        return [RunIsUp(self.run)]
+
+    def _orphan(self) -> None:
+        if self.transactions:
+            self.transactions[-1].orphaned = True
+
+    def _claimed(self, message: Message) -> list[News]:
+        claim = (message.epoch, message.sender)
+        if claim == self.claim:
+            return []
+        self.claim = claim
+        return [Claimed(message.sender, message.epoch)]
+
+    def _joined(self, message: Message, body: ParticipantJoin) -> list[News]:
+        known = self.workers.get(message.sender)
+        fresh = known is None or known.incarnation != message.incarnation
+        if known is not None and not fresh and known.partitions == body.partitions:
+            return []
+        for other in self.workers.values():
+            other.partitions = tuple(one for one in other.partitions if one not in body.partitions)
+        self.workers[message.sender] = Worker(
+            name=message.sender, incarnation=message.incarnation, partitions=body.partitions
+        )
+        return [Joined(message.sender, fresh, body.partitions)]
+
+    def _left(self, message: Message, body: ParticipantLeave) -> None:
+        known = self.workers.get(message.sender)
+        if known is not None and known.incarnation == message.incarnation:
+            known.partitions = tuple(one for one in known.partitions if one not in body.partitions)
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    def _started(self, message: Message, body: StartCommit, time_ms: int) -> list[News]:
         self.waiting_ms = 0
-        if self.open is None or self.open.transaction != body.transaction:
-            self.open = Open(
-                transaction=body.transaction,
+        if self._find(body.transaction) is not None:
+            return []  # a repeat for a worker that had not heard it
+        news = self._settle(body.committed, time_ms)
+        self._advance(body.committed)
+        self.transactions.append(
+            Transaction(
+                id=body.transaction,
                 instant=body.instant,
+                epoch=message.epoch,
+                writers=frozenset(body.writers.values()),
                 started_ms=time_ms,
-                expected=set(body.writers.values()),
             )
+        )
+        return news
 
-    def _end(self, body: AckCommit | AbortCommit, time_ms: int) -> None:
-        self.waiting_ms = 0
-        if isinstance(body, AckCommit):
-            self.committed = (body.transaction, body.instant, time_ms)
-            self.aborts, self.abort_reason = 0, ""
-        else:
-            self.aborts += 1
-            self.abort_reason = body.reason
-        if self.open is not None and self.open.transaction == body.transaction:
-            self.open = None
+    def _settle(self, committed: Mapping[SourcePartition, int], time_ms: int) -> list[News]:
+        """What became of a transaction whose end was never announced."""
+        earlier = self.open_transaction
+        if earlier is None:
+            return []
+        landed = all(committed.get(place, 0) >= following for place, following in earlier.next.items())
+        if earlier.next and landed:
+            earlier.reason = "its coordinator was lost after the commit; the next one found it in the table"
+            return self._commit(earlier, earlier.next, time_ms)
+        return self._abort(earlier, "its coordinator was lost; the next one rolled it back", time_ms)
+
+    def _ending(self, body: EndCommit, time_ms: int) -> None:
+        transaction = self._find_open(body.transaction)
+        if transaction is not None:
+            transaction.phase = Phase.ENDING
+            transaction.end_ms = transaction.end_ms or time_ms
+
+    def _progressed(self, message: Message, body: WriteProgress, time_ms: int) -> None:
+        transaction = self._find_open(body.transaction)
+        if transaction is not None:
+            transaction.progress[message.incarnation] = body
+            transaction.progress_ms = time_ms
+
+    def _reported(self, message: Message, body: WriteStatus, time_ms: int) -> None:
+        transaction = self._find_open(body.transaction)
+        if transaction is None or message.incarnation in transaction.answered:
+            return
+        transaction.answered[message.incarnation] = time_ms
+        transaction.records += sum(one.records for one in body.ranges)
+        transaction.files += len(body.files)
+        transaction.size_bytes += sum(file.size_bytes for file in body.files)
+        transaction.next.update({one.partition: one.next for one in body.ranges})
+
+    def _commit(
+        self,
+        transaction: Transaction | None,
+        committed: Mapping[SourcePartition, int],
+        time_ms: int,
+        *,
+        announced: bool = False,
+    ) -> list[News]:
+        self._advance(committed)
+        if transaction is None or not transaction.is_open:
+            return []
+        transaction.phase, transaction.ended_ms = Phase.COMMITTED, time_ms
+        transaction.announced = announced
+        self.last_commit_ms = time_ms
+        return [Committed(transaction)]
+
+    def _abort(
+        self, transaction: Transaction | None, reason: str, time_ms: int, *, announced: bool = False
+    ) -> list[News]:
+        if transaction is None or not transaction.is_open:
+            return []
+        transaction.phase, transaction.ended_ms = Phase.ABORTED, time_ms
+        transaction.reason, transaction.announced = reason, announced
+        return [Aborted(transaction)]
+
+    def _advance(self, committed: Mapping[SourcePartition, int]) -> None:
+        for partition, following in committed.items():
+            self.committed[partition] = max(following, self.committed.get(partition, 0))
+
+    def _find(self, wanted: str) -> Transaction | None:
+        """The newest first: what is looked for is nearly always the last."""
+        return next((one for one in reversed(self.transactions) if one.id == wanted), None)
+
+    def _find_open(self, wanted: str) -> Transaction | None:
+        found = self._find(wanted)
+        return found if found is not None and found.is_open else None
 
 
 def fold(messages: Iterable[Heard], *, placed: str = "", table_epoch: int = 0) -> Fold:
     """All of them, in topic order."""
     state = Fold(placed=placed, table_epoch=table_epoch, run=placed)
     for heard in messages:
-        state.take(heard)
+        state.hear(heard)
     return state

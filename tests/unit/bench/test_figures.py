@@ -12,7 +12,9 @@ from bench.rivals.control_times import Ending, endings
 from bench.rivals.plain_writer import together
 from bench.rivals.registry import order, parse
 from bench.rivals.structured_streaming import batch_shares
+from control_topic.messages import AbortCommit, EndCommit
 from lockstep.errors import ConfigError
+from tests.heard_topic import P0, P1, T1, T2, announced
 
 
 def test_steady_begins_with_the_first_commit_and_leaves_a_last_small_one_out() -> None:
@@ -132,19 +134,29 @@ def test_rounds_of_several_plain_writers_count_when_the_last_has_closed_them() -
 
 
 def test_a_commit_is_timed_from_the_first_end_to_the_first_ack() -> None:
-    said = [
-        ("END_COMMIT", "a", 1_000),
-        ("END_COMMIT", "a", 1_050),
-        ("WRITE_STATUS", "a", 1_020),
-        ("WRITE_STATUS", "a", 1_080),
-        ("ACK_COMMIT", "a", 1_200),
-        ("ACK_COMMIT", "a", 1_300),
-        ("ACK_COMMIT", "unseen", 1_400),
-        ("END_COMMIT", "aborted", 2_000),
-    ]
-    lines = [f'{{"type":"{kind}","transaction":"{which}","time":{ms}}}' for kind, which, ms in said]
-    assert endings(lines) == [Ending(transaction="a", end_ms=1_000, written_ms=1_080, ack_ms=1_200)]
-    assert endings(lines)[0].commit_ms == 200
+    topic = announced()
+    topic.opened(T1, {P0: 0, P1: 0})
+    for _ in range(2):
+        topic.send(EndCommit(transaction=T1))
+    topic.reported(T1, P0, 0, 5)
+    topic.reported(T1, P1, 0, 5)
+    for _ in range(2):
+        topic.acknowledged(T1, {P0: 5, P1: 5})
+    topic.acknowledged("unseen", {P0: 6})
+    topic.opened(T2, {P0: 5, P1: 5})
+    topic.send(AbortCommit(transaction=T2, reason="storage is away"))
+    [one] = endings(topic.known)
+    assert one == Ending(transaction=T1, end_ms=3_000, written_ms=6_000, ack_ms=7_000)
+    assert one.commit_ms == 4_000
+
+
+def test_a_commit_of_which_no_ack_told_is_not_timed() -> None:
+    topic = announced()
+    topic.opened(T1, {P0: 0})
+    topic.send(EndCommit(transaction=T1))
+    topic.reported(T1, P0, 0, 5)
+    topic.opened(T2, {P0: 5}, epoch=2)
+    assert endings(topic.known) == []
 
 
 def test_commit_figures_are_of_the_commits_around_a_number() -> None:

@@ -17,7 +17,6 @@ from bench.figures import Commit, Span, covered
 from bench.load import _looped
 from bench.rivals import hudi_commits, lockstep_run
 from bench.rivals.base import Settings
-from bench.rivals.control_times import aborted
 from bench.rivals.registry import order, parse
 from bench.rivals.structured_streaming import by_batches, options
 from bench.workloads import KEYS, UPSERTS, WORKLOADS, Workload, key_of
@@ -170,11 +169,6 @@ def test_streaming_s_upserts_count_by_what_their_batches_took_from_the_topic() -
     assert [one.rows for one in by_batches(commits, batches)] == [100, 80]
     with pytest.raises(Failed, match="2 commits of 1 batches"):
         by_batches(commits, batches[:1])
-
-
-def test_a_transaction_that_was_given_up_counts_once() -> None:
-    said = [("START_COMMIT", "a"), ("ABORT_COMMIT", "a"), ("ABORT_COMMIT", "a"), ("ACK_COMMIT", "b")]
-    assert aborted(json.dumps({"type": what, "transaction": which}) for what, which in said) == 1
 
 
 def test_compactions_cover_a_part_of_the_steady_time() -> None:

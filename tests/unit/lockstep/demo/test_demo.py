@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from itertools import count
 from typing import Any
 
 import click
@@ -16,19 +14,8 @@ from rich.console import Console
 
 from control_topic.messages import (
     AbortCommit,
-    AckCommit,
-    Body,
     CoordinatorClaim,
-    DataFile,
-    EndCommit,
-    Halt,
-    Message,
     ParticipantJoin,
-    Range,
-    RunAnnounce,
-    SourcePartition,
-    StartCommit,
-    WriteStatus,
 )
 from lockstep.commands.demo import check_interval
 from lockstep.commands.demo import command as demo_command
@@ -36,75 +23,16 @@ from lockstep.demo.events import KEY, PARTITION_BY, SCHEMA, event, records, spre
 from lockstep.demo.kills import Kill, KillPlan, two_kills
 from lockstep.demo.proof import Counted, Counts
 from lockstep.demo.report import Ran, Report
+from lockstep.demo.telling import sentence
 from lockstep.demo.view import LineView, LiveView, Scene, make_view
-from lockstep.demo.watch import Phase, Watch
 from lockstep.output import ConsoleOutput, JsonOutput
 from table.schema import parse_ddl
-
-P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
-W0, W1 = "a" * 32, "b" * 32
-T1, T2 = "1" * 32, "2" * 32
-
-
-class Topic:
-    """Writes messages as their senders would, a second apart, and has a watch read them."""
-
-    def __init__(self) -> None:
-        self.watch = Watch("demo")
-        self._seconds: Iterator[int] = count(1)
-        self.said: list[str] = []
-
-    def send(
-        self,
-        body: Body,
-        *,
-        epoch: int = 1,
-        sender: str = "coordinator@worker-0",
-        who: str = "c",
-        run: str = "r1",
-    ) -> None:
-        second = next(self._seconds)
-        message = Message(
-            pipeline="demo",
-            run="r1",
-            epoch=epoch,
-            sender=sender,
-            incarnation=who,
-            sequence=second,
-            sent_at_ms=second * 1_000,
-            body=body,
-        )
-        self.said += self.watch.take(message, second * 1_000)
-
-    def opened(self, transaction: str, committed: Mapping[SourcePartition, int], *, epoch: int = 1) -> None:
-        self.send(
-            StartCommit(
-                transaction=transaction, instant="20260101", committed=committed, writers={P0: W0, P1: W1}
-            ),
-            epoch=epoch,
-        )
-
-    def reported(self, transaction: str, partition: SourcePartition, start: int, following: int) -> None:
-        rows = following - start
-        file = DataFile(path=f"d/{start}", file_id="f", table_partition="d", rows=rows, size_bytes=10 * rows)
-        status = WriteStatus(
-            transaction=transaction,
-            ranges=(Range(partition=partition, start=start, next=following, records=rows),),
-            files=(file,),
-        )
-        self.send(status, sender=f"worker-{partition.number}", who=W0 if partition == P0 else W1)
-
-    def acknowledged(
-        self, transaction: str, committed: Mapping[SourcePartition, int], *, epoch: int = 1
-    ) -> None:
-        self.send(AckCommit(transaction=transaction, instant="20260101", committed=committed), epoch=epoch)
+from tests.heard_topic import P0, P1, T1, T2, W1, Topic, announced
 
 
 @pytest.fixture
 def topic() -> Topic:
-    topic = Topic()
-    topic.send(RunAnnounce(address="127.0.0.1:1"), epoch=0, sender="driver", who="d")
-    return topic
+    return announced()
 
 
 # --- events -----------------------------------------------------------------------------------
@@ -136,40 +64,13 @@ def test_events_are_spread_over_all_source_partitions_and_none_is_forgotten() ->
     assert Counter(one.source_partition for one in records(11, 4)) == spread(11, 4)
 
 
-# --- watching the control topic -----------------------------------------------------------------
-
-
-def test_a_transaction_is_followed_from_start_to_its_ack(topic: Topic) -> None:
-    topic.opened(T1, {P0: 0, P1: 0})
-    assert topic.watch.open_transaction is not None
-    topic.send(EndCommit(transaction=T1))
-    topic.reported(T1, P0, 0, 5)
-    topic.reported(T1, P1, 0, 7)
-    assert topic.watch.committed_total == 0
-    topic.acknowledged(T1, {P0: 5, P1: 7})
-    [transaction] = topic.watch.commits
-    assert (transaction.records, transaction.files, transaction.size_bytes) == (12, 2, 120)
-    assert transaction.ended_ms - transaction.started_ms == 4_000
-    assert topic.watch.committed_total == 12
-    assert topic.watch.open_transaction is None
-
-
-def test_repeated_messages_are_counted_once(topic: Topic) -> None:
-    topic.opened(T1, {P0: 0})
-    topic.opened(T1, {P0: 0})
-    topic.reported(T1, P0, 0, 5)
-    topic.reported(T1, P0, 0, 5)
-    topic.acknowledged(T1, {P0: 5})
-    topic.acknowledged(T1, {P0: 5})
-    assert len(topic.watch.transactions) == 1
-    assert topic.watch.commits[0].records == 5
+# --- what is told ---------------------------------------------------------------------------------
 
 
 def test_an_abort_is_told_with_its_reason(topic: Topic) -> None:
     topic.opened(T1, {P0: 0})
     topic.send(AbortCommit(transaction=T1, reason="storage is away"))
-    assert [t.reason for t in topic.watch.aborts] == ["storage is away"]
-    assert any("storage is away" in sentence for sentence in topic.said)
+    assert any("storage is away" in sentence for sentence in told_of(topic))
 
 
 @pytest.mark.parametrize("who", [W1, f"worker-1 ({W1})"])
@@ -177,67 +78,24 @@ def test_an_abort_names_the_worker_and_not_its_incarnation(topic: Topic, who: st
     topic.send(ParticipantJoin(partitions=(P1,)), sender="worker-1", who=W1)
     topic.opened(T1, {P0: 0})
     topic.send(AbortCommit(transaction=T1, reason=f"{who} is gone"))
-    assert topic.watch.aborts[0].reason == "worker-1 is gone"
-
-
-def test_a_commit_whose_ack_never_came_is_found_in_the_next_start(topic: Topic) -> None:
-    topic.opened(T1, {P0: 0})
-    topic.reported(T1, P0, 0, 5)
-    topic.opened(T2, {P0: 5}, epoch=2)
-    assert [t.id for t in topic.watch.commits] == [T1]
-    assert topic.watch.last_commit_ms == topic.watch.transactions[1].started_ms
-
-
-def test_a_transaction_that_its_coordinator_left_open_is_told_as_rolled_back(topic: Topic) -> None:
-    topic.opened(T1, {P0: 3})
-    topic.reported(T1, P0, 3, 5)
-    topic.opened(T2, {P0: 3}, epoch=2)
-    assert [t.phase for t in topic.watch.transactions] == [Phase.ABORTED, Phase.WRITING]
-    assert "coordinator" in topic.watch.aborts[0].reason
-
-
-def test_a_coordinator_of_a_lower_epoch_is_not_believed(topic: Topic) -> None:
-    topic.opened(T1, {P0: 0}, epoch=2)
-    topic.acknowledged(T1, {P0: 99}, epoch=1)
-    assert topic.watch.open_transaction is not None
-    assert topic.watch.committed_total == 0
-
-
-def test_messages_of_an_earlier_run_and_of_another_pipeline_are_not_shown() -> None:
-    topic = Topic()
-    topic.opened(T1, {P0: 0})
-    assert topic.watch.transactions == []
-    assert (
-        Watch("other").take(
-            Message(
-                pipeline="demo",
-                run="r1",
-                epoch=1,
-                sender="driver",
-                incarnation="d",
-                sequence=0,
-                sent_at_ms=0,
-                body=RunAnnounce(),
-            ),
-            0,
-        )
-        == []
-    )
+    assert told_of(topic)[-1] == f"transaction {T1[:8]} is aborted: worker-1 is gone"
 
 
 def test_a_join_that_is_repeated_is_told_once_and_a_claim_too(topic: Topic) -> None:
-    before = len(topic.said)
+    before = len(topic.news)
     for _ in range(3):
         topic.send(ParticipantJoin(partitions=(P0, P1)), sender="worker-1", who=W1)
         topic.send(CoordinatorClaim(), epoch=1)
-    assert len(topic.said) - before == 2
-    topic.send(ParticipantJoin(partitions=(P0,)), sender="worker-0", who=W0)
-    assert topic.watch.members["worker-1"].partitions == (P1,)
+    assert told_of(topic)[before:] == [
+        "worker-1 joins with events:0, events:1",
+        "coordinator@worker-0 takes over with epoch 1: nobody obeys a lower one any more",
+    ]
+    topic.send(ParticipantJoin(partitions=(P0,)), sender="worker-1", who=W1)
+    assert told_of(topic)[-1] == "worker-1 now with events:0"
 
 
-def test_a_halt_is_remembered_with_its_reason(topic: Topic) -> None:
-    topic.send(Halt(reason="events:0 at offset 7 is poison"))
-    assert topic.watch.halted == "events:0 at offset 7 is poison"
+def told_of(topic: Topic) -> list[str]:
+    return [sentence(one, topic.known) for one in topic.news]
 
 
 # --- kills --------------------------------------------------------------------------------------
@@ -284,7 +142,7 @@ def scene_of(topic: Topic) -> Scene:
     topic.send(AbortCommit(transaction=T2, reason="worker-1: its process died"))
     return Scene(
         title="100,000 events",
-        watch=topic.watch,
+        known=topic.known,
         began_ms=0,
         wanted={P0: 50_000, P1: 50_000},
         sent={P0: 50_000, P1: 20_000},

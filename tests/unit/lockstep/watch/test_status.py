@@ -35,7 +35,7 @@ from lockstep.driver.rundir import read_run_file, remove_run_file, write_run_fil
 from lockstep.offsets.standing import OffsetRow
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
 from lockstep.watch.status_text import to_text
-from lockstep.watch.tail import Heard
+from lockstep.watch.told import Heard
 from lockstep.watch.topic_fold import Fold, fold
 from table.port import ServiceProgress
 
@@ -293,7 +293,7 @@ def test_messages_that_are_certainly_no_runs_are_counted_and_ignored() -> None:
 def test_what_an_earlier_run_says_is_no_word_of_the_one_that_has_the_place() -> None:
     topic = begun().say(COORDINATOR, Halt(reason="poison"))
     known = fold(topic.heard(), placed="r2", table_epoch=3)
-    assert (known.run, known.halted, known.open) == ("r2", None, None)
+    assert (known.run, known.halted, known.open_transaction) == ("r2", None, None)
 
 
 def test_a_halt_is_told_with_its_reason() -> None:

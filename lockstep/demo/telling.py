@@ -1,0 +1,24 @@
+"""News of a run in sentences, as somebody who looks on would want to read them. Pure."""
+
+from __future__ import annotations
+
+from lockstep.watch.told import Aborted, Claimed, Halted, Joined, News, RunIsUp
+from lockstep.watch.topic_fold import Fold
+
+
+def sentence(news: News, known: Fold) -> str:
+    """Empty where the view shows it already. `known`: whom the run's incarnations belong to."""
+    match news:
+        case RunIsUp(run):
+            return f"run {run} is up"
+        case Claimed(coordinator, epoch):
+            return f"{coordinator} takes over with epoch {epoch}: nobody obeys a lower one any more"
+        case Joined(worker, fresh, partitions):
+            owned = ", ".join(map(str, partitions)) or "no source partition yet"
+            return f"{worker} {'joins' if fresh else 'now'} with {owned}"
+        case Aborted(transaction):
+            return f"transaction {transaction.id[:8]} is aborted: {known.named(transaction.reason)}"
+        case Halted(reason):
+            return f"the run halts: {reason}"
+        case _:
+            return ""
