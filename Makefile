@@ -126,6 +126,10 @@ docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs f
 	@$(PYTHON) tools/scale.py
 	@$(PYTHON) tools/benchmarks.py
 
+.PHONY: picture
+picture: $(INSTALLED)  ## docs/demo.svg: the demo, played, as its terminal showed it
+	@$(PYTHON) -m tools.demo_picture
+
 ##@ The house
 
 # Newer than these once everything that they ask for is installed.

@@ -17,6 +17,7 @@ from lockstep.demo.cdc import ChangeData
 from lockstep.demo.plain import Plain
 from lockstep.demo.report import Report
 from lockstep.demo.stage import Stage
+from lockstep.demo.view import View, make_view
 from lockstep.errors import Failed
 from lockstep.launch.jars import find_java
 from lockstep.output import Output
@@ -35,14 +36,25 @@ class Settings:
     cdc: bool = False
 
 
-def run_demo(settings: Settings, output: Output) -> Report:
-    """The whole demo. Raises `Failed`, with the folder kept, where it could not be carried through."""
+def run_demo(settings: Settings, output: Output, view: View | None = None) -> Report:
+    """The whole demo, shown by `view`, or as the output's console can.
+
+    Raises `Failed`, with the folder kept, where it could not be carried through.
+    """
     find_java()
     play = ChangeData(settings.records) if settings.cdc else Plain(settings.records)
     folder = _folder(settings.keep)
     with _signals_as_interrupts(), _state_in(folder / "state"), _logs_in(folder / "demo.log"):
         try:
-            report = Stage(play, folder, output, interval=settings.interval, keep=settings.keep).run()
+            stage = Stage(
+                play,
+                folder,
+                output,
+                view or make_view(output),
+                interval=settings.interval,
+                keep=settings.keep,
+            )
+            report = stage.run()
         except Failed as error:
             raise Failed(f"{error}\nEverything it made is kept in {folder}") from error
         except BaseException:

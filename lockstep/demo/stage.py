@@ -22,7 +22,7 @@ from lockstep.demo.play import Play
 from lockstep.demo.producer import RecordProducer
 from lockstep.demo.report import Finding, Ran, Report
 from lockstep.demo.telling import sentence
-from lockstep.demo.view import Scene, View, make_view
+from lockstep.demo.view import Scene, View
 from lockstep.errors import EXIT_WELL, Failed
 from lockstep.launch.jars import KAFKA_VERSION
 from lockstep.output import Output, readable_count, readable_duration
@@ -47,14 +47,16 @@ def now_ms() -> int:
 class Stage:
     """One play in one folder. Everything it starts is ended when `run` returns or raises."""
 
-    def __init__(self, play: Play, folder: Path, output: Output, *, interval: str, keep: bool) -> None:
+    def __init__(
+        self, play: Play, folder: Path, output: Output, view: View, *, interval: str, keep: bool
+    ) -> None:
         self._play = play
         self._records = sum(play.wanted.values())
         self._interval = interval
         self._keep = keep
         self._folder = folder
         self._output = output
-        self._view: View = make_view(output)
+        self._view = view
         self._known = Fold()
         self._plan = KillPlan(WORKERS, play.kills)
         self._began_ms = now_ms()

@@ -131,9 +131,7 @@ class LiveView:
         self._live.start()
 
     def say(self, sentence: str, *, style: str = "") -> None:
-        line = Text(f"{clock(wall_ms())}  ", style="dim")
-        line.append(sentence, style=style or "default not dim")
-        self._notes.append(line)
+        self._notes.append(note_line(sentence, style))
 
     def show(self, scene: Scene) -> None:
         self._scene = scene
@@ -145,33 +143,47 @@ class LiveView:
         self._live.stop()
 
     def _render(self) -> RenderableType:
-        scene = self._scene
-        if scene is None:
+        if self._scene is None:
             return Group(*self._notes)
-        rows_left = max(8, self._console.height - 11 - len(scene.wanted) - len(scene.workers))
-        transactions = max(4, rows_left * 3 // 5)
-        notes = list(self._notes)[-max(3, rows_left - transactions) :]
-        return Group(
-            self._heading(scene),
-            Text(),
-            progress_table(scene),
-            Text(),
-            workers_table(scene),
-            Text(),
-            transactions_table(scene.known.transactions[-transactions:]),
-            Text(),
-            *notes,
-        )
+        doing: RenderableType | None = None
+        if self._scene.doing:
+            self._spinner.update(text=Text(self._scene.doing, style="cyan"))
+            doing = self._spinner
+        return screen(self._scene, self._notes, height=self._console.height, doing=doing)
 
-    def _heading(self, scene: Scene) -> RenderableType:
-        elapsed = readable_duration(wall_ms() - scene.began_ms)
-        grid = Table.grid(padding=(0, 2))
-        grid.add_row(Text(scene.title, style="bold"), Text(elapsed, style="dim"))
-        if not scene.doing:
-            return grid
-        self._spinner.update(text=Text(scene.doing, style="cyan"))
-        grid.columns[0].no_wrap = True
-        return Group(grid, self._spinner)
+
+def note_line(sentence: str, style: str = "") -> Text:
+    """Something that happened, and when: now."""
+    return Text.assemble((f"{clock(wall_ms())}  ", "dim"), (sentence, style))
+
+
+def screen(
+    scene: Scene, notes: Sequence[Text], *, height: int, doing: RenderableType | None = None
+) -> RenderableType:
+    """The whole scene and the newest notes, in so many lines of a terminal."""
+    rows_left = max(8, height - 11 - len(scene.wanted) - len(scene.workers))
+    transactions = max(4, rows_left * 3 // 5)
+    return Group(
+        _heading(scene, doing),
+        Text(),
+        progress_table(scene),
+        Text(),
+        workers_table(scene),
+        Text(),
+        transactions_table(scene.known.transactions[-transactions:]),
+        Text(),
+        *list(notes)[-max(3, rows_left - transactions) :],
+    )
+
+
+def _heading(scene: Scene, doing: RenderableType | None) -> RenderableType:
+    elapsed = readable_duration(wall_ms() - scene.began_ms)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row(Text(scene.title, style="bold"), Text(elapsed, style="dim"))
+    if doing is None:
+        return grid
+    grid.columns[0].no_wrap = True
+    return Group(grid, doing)
 
 
 def progress_table(scene: Scene) -> Table:
