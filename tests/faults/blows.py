@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypedDict, Unpack
 
 from table.hudi.driver.holder import LOCK
 from tests.faults import processes
@@ -37,18 +38,24 @@ class Victim(Enum):
 KILLED = (Victim.WORKER, Victim.COORDINATOR, Victim.DRIVER, Victim.BROKER)
 
 
+class When(TypedDict, total=False):
+    """More of when a blow is struck than its step."""
+
+    after_start_ms: int
+    """Of one in the middle of writing."""
+    not_before: Callable[[], None]
+    """Awaited between the step's first sign and the signal."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blow:
-    """`recovery`: from the kill, the driver's or broker's restart, or the end of the pause.
-
-    `locked`: a driver was killed while the table was locked, and left it so.
-    """
-
     victim: Victim
     kind: str
     hit: Hit
     recovery: Recovery
+    """From the kill, the driver's or broker's restart, or the end of the pause."""
     locked: bool = False
+    """A driver was killed while the table was locked, and left it so."""
 
     def line(self) -> str:
         step = self.hit.step.value if self.hit.step is not None else "between transactions"
@@ -59,31 +66,9 @@ class Blow:
         )
 
 
-def kill(
-    stage: Stage,
-    victim: Victim,
-    step: Step,
-    *,
-    after_start_ms: int = MID_WRITE_MS,
-    not_before: Callable[[], None] = lambda: None,
-) -> Blow:
-    """SIGKILL at this step, or at whatever was hit instead; driver and broker are started again at once.
-
-    `not_before`: awaited between the step's first sign and the signal.
-    """
-    who = stage.processes()
-
-    def strike() -> int:
-        not_before()
-        return send_to(stage, who, victim, signal.SIGKILL)
-
-    found = hit(
-        stage,
-        step,
-        strike,
-        writer=_writer(who, victim),
-        after_start_ms=after_start_ms,
-    )
+def kill(stage: Stage, victim: Victim, step: Step, **when: Unpack[When]) -> Blow:
+    """SIGKILL at this step, or at whatever was hit instead; driver and broker are started again at once."""
+    found = _signal(stage, stage.processes(), victim, step, signal.SIGKILL, **when)
     moment_ms = found.at_ms
     locked = False
     if victim is Victim.DRIVER:
@@ -100,32 +85,10 @@ def kill(
     return Blow(victim=victim, kind="kill", hit=found, recovery=recovery, locked=locked)
 
 
-def pause(
-    stage: Stage,
-    victim: Victim,
-    step: Step,
-    *,
-    seconds: float,
-    after_start_ms: int = MID_WRITE_MS,
-    not_before: Callable[[], None] = lambda: None,
-) -> Blow:
-    """SIGSTOP at this step, SIGCONT after so many seconds to what is still there.
-
-    `not_before`: awaited between the step's first sign and the signal.
-    """
+def pause(stage: Stage, victim: Victim, step: Step, *, seconds: float, **when: Unpack[When]) -> Blow:
+    """SIGSTOP at this step, SIGCONT after so many seconds to what is still there."""
     who = stage.processes()
-
-    def strike() -> int:
-        not_before()
-        return send_to(stage, who, victim, signal.SIGSTOP)
-
-    found = hit(
-        stage,
-        step,
-        strike,
-        writer=_writer(who, victim),
-        after_start_ms=after_start_ms,
-    )
+    found = _signal(stage, who, victim, step, signal.SIGSTOP, **when)
     time.sleep(max(0.0, seconds - (wall_ms() - found.at_ms) / 1_000))
     moment_ms = send_to(stage, who, victim, signal.SIGCONT)
     if victim in (Victim.DRIVER, Victim.JVM) and _ends(stage):
@@ -133,6 +96,19 @@ def pause(
         stage.restart()
     recovery = stage.recovery(moment_ms, deadline_s=ANSWER_S)
     return Blow(victim=victim, kind="pause", hit=found, recovery=recovery)
+
+
+def _signal(
+    stage: Stage, who: Processes, victim: Victim, step: Step, number: signal.Signals, **when: Unpack[When]
+) -> Hit:
+    not_before = when.get("not_before", lambda: None)
+
+    def strike() -> int:
+        not_before()
+        return send_to(stage, who, victim, number)
+
+    after_start_ms = when.get("after_start_ms", MID_WRITE_MS)
+    return hit(stage, step, strike, writer=_writer(who, victim), after_start_ms=after_start_ms)
 
 
 def is_locked(stage: Stage) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 
 from table.hudi.reader.timeline import table_properties
@@ -12,18 +13,17 @@ from tests.faults import upkeep
 from tests.faults.aim import hit
 from tests.faults.clock import Clock, make_clock
 from tests.faults.commits import wall_ms
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import Notes, Outcome, Scenario, put
 from tests.faults.stage import START_S, Stage
 from tests.faults.steps import AIMED, Step
 from tests.harness import Run, await_that
-
-GROUP = "Clocks"
 
 INTERVAL_S = 2.0
 HOUR_S = 3_600.0
 LIMIT_S = INTERVAL_S + 13.0
 """Beside the seconds that a clock is behind, which are waited for."""
-COMPACTION_EVERY = "4"
+COMPACTED = {"compaction_every": "4"}
+"""The services of a table of upserts."""
 COMPACTION_S = 180.0
 """One that was refused because of the clock is tried again after a minute."""
 UPSERTS = "upserts with compactions: "
@@ -77,7 +77,7 @@ def _await_said(run: Run, what: str) -> None:
     await_that(f"status that says {what!r}", probe, deadline_s=START_S)
 
 
-def _settled(stage: Stage) -> dict[str, object]:
+def _settled(stage: Stage) -> Notes:
     """As the stage, where there are compactions after one that was completed."""
     if stage.upserts:
         await_that(
@@ -109,62 +109,11 @@ def _strike_each_step(stage: Stage, struck: Callable[[int], None]) -> float:
     return longest_s
 
 
-def _steps_back(seconds: float, of: str, *, upserts: bool) -> Callable[[Stage], Outcome]:
-    def play(stage: Stage) -> Outcome:
-        if upserts:
-            stage.with_upserts(compaction_every=COMPACTION_EVERY)
-        clocks = _Clocks(stage)
-        clock: Clock = getattr(clocks, of)
-        return _at_each_step(stage, clocks, lambda number: clock.off_by(number * seconds))
-
-    return play
-
-
-def _register(*, upserts: bool) -> None:
-    spans = {"1_s": 1.0, "an_interval": INTERVAL_S, "1_h": HOUR_S}
-    beside, rows = (UPSERTS, EVERY_ROW) if upserts else ("", "nothing is lost or doubled")
-    for of, span, way in product(("driver", "workers"), spans, ("back", "forth")):
-        if (of, span, way) == ("driver", "1_h", "back"):
-            continue  # nobody waits for eight hours: see driver_clock_back_1_h
-        seconds = spans[span] if way == "forth" else -spans[span]
-        play = _steps_back(seconds, of, upserts=upserts)
-        play.__name__ = f"{'upserts_' if upserts else ''}{of}_clock_{way}_{span}_at_each_step"
-        whose = "the driver's" if of == "driver" else "the workers'"
-        scenario(
-            GROUP,
-            fault=f"{beside}{whose} clock is set {way} by {span.replace('_', ' ')} at each step of a "
-            f"transaction, {len(AIMED)} times",
-            expected=f"{rows}; what a clock is behind is waited for",
-            limit_s=LIMIT_S + (spans[span] if way == "back" and of == "driver" else 0.0),
-        )(play)
-
-
-_register(upserts=False)
-_register(upserts=True)
-
-
-@scenario(
-    GROUP,
-    fault="the driver's clock is set back by 1 h at each step of a transaction, and put right when the "
-    "driver has said so",
-    expected="nothing is begun or completed meanwhile, status says how far the clock is behind, then commits "
-    "go on",
-    limit_s=LIMIT_S,
-)
-def driver_clock_back_1_h(stage: Stage) -> Outcome:
-    return _back_and_put_right(stage)
-
-
-@scenario(
-    GROUP,
-    fault=f"{UPSERTS}the driver's clock is set back by 1 h at each step of a transaction, and put right when "
-    "the driver has said so",
-    expected=f"nothing is begun or completed meanwhile, then commits go on; {EVERY_ROW}",
-    limit_s=LIMIT_S,
-)
-def upserts_driver_clock_back_1_h(stage: Stage) -> Outcome:
-    stage.with_upserts(compaction_every=COMPACTION_EVERY)
-    return _back_and_put_right(stage)
+def _set_at_each_step(stage: Stage, *, of: str, seconds: float) -> Outcome:
+    """`of`: whose clock; by so many seconds more at each step."""
+    clocks = _Clocks(stage)
+    clock: Clock = getattr(clocks, of)
+    return _at_each_step(stage, clocks, lambda number: clock.off_by(number * seconds))
 
 
 def _back_and_put_right(stage: Stage) -> Outcome:
@@ -178,36 +127,17 @@ def _back_and_put_right(stage: Stage) -> Outcome:
     return _at_each_step(stage, clocks, struck)
 
 
-@scenario(
-    GROUP,
-    fault="the driver is killed, and its successor's clock is 1 h behind; later it is put right",
-    expected="the successor begins nothing, says how far its clock is behind, and goes on when it is right",
-    limit_s=LIMIT_S,
-)
-def successor_clock_1_h_behind(stage: Stage) -> Outcome:
-    return _successor(stage)
-
-
-@scenario(
-    GROUP,
-    fault=f"{UPSERTS}the driver is killed, its successor's clock is 1 h behind and put right "
-    "later, then set back by an interval at each step of a transaction",
-    expected=EVERY_ROW,
-    limit_s=LIMIT_S + INTERVAL_S,
-)
-def upserts_clock_set_back(stage: Stage) -> Outcome:
-    stage.with_upserts(compaction_every=COMPACTION_EVERY)
-    clocks = _Clocks(stage)
-    first = _one_successor(stage, clocks)
-    steps_s = _strike_each_step(stage, lambda number: clocks.driver.off_by(-number * INTERVAL_S))
-    longest_s = max(first, steps_s)
-    return Outcome(recovery_s=longest_s, notes={"successor_s": first, **_settled(stage)})
-
-
-def _successor(stage: Stage) -> Outcome:
+def _successor_behind(stage: Stage) -> Outcome:
     clocks = _Clocks(stage)
     recovery_s = _one_successor(stage, clocks)
     return Outcome(recovery_s=recovery_s, notes=_settled(stage))
+
+
+def _successor_behind_and_set_back(stage: Stage) -> Outcome:
+    clocks = _Clocks(stage)
+    first_s = _one_successor(stage, clocks)
+    steps_s = _strike_each_step(stage, lambda number: clocks.driver.off_by(-number * INTERVAL_S))
+    return Outcome(recovery_s=max(first_s, steps_s), notes={"successor_s": first_s, **_settled(stage)})
 
 
 def _one_successor(stage: Stage, clocks: _Clocks) -> float:
@@ -220,16 +150,7 @@ def _one_successor(stage: Stage, clocks: _Clocks) -> float:
     return _goes_on_s(run)
 
 
-@scenario(
-    GROUP,
-    fault="the clock of the table's file system stays, and the driver's is set forth by 1 h, when START is "
-    "sent and in the middle of writing; then the driver is killed, and its successor's clock is 1 h ahead; "
-    "each time it is put right later",
-    expected="nobody takes the table lock, nothing is begun or completed meanwhile, status says how far the "
-    "clock is ahead, then commits go on",
-    limit_s=LIMIT_S,
-)
-def driver_clock_1_h_ahead_of_the_file_systems(stage: Stage) -> Outcome:
+def _ahead_at_two_steps(stage: Stage) -> Outcome:
     clocks = _Clocks(stage, files_apart=True)
     run = stage.start(arguments=clocks.arguments)
     longest_s = 0.0
@@ -246,16 +167,7 @@ def driver_clock_1_h_ahead_of_the_file_systems(stage: Stage) -> Outcome:
     return _successor_ahead(stage, clocks, longest_s)
 
 
-@scenario(
-    GROUP,
-    fault=f"{UPSERTS}the clock of the table's file system stays, the driver is killed, and its successor's "
-    "clock is 1 h ahead; later it is put right",
-    expected="the successor takes no table lock, neither to begin nor to take a compaction away, says how "
-    f"far its clock is ahead, and goes on when it is right; {EVERY_ROW}",
-    limit_s=LIMIT_S,
-)
-def upserts_driver_clock_1_h_ahead_of_the_file_systems(stage: Stage) -> Outcome:
-    stage.with_upserts(compaction_every=COMPACTION_EVERY)
+def _successor_alone_ahead(stage: Stage) -> Outcome:
     clocks = _Clocks(stage, files_apart=True)
     stage.start(arguments=clocks.arguments).kill()
     return _successor_ahead(stage, clocks, 0.0)
@@ -289,7 +201,7 @@ def _ahead_until_put_right(stage: Stage, clocks: _Clocks) -> float:
     return _goes_on_s(run)
 
 
-def _summer_time_ends(stage: Stage, zone: str, *, local: bool) -> Outcome:
+def _summer_time_ends(stage: Stage, *, zone: str, local: bool) -> Outcome:
     fold_s = ZONES[zone].timestamp()
     early_s = fold_s - 1_200 - time.time()
     clocks = _Clocks(stage, seconds=early_s - WEST_S if local else early_s)
@@ -326,23 +238,7 @@ def _put_in_local_time(stage: Stage) -> None:
     assert table_properties(table)["hoodie.table.timeline.timezone"] == "LOCAL"
 
 
-@scenario(
-    GROUP,
-    fault="summer time ends in Berlin while a pipeline runs there, whose table is in UTC, as new ones are",
-    expected="nobody notices",
-    limit_s=LIMIT_S,
-)
-def summer_time_ends_in_berlin(stage: Stage) -> Outcome:
-    return _summer_time_ends(stage, "Europe/Berlin", local=False)
-
-
-@scenario(
-    GROUP,
-    fault="a pipeline is started again in New York, in Tokyo and on Lord Howe, each time after a stop",
-    expected="its table stays in UTC wherever it is written, and nobody waits for a clock",
-    limit_s=LIMIT_S,
-)
-def started_again_in_other_time_zones(stage: Stage) -> Outcome:
+def _started_in_other_time_zones(stage: Stage) -> Outcome:
     stage.pipeline.settings |= {"transaction.interval": f"{INTERVAL_S:.0f}s"}
     stage.start_load()
     took_s = []
@@ -357,29 +253,113 @@ def started_again_in_other_time_zones(stage: Stage) -> Outcome:
     return Outcome(recovery_s=max(took_s), notes=_settled(stage))
 
 
-def _summer_time_in(zone: str, *, upserts: bool) -> Callable[[Stage], Outcome]:
-    def play(stage: Stage) -> Outcome:
-        if upserts:
-            stage.with_upserts(compaction_every=COMPACTION_EVERY)
-        return _summer_time_ends(stage, zone, local=True)
+def _each_step(*, upserts: bool) -> Iterator[Scenario]:
+    """Whose clock, by how much, which way."""
+    spans_s = {"1_s": 1.0, "an_interval": INTERVAL_S, "1_h": HOUR_S}
+    for of, span, way in product(("driver", "workers"), spans_s, ("back", "forth")):
+        if (of, span, way) == ("driver", "1_h", "back"):
+            continue  # nobody waits for eight hours: see driver_clock_back_1_h
+        seconds = spans_s[span] if way == "forth" else -spans_s[span]
+        whose = "the driver's" if of == "driver" else "the workers'"
+        beside, by = UPSERTS if upserts else "", span.replace("_", " ")
+        yield Scenario(
+            f"{'upserts_' if upserts else ''}{of}_clock_{way}_{span}_at_each_step",
+            f"{beside}{whose} clock is set {way} by {by} at each step of a transaction, {len(AIMED)} times",
+            f"{EVERY_ROW if upserts else 'nothing is lost or doubled'}; what a clock is behind is waited for",
+            partial(_set_at_each_step, of=of, seconds=seconds),
+            LIMIT_S + (spans_s[span] if way == "back" and of == "driver" else 0.0),
+            upserts=COMPACTED if upserts else None,
+        )
 
-    return play
 
-
-def _register_summer_time() -> None:
+def _summer_times() -> Iterator[Scenario]:
+    """Of tables in local time."""
     for upserts, zone in product((False, True), ("America/New_York", "Europe/Berlin")):
         place = zone.partition("/")[2].replace("_", " ")
-        play = _summer_time_in(zone, upserts=upserts)
-        name = place.lower().replace(" ", "_")
-        play.__name__ = f"{'upserts_' if upserts else ''}summer_time_ends_in_{name}_in_local_time"
-        scenario(
-            GROUP,
-            fault=f"{UPSERTS if upserts else ''}summer time ends in {place} while a pipeline runs there, "
+        beside, there = "upserts_" if upserts else "", place.lower().replace(" ", "_")
+        yield Scenario(
+            f"{beside}summer_time_ends_in_{there}_in_local_time",
+            f"{UPSERTS if upserts else ''}summer time ends in {place} while a pipeline runs there, "
             "whose table is in local time",
-            expected="for the hour that comes twice nothing is begun or completed, status says why, and then "
+            "for the hour that comes twice nothing is begun or completed, status says why, and then "
             f"commits go on{f'; {EVERY_ROW}' if upserts else ''}",
-            limit_s=LIMIT_S,
-        )(play)
+            partial(_summer_time_ends, zone=zone, local=True),
+            LIMIT_S,
+            upserts=COMPACTED if upserts else None,
+        )
 
 
-_register_summer_time()
+put(
+    "Clocks",
+    *_each_step(upserts=False),
+    *_each_step(upserts=True),
+    Scenario(
+        "driver_clock_back_1_h",
+        "the driver's clock is set back by 1 h at each step of a transaction, and put right when the "
+        "driver has said so",
+        "nothing is begun or completed meanwhile, status says how far the clock is behind, then commits "
+        "go on",
+        _back_and_put_right,
+        LIMIT_S,
+    ),
+    Scenario(
+        "upserts_driver_clock_back_1_h",
+        f"{UPSERTS}the driver's clock is set back by 1 h at each step of a transaction, and put right when "
+        "the driver has said so",
+        f"nothing is begun or completed meanwhile, then commits go on; {EVERY_ROW}",
+        _back_and_put_right,
+        LIMIT_S,
+        upserts=COMPACTED,
+    ),
+    Scenario(
+        "successor_clock_1_h_behind",
+        "the driver is killed, and its successor's clock is 1 h behind; later it is put right",
+        "the successor begins nothing, says how far its clock is behind, and goes on when it is right",
+        _successor_behind,
+        LIMIT_S,
+    ),
+    Scenario(
+        "upserts_clock_set_back",
+        f"{UPSERTS}the driver is killed, its successor's clock is 1 h behind and put right "
+        "later, then set back by an interval at each step of a transaction",
+        EVERY_ROW,
+        _successor_behind_and_set_back,
+        LIMIT_S + INTERVAL_S,
+        upserts=COMPACTED,
+    ),
+    Scenario(
+        "driver_clock_1_h_ahead_of_the_file_systems",
+        "the clock of the table's file system stays, and the driver's is set forth by 1 h, when START is "
+        "sent and in the middle of writing; then the driver is killed, and its successor's clock is 1 h "
+        "ahead; each time it is put right later",
+        "nobody takes the table lock, nothing is begun or completed meanwhile, status says how far the "
+        "clock is ahead, then commits go on",
+        _ahead_at_two_steps,
+        LIMIT_S,
+    ),
+    Scenario(
+        "upserts_driver_clock_1_h_ahead_of_the_file_systems",
+        f"{UPSERTS}the clock of the table's file system stays, the driver is killed, and its successor's "
+        "clock is 1 h ahead; later it is put right",
+        "the successor takes no table lock, neither to begin nor to take a compaction away, says how "
+        f"far its clock is ahead, and goes on when it is right; {EVERY_ROW}",
+        _successor_alone_ahead,
+        LIMIT_S,
+        upserts=COMPACTED,
+    ),
+    Scenario(
+        "summer_time_ends_in_berlin",
+        "summer time ends in Berlin while a pipeline runs there, whose table is in UTC, as new ones are",
+        "nobody notices",
+        partial(_summer_time_ends, zone="Europe/Berlin", local=False),
+        LIMIT_S,
+    ),
+    Scenario(
+        "started_again_in_other_time_zones",
+        "a pipeline is started again in New York, in Tokyo and on Lord Howe, each time after a stop",
+        "its table stays in UTC wherever it is written, and nobody waits for a clock",
+        _started_in_other_time_zones,
+        LIMIT_S,
+    ),
+    *_summer_times(),
+)

@@ -32,14 +32,13 @@ from control_topic.messages import (
 )
 from control_topic.trust import HEADER
 from tests.faults import commits
-from tests.faults.acts import CALM_PER_SECOND, proved
+from tests.faults.acts import CALM_PER_SECOND, goes_on, proved
 from tests.faults.commits import wall_ms
 from tests.faults.environment_kafka import control_topic
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import Notes, Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.harness import await_that
 
-GROUP = "Kafka"
 EPOCH_MAX = 2**63 - 1
 SEQUENCE = 2**62
 FORGED_S = 12.0
@@ -192,19 +191,10 @@ def forged_answers(heard: Message) -> Iterator[Forgery]:
         yield said(body=RunAnnounce(table_epoch=EPOCH_MAX, started_at_ms=EPOCH_MAX), epoch=heard.epoch)
 
 
-@scenario(
-    GROUP,
-    fault="whoever may write to the control topic reports, in the workers' names and before them, that they "
-    "have read to the log's end and written nothing",
-    expected="nobody takes it for the workers' word: not one record is missing",
-    limit_s=20,
-)
-def forged_write_statuses(stage: Stage) -> Outcome:
-    run = stage.start(per_second=CALM_PER_SECOND)
+def _reports_forged(stage: Stage) -> Notes:
     with Stranger(stage, ForgedReports(stage)) as stranger:
         _while_forged(stage, stranger)
-    recovery_s = stage.recovery_s(wall_ms())
-    return proved(stage, run, recovery_s=recovery_s, forged=stranger.written)
+    return {"forged": stranger.written}
 
 
 def _while_forged(stage: Stage, stranger: Stranger) -> None:
@@ -215,15 +205,7 @@ def _while_forged(stage: Stage, stranger: Stranger) -> None:
         stage.await_commit_after(wall_ms(), deadline_s=60)
 
 
-@scenario(
-    GROUP,
-    fault="whoever may write to the control topic answers everything with forged HALTs, ABORTs, ACKs, claims "
-    "and READYs of the last epochs that there are, and repeats what others have said",
-    expected="it costs time and no more; the next run starts as ever",
-    limit_s=20,
-    in_tests=True,
-)
-def forged_messages_of_every_kind(stage: Stage) -> Outcome:
+def _everything_forged(stage: Stage) -> Outcome:
     run = stage.start(per_second=CALM_PER_SECOND)
     with Stranger(stage, forged_answers, replays=True) as stranger:
         _while_forged(stage, stranger)
@@ -232,3 +214,25 @@ def forged_messages_of_every_kind(stage: Stage) -> Outcome:
         stage.restart()  # its tail of the topic is full of what was forged
         stage.await_commit_after(wall_ms(), deadline_s=120)
     return proved(stage, stage.current, recovery_s=recovery_s, forged=stranger.written)
+
+
+put(
+    "Kafka",
+    Scenario(
+        "forged_write_statuses",
+        "whoever may write to the control topic reports, in the workers' names and before them, that they "
+        "have read to the log's end and written nothing",
+        "nobody takes it for the workers' word: not one record is missing",
+        partial(goes_on, fault=_reports_forged),
+        20,
+    ),
+    Scenario(
+        "forged_messages_of_every_kind",
+        "whoever may write to the control topic answers everything with forged HALTs, ABORTs, ACKs, claims "
+        "and READYs of the last epochs that there are, and repeats what others have said",
+        "it costs time and no more; the next run starts as ever",
+        _everything_forged,
+        20,
+        in_tests=True,
+    ),
+)

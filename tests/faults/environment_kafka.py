@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -13,13 +15,11 @@ from control_topic.messages import CoordinatorClaim, Halt, Message
 from control_topic.refused_writes import LASTS_MAX_S
 from control_topic.stubs import control_pb2
 from tests.broker_fixture import create_topic, delete_topic, set_config
-from tests.faults.acts import CALM_PER_SECOND, assert_said, ends_with, hold, proved, survive
+from tests.faults.acts import goes_on, halts, lasting
 from tests.faults.commits import wall_ms
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import Notes, Scenario, put
 from tests.faults.stage import Stage
-from tests.harness import await_that
 
-GROUP = "Kafka"
 HUGE_BYTES = 900_000
 FLOOD = 20_000
 HUGE = 40
@@ -38,78 +38,32 @@ def delete_records(stage: Stage, topic: str, partitions: int, *, before: int = -
         future.result(30)
 
 
-# --- the control topic ------------------------------------------------------------------------------
+# --- what is done -----------------------------------------------------------------------------------
 
 
-@scenario(
-    GROUP,
-    fault="the control topic is deleted while the pipeline runs",
-    expected="the driver makes it again, what was said is repeated, and commits go on by themselves",
-    limit_s=20,
-    in_tests=True,
-)
-def control_topic_deleted(stage: Stage) -> Outcome:
-    return survive(stage, lambda: delete_topic(stage.broker.bootstrap_servers, control_topic(stage)))
+def _deleted(stage: Stage) -> None:
+    delete_topic(stage.broker.bootstrap_servers, control_topic(stage))
 
 
-@scenario(
-    GROUP,
-    fault="all records of the control topic are deleted while the pipeline runs",
-    expected="nobody notices: what matters is said again",
-    limit_s=10,
-)
-def control_topic_truncated(stage: Stage) -> Outcome:
-    return survive(stage, lambda: delete_records(stage, control_topic(stage), 1))
+def _truncated(stage: Stage) -> None:
+    delete_records(stage, control_topic(stage), 1)
 
 
-@scenario(
-    GROUP,
-    fault="the control topic is deleted and made again with three partitions while the pipeline runs",
-    expected="only partition 0 is used, which a warning says, and commits go on by themselves",
-    limit_s=20,
-)
-def control_topic_made_again_with_three_partitions(stage: Stage) -> Outcome:
-    def fault() -> None:
-        delete_topic(stage.broker.bootstrap_servers, control_topic(stage))
-        create_topic(stage.broker.bootstrap_servers, control_topic(stage), partitions=3)
-
-    outcome = survive(stage, fault)
-    assert_said(stage.current, ["must have exactly 1; only partition 0 is used"])
-    return outcome
+def _made_again_with_three_partitions(stage: Stage) -> None:
+    _deleted(stage)
+    create_topic(stage.broker.bootstrap_servers, control_topic(stage), partitions=3)
 
 
-@scenario(
-    GROUP,
-    fault="somebody sets cleanup.policy=compact on the control topic, which then refuses every message, "
-    "while the pipeline runs",
-    expected="`lockstep status` says so from the first on; after two minutes the run halts with that reason, "
-    "and goes on when the setting is taken back",
-)
-def control_topic_that_refuses_messages(stage: Stage) -> Outcome:
-    run = stage.start(per_second=CALM_PER_SECOND)
-    began_ms = wall_ms()
-    set_config(stage.broker.bootstrap_servers, control_topic(stage), {"cleanup.policy": "compact"})
-    await_that("alarm in the status", lambda: REFUSED in stage.status_json(), deadline_s=60)
-    alarm_s = (wall_ms() - began_ms) / 1_000
-    ends_with(run, 3, REFUSED, "set it to delete", deadline_s=LASTS_MAX_S + 180)
-    halted_s = (wall_ms() - began_ms) / 1_000
-    set_config(stage.broker.bootstrap_servers, control_topic(stage), {"cleanup.policy": "delete"})
-    again = stage.restart()
-    recovery_s = stage.recovery_s(wall_ms())
-    return proved(
-        stage, again, recovery_s=recovery_s, alarm_after_s=round(alarm_s), halted_after_s=round(halted_s)
-    )
+@contextmanager
+def _compacted(stage: Stage) -> Iterator[None]:
+    """A topic with this setting takes no message without a key."""
+    servers, topic = stage.broker.bootstrap_servers, control_topic(stage)
+    set_config(servers, topic, {"cleanup.policy": "compact"})
+    yield
+    set_config(servers, topic, {"cleanup.policy": "delete"})
 
 
-@scenario(
-    GROUP,
-    fault="the control topic is flooded with foreign bytes, other protocol versions, other pipelines' claims "
-    "and halts, and huge messages, and the coordinator's worker is killed in the middle of it",
-    expected="nothing of it is obeyed, and commits go on by themselves",
-    limit_s=20,
-)
-def control_topic_flooded(stage: Stage) -> Outcome:
-    run = stage.start(per_second=CALM_PER_SECOND)
+def _flooded(stage: Stage) -> Notes:
     producer = Producer(
         {"bootstrap.servers": stage.broker.bootstrap_servers, "message.max.bytes": 2 * HUGE_BYTES}
     )
@@ -117,10 +71,9 @@ def control_topic_flooded(stage: Stage) -> Outcome:
         producer.produce(control_topic(stage), value, partition=0)
         producer.poll(0)
         if number == FLOOD // 2:
-            run.kill_worker(coordinator=True)
+            stage.current.kill_worker(coordinator=True)
     assert producer.flush(60) == 0
-    recovery_s = stage.recovery_s(wall_ms())
-    return proved(stage, run, recovery_s=recovery_s, foreign_messages=FLOOD + HUGE)
+    return {"foreign_messages": FLOOD + HUGE}
 
 
 def foreign(pipeline: str) -> Iterator[bytes]:
@@ -154,45 +107,91 @@ def _of_another_pipeline(body: CoordinatorClaim | Halt) -> bytes:
     return encode(message)[0]
 
 
-# --- the broker -------------------------------------------------------------------------------------
-
-
-def _broker_away(stage: Stage, away_s: float) -> None:
+@contextmanager
+def broker_away(stage: Stage) -> Iterator[None]:
     stage.broker.kill()
-    hold(away_s)
-    stage.broker.start()
+    try:
+        yield
+    finally:
+        stage.broker.start()
 
 
-@scenario(
-    GROUP,
-    fault="the broker is killed and comes back after 20 s",
-    expected="everybody waits, and commits go on by themselves",
-    limit_s=20,
+@contextmanager
+def _broker_frozen(stage: Stage) -> Iterator[None]:
+    stage.broker.pause()
+    yield
+    stage.broker.resume()
+
+
+put(
+    "Kafka",
+    Scenario(
+        "control_topic_deleted",
+        "the control topic is deleted while the pipeline runs",
+        "the driver makes it again, what was said is repeated, and commits go on by themselves",
+        partial(goes_on, fault=_deleted),
+        20,
+        in_tests=True,
+    ),
+    Scenario(
+        "control_topic_truncated",
+        "all records of the control topic are deleted while the pipeline runs",
+        "nobody notices: what matters is said again",
+        partial(goes_on, fault=_truncated),
+        10,
+    ),
+    Scenario(
+        "control_topic_made_again_with_three_partitions",
+        "the control topic is deleted and made again with three partitions while the pipeline runs",
+        "only partition 0 is used, which a warning says, and commits go on by themselves",
+        partial(
+            goes_on,
+            fault=_made_again_with_three_partitions,
+            said=("must have exactly 1; only partition 0 is used",),
+        ),
+        20,
+    ),
+    Scenario(
+        "control_topic_that_refuses_messages",
+        "somebody sets cleanup.policy=compact on the control topic, which then refuses every message, "
+        "while the pipeline runs",
+        "`lockstep status` says so from the first on; after two minutes the run halts with that reason, "
+        "and goes on when the setting is taken back",
+        partial(
+            halts,
+            during=_compacted,
+            alarm=(REFUSED,),
+            said=(REFUSED, "set it to delete"),
+            deadline_s=LASTS_MAX_S + 180,
+        ),
+    ),
+    Scenario(
+        "control_topic_flooded",
+        "the control topic is flooded with foreign bytes, other protocol versions, other pipelines' claims "
+        "and halts, and huge messages, and the coordinator's worker is killed in the middle of it",
+        "nothing of it is obeyed, and commits go on by themselves",
+        partial(goes_on, fault=_flooded),
+        20,
+    ),
+    Scenario(
+        "broker_away_for_20_s",
+        "the broker is killed and comes back after 20 s",
+        "everybody waits, and commits go on by themselves",
+        partial(goes_on, fault=lasting(20, broker_away)),
+        20,
+    ),
+    Scenario(
+        "broker_away_for_60_s",
+        "the broker is killed and comes back after 60 s",
+        "everybody waits, and commits go on by themselves",
+        partial(goes_on, fault=lasting(60, broker_away)),
+        20,
+    ),
+    Scenario(
+        "broker_frozen_for_30_s",
+        "the broker is frozen for 30 s: connections stay, nothing answers",
+        "everybody waits, and commits go on by themselves",
+        partial(goes_on, fault=lasting(30, _broker_frozen)),
+        20,
+    ),
 )
-def broker_away_for_20_s(stage: Stage) -> Outcome:
-    return survive(stage, lambda: _broker_away(stage, 20))
-
-
-@scenario(
-    GROUP,
-    fault="the broker is killed and comes back after 60 s",
-    expected="everybody waits, and commits go on by themselves",
-    limit_s=20,
-)
-def broker_away_for_60_s(stage: Stage) -> Outcome:
-    return survive(stage, lambda: _broker_away(stage, 60))
-
-
-@scenario(
-    GROUP,
-    fault="the broker is frozen for 30 s: connections stay, nothing answers",
-    expected="everybody waits, and commits go on by themselves",
-    limit_s=20,
-)
-def broker_frozen_for_30_s(stage: Stage) -> Outcome:
-    def fault() -> None:
-        stage.broker.pause()
-        hold(30)
-        stage.broker.resume()
-
-    return survive(stage, fault)

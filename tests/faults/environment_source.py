@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from confluent_kafka import (
@@ -16,23 +17,28 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import (
-    AdminClient,
-    NewPartitions,
-    OffsetSpec,
-)
+from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
 
+from lockstep.errors import EXIT_HALTED
 from tests.broker_fixture import create_topic, delete_topic, set_config
-from tests.faults.acts import CALM_PER_SECOND, ends_with, plain, proved
+from tests.faults.acts import (
+    CALM_PER_SECOND,
+    RECORDS,
+    ends_with,
+    halts_after_s,
+    is_met_between_runs,
+    proved,
+    runs_well,
+    stops_well,
+)
 from tests.faults.commits import wall_ms
 from tests.faults.environment_kafka import delete_records
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import Outcome, Scenario, put, scenario
 from tests.faults.stage import Stage
 from tests.harness import Run, await_that, event
 from tests.transactions import end_transaction
 
 GROUP = "Source"
-RECORDS = 4_000
 COMPACTING = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.01",
@@ -63,11 +69,11 @@ def lost(verdict: dict[str, Any]) -> int:
 def retention_overtakes_a_stopped_pipeline(stage: Stage) -> Outcome:
     pipeline = stage.pipeline
     pipeline.produce(RECORDS)
-    assert pipeline.run_to_end().process.returncode == 0
+    runs_well(pipeline)
     pipeline.produce(RECORDS)
     delete_records(stage, pipeline.topic, pipeline.partitions, before=RECORDS // 4 + 500)
     gone = [f"{pipeline.topic}:{n}: offsets [{RECORDS // 4}, {RECORDS // 4 + 500})" for n in range(1)]
-    ends_with(stage.restart(), 3, *gone, "source.on_data_loss")
+    ends_with(stage.restart(), EXIT_HALTED, *gone, "source.on_data_loss")
     pipeline.assert_exact(RECORDS)
     pipeline.settings["source.on_data_loss"] = "earliest"
     began_ms = wall_ms()
@@ -83,7 +89,7 @@ def retention_overtakes_a_stopped_pipeline(stage: Stage) -> Outcome:
 )
 def retention_overtakes_a_running_pipeline(stage: Stage) -> Outcome:
     run = _overtaken(stage)
-    ends_with(run, 3, "retention removed the offsets from", 'source.on_data_loss = "earliest"')
+    ends_with(run, EXIT_HALTED, "retention removed the offsets from", 'source.on_data_loss = "earliest"')
     verdict = stage.pipeline.verify()
     assert verdict["exact"] is True, verdict
     assert lost(verdict) == 0
@@ -95,9 +101,9 @@ def retention_overtakes_a_running_pipeline(stage: Stage) -> Outcome:
     fault="retention overtakes a running pipeline whose workers hang, with source.on_data_loss = earliest",
     expected="it goes on at the oldest record that is left, and the commit records what was lost",
     limit_s=20,
+    settings={"source.on_data_loss": "earliest"},
 )
 def retention_overtakes_a_running_pipeline_that_may_go_on(stage: Stage) -> Outcome:
-    stage.pipeline.settings["source.on_data_loss"] = "earliest"
     run = _overtaken(stage)
     ended_ms = wall_ms()
     stage.pipeline.produce(RECORDS)
@@ -131,8 +137,7 @@ def _stopped(pids: tuple[int, ...]) -> Iterator[None]:
 def _proved_but_lost(stage: Stage, run: Run, *, recovery_s: float, expected: int | None) -> Outcome:
     """Every record is in the table, or in an interval that a commit records as lost."""
     stage.drain()
-    assert run.stop() == 0, run.text()[-4_000:]
-    plain(run)
+    stops_well(run)
     verdict = stage.pipeline.verify()
     gone = lost(verdict)
     assert verdict["exact"] is True, verdict
@@ -188,8 +193,7 @@ def source_with_compaction(stage: Stage) -> Outcome:
     run.await_commits(1)
     _produce_keyed(stage, 9_000, 8_000)
     stage.drain()
-    assert run.stop() == 0, run.text()[-4_000:]
-    plain(run)
+    stops_well(run)
     verdict = pipeline.verify()
     assert verdict["exact"] is True, verdict
     assert verdict["gaps"] > 4_000, verdict
@@ -238,8 +242,12 @@ def _delivered(stage: Stage) -> int:
 # --- the topic itself -------------------------------------------------------------------------------
 
 
-def _make_again(stage: Stage) -> None:
+def _delete(stage: Stage) -> None:
     delete_topic(stage.broker.bootstrap_servers, stage.pipeline.topic)
+
+
+def _make_again(stage: Stage) -> None:
+    _delete(stage)
     create_topic(stage.broker.bootstrap_servers, stage.pipeline.topic, partitions=stage.pipeline.partitions)
 
 
@@ -252,56 +260,55 @@ def _make_again(stage: Stage) -> None:
 def source_topic_made_again_while_stopped(stage: Stage) -> Outcome:
     pipeline = stage.pipeline
     pipeline.produce(RECORDS)
-    assert pipeline.run_to_end().process.returncode == 0
+    runs_well(pipeline)
     _make_again(stage)
     pipeline.produce(2 * RECORDS)
-    ends_with(stage.restart(), 3, f"Topic {pipeline.topic} was recreated", "lockstep offsets --adopt")
+    said = (f"Topic {pipeline.topic} was recreated", "lockstep offsets --adopt")
+    ends_with(stage.restart(), EXIT_HALTED, *said)
     pipeline.assert_exact(RECORDS)
-    _adopt(stage)
-    assert pipeline.run_to_end().process.returncode == 0
+    pipeline.change_offsets("--adopt", reason="the topic was made anew")
+    runs_well(pipeline)
     verdict = pipeline.verify()
     assert verdict["rows"] == 3 * RECORDS, verdict
     return Outcome(notes={"rows": verdict["rows"], "exact_afterwards": str(verdict["exact"])})
 
 
-def _adopt(stage: Stage) -> None:
-    stage.pipeline.change_offsets("--adopt", reason="the topic was made anew")
-
-
-@scenario(
-    GROUP,
-    fault="the source topic is deleted while the pipeline runs",
-    expected="the run halts and says that the topic was deleted",
-)
-def source_topic_deleted_while_running(stage: Stage) -> Outcome:
-    stage.pipeline.produce(RECORDS)
-    run = stage.restart()
-    run.await_rows(RECORDS)
-    began_ms = wall_ms()
-    delete_topic(stage.broker.bootstrap_servers, stage.pipeline.topic)
-    ends_with(run, 3, "does not exist on the Kafka broker", "somebody has deleted it")
-    halted_s = (wall_ms() - began_ms) / 1_000
-    stage.pipeline.assert_exact(RECORDS)
-    return Outcome(notes={"halted_after_s": round(halted_s, 1)})
-
-
-@scenario(
-    GROUP,
-    fault="the source topic is deleted and made again, with more records, while the pipeline runs",
-    expected="nothing of the new topic is committed: the run halts and says that the topic was recreated",
-    in_tests=True,
-)
-def source_topic_made_again_while_running(stage: Stage) -> Outcome:
-    stage.pipeline.produce(RECORDS)
-    run = stage.restart()
-    run.await_rows(RECORDS)
-    began_ms = wall_ms()
+def _made_again_with_more(stage: Stage) -> None:
     _make_again(stage)
     stage.pipeline.produce(4 * RECORDS)
-    ends_with(run, 3, "recreated")
-    halted_s = (wall_ms() - began_ms) / 1_000
+
+
+def _halts_for_good(stage: Stage, *, fault: Callable[[Stage], None], said: tuple[str, ...]) -> Outcome:
+    """A pipeline that has read everything meets a fault: it halts, and its table stays exact."""
+    stage.pipeline.produce(RECORDS)
+    run = stage.restart()
+    run.await_rows(RECORDS)
+    fault(stage)
+    halted_s = halts_after_s(run, *said)
     stage.pipeline.assert_exact(RECORDS)
-    return Outcome(notes={"halted_after_s": round(halted_s, 1)})
+    return Outcome(notes={"halted_after_s": halted_s})
+
+
+put(
+    GROUP,
+    Scenario(
+        "source_topic_deleted_while_running",
+        "the source topic is deleted while the pipeline runs",
+        "the run halts and says that the topic was deleted",
+        partial(
+            _halts_for_good,
+            fault=_delete,
+            said=("does not exist on the Kafka broker", "somebody has deleted it"),
+        ),
+    ),
+    Scenario(
+        "source_topic_made_again_while_running",
+        "the source topic is deleted and made again, with more records, while the pipeline runs",
+        "nothing of the new topic is committed: the run halts and says that the topic was recreated",
+        partial(_halts_for_good, fault=_made_again_with_more, said=("recreated",)),
+        in_tests=True,
+    ),
+)
 
 
 @scenario(
@@ -340,54 +347,38 @@ def _ends(stage: Stage) -> dict[int, int]:
 # --- the group --------------------------------------------------------------------------------------
 
 
-@scenario(
-    GROUP,
-    fault="somebody sets the consumer group's offsets elsewhere, to the beginning and past the end, while no "
-    "run is alive",
-    expected="nothing: the table alone says where to go on",
-)
-def group_offsets_set_elsewhere(stage: Stage) -> Outcome:
-    pipeline = stage.pipeline
-    pipeline.produce(RECORDS)
-    assert pipeline.run_to_end().process.returncode == 0
-    elsewhere = [
-        TopicPartition(pipeline.topic, number, offset) for number, offset in enumerate((0, 7, 9_999, 500))
-    ]
-    request = [ConsumerGroupTopicPartitions(pipeline.id, elsewhere)]
-
+def _set_offsets_elsewhere(stage: Stage) -> None:
+    topic, group = stage.pipeline.topic, stage.pipeline.id
+    elsewhere = [TopicPartition(topic, number, offset) for number, offset in enumerate((0, 7, 9_999, 500))]
+    request = [ConsumerGroupTopicPartitions(group, elsewhere)]
     client = admin(stage)
-
-    def altered() -> bool:
-        future = client.alter_consumer_group_offsets(request)[pipeline.id]
-        return future.exception(30) is None
-
-    await_that("change of the group's offsets, refused while it has a member", altered)
-    pipeline.produce(RECORDS)
-    began_ms = wall_ms()
-    run = stage.restart()
-    recovery_s = stage.recovery_s(began_ms)
-    return proved(stage, run, recovery_s=recovery_s)
+    await_that(
+        "change of the group's offsets, refused while it has a member",
+        lambda: client.alter_consumer_group_offsets(request)[group].exception(30) is None,
+    )
 
 
-@scenario(
+def _delete_group(stage: Stage) -> None:
+    client, group = admin(stage), stage.pipeline.id
+    await_that(
+        "deletion of the group, refused while it has a member",
+        lambda: client.delete_consumer_groups([group])[group].exception(30) is None,
+    )
+
+
+put(
     GROUP,
-    fault="somebody deletes the consumer group while no run is alive",
-    expected="nothing: the table alone says where to go on",
+    Scenario(
+        "group_offsets_set_elsewhere",
+        "somebody sets the consumer group's offsets elsewhere, to the beginning and past the end, while no "
+        "run is alive",
+        "nothing: the table alone says where to go on",
+        partial(is_met_between_runs, fault=_set_offsets_elsewhere),
+    ),
+    Scenario(
+        "group_deleted",
+        "somebody deletes the consumer group while no run is alive",
+        "nothing: the table alone says where to go on",
+        partial(is_met_between_runs, fault=_delete_group),
+    ),
 )
-def group_deleted(stage: Stage) -> Outcome:
-    pipeline = stage.pipeline
-    pipeline.produce(RECORDS)
-    assert pipeline.run_to_end().process.returncode == 0
-
-    client = admin(stage)
-
-    def deleted() -> bool:
-        future = client.delete_consumer_groups([pipeline.id])[pipeline.id]
-        return future.exception(30) is None
-
-    await_that("deletion of the group, refused while it has a member", deleted)
-    pipeline.produce(RECORDS)
-    began_ms = wall_ms()
-    run = stage.restart()
-    recovery_s = stage.recovery_s(began_ms)
-    return proved(stage, run, recovery_s=recovery_s)

@@ -6,20 +6,20 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.broker_fixture import create_topic
 from tests.damage import Damage, damage
-from tests.faults.acts import CALM_PER_SECOND, assert_said, ends_with, plain, proved
+from tests.faults.acts import CALM_PER_SECOND, RECORDS, halts_after_s, plain, proved, runs_well
 from tests.faults.commits import wall_ms
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import Outcome, Scenario, put, scenario
 from tests.faults.stage import Stage
 from tests.harness import await_that, event
 
 GROUP = "Source"
-RECORDS = 4_000
 GONE = 600
 """Offsets that retention has had before the pipeline knows of the log."""
 
@@ -48,7 +48,7 @@ def fill(stage: Stage, topic: str, partitions: list[int], count: int, first: int
 def topic_added_whose_log_begins_late(stage: Stage) -> Outcome:
     pipeline = stage.pipeline
     pipeline.produce(RECORDS)
-    assert pipeline.run_to_end().process.returncode == 0
+    runs_well(pipeline)
     added = f"{pipeline.topic}-added"
     create_topic(stage.broker.bootstrap_servers, added, partitions=2)
     fill(stage, added, [0, 1], RECORDS)
@@ -59,9 +59,7 @@ def topic_added_whose_log_begins_late(stage: Stage) -> Outcome:
     )
     for _turn in range(2):  # the second one finds the start resolved
         pipeline.produce(RECORDS)
-        run = pipeline.run_to_end()
-        assert run.process.returncode == 0, run.text()[-4_000:]
-        plain(run)
+        plain(runs_well(pipeline))
         fill(stage, added, [0, 1], 0)
     verdict = pipeline.verify()
     assert verdict["exact"] is True, verdict
@@ -104,47 +102,25 @@ def _filled(stage: Stage) -> bool:
 # --- what cannot be read ----------------------------------------------------------------------------
 
 
-@scenario(
-    GROUP,
-    fault="a batch of the source log is damaged on the broker's disk, and its checksum says so",
-    expected="everything before it is committed, nothing behind it; the run halts and names topic, source "
-    "partition and offset; set behind the damage by the operator, the pipeline goes on",
-    in_tests=True,
-)
-def batch_damaged_on_the_brokers_disk(stage: Stage) -> Outcome:
-    return _damaged(stage, Damage.BITS)
-
-
-@scenario(
-    GROUP,
-    fault="a batch of the source log is compressed as nobody knows how, and its checksum is right",
-    expected="everything before it is committed, nothing behind it; the run halts and names topic, source "
-    "partition and offset; set behind the damage by the operator, the pipeline goes on",
-)
-def batch_compressed_as_nobody_knows(stage: Stage) -> Outcome:
-    return _damaged(stage, Damage.CODEC)
-
-
-def _damaged(stage: Stage, how: Damage) -> Outcome:
+def _damaged(stage: Stage, *, how: Damage) -> Outcome:
     pipeline = stage.pipeline
     pipeline.produce(RECORDS)
     for _turn in range(3):  # a batch or more each
         fill(stage, pipeline.topic, [0], 100, first=pipeline.produced)
         pipeline.produced += 100
     gone = damage(stage.broker.folder, pipeline.topic, 0, -2, how)
-    began_ms = wall_ms()
-    ends_with(stage.restart(), 3, f"{pipeline.topic}:0 at offset {gone.first}: ", "kafka-dump-log")
-    halted_s = (wall_ms() - began_ms) / 1_000
+    said = (f"{pipeline.topic}:0 at offset {gone.first}: ", "kafka-dump-log")
+    halted_s = halts_after_s(stage.restart(), *said)
     verdict = pipeline.verify()  # of the other source partitions as much as was read by then
     assert verdict["exact"] is True, verdict
     rows = json.loads(pipeline.command("offsets", "--output", "json").stdout)
     assert [row["committed"] for row in rows if row["partition"] == 0] == [gone.first], rows
 
     pipeline.change_offsets("--set", f"{pipeline.topic}:0={gone.next}", reason="damaged batch")
-    assert pipeline.run_to_end().process.returncode == 0
+    runs_well(pipeline)
     verdict = pipeline.verify()
     assert verdict["rows"] == pipeline.produced - (gone.next - gone.first), verdict
-    return Outcome(notes={"halted_after_s": round(halted_s, 1), "rows": verdict["rows"]})
+    return Outcome(notes={"halted_after_s": halted_s, "rows": verdict["rows"]})
 
 
 # --- who else is in the group -----------------------------------------------------------------------
@@ -179,40 +155,59 @@ def foreign_member(stage: Stage, assignor: str) -> Iterator[None]:
         consumer.close()
 
 
-def _halts_beside(stage: Stage, assignor: str, said: str, *more: str) -> Outcome:
-    """With a foreign member in the group: `said` in the status, then in the HALT's reason, with `more`."""
+def _halts_beside(stage: Stage, *, assignor: str, said: tuple[str, ...]) -> Outcome:
+    """With a foreign member in the group: the first of `said` in the status, then all in the log."""
     pipeline = stage.pipeline
+    words = [one.format(topic=pipeline.topic) for one in said]
     pipeline.produce(RECORDS)
     with foreign_member(stage, assignor):
-        began_ms = wall_ms()
         run = stage.restart()
         await_that(
-            f"status that says {said}", lambda: said in pipeline.command("status").stdout, deadline_s=120
+            f"status that says {words[0]}",
+            lambda: words[0] in pipeline.command("status").stdout,
+            deadline_s=120,
         )
-        ends_with(run, 3, said, *more, deadline_s=300)
-        halted_s = (wall_ms() - began_ms) / 1_000
-        assert_said(run, ["WARNING"])
-    assert pipeline.run_to_end().process.returncode == 0
+        halted_s = halts_after_s(run, *words, "WARNING", deadline_s=300)
+    runs_well(pipeline)
     pipeline.assert_exact(RECORDS)
-    return Outcome(notes={"halted_after_s": round(halted_s, 1)})
+    return Outcome(notes={"halted_after_s": halted_s})
 
 
-@scenario(
-    GROUP,
-    fault="somebody with another assignor is in the pipeline's consumer group when it starts",
-    expected="a warning and `lockstep status` say who keeps the workers out; after 120 s the run halts and "
-    "says so; once the other one has gone the pipeline goes on",
+HALTS_AT_IT = (
+    "everything before it is committed, nothing behind it; the run halts and names topic, source "
+    "partition and offset; set behind the damage by the operator, the pipeline goes on"
 )
-def group_held_by_another_assignor(stage: Stage) -> Outcome:
-    return _halts_beside(stage, "range", "does not take this worker in", "cooperative-sticky")
-
-
-@scenario(
+put(
     GROUP,
-    fault="somebody with the workers' own assignor is in the pipeline's consumer group, and keeps its share",
-    expected="a warning and `lockstep status` name it and what it keeps from being read; after 120 s the run "
-    "halts and says so; once the other one has gone the pipeline goes on",
+    Scenario(
+        "batch_damaged_on_the_brokers_disk",
+        "a batch of the source log is damaged on the broker's disk, and its checksum says so",
+        HALTS_AT_IT,
+        partial(_damaged, how=Damage.BITS),
+        in_tests=True,
+    ),
+    Scenario(
+        "batch_compressed_as_nobody_knows",
+        "a batch of the source log is compressed as nobody knows how, and its checksum is right",
+        HALTS_AT_IT,
+        partial(_damaged, how=Damage.CODEC),
+    ),
+    Scenario(
+        "group_held_by_another_assignor",
+        "somebody with another assignor is in the pipeline's consumer group when it starts",
+        "a warning and `lockstep status` say who keeps the workers out; after 120 s the run halts and "
+        "says so; once the other one has gone the pipeline goes on",
+        partial(_halts_beside, assignor="range", said=("does not take this worker in", "cooperative-sticky")),
+    ),
+    Scenario(
+        "group_shared_with_a_stranger",
+        "somebody with the workers' own assignor is in the pipeline's consumer group, and keeps its share",
+        "a warning and `lockstep status` name it and what it keeps from being read; after 120 s the run "
+        "halts and says so; once the other one has gone the pipeline goes on",
+        partial(
+            _halts_beside,
+            assignor="cooperative-sticky",
+            said=("which is no worker of this pipeline", "{topic}"),
+        ),
+    ),
 )
-def group_shared_with_a_stranger(stage: Stage) -> Outcome:
-    said = "which is no worker of this pipeline"
-    return _halts_beside(stage, "cooperative-sticky", said, stage.pipeline.topic)

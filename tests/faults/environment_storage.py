@@ -7,32 +7,22 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
-from tests.faults.acts import (
-    CALM_PER_SECOND,
-    assert_said,
-    ends_with,
-    hold,
-    plain,
-    proved,
-    survive,
-    warnings,
-)
-from tests.faults.commits import wall_ms
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.acts import CALM_PER_SECOND, RECORDS, goes_on, halts, lasting, plain, runs_well
+from tests.faults.scenario import Outcome, Scenario, put
 from tests.faults.stage import Stage
-from tests.harness import Run, await_that
+from tests.harness import await_that
 
-GROUP = "Storage"
 TMPFS_BYTES = 64 * 1024 * 1024
 LEFT_BYTES = 160 * 1024
 """Enough for some instants, and less than one transaction's files."""
-RECORDS = 4_000
 LOCK_TOUCH_S = 5.0
 BUDGET_S = 600
 """For so long an outage is waited out."""
+NO_SPACE = "No space left on device"
 
 
 # --- a file system of the test's own ----------------------------------------------------------------
@@ -66,9 +56,9 @@ def small_disk(stage: Stage) -> Iterator[Path]:
 
 
 @contextmanager
-def full(table: Path, *, left_bytes: int = 0) -> Iterator[None]:
+def full(stage: Stage, *, left_bytes: int = 0) -> Iterator[None]:
     """So much is left on the disk, by default not one byte, until the ballast goes."""
-    ballast = table / ".ballast"
+    ballast = stage.pipeline.table / ".ballast"
     with ballast.open("wb", buffering=0) as file:
         chunk = bytes(1024 * 1024)
         while chunk:
@@ -84,8 +74,9 @@ def full(table: Path, *, left_bytes: int = 0) -> Iterator[None]:
 
 
 @contextmanager
-def read_only(table: Path) -> Iterator[None]:
+def read_only(stage: Stage) -> Iterator[None]:
     """Remounted; a mount with files open for writing refuses that for a moment, so it is asked again."""
+    table = stage.pipeline.table
 
     def remounted() -> bool:
         return subprocess.run(["mount", "-o", "remount,ro", str(table)], check=False).returncode == 0
@@ -95,85 +86,6 @@ def read_only(table: Path) -> Iterator[None]:
         yield
     finally:
         _mount("-o", "remount,rw", str(table))
-
-
-# --- full, read-only --------------------------------------------------------------------------------
-
-
-@scenario(
-    GROUP,
-    fault="the disk under the table is full for 30 s",
-    expected="nothing half-written is ever read; once there is room, commits go on by themselves, at the "
-    "latest when a lock file that found no room has expired (one minute)",
-    limit_s=80,
-)
-def disk_full_for_30_s(stage: Stage) -> Outcome:
-    with small_disk(stage) as table:
-
-        def fault() -> None:
-            with full(table):
-                hold(30)
-
-        outcome = survive(stage, fault)
-        assert_said(stage.current, ["No space left on device"])
-        return outcome
-
-
-@scenario(
-    GROUP,
-    fault="for 90 s the disk under the table has room for Hudi's timeline and none for data files",
-    expected="workers whose files find no room are replaced, which is waited out as the storage's fault; "
-    "once there is room, commits go on by themselves",
-    limit_s=60,
-)
-def disk_full_for_data_files(stage: Stage) -> Outcome:
-    with small_disk(stage) as table:
-
-        def fault() -> None:
-            with full(table, left_bytes=LEFT_BYTES):
-                hold(90)
-
-        outcome = survive(stage, fault, per_second=8 * CALM_PER_SECOND)
-        assert_said(stage.current, ["No space left on device"])
-        return outcome
-
-
-@scenario(
-    GROUP,
-    fault="the disk under the table is full and stays so",
-    expected="the run halts and says that no space is left; with room again, the next run loses nothing",
-)
-def disk_full_for_good(stage: Stage) -> Outcome:
-    with small_disk(stage) as table:
-        run = stage.start(per_second=CALM_PER_SECOND)
-        began_ms = wall_ms()
-        with full(table):
-            ends_with(run, 3, "No space left on device", deadline_s=BUDGET_S + 120)
-        halted_s = (wall_ms() - began_ms) / 1_000
-        again_ms = wall_ms()
-        again = stage.restart()
-        recovery_s = stage.recovery_s(again_ms)
-        return proved(
-            stage, again, recovery_s=recovery_s, halted_after_s=round(halted_s), warnings_before=warnings(run)
-        )
-
-
-@scenario(
-    GROUP,
-    fault="the table's file system is read-only for 30 s",
-    expected="once it can be written again, commits go on by themselves",
-    limit_s=40,
-)
-def table_read_only_for_30_s(stage: Stage) -> Outcome:
-    with small_disk(stage) as table:
-
-        def fault() -> None:
-            with read_only(table):
-                hold(30)
-
-        outcome = survive(stage, fault)
-        assert_said(stage.current, ["Read-only file system"])
-        return outcome
 
 
 # --- the lock ---------------------------------------------------------------------------------------
@@ -208,87 +120,42 @@ def locked(table: Path) -> Iterator[None]:
         lock.unlink()
 
 
-@scenario(
-    GROUP,
-    fault="somebody else holds the table lock for 30 s",
-    expected="the commit waits, and goes on by itself when the lock is free",
-    limit_s=30,
-)
-def table_lock_held_for_30_s(stage: Stage) -> Outcome:
-    def fault() -> None:
-        with locked(stage.pipeline.table):
-            hold(30)
-
-    return survive(stage, fault)
-
-
-@scenario(
-    GROUP,
-    fault="somebody else holds the table lock for longer than an outage is waited out",
-    expected="the run halts and says that the lock could not be had; with the lock free, the next run loses "
-    "nothing",
-)
-def table_lock_held_for_good(stage: Stage) -> Outcome:
-    run = stage.start(per_second=CALM_PER_SECOND // 4)
-    began_ms = wall_ms()
-    with locked(stage.pipeline.table):
-        ends_with(run, 3, "an outage is waited out for 600 s", "lock", deadline_s=BUDGET_S + 240)
-    halted_s = (wall_ms() - began_ms) / 1_000
-    again_ms = wall_ms()
-    again = stage.restart()
-    recovery_s = stage.recovery_s(again_ms)
-    return proved(
-        stage, again, recovery_s=recovery_s, halted_after_s=round(halted_s), warnings_before=warnings(run)
-    )
-
-
 # --- parts of the table are gone --------------------------------------------------------------------
 
 
-@scenario(
-    GROUP,
-    fault="the table's file system is unmounted for 30 s under the running pipeline",
-    expected="it is waited out, nothing is written beside it that counts, and commits go on by themselves",
-    limit_s=40,
-)
-def table_unmounted_for_30_s(stage: Stage) -> Outcome:
-    table, kept = stage.pipeline.table, stage.pipeline.folder / "kept"
+@contextmanager
+def behind_a_mount(stage: Stage) -> Iterator[Path]:
+    """The table on a file system of its own, whose files stay when it is unmounted."""
+    table, kept = stage.pipeline.table, _kept(stage)
     for folder in (table, kept):
         folder.mkdir(parents=True)
     _mount("--bind", str(kept), str(table))
-
-    def fault() -> None:
-        _unmount(table)
-        hold(30)
-        _mount("--bind", str(kept), str(table))
-
     try:
-        return survive(stage, fault)
+        yield table
     finally:
         stage.close()
         _unmount(table)
 
 
-@scenario(
-    GROUP,
-    fault="the table's folder is deleted under the running pipeline",
-    expected="nothing is made in its place; the run waits as for storage that is away, then halts and names "
-    "the folder; the next run begins a new table from the source's starting offsets",
-)
-def table_folder_deleted(stage: Stage) -> Outcome:
-    run = stage.start(per_second=CALM_PER_SECOND // 4)
-    began_ms = wall_ms()
-    _delete(stage.pipeline.table)
-    ends_with(run, 3, "its timeline cannot be read", str(stage.pipeline.table), deadline_s=BUDGET_S + 240)
-    halted_s = (wall_ms() - began_ms) / 1_000
-    assert not (stage.pipeline.table / ".hoodie" / "hoodie.properties").exists()
-    _delete(stage.pipeline.table)
-    again_ms = wall_ms()
-    again = stage.restart()
-    recovery_s = stage.recovery_s(again_ms)
-    return proved(
-        stage, again, recovery_s=recovery_s, halted_after_s=round(halted_s), warnings_before=warnings(run)
-    )
+def _kept(stage: Stage) -> Path:
+    return stage.pipeline.folder / "kept"
+
+
+@contextmanager
+def unmounted(stage: Stage) -> Iterator[None]:
+    _unmount(stage.pipeline.table)
+    yield
+    _mount("--bind", str(_kept(stage)), str(stage.pipeline.table))
+
+
+@contextmanager
+def deleted(stage: Stage) -> Iterator[None]:
+    """The table's folder goes, and nothing is made in its place."""
+    table = stage.pipeline.table
+    _delete(table)
+    yield
+    assert not (table / ".hoodie" / "hoodie.properties").exists()
+    _delete(table)
 
 
 def _delete(folder: Path) -> None:
@@ -301,22 +168,15 @@ def _delete(folder: Path) -> None:
     await_that(f"end of {folder}", gone)
 
 
-@scenario(
-    GROUP,
-    fault="somebody deletes a data file of the table by hand",
-    expected="commits go on, and verify says that the table is not exact, and which offsets are missing",
-)
-def data_file_deleted(stage: Stage) -> Outcome:
+def _data_file_deleted(stage: Stage) -> Outcome:
     pipeline = stage.pipeline
     pipeline.produce(RECORDS)
-    assert pipeline.run_to_end().process.returncode == 0
+    runs_well(pipeline)
     pipeline.assert_exact(RECORDS)
     file = sorted(pipeline.table.glob("2026-*/*.parquet"))[0]
     file.unlink()
     pipeline.produce(RECORDS)
-    run: Run = pipeline.run_to_end()
-    assert run.process.returncode == 0
-    plain(run)
+    plain(runs_well(pipeline))
     done = pipeline.command("verify")
     assert done.returncode == 4, done.stdout + done.stderr
     verdict = pipeline.verify()
@@ -324,3 +184,93 @@ def data_file_deleted(stage: Stage) -> Outcome:
     assert 0 < verdict["missing"] < RECORDS, verdict
     assert file.name in done.stdout + done.stderr, done.stdout + done.stderr
     return Outcome(notes={"rows_missing": verdict["missing"], "verify_exit_code": done.returncode})
+
+
+def _table_locked(stage: Stage) -> AbstractContextManager[None]:
+    return locked(stage.pipeline.table)
+
+
+put(
+    "Storage",
+    Scenario(
+        "disk_full_for_30_s",
+        "the disk under the table is full for 30 s",
+        "nothing half-written is ever read; once there is room, commits go on by themselves, at the "
+        "latest when a lock file that found no room has expired (one minute)",
+        partial(goes_on, fault=lasting(30, full), said=(NO_SPACE,), on=small_disk),
+        80,
+    ),
+    Scenario(
+        "disk_full_for_data_files",
+        "for 90 s the disk under the table has room for Hudi's timeline and none for data files",
+        "workers whose files find no room are replaced, which is waited out as the storage's fault; "
+        "once there is room, commits go on by themselves",
+        partial(
+            goes_on,
+            fault=lasting(90, partial(full, left_bytes=LEFT_BYTES)),
+            said=(NO_SPACE,),
+            on=small_disk,
+            per_second=8 * CALM_PER_SECOND,
+        ),
+        60,
+    ),
+    Scenario(
+        "disk_full_for_good",
+        "the disk under the table is full and stays so",
+        "the run halts and says that no space is left; with room again, the next run loses nothing",
+        partial(halts, during=full, said=(NO_SPACE,), deadline_s=BUDGET_S + 120, on=small_disk),
+    ),
+    Scenario(
+        "table_read_only_for_30_s",
+        "the table's file system is read-only for 30 s",
+        "once it can be written again, commits go on by themselves",
+        partial(goes_on, fault=lasting(30, read_only), said=("Read-only file system",), on=small_disk),
+        40,
+    ),
+    Scenario(
+        "table_lock_held_for_30_s",
+        "somebody else holds the table lock for 30 s",
+        "the commit waits, and goes on by itself when the lock is free",
+        partial(goes_on, fault=lasting(30, _table_locked)),
+        30,
+    ),
+    Scenario(
+        "table_lock_held_for_good",
+        "somebody else holds the table lock for longer than an outage is waited out",
+        "the run halts and says that the lock could not be had; with the lock free, the next run loses "
+        "nothing",
+        partial(
+            halts,
+            during=_table_locked,
+            said=("an outage is waited out for 600 s", "lock"),
+            deadline_s=BUDGET_S + 240,
+            per_second=CALM_PER_SECOND // 4,
+        ),
+    ),
+    Scenario(
+        "table_unmounted_for_30_s",
+        "the table's file system is unmounted for 30 s under the running pipeline",
+        "it is waited out, nothing is written beside it that counts, and commits go on by themselves",
+        partial(goes_on, fault=lasting(30, unmounted), on=behind_a_mount),
+        40,
+    ),
+    Scenario(
+        "table_folder_deleted",
+        "the table's folder is deleted under the running pipeline",
+        "nothing is made in its place; the run waits as for storage that is away, then halts and names "
+        "the folder; the next run begins a new table from the source's starting offsets",
+        partial(
+            halts,
+            during=deleted,
+            said=("its timeline cannot be read", "{table}"),
+            deadline_s=BUDGET_S + 240,
+            per_second=CALM_PER_SECOND // 4,
+        ),
+    ),
+    Scenario(
+        "data_file_deleted",
+        "somebody deletes a data file of the table by hand",
+        "commits go on, and verify says that the table is not exact, and which offsets are missing",
+        _data_file_deleted,
+    ),
+)

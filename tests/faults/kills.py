@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from functools import partial
 from pathlib import Path
 
 from table.hudi.driver.holder import LOCK, NOTE
 from tests.faults.blows import KILLED, Victim, kill, on_target
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED, Step
 from tests.harness import LOOK_S
-
-GROUP = "SIGKILL"
 
 INTERVAL_S = 1.0
 """`transaction.interval` of the pipelines here."""
@@ -85,38 +84,23 @@ def killed_at(stage: Stage, victim: Victim, step: Step) -> Outcome:
     )
 
 
-def named(victim: Victim, step: Step) -> tuple[str, str]:
-    """The scenario's name, and what is done."""
+def kills(
+    victim: Victim, *steps: Step, prefix: str = "", whose: str = "the", upserts: dict[str, str] | None = None
+) -> tuple[Scenario, ...]:
+    """A row for each of these steps. `whose`: what the victim is called by, in the sentence."""
     after = " and restarted" if victim in (Victim.DRIVER, Victim.BROKER) else ""
-    return (
-        f"{_words(victim.value)}_killed_at_{_words(step.value)}",
-        f"SIGKILL of the {victim.value}{after}: {step.value}",
+    return tuple(
+        Scenario(
+            f"{prefix}{_words(victim.value)}_killed_at_{_words(step.value)}",
+            f"SIGKILL of {whose} {victim.value}{after}: {step.value}",
+            EXPECTED[victim][step],
+            partial(killed_at, victim=victim, step=step),
+            LIMITS_S[victim],
+            in_tests=not prefix and (victim, step) == (Victim.COORDINATOR, Step.COMMIT_LANDED),
+            upserts=upserts,
+        )
+        for step in steps
     )
-
-
-def _generate(victim: Victim, step: Step) -> None:
-    def play(stage: Stage) -> Outcome:
-        return killed_at(stage, victim, step)
-
-    play.__name__, fault = named(victim, step)
-    scenario(
-        GROUP,
-        fault=fault,
-        expected=EXPECTED[victim][step],
-        limit_s=LIMITS_S[victim],
-        in_tests=(victim, step) == (Victim.COORDINATOR, Step.COMMIT_LANDED),
-    )(play)
-
-
-@scenario(
-    GROUP,
-    fault="SIGKILL of the driver and restarted: well inside the table lock, which it has said that it holds",
-    expected="the next run proves the holder dead and takes the lock over at once",
-    limit_s=DRIVER_LIMIT_S,
-    in_tests=True,
-)
-def driver_killed_inside_the_table_lock(stage: Stage) -> Outcome:
-    return killed_inside_the_table_lock(stage)
 
 
 def killed_inside_the_table_lock(stage: Stage) -> Outcome:
@@ -148,6 +132,15 @@ def _words(text: str) -> str:
     return "_".join(kept.lower().split())
 
 
-for _victim in KILLED:
-    for _step in AIMED:
-        _generate(_victim, _step)
+put(
+    "SIGKILL",
+    Scenario(
+        "driver_killed_inside_the_table_lock",
+        "SIGKILL of the driver and restarted: well inside the table lock, which it has said that it holds",
+        "the next run proves the holder dead and takes the lock over at once",
+        killed_inside_the_table_lock,
+        DRIVER_LIMIT_S,
+        in_tests=True,
+    ),
+    *(row for victim in KILLED for row in kills(victim, *AIMED)),
+)

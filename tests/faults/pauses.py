@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from tests.faults.blows import Victim, on_target, pause
 from tests.faults.kills import LOCK_EXPIRY_S, await_note
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.faults.steps import Step
-
-GROUP = "SIGSTOP"
 
 SESSION_S = 15.0
 """Longer than the consumer group's session of 10 s."""
@@ -20,16 +18,24 @@ JVM_S = 65.0
 """Longer than the table lock lives."""
 LIMIT_S = 9.0
 RESTART_LIMIT_S = 15.0 + LOCK_EXPIRY_S
+FROZEN = "the JVM was stopped, or storage is too slow"
+"""What a driver's guardian says when it kills it."""
 
 
-def _pause(
+def _paused(
     stage: Stage,
+    *,
     victim: Victim,
     step: Step,
     seconds: float,
-    not_before: Callable[[], None] = lambda: None,
+    restarts: bool | None = False,
+    with_note: bool = False,
+    said: str = "",
 ) -> Outcome:
+    """`restarts`: whether a run must have ended by it; None: it may. `with_note`: as its lock's note says."""
     stage.start()
+    hoodie = stage.pipeline.table / ".hoodie"
+    not_before = (lambda: await_note(hoodie)) if with_note else (lambda: None)
     blow, misses = on_target(
         stage, step, lambda: pause(stage, victim, step, seconds=seconds, not_before=not_before)
     )
@@ -37,6 +43,8 @@ def _pause(
     meanwhile = sum(one.landed_ms < over_ms for one in stage.commits_after(blow.hit.at_ms))
     runs = len(stage.pipeline.runs)
     figures = stage.settle_and_verify()
+    assert restarts in (None, runs > 1), f"{runs} runs were started"
+    assert any(said in run.text() for run in stage.pipeline.runs), f"nobody said {said!r}"
     return Outcome(
         recovery_s=blow.recovery.commit_s,
         notes={
@@ -51,100 +59,72 @@ def _pause(
     )
 
 
-@scenario(
-    GROUP,
-    fault=f"a worker is stopped for {SESSION_S:.0f} s in the middle of writing, then goes on",
-    expected="the group gives its source partitions to the other worker; it comes back as a member",
-    limit_s=LIMIT_S,
-    in_tests=True,
+put(
+    "SIGSTOP",
+    Scenario(
+        "worker_paused_past_its_session",
+        f"a worker is stopped for {SESSION_S:.0f} s in the middle of writing, then goes on",
+        "the group gives its source partitions to the other worker; it comes back as a member",
+        partial(_paused, victim=Victim.WORKER, step=Step.MID_WRITE, seconds=SESSION_S),
+        LIMIT_S,
+        in_tests=True,
+    ),
+    Scenario(
+        "worker_paused_for_25_s",
+        f"a worker is stopped for {SILENCE_S:.0f} s in the middle of writing, then goes on",
+        "the driver kills and replaces it; nothing has to be done by hand",
+        partial(_paused, victim=Victim.WORKER, step=Step.MID_WRITE, seconds=SILENCE_S),
+        LIMIT_S,
+    ),
+    Scenario(
+        "coordinators_worker_paused_past_its_session",
+        f"the coordinator's worker is stopped for {SESSION_S:.0f} s when it has sent END, then goes on",
+        "another worker coordinates meanwhile; the one that comes back is fenced, and has no effect",
+        partial(_paused, victim=Victim.COORDINATOR, step=Step.END_SENT, seconds=SESSION_S),
+        LIMIT_S,
+    ),
+    Scenario(
+        "coordinators_worker_paused_for_25_s",
+        f"the coordinator's worker is stopped for {SILENCE_S:.0f} s while its commit is carried out",
+        "the commit lands without it; the driver kills and replaces it, nothing has to be done by hand",
+        partial(_paused, victim=Victim.COORDINATOR, step=Step.COMMIT_BEGUN, seconds=SILENCE_S),
+        LIMIT_S,
+    ),
+    Scenario(
+        "driver_paused_past_the_session",
+        f"the driver (JVM and Python) is stopped for {SESSION_S:.0f} s in mid-write, then goes on",
+        "the workers wait for it and keep their places; it goes on where it was",
+        partial(_paused, victim=Victim.DRIVER, step=Step.MID_WRITE, seconds=SESSION_S),
+        LIMIT_S,
+    ),
+    Scenario(
+        "driver_paused_inside_the_table_lock",
+        f"the driver is stopped for {SILENCE_S:.0f} s inside the table lock",
+        "its guardian kills it, so that the lock is not held for ever; the next run goes on",
+        partial(_paused, victim=Victim.DRIVER, step=Step.COMMIT_BEGUN, seconds=SILENCE_S, restarts=None),
+        RESTART_LIMIT_S,
+    ),
+    Scenario(
+        "driver_jvm_frozen_inside_the_table_lock",
+        f"the driver's JVM alone is stopped for {JVM_S:.0f} s inside the table lock, which lives for less",
+        "the driver's guardian kills it before the lock expires, so that it cannot write to a table on "
+        "which others may have gone on; the next run goes on",
+        partial(
+            _paused,
+            victim=Victim.JVM,
+            step=Step.COMMIT_BEGUN,
+            seconds=JVM_S,
+            restarts=True,
+            with_note=True,
+            said=FROZEN,
+        ),
+        RESTART_LIMIT_S,
+    ),
+    Scenario(
+        "broker_paused_past_the_session",
+        f"the broker is stopped for {SESSION_S:.0f} s in the middle of writing, then goes on",
+        "everybody waits for it, and what was said is said again",
+        partial(_paused, victim=Victim.BROKER, step=Step.MID_WRITE, seconds=SESSION_S),
+        LIMIT_S,
+    ),
 )
-def worker_paused_past_its_session(stage: Stage) -> Outcome:
-    outcome = _pause(stage, Victim.WORKER, Step.MID_WRITE, SESSION_S)
-    assert outcome.notes["restarts"] == 0, "a run had to be started again"
-    return outcome
-
-
-@scenario(
-    GROUP,
-    fault=f"a worker is stopped for {SILENCE_S:.0f} s in the middle of writing, then goes on",
-    expected="the driver kills and replaces it; nothing has to be done by hand",
-    limit_s=LIMIT_S,
-)
-def worker_paused_for_25_s(stage: Stage) -> Outcome:
-    outcome = _pause(stage, Victim.WORKER, Step.MID_WRITE, SILENCE_S)
-    assert outcome.notes["restarts"] == 0, "a run had to be started again"
-    return outcome
-
-
-@scenario(
-    GROUP,
-    fault=f"the coordinator's worker is stopped for {SESSION_S:.0f} s when it has sent END, then goes on",
-    expected="another worker coordinates meanwhile; the one that comes back is fenced, and has no effect",
-    limit_s=LIMIT_S,
-)
-def coordinators_worker_paused_past_its_session(stage: Stage) -> Outcome:
-    outcome = _pause(stage, Victim.COORDINATOR, Step.END_SENT, SESSION_S)
-    assert outcome.notes["restarts"] == 0, "a run had to be started again"
-    return outcome
-
-
-@scenario(
-    GROUP,
-    fault=f"the coordinator's worker is stopped for {SILENCE_S:.0f} s while its commit is carried out",
-    expected="the commit lands without it; the driver kills and replaces it, nothing has to be done by hand",
-    limit_s=LIMIT_S,
-)
-def coordinators_worker_paused_for_25_s(stage: Stage) -> Outcome:
-    outcome = _pause(stage, Victim.COORDINATOR, Step.COMMIT_BEGUN, SILENCE_S)
-    assert outcome.notes["restarts"] == 0, "a run had to be started again"
-    return outcome
-
-
-@scenario(
-    GROUP,
-    fault=f"the driver (JVM and Python) is stopped for {SESSION_S:.0f} s in mid-write, then goes on",
-    expected="the workers wait for it and keep their places; it goes on where it was",
-    limit_s=LIMIT_S,
-)
-def driver_paused_past_the_session(stage: Stage) -> Outcome:
-    outcome = _pause(stage, Victim.DRIVER, Step.MID_WRITE, SESSION_S)
-    assert outcome.notes["restarts"] == 0, "a run had to be started again"
-    return outcome
-
-
-@scenario(
-    GROUP,
-    fault=f"the driver is stopped for {SILENCE_S:.0f} s inside the table lock",
-    expected="its guardian kills it, so that the lock is not held for ever; the next run goes on",
-    limit_s=RESTART_LIMIT_S,
-)
-def driver_paused_inside_the_table_lock(stage: Stage) -> Outcome:
-    return _pause(stage, Victim.DRIVER, Step.COMMIT_BEGUN, SILENCE_S)
-
-
-@scenario(
-    GROUP,
-    fault=f"the driver's JVM alone is stopped for {JVM_S:.0f} s inside the table lock, which lives for less",
-    expected="the driver's guardian kills it before the lock expires, so that it cannot write to a table on "
-    "which others may have gone on; the next run goes on",
-    limit_s=RESTART_LIMIT_S,
-)
-def driver_jvm_frozen_inside_the_table_lock(stage: Stage) -> Outcome:
-    hoodie = stage.pipeline.table / ".hoodie"
-    outcome = _pause(stage, Victim.JVM, Step.COMMIT_BEGUN, JVM_S, lambda: await_note(hoodie))
-    assert outcome.notes["restarts"], "the JVM went on after the lock could have expired"
-    said = any("the JVM was stopped, or storage is too slow" in run.text() for run in stage.pipeline.runs)
-    assert said, "its guardian did not say why it killed it"
-    return outcome
-
-
-@scenario(
-    GROUP,
-    fault=f"the broker is stopped for {SESSION_S:.0f} s in the middle of writing, then goes on",
-    expected="everybody waits for it, and what was said is said again",
-    limit_s=LIMIT_S,
-)
-def broker_paused_past_the_session(stage: Stage) -> Outcome:
-    outcome = _pause(stage, Victim.BROKER, Step.MID_WRITE, SESSION_S)
-    assert outcome.notes["restarts"] == 0, "a run had to be started again"
-    return outcome

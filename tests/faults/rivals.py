@@ -254,11 +254,7 @@ def _await_while(foreigner: _Foreigner, probe: Callable[[], Landed | None]) -> L
 )
 def broker_restarted_in_the_middle_of_a_transaction(stage: Stage) -> Outcome:
     stage.start()
-
-    def stop() -> int:
-        return processes.send([stage.broker.pid], signal.SIGTERM)
-
-    found = hit(stage, Step.MID_WRITE, stop)
+    found = hit(stage, Step.MID_WRITE, lambda: processes.send([stage.broker.pid], signal.SIGTERM))
     stage.broker.stop()
     stage.broker.start()
     recovery = stage.recovery(wall_ms(), deadline_s=120)

@@ -1,56 +1,91 @@
 """Faults on the real parts: what is done to a pipeline, the one outcome that is expected, how soon.
 
-Every scenario is a function that takes a running world and returns what it measured. The catalogue is what
-`docs/reliability.md` lists, `make faults` draws from and `make test` takes a small selection of.
+A scenario is a row: its name, its two sentences, its configuration, its limit, and what acts on a running
+world and returns what it measured. Most rows act by a function that many share (of `acts`, `kills`, `pauses`,
+`upkeep_blows`), with what is their own bound to it; one that is like no other is a function of its own, under
+`@scenario` or named by its row. The catalogue is what `docs/reliability.md` lists, `make faults` draws from
+and `make test` takes a few of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.faults.stage import Stage
 
+Notes = dict[str, float | int | str]
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one scenario showed. `recovery_s`: from the fault's end (or the kill) to the next commit.
-
-    `expiry_s`: on top of the scenario's limit, because the fault left the table locked.
-    """
+    """What one scenario showed."""
 
     recovery_s: float | None = None
+    """From the fault's end (or the kill) to the next commit."""
     expiry_s: float = 0.0
-    notes: dict[str, float | int | str] = field(default_factory=dict)
+    """On top of the scenario's limit, because the fault left the table locked."""
+    notes: Notes = field(default_factory=dict)
+
+
+Act = Callable[["Stage"], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`fault` and `expected` are sentences of the documentation; `limit_s` bounds `recovery_s`."""
+    """One row of the catalogue."""
 
     name: str
-    group: str
     fault: str
+    """What is done: a sentence of the documentation."""
     expected: str
-    play: Callable[[Stage], Outcome]
+    """What comes of it: another one."""
+    act: Act
     limit_s: float | None = None
+    """Of `Outcome.recovery_s`."""
     in_tests: bool = False
+    """`make test` plays it too."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of the pipeline's configuration, from the beginning."""
+    upserts: Mapping[str, str] | None = None
+    """See `Stage.with_upserts`, which takes these services. None: a table of inserts."""
+    group: str = ""
+
+    def play(self, stage: Stage) -> Outcome:
+        """Configure what nothing has been started of yet, and act."""
+        if self.upserts is not None:
+            stage.with_upserts(**self.upserts)
+        stage.pipeline.settings |= self.settings
+        return self.act(stage)
 
 
 CATALOGUE: dict[str, Scenario] = {}
 
 
+def put(group: str, *rows: Scenario) -> None:
+    """Into the catalogue, in this order."""
+    for row in rows:
+        assert row.name not in CATALOGUE, f"two scenarios are called {row.name}"
+        CATALOGUE[row.name] = replace(row, group=group)
+
+
 def scenario(
-    group: str, *, fault: str, expected: str, limit_s: float | None = None, in_tests: bool = False
-) -> Callable[[Callable[[Stage], Outcome]], Callable[[Stage], Outcome]]:
-    """Put the function into the catalogue under its own name. `in_tests`: `make test` plays it too."""
+    group: str,
+    *,
+    fault: str,
+    expected: str,
+    limit_s: float | None = None,
+    in_tests: bool = False,
+    settings: Mapping[str, str] | None = None,
+    upserts: Mapping[str, str] | None = None,
+) -> Callable[[Act], Act]:
+    """Put the function into the catalogue under its own name, as the act of a row."""
 
-    def put(play: Callable[[Stage], Outcome]) -> Callable[[Stage], Outcome]:
-        name = play.__name__  # type: ignore[attr-defined]
-        assert name not in CATALOGUE, f"two scenarios are called {name}"
-        CATALOGUE[name] = Scenario(name, group, fault, expected, play, limit_s, in_tests)
-        return play
+    def named(act: Act) -> Act:
+        name = act.__name__
+        put(group, Scenario(name, fault, expected, act, limit_s, in_tests, settings or {}, upserts))
+        return act
 
-    return put
+    return named

@@ -21,6 +21,7 @@ RECORDS = 100_000
 LATER = 20_000
 """Of them come while the first ones are being written, so that a transaction follows."""
 TABLE_PARTITIONS = 5_000
+SETTINGS = {"transaction.interval": "2s", "table.partition_by": "note"}
 CLOCKS_S = 1.0
 """What took so much longer by the times of messages did so by its coordinator's clock, too."""
 RECORDS_MIN = 1_000
@@ -39,9 +40,9 @@ VERIFY_S = 600.0
     "20 s: two workers write thousands of files for one transaction",
     expected="a worker that says how far it is is waited for, so that no transaction is aborted; "
     "what follows one that took longer than the write timeout is made smaller; the table is exact",
+    settings={**SETTINGS, "transaction.write_timeout": "20s"},
 )
 def five_thousand_table_partitions(stage: Stage) -> Outcome:
-    _set(stage, write_timeout_s=20)
     _produce(stage, RECORDS)
     run = stage.restart("--until", "latest")
     status = run.wait(END_S)
@@ -55,9 +56,9 @@ def five_thousand_table_partitions(stage: Stage) -> Outcome:
     "and more of them come meanwhile",
     expected="a worker that says how far it is is waited for, so that no transaction is aborted; the next "
     "transaction may hold half as much; the table is exact",
+    settings={**SETTINGS, "transaction.write_timeout": "5s"},
 )
 def transactions_longer_than_the_write_timeout(stage: Stage) -> Outcome:
-    _set(stage, write_timeout_s=5)
     _produce(stage, RECORDS - LATER)
     run = stage.restart()
     _await_end(stage)
@@ -68,14 +69,6 @@ def transactions_longer_than_the_write_timeout(stage: Stage) -> Outcome:
     outcome = _outcome(stage, write_timeout_s=5)
     assert outcome.notes["slow_rounds"], f"nothing took longer than the write timeout: {outcome.notes}"
     return outcome
-
-
-def _set(stage: Stage, *, write_timeout_s: int) -> None:
-    stage.pipeline.settings |= {
-        "transaction.interval": "2s",
-        "transaction.write_timeout": f"{write_timeout_s}s",
-        "table.partition_by": "note",
-    }
 
 
 def _outcome(stage: Stage, *, write_timeout_s: int) -> Outcome:

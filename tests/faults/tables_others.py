@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pyarrow.parquet as pq
 
 from table.hudi.reader.timeline import Timeline
-from tests.faults.acts import CALM_PER_SECOND, ends_with, plain, proved
+from tests.faults.acts import CALM_PER_SECOND, halts, is_met_between_runs, stops_well
 from tests.faults.clock import make_clock
 from tests.faults.clocks import HOUR_S
 from tests.faults.commits import wall_ms
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import Notes, Outcome, Scenario, put, scenario
 from tests.faults.sql import say
 from tests.faults.sql_writer import WELL_BEHAVED, SqlWriter
 from tests.faults.stage import Stage
@@ -50,8 +51,7 @@ def sql_writer_beside_the_pipeline(stage: Stage) -> Outcome:
         done = writer.rounds()
         theirs = writer.stop()
     stage.drain()
-    assert run.stop() == 0, run.text()[-4_000:]
-    plain(run)
+    stops_well(run)
     verdict = stage.pipeline.verify()
     rewritten = sum(part["rewritten"] for part in verdict["partitions"])
     assert verdict["exact"] is not False, verdict
@@ -72,15 +72,9 @@ def sql_writer_beside_the_pipeline(stage: Stage) -> Outcome:
     )
 
 
-@scenario(
-    GROUP,
-    fault="so many foreign commits follow Lockstep's last one that it is archived, while no run is alive",
-    expected="the offsets are found in the archived timeline, and the next run goes on from them",
-)
-def offsets_in_the_archived_timeline(stage: Stage) -> Outcome:
+def _archive(stage: Stage) -> Notes:
+    """Others commit so often that none of Lockstep's instants is in the active timeline any more."""
     pipeline = stage.pipeline
-    pipeline.produce(4_000)
-    assert pipeline.run_to_end().process.returncode == 0
     with foreign_writer(stage, "archiving", rounds=30, updates=False) as writer:
         theirs = writer.wait(ROUNDS_S)
     assert theirs["insert"] == 30, writer.text()[-4_000:]
@@ -89,11 +83,18 @@ def offsets_in_the_archived_timeline(stage: Stage) -> Outcome:
     assert ours, "none of Lockstep's commits is found"
     active = [instant for instant in ours if list(timeline.glob(f"{instant}_*.commit"))]
     assert not active, f"commits of Lockstep's are still in the active timeline: {active}"
-    pipeline.produce(4_000)
-    began_ms = wall_ms()
-    run = stage.restart()
-    recovery_s = stage.recovery_s(began_ms)
-    return proved(stage, run, recovery_s=recovery_s, foreign_commits=theirs["insert"])
+    return {"foreign_commits": theirs["insert"]}
+
+
+put(
+    GROUP,
+    Scenario(
+        "offsets_in_the_archived_timeline",
+        "so many foreign commits follow Lockstep's last one that it is archived, while no run is alive",
+        "the offsets are found in the archived timeline, and the next run goes on from them",
+        partial(is_met_between_runs, fault=_archive),
+    ),
+)
 
 
 @scenario(
@@ -112,8 +113,7 @@ def eager_writer_beside_the_pipeline(stage: Stage) -> Outcome:
         theirs = writer.stop()
     recovery_s = stage.recovery_s(wall_ms())
     stage.drain()
-    assert run.stop() == 0, run.text()[-4_000:]
-    plain(run)
+    stops_well(run)
     verdict, there = stage.pipeline.verify(), _rows_there(stage)
     assert (verdict["duplicated"], verdict["unexpected"]) == (0, 0), verdict
     assert (verdict["rows"], verdict["missing"]) == (there, stage.pipeline.produced - there), verdict
@@ -146,41 +146,24 @@ def _rows_there(stage: Stage) -> int:
     return sum(pq.ParquetFile(path).metadata.num_rows for path in paths if path.exists())
 
 
-@scenario(
-    GROUP,
-    fault="a commit is taken out of Hudi's metadata table while the pipeline runs, as somebody's rollback "
-    "does that comes too late",
-    expected="nothing is committed beside that: the run halts and names the instant, and verify says so; "
-    "with the metadata table deleted as documented the next run makes it anew, and goes on",
-)
-def metadata_table_that_lost_a_commit(stage: Stage) -> Outcome:
-    pipeline, run = stage.pipeline, stage.start(per_second=CALM_PER_SECOND)
+@contextmanager
+def _taken_out_of_the_metadata_table(stage: Stage) -> Iterator[str]:
+    pipeline = stage.pipeline
     newest = Timeline(pipeline.table).newest(pipeline.id)
     assert newest is not None
-    lost_ms = wall_ms()
     for file in pipeline.table.glob(f".hoodie/metadata/.hoodie/timeline/{newest.instant}*"):
         file.unlink()
-    ends_with(run, 3, f"instant {newest.instant} is complete and not in it", "contradicts the timeline")
-    halted_s = (wall_ms() - lost_ms) / 1_000
+    yield f"instant {newest.instant} is complete and not in it"
     verdict = pipeline.verify()
     assert verdict["exact"] is False and newest.instant in verdict["metadata_broken"][0], verdict
     known = f"create table torn using hudi location '{pipeline.table}'"
     say(pipeline.folder, known, "call delete_metadata_table(table => 'torn')")
-    stage.restart()
-    return Outcome(notes={"halted_after_s": round(halted_s, 1), **stage.settle_and_verify()})
 
 
-@scenario(
-    GROUP,
-    fault="somebody with the same lock, whose clock is 1 h behind, adds a column to the table: on the "
-    "timeline that is older than everything of the pipeline's",
-    expected="nothing is committed that would take the column away again: the run halts and names the field; "
-    "with it in record.schema the next run goes on",
-)
-def column_added_by_others_whose_clock_is_behind(stage: Stage) -> Outcome:
-    pipeline, run = stage.pipeline, stage.start(per_second=CALM_PER_SECOND)
+@contextmanager
+def _column_added_an_hour_ago(stage: Stage) -> Iterator[None]:
+    pipeline, began_ms = stage.pipeline, wall_ms()
     clock = make_clock(pipeline.folder / "others.clock", seconds=-HOUR_S)
-    began_ms = wall_ms()
     say(
         pipeline.folder,
         *(f"set {name}={value}" for name, value in WELL_BEHAVED.items()),
@@ -191,10 +174,27 @@ def column_added_by_others_whose_clock_is_behind(stage: Stage) -> Outcome:
     timeline = Timeline(pipeline.table)
     [theirs] = [one for one in timeline.completed() if one.operation == "ALTER_SCHEMA"]
     assert timeline.time_ms(theirs.completed) < began_ms - HOUR_S * 500, theirs
-    ends_with(run, 3, "origin", "record.schema")
-    halted_s = (wall_ms() - began_ms) / 1_000
+    yield
     text = pipeline.config.read_text(encoding="utf-8")
     pipeline.config.write_text(text.replace(SCHEMA, f"{SCHEMA}, origin STRING"), encoding="utf-8")
-    stage.restart()
-    figures = stage.settle_and_verify()
-    return Outcome(notes={"halted_after_s": round(halted_s, 1), **figures})
+
+
+put(
+    GROUP,
+    Scenario(
+        "metadata_table_that_lost_a_commit",
+        "a commit is taken out of Hudi's metadata table while the pipeline runs, as somebody's rollback "
+        "does that comes too late",
+        "nothing is committed beside that: the run halts and names the instant, and verify says so; "
+        "with the metadata table deleted as documented the next run makes it anew, and goes on",
+        partial(halts, during=_taken_out_of_the_metadata_table, said=("contradicts the timeline",)),
+    ),
+    Scenario(
+        "column_added_by_others_whose_clock_is_behind",
+        "somebody with the same lock, whose clock is 1 h behind, adds a column to the table: on the "
+        "timeline that is older than everything of the pipeline's",
+        "nothing is committed that would take the column away again: the run halts and names the field; "
+        "with it in record.schema the next run goes on",
+        partial(halts, during=_column_added_an_hour_ago, said=("origin", "record.schema")),
+    ),
+)

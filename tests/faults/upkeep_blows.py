@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from tests.faults import upkeep
+from tests.faults import commits, upkeep
 from tests.faults.blows import ANSWER_S, ATTEMPTS_MAX, Victim, is_locked, send_to
 from tests.faults.commits import wall_ms
-from tests.faults.kills import LOCK_EXPIRY_S
-from tests.faults.scenario import Outcome
+from tests.faults.kills import DRIVER_LIMIT_S, LOCK_EXPIRY_S
+from tests.faults.scenario import Outcome, Scenario
 from tests.faults.stage import START_S, Recovery, Stage
 from tests.faults.upkeep import Action, Moment
 from tests.harness import Run, await_that
@@ -18,14 +19,13 @@ from tests.harness import Run, await_that
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Struck:
-    """An instant that was being carried out at the blow. `base_files`: as many it had made.
-
-    `locked`: the table was.
-    """
+    """An instant that was being carried out at the blow."""
 
     instant: str
     base_files: int
+    """As many it had made."""
     locked: bool
+    """The table was."""
     recovery: Recovery
 
     def outcome(self, **notes: float | int | str) -> Outcome:
@@ -39,6 +39,53 @@ class Struck:
                 **notes,
             },
         )
+
+
+def driver_kills(
+    action: Action,
+    does: str,
+    *,
+    prefix: str = "",
+    readers: str = "",
+    settings: Mapping[str, str] | None = None,
+    upserts: Mapping[str, str] | None = None,
+) -> tuple[Scenario, ...]:
+    """A row for each moment of a service in which the driver is killed. `does`: the verb, of the next run."""
+    what = action.value[0]
+    moments = (
+        (Moment.BEGUN, f"as_a_{what}_begins", "has just been begun", f"{what} away"),
+        (Moment.WRITING, f"while_a_{what}_writes", "is writing base files", f"{what} and its files away"),
+        (
+            Moment.LISTED,
+            f"as_a_{what}_completes",
+            "is in Hudi's metadata table, and not yet complete on the timeline",
+            f"{what} out of both",
+        ),
+    )
+    return tuple(
+        Scenario(
+            f"{prefix}driver_killed_{name}",
+            f"SIGKILL of the driver and restarted: a {what} {is_so_far}",
+            f"the next run takes the {taken} and {does} anew{readers if moment is Moment.LISTED else ''}",
+            partial(killed_while, action=action, moment=moment),
+            DRIVER_LIMIT_S,
+            settings=settings or {},
+            upserts=upserts,
+        )
+        for moment, name, is_so_far, taken in moments
+    )
+
+
+def killed_while(stage: Stage, *, action: Action, moment: Moment) -> Outcome:
+    """A pipeline under load whose driver is killed in the middle of a service; proved in the end."""
+    stage.start()
+    struck, misses = until_done_anew(stage, action, moment)
+    figures = stage.settle_and_verify()
+    if action is Action.CLUSTERING:
+        unnamed = commits.unnamed_base_files(stage.pipeline.table)
+        assert not unnamed, f"base files that no commit names: {unnamed}"
+        figures["clusterings"] = len(upkeep.completed(stage.pipeline.table, action))
+    return struck.outcome(misses=misses, **figures)
 
 
 def until_struck(strike: Callable[[], Struck | None]) -> tuple[Struck, int]:

@@ -12,72 +12,22 @@ from tests.faults import upkeep
 from tests.faults.blows import ANSWER_S, Victim, await_released, is_locked, send_to
 from tests.faults.commits import wall_ms
 from tests.faults.kills import DRIVER_LIMIT_S, WORKER_LIMIT_S
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import Outcome, Scenario, put
 from tests.faults.stage import START_S, Stage
 from tests.faults.upkeep import Action, Moment
 from tests.faults.upkeep_blows import (
     Struck,
     await_another,
     await_taken_away,
-    until_done_anew,
+    driver_kills,
     until_struck,
 )
 from tests.harness import await_that
 
-GROUP = "Upserts"
-EVERY = "2"
+SERVICES = {"compaction_every": "2"}
 """Commits between compactions, so that there is one soon."""
 REFUSALS = ("the table refused the commit", "the commit did not land")
 """How the reason of an abort begins that the table has to do with; others name workers."""
-
-
-def _begin(stage: Stage) -> None:
-    stage.with_upserts(compaction_every=EVERY)
-    stage.start()
-
-
-# --- the driver dies --------------------------------------------------------------------------------
-
-
-def _driver_killed(stage: Stage, moment: Moment) -> Outcome:
-    _begin(stage)
-    struck, misses = until_done_anew(stage, Action.COMPACTION, moment)
-    return struck.outcome(misses=misses, **stage.settle_and_verify())
-
-
-@scenario(
-    GROUP,
-    fault="SIGKILL of the driver and restarted: a compaction has just been begun",
-    expected="the next run takes the compaction away and compacts anew",
-    limit_s=DRIVER_LIMIT_S,
-)
-def upserts_driver_killed_as_a_compaction_begins(stage: Stage) -> Outcome:
-    return _driver_killed(stage, Moment.BEGUN)
-
-
-@scenario(
-    GROUP,
-    fault="SIGKILL of the driver and restarted: a compaction is writing base files",
-    expected="the next run takes the compaction and its files away and compacts anew",
-    limit_s=DRIVER_LIMIT_S,
-)
-def upserts_driver_killed_while_a_compaction_writes(stage: Stage) -> Outcome:
-    return _driver_killed(stage, Moment.WRITING)
-
-
-@scenario(
-    GROUP,
-    fault="SIGKILL of the driver and restarted: a compaction is in Hudi's metadata table, and not yet "
-    "complete on the timeline",
-    expected="the next run takes the compaction out of both and compacts anew; readers miss nothing of what "
-    "is committed after it",
-    limit_s=DRIVER_LIMIT_S,
-)
-def upserts_driver_killed_as_a_compaction_completes(stage: Stage) -> Outcome:
-    return _driver_killed(stage, Moment.LISTED)
-
-
-# --- the driver is frozen ---------------------------------------------------------------------------
 
 
 def _pause_driver(stage: Stage) -> Struck | None:
@@ -103,16 +53,8 @@ def _pause_driver(stage: Stage) -> Struck | None:
     return Struck(instant=instant, base_files=files, locked=locked, recovery=recovery)
 
 
-@scenario(
-    GROUP,
-    fault="the driver is frozen while its compaction writes base files, a successor is started, then the "
-    "driver goes on",
-    expected="the successor takes the compaction away and compacts anew; the driver cannot complete it and "
-    "ends as superseded",
-    limit_s=DRIVER_LIMIT_S,
-)
-def upserts_driver_paused_while_a_compaction_writes(stage: Stage) -> Outcome:
-    _begin(stage)
+def _driver_paused(stage: Stage) -> Outcome:
+    stage.start()
     struck, misses = until_struck(lambda: _pause_driver(stage))
     await_another(stage, Action.COMPACTION, struck.instant)
     tried = f"compaction {struck.instant} of table" in stage.pipeline.runs[-2].text()
@@ -131,9 +73,6 @@ def _is_stopped(pid: int) -> bool:
         return False
 
 
-# --- a worker dies ----------------------------------------------------------------------------------
-
-
 def _kill_worker(stage: Stage) -> Struck | None:
     table, who = stage.pipeline.table, stage.processes()
     instant = upkeep.await_begun(table, Action.COMPACTION, Moment.WRITING)
@@ -146,14 +85,8 @@ def _kill_worker(stage: Stage) -> Struck | None:
     return Struck(instant=instant, base_files=files, locked=False, recovery=recovery)
 
 
-@scenario(
-    GROUP,
-    fault="SIGKILL of a worker: a compaction is writing base files",
-    expected="commits go on, the compaction is completed, and no transaction is given up because of it",
-    limit_s=WORKER_LIMIT_S,
-)
-def upserts_worker_killed_while_a_compaction_writes(stage: Stage) -> Outcome:
-    _begin(stage)
+def _worker_killed(stage: Stage) -> Outcome:
+    stage.start()
     table, run = stage.pipeline.table, stage.current
     struck, misses = until_struck(lambda: _kill_worker(stage))
     await_that(
@@ -177,3 +110,33 @@ def _aborts(stage: Stage) -> list[str]:
     return [
         str(json.loads(line)["content"]["reason"]) for line in said.stdout.splitlines() if line[:1] == "{"
     ]
+
+
+put(
+    "Upserts",
+    *driver_kills(
+        Action.COMPACTION,
+        "compacts",
+        prefix="upserts_",
+        readers="; readers miss nothing of what is committed after it",
+        upserts=SERVICES,
+    ),
+    Scenario(
+        "upserts_driver_paused_while_a_compaction_writes",
+        "the driver is frozen while its compaction writes base files, a successor is started, then the "
+        "driver goes on",
+        "the successor takes the compaction away and compacts anew; the driver cannot complete it and "
+        "ends as superseded",
+        _driver_paused,
+        DRIVER_LIMIT_S,
+        upserts=SERVICES,
+    ),
+    Scenario(
+        "upserts_worker_killed_while_a_compaction_writes",
+        "SIGKILL of a worker: a compaction is writing base files",
+        "commits go on, the compaction is completed, and no transaction is given up because of it",
+        _worker_killed,
+        WORKER_LIMIT_S,
+        upserts=SERVICES,
+    ),
+)

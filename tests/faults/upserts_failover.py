@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import time
 
+from lockstep.errors import EXIT_HALTED
 from tests.debezium_events import binlog_change
 from tests.faults import upkeep
-from tests.faults.acts import ends_with
-from tests.faults.commits import wall_ms
+from tests.faults.acts import halts_after_s, runs_well
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.sql import say
 from tests.faults.stage import Stage
@@ -74,10 +74,9 @@ def change_data_after_a_failover(stage: Stage) -> Outcome:
     run.kill_worker(coordinator=False)
     _changes(stage, before, place=PLACE + ROUNDS * KEYS, minute=2, rounds=ROUNDS)
     await_that("commit of all", lambda: pipeline.committed() == pipeline.produced, deadline_s=120)
-    began_ms = wall_ms()
     _changes(stage, after, place=100, minute=3, rounds=1)
-    ends_with(run, 3, "this change was made later than all before it", "When the source's log begins anew")
-    halted_s = (wall_ms() - began_ms) / 1_000
+    said = ("this change was made later than all before it", "When the source's log begins anew")
+    halted_s = halts_after_s(run, *said)
     halts = _pass_over_each(stage, before)
     amounts = {int(name.removeprefix("k-")): amount for (_, name), (amount, _ts) in sorted(after.items())}
     for partition in range(pipeline.partitions):
@@ -89,9 +88,9 @@ def change_data_after_a_failover(stage: Stage) -> Outcome:
             after["a", f"k-{index}"] = (index, 4)
     pipeline.produce_keyed([binlog_change("c", "k-0", 100 + KEYS, 5, 7)], partition=0)
     after["a", "k-0"] = (7, 5)
-    assert pipeline.run_to_end().process.returncode == 0
+    runs_well(pipeline)
     assert dict(held_rows(pipeline.table, pipeline.folder)) == after
-    return Outcome(notes={"halted_after_s": round(halted_s, 1), "halts": halts, "rows": len(after)})
+    return Outcome(notes={"halted_after_s": halted_s, "halts": halts, "rows": len(after)})
 
 
 @scenario(
@@ -99,10 +98,10 @@ def change_data_after_a_failover(stage: Stage) -> Outcome:
     fault="a connector sends its last changes again, deletes and tombstones among them, after a worker, the "
     "coordinator's worker and the driver were killed, with compactions in between",
     expected="a row that is newer stays; in the end every row is as the last of its changes says",
+    settings={"services.compaction": "async", "services.compaction_every": "2"},
 )
 def change_data_sent_again(stage: Stage) -> Outcome:
     pipeline = stage.pipeline
-    pipeline.settings |= {"services.compaction": "async", "services.compaction_every": "2"}
     _configure(stage)
     rows = Rows()
     stage.restart()
@@ -165,7 +164,7 @@ def _pass_over_each(stage: Stage, rows: Rows) -> int:
     passed: set[str] = set()
     while len(passed) < pipeline.partitions:
         halted = pipeline.run_to_end()
-        assert halted.process.returncode == 3, halted.text()[-4_000:]
+        assert halted.process.returncode == EXIT_HALTED, halted.text()[-4_000:]
         found = HALTED.search(" ".join(halted.text().split()))
         assert found is not None and found[1] not in passed, halted.text()[-4_000:]
         passed.add(found[1])

@@ -9,41 +9,25 @@ from table.hudi.files.log_file import parse_log_file_name, write_token
 from tests.faults import upkeep
 from tests.faults.aim import hit
 from tests.faults.blows import ANSWER_S, ATTEMPTS_MAX, Blow, Victim, send_to
-from tests.faults.kills import (
-    DRIVER_LIMIT_S,
-    EXPECTED,
-    LIMITS_S,
-    WORKER_LIMIT_S,
-    killed_at,
-    killed_inside_the_table_lock,
-    named,
-)
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.kills import DRIVER_LIMIT_S, WORKER_LIMIT_S, killed_inside_the_table_lock, kills
+from tests.faults.scenario import Notes, Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED, Step
 from tests.faults.upkeep import Action
 from tests.harness import LOOK_S
 
-GROUP = "Upserts"
 WORKER_STEPS = (Step.SOME_STATUS, Step.COMMIT_BEGUN, Step.COMMIT_LANDED)
 """All between a worker's WRITE_STATUS and the ACK."""
 LOG_FILE_S = 2.0
 
 
-@scenario(
-    GROUP,
-    fault="SIGKILL of a worker of an upsert pipeline: it has begun a log file and has reported none",
-    expected="the transaction is given up at once, its log files go, its changes are in the next one",
-    limit_s=WORKER_LIMIT_S,
-)
-def upserts_worker_killed_while_it_writes_log_blocks(stage: Stage) -> Outcome:
-    stage.with_upserts()
+def _killed_while_it_writes_log_blocks(stage: Stage) -> Outcome:
     stage.start()
     for misses in range(ATTEMPTS_MAX):
         blow, log_files = _kill_at_its_log_file(stage)
         if log_files:
             figures = stage.settle_and_verify()
-            notes: dict[str, float | int | str] = {"misses": misses, "its_log_files": log_files, **figures}
+            notes: Notes = {"misses": misses, "its_log_files": log_files, **figures}
             return Outcome(recovery_s=blow.recovery.commit_s, notes=notes)
     raise AssertionError(f"no worker was killed between a log file and its WRITE_STATUS; last {blow.line()}")
 
@@ -76,34 +60,25 @@ def _kill_at_its_log_file(stage: Stage) -> tuple[Blow, int]:
     return blow, 0 if incarnation in struck.reported else found.count(struck.instant)
 
 
-@scenario(
-    GROUP,
-    fault="SIGKILL of an upsert pipeline's driver and restarted: well inside the table lock, which it has "
-    "said that it holds",
-    expected="the next run proves the holder dead and takes the lock over at once",
-    limit_s=DRIVER_LIMIT_S,
+put(
+    "Upserts",
+    Scenario(
+        "upserts_worker_killed_while_it_writes_log_blocks",
+        "SIGKILL of a worker of an upsert pipeline: it has begun a log file and has reported none",
+        "the transaction is given up at once, its log files go, its changes are in the next one",
+        _killed_while_it_writes_log_blocks,
+        WORKER_LIMIT_S,
+        upserts={},
+    ),
+    Scenario(
+        "upserts_driver_killed_inside_the_table_lock",
+        "SIGKILL of an upsert pipeline's driver and restarted: well inside the table lock, which it has "
+        "said that it holds",
+        "the next run proves the holder dead and takes the lock over at once",
+        killed_inside_the_table_lock,
+        DRIVER_LIMIT_S,
+        upserts={},
+    ),
+    *kills(Victim.WORKER, *WORKER_STEPS, prefix="upserts_", whose="an upsert pipeline's", upserts={}),
+    *kills(Victim.DRIVER, *AIMED, prefix="upserts_", whose="an upsert pipeline's", upserts={}),
 )
-def upserts_driver_killed_inside_the_table_lock(stage: Stage) -> Outcome:
-    stage.with_upserts()
-    return killed_inside_the_table_lock(stage)
-
-
-def _generate(victim: Victim, step: Step) -> None:
-    def play(stage: Stage) -> Outcome:
-        stage.with_upserts()
-        return killed_at(stage, victim, step)
-
-    name, fault = named(victim, step)
-    play.__name__ = f"upserts_{name}"
-    scenario(
-        GROUP,
-        fault=fault.replace("of the", "of an upsert pipeline's"),
-        expected=EXPECTED[victim][step],
-        limit_s=LIMITS_S[victim],
-    )(play)
-
-
-for _step in WORKER_STEPS:
-    _generate(Victim.WORKER, _step)
-for _step in AIMED:
-    _generate(Victim.DRIVER, _step)

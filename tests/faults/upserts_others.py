@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lockstep.errors import EXIT_HALTED
 from tests.faults import upkeep
-from tests.faults.acts import CALM_PER_SECOND, ends_with
+from tests.faults.acts import CALM_PER_SECOND, halts_after_s
 from tests.faults.blows import Blow, Victim, kill
-from tests.faults.commits import wall_ms
 from tests.faults.scenario import Outcome, scenario
 from tests.faults.sql import say
 from tests.faults.sql_writer import CHANGING, SqlWriter, changed_rows
@@ -28,9 +28,9 @@ BLOWS = (
     fault="a Spark SQL writer that was told nothing updates and merges the pipeline's rows and its own "
     "all the time, while worker, coordinator's worker and driver are killed",
     expected="both go on; every row is as the last of both says, by the ordering field",
+    upserts={"compaction_every": "4"},
 )
 def sql_writer_beside_upserts_with_kills(stage: Stage) -> Outcome:
-    stage.with_upserts(compaction_every="4")
     stage.start(per_second=CALM_PER_SECOND)
     blows: list[Blow] = []
     with foreign_writer(stage, CHANGING) as writer:
@@ -57,21 +57,19 @@ def sql_writer_beside_upserts_with_kills(stage: Stage) -> Outcome:
     fault="a Spark SQL session drops a table partition of the table while the pipeline changes rows in it",
     expected="nothing is committed that Hudi would hide: the run halts, at each start again, and names "
     "instant and table partition; the documented way on ends with every row as it should be",
+    upserts={"compaction": "off"},
 )
 def table_partition_dropped_under_upserts(stage: Stage) -> Outcome:
-    stage.with_upserts(compaction="off")
     pipeline, run = stage.pipeline, stage.start(per_second=CALM_PER_SECOND)
     drop = "alter table dropped drop partition (region = 'a')"
     say(pipeline.folder, f"create table dropped using hudi location '{pipeline.table}'", drop)
-    dropped_ms = wall_ms()
-    ends_with(run, 3, "took table partition 'a' out", "Table partitions that were taken out")
-    halted_s = (wall_ms() - dropped_ms) / 1_000
+    halted_s = halts_after_s(run, "took table partition 'a' out", "Table partitions that were taken out")
     again = pipeline.run_to_end()
-    assert again.process.returncode == 3, again.text()[-4_000:]
+    assert again.process.returncode == EXIT_HALTED, again.text()[-4_000:]
     taken_back = _take_back_to_the_drop(stage)
     stage.restart()
     figures = stage.settle_and_verify()
-    return Outcome(notes={"halted_after_s": round(halted_s, 1), "taken_back": taken_back, **figures})
+    return Outcome(notes={"halted_after_s": halted_s, "taken_back": taken_back, **figures})
 
 
 def _take_back_to_the_drop(stage: Stage) -> int:
