@@ -5,7 +5,7 @@ class ParticipantError(Exception):
     """Base of all errors that a worker's shells raise."""
 
 
-class SourceError(ParticipantError):
+class SourceUnreadable(ParticipantError):
     """The source topic could not be read as the protocol needs it."""
 
 

@@ -33,7 +33,7 @@ def batches(
     heard = time.monotonic()
     try:
         for number in left:
-            fetcher.take(SourcePartition(topic, number), 0)
+            fetcher.read_from(SourcePartition(topic, number), 0)
         while left:
             taken = fetcher.fetch(FETCH_S)
             for notice in taken.notices:

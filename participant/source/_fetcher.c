@@ -96,7 +96,7 @@ MORE_FUNCTIONS(DECLARE)
 
 enum { PRODUCER = 0, CONSUMER = 1 };
 
-static PyObject *Failure; /* what native.py turns into a SourceError */
+static PyObject *Failure; /* what native.py turns into a SourceUnreadable */
 
 typedef struct {
     PyObject_HEAD

@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from control_topic.messages import SourcePartition
 from control_topic.record_headers import headers_of
-from participant.errors import SourceError
+from participant.errors import SourceUnreadable
 from participant.records.raw import RawBatch, Values
 from participant.source.headers import UNREADABLE, pack
 
@@ -57,7 +57,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Consumed:
     """Records in offset order, at most one batch for each source partition, and what was said after them."""
 
     batches: Sequence[RawBatch] = ()
@@ -65,13 +65,13 @@ class Taken:
 
 
 class Fetcher(Protocol):
-    """Not for several threads. Raises `SourceError` where the client can never go on."""
+    """Not for several threads. Raises `SourceUnreadable` where the client can never go on."""
 
     @property
     def name(self) -> str:
         """Which of the two it is, for people."""
 
-    def take(self, partition: SourcePartition, offset: int) -> None:
+    def read_from(self, partition: SourcePartition, offset: int) -> None:
         """Read from `offset` on, also where the partition is read already. Nothing of before comes after."""
 
     def drop(self, partition: SourcePartition) -> None:
@@ -81,7 +81,7 @@ class Fetcher(Protocol):
 
     def resume(self, partitions: Iterable[SourcePartition]) -> None: ...
 
-    def fetch(self, timeout_s: float) -> Taken:
+    def fetch(self, timeout_s: float) -> Consumed:
         """What there is, after `timeout_s` at the latest."""
 
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
@@ -159,30 +159,30 @@ class PlainFetcher:
         self._records_max = records_max
         self._tombstone_keys = tombstone_keys
         self._whole = whole
-        self._taken: set[SourcePartition] = set()
+        self._reading: set[SourcePartition] = set()
         self._failed = ""
         self._call = FIRST_CALL_RECORDS
         self._consumer = Consumer(
             {**settings, "error_cb": self._on_error}, logger=logging.getLogger("lockstep.source")
         )
 
-    def take(self, partition: SourcePartition, offset: int) -> None:
+    def read_from(self, partition: SourcePartition, offset: int) -> None:
         self.drop(partition)
-        self._taken.add(partition)
+        self._reading.add(partition)
         self._consumer.incremental_assign([TopicPartition(partition.topic, partition.number, offset)])
 
     def drop(self, partition: SourcePartition) -> None:
-        if partition in self._taken:
-            self._taken.discard(partition)
+        if partition in self._reading:
+            self._reading.discard(partition)
             self._consumer.incremental_unassign([TopicPartition(partition.topic, partition.number)])
 
     def pause(self, partitions: Iterable[SourcePartition]) -> None:
-        self._consumer.pause([TopicPartition(p.topic, p.number) for p in partitions if p in self._taken])
+        self._consumer.pause([TopicPartition(p.topic, p.number) for p in partitions if p in self._reading])
 
     def resume(self, partitions: Iterable[SourcePartition]) -> None:
-        self._consumer.resume([TopicPartition(p.topic, p.number) for p in partitions if p in self._taken])
+        self._consumer.resume([TopicPartition(p.topic, p.number) for p in partitions if p in self._reading])
 
-    def fetch(self, timeout_s: float) -> Taken:
+    def fetch(self, timeout_s: float) -> Consumed:
         messages: list[Message] = []
         size_bytes = 0
         headers: dict[int, bytes] | None = {} if self._whole else None
@@ -197,8 +197,8 @@ class PlainFetcher:
             if len(more) < wanted:
                 break
         if self._failed:
-            raise SourceError(self._failed)
-        single_topic = len({p.topic for p in self._taken}) == 1
+            raise SourceUnreadable(self._failed)
+        single_topic = len({p.topic for p in self._reading}) == 1
         return _sorted_out(
             messages, single_topic=single_topic, tombstone_keys=self._tombstone_keys, headers=headers
         )
@@ -219,7 +219,9 @@ class PlainFetcher:
         try:
             low, high = self._consumer.get_watermark_offsets(place, timeout=BOUNDS_S)
         except KafkaException as error:
-            raise SourceError(f"{partition}: the log's bounds cannot be read: {sentence(error)}") from error
+            raise SourceUnreadable(
+                f"{partition}: the log's bounds cannot be read: {sentence(error)}"
+            ) from error
         return low, high
 
     def close(self) -> None:
@@ -236,7 +238,7 @@ def _sorted_out(
     single_topic: bool,
     tombstone_keys: bool,
     headers: Mapping[int, bytes] | None = None,
-) -> Taken:
+) -> Consumed:
     """Records by source partition, in the order they came, and the notices. `headers`: packed, by message."""
     records, notices = messages, []
     errors = list(map(Message.error, messages))  # without a step of the interpreter for each
@@ -247,7 +249,7 @@ def _sorted_out(
     batches = [
         _columns(partition, run, tombstone_keys=tombstone_keys, headers=headers) for partition, run in cut
     ]
-    return Taken(batches=batches, notices=notices)
+    return Consumed(batches=batches, notices=notices)
 
 
 def runs(records: list[Message], *, single_topic: bool) -> Iterable[tuple[SourcePartition, list[Message]]]:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from participant.errors import DeadLetterError, SourceError
+from participant.errors import DeadLetterError, SourceUnreadable
 from participant.records.raw import Values
 from participant.records.rejects import HeldRejects
 from participant.source.headers import sendable
@@ -218,6 +218,6 @@ def open_sender(settings: Mapping[str, object]) -> Sender:
     """The faster one where it can be had."""
     try:
         return NativeSender(settings)
-    except (ImportError, SourceError) as error:
+    except (ImportError, SourceUnreadable) as error:
         log.debug("dead letters are sent by confluent-kafka alone: %s", error)
         return PlainSender(settings)

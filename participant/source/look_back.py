@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from confluent_kafka import KafkaError, KafkaException
 
 from control_topic.messages import SourcePartition
-from participant.errors import SourceError
+from participant.errors import SourceUnreadable
 from participant.records.raw import RawBatch
 from participant.source.fetcher import PlainFetcher, fetch_settings, sentence
 
@@ -41,7 +41,7 @@ class TopicLookBack:
                 yield from self._read(fetcher, partition, offset)
             finally:
                 fetcher.close()
-        except (SourceError, KafkaException) as error:
+        except (SourceUnreadable, KafkaException) as error:
             log.warning(
                 "%s: what stands before offset %d cannot be read (%s): whether the source has begun a new "
                 "log since then is not known",
@@ -55,7 +55,7 @@ class TopicLookBack:
         start = max(first, offset - self._records)
         if start >= min(offset, end):
             return
-        fetcher.take(partition, start)
+        fetcher.read_from(partition, start)
         until = time.monotonic() + DEADLINE_S
         while time.monotonic() < until:
             taken = fetcher.fetch(0.2)
@@ -68,4 +68,4 @@ class TopicLookBack:
             for notice in taken.notices:
                 if notice.code == KafkaError._PARTITION_EOF:
                     return
-        raise SourceError(f"no answer within {DEADLINE_S:.0f} s")
+        raise SourceUnreadable(f"no answer within {DEADLINE_S:.0f} s")

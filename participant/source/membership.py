@@ -35,7 +35,7 @@ LEAVE_S = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Callbacks:
+class MembershipCallbacks:
     """Whom the membership tells. All are called on its thread and must return at once.
 
     `committed` answers the table's offsets, None where they are not known. `refused`: why the run cannot go
@@ -64,7 +64,7 @@ class Membership:
         instance: str,
         topics: Sequence[str],
         session_timeout_ms: int,
-        callbacks: Callbacks,
+        callbacks: MembershipCallbacks,
     ) -> None:
         self.partitions: frozenset[SourcePartition] = frozenset()
         self._topics = list(topics)

@@ -17,16 +17,16 @@ import confluent_kafka
 import numpy as np
 
 from control_topic.messages import SourcePartition
-from participant.errors import SourceError
+from participant.errors import SourceUnreadable
 from participant.records.raw import RawBatch, Values
 from participant.source.fetcher import (
     BATCH_BYTES,
     BATCH_RECORDS,
     BOUNDS_S,
+    Consumed,
     Fetcher,
     Notice,
     PlainFetcher,
-    Taken,
 )
 
 INTERFACE = 5
@@ -54,29 +54,29 @@ class NativeFetcher:
         records_max: int = BATCH_RECORDS,
     ) -> None:
         self._records_max = records_max
-        self._taken: set[SourcePartition] = set()
+        self._reading: set[SourcePartition] = set()
         self._failure: type[Exception] = module.Failure
         try:
             self._reader = module.Reader(texts(settings), tombstone_keys, whole)
         except self._failure as error:
-            raise SourceError(f"the source's client cannot be made: {error}") from error
+            raise SourceUnreadable(f"the source's client cannot be made: {error}") from error
 
-    def take(self, partition: SourcePartition, offset: int) -> None:
+    def read_from(self, partition: SourcePartition, offset: int) -> None:
         self.drop(partition)
         try:
             self._reader.assign(partition.topic, partition.number, offset)
         except self._failure as error:
-            raise SourceError(f"{partition} cannot be read from offset {offset}: {error}") from error
-        self._taken.add(partition)
+            raise SourceUnreadable(f"{partition} cannot be read from offset {offset}: {error}") from error
+        self._reading.add(partition)
 
     def drop(self, partition: SourcePartition) -> None:
-        if partition not in self._taken:
+        if partition not in self._reading:
             return
         try:
             self._reader.unassign(partition.topic, partition.number)
         except self._failure as error:
-            raise SourceError(f"{partition} cannot be given up: {error}") from error
-        self._taken.discard(partition)
+            raise SourceUnreadable(f"{partition} cannot be given up: {error}") from error
+        self._reading.discard(partition)
 
     def pause(self, partitions: Iterable[SourcePartition]) -> None:
         self._set_paused(partitions, True)
@@ -86,15 +86,15 @@ class NativeFetcher:
 
     def _set_paused(self, partitions: Iterable[SourcePartition], paused: bool) -> None:
         for partition in partitions:
-            if partition in self._taken:
+            if partition in self._reading:
                 self._reader.pause(partition.topic, partition.number, paused)
 
-    def fetch(self, timeout_s: float) -> Taken:
+    def fetch(self, timeout_s: float) -> Consumed:
         try:
             batches, notices = self._reader.fetch(self._records_max, BATCH_BYTES, int(timeout_s * 1_000))
         except self._failure as error:
-            raise SourceError(f"the source consumer failed for good: {error}") from error
-        return Taken(
+            raise SourceUnreadable(f"the source consumer failed for good: {error}") from error
+        return Consumed(
             batches=[_batch(*one) for one in batches],
             notices=[
                 Notice(partition=SourcePartition(topic, number), code=code, text=text, offset=offset)
@@ -106,7 +106,7 @@ class NativeFetcher:
         try:
             low, high = self._reader.bounds(partition.topic, partition.number, BOUNDS_S * 1_000)
         except self._failure as error:
-            raise SourceError(f"{partition}: the log's bounds cannot be read: {error}") from error
+            raise SourceUnreadable(f"{partition}: the log's bounds cannot be read: {error}") from error
         return low, high
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ def open_fetcher(
 
     `tombstone_keys`: whether its batches have `keys`, those of the records whose value is null. `whole`:
     whether they have `record_keys` and `headers`, those of all records. `records_max`: in one fetch.
-    Raises `SourceError` where the native one is asked for and cannot be had.
+    Raises `SourceUnreadable` where the native one is asked for and cannot be had.
     """
     why_not = missing(settings) if reader != "plain" else "the configuration asks for it"
     if not why_not:
@@ -179,7 +179,7 @@ def open_fetcher(
             module, settings, tombstone_keys=tombstone_keys, whole=whole, records_max=records_max
         )
     if reader == "native":
-        raise SourceError(f'source.reader = "native", but {why_not}')
+        raise SourceUnreadable(f'source.reader = "native", but {why_not}')
     return PlainFetcher(settings, tombstone_keys=tombstone_keys, whole=whole, records_max=records_max)
 
 
@@ -190,39 +190,39 @@ def missing(settings: Mapping[str, object]) -> str:
         return "a login by OAUTHBEARER needs the plain reader"
     try:
         native_module()
-    except (ImportError, SourceError) as error:
+    except (ImportError, SourceUnreadable) as error:
         return str(error)
     return ""
 
 
 @cache
 def native_module() -> ModuleType:
-    """The compiled module, with librdkafka's functions found. Raises `SourceError` or `ImportError`."""
+    """The compiled module, with librdkafka's functions found. Raises `SourceUnreadable` or `ImportError`."""
     try:
         module = importlib.import_module("participant.source._fetcher")
     except ImportError:
-        raise SourceError(
+        raise SourceUnreadable(
             "participant.source._fetcher was not compiled when Lockstep was installed"
         ) from None
     if getattr(module, "INTERFACE", 1) != INTERFACE:
-        raise SourceError(
+        raise SourceUnreadable(
             "participant.source._fetcher was compiled for another version: install Lockstep again"
         )
     try:
         version = module.load(_librdkafka())
     except module.Failure as error:
-        raise SourceError(str(error)) from None
+        raise SourceUnreadable(str(error)) from None
     if version < VERSION_MIN:
-        raise SourceError(f"librdkafka is too old ({confluent_kafka.libversion()[0]})")
+        raise SourceUnreadable(f"librdkafka is too old ({confluent_kafka.libversion()[0]})")
     return module
 
 
 def _librdkafka() -> str:
     """Where the librdkafka that confluent-kafka has loaded came from."""
     if not MAPS.exists():
-        raise SourceError("only Linux says which libraries a process has loaded")
+        raise SourceUnreadable("only Linux says which libraries a process has loaded")
     for line in MAPS.read_text().splitlines():
         path = line.partition("/")[2]
         if Path(path).name.startswith("librdkafka") and ".so" in path:
             return f"/{path}"
-    raise SourceError("confluent-kafka was built with a librdkafka inside")
+    raise SourceUnreadable("confluent-kafka was built with a librdkafka inside")

@@ -18,7 +18,7 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
 from control_topic.messages import Lost, Offsets, SourcePartition
 from control_topic.threads import guarded
-from participant.errors import SourceError
+from participant.errors import SourceUnreadable
 from participant.records.raw import RawBatch
 from participant.source.fetched import Fetched
 from participant.source.fetcher import Fetcher, Notice, sentence
@@ -64,7 +64,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Callbacks:
+class SourceCallbacks:
     """Whom the source tells, on its thread.
 
     `owned` answers what the group gives us. `deliver` answers False while there is no room. `stuck` names a
@@ -86,7 +86,7 @@ class Source:
         fetcher: Callable[[], Fetcher],
         until: Offsets | None,
         on_data_loss: str,
-        callbacks: Callbacks,
+        callbacks: SourceCallbacks,
     ) -> None:
         self._make_fetcher = fetcher
         self._until = until
@@ -147,7 +147,7 @@ class Source:
                     self._read()
             finally:
                 self._fetcher.close()
-        except (KafkaException, SourceError) as error:
+        except (KafkaException, SourceUnreadable) as error:
             self._callbacks.failed(f"the source cannot be read: {sentence(error)}")
 
     def _read(self) -> None:
@@ -156,9 +156,9 @@ class Source:
         took_s = time.monotonic() - began
         self.consume_s += took_s
         for batch in before_damage(taken.batches, taken.notices):
-            self._take_records(batch)
+            self._on_records(batch)
         for notice in taken.notices:
-            self._take_notice(notice)
+            self._on_notice(notice)
         if not self._paused and self._stalls.waited(took_s):
             self._look()
 
@@ -177,10 +177,10 @@ class Source:
             position.at_end = True
             self._fetcher.drop(partition)
         else:
-            self._take(partition, offset)
+            self._read_from(partition, offset)
 
-    def _take(self, partition: SourcePartition, offset: int) -> None:
-        self._fetcher.take(partition, offset)
+    def _read_from(self, partition: SourcePartition, offset: int) -> None:
+        self._fetcher.read_from(partition, offset)
         if self._paused:
             self._fetcher.pause([partition])
 
@@ -206,12 +206,12 @@ class Source:
 
     # --- records ----------------------------------------------------------------------------------
 
-    def _take_records(self, batch: RawBatch) -> None:
+    def _on_records(self, batch: RawBatch) -> None:
         position = self._live(batch.partition)
         if position is None:
             return
         if batch.offsets[0] < position.next:
-            raise SourceError(
+            raise SourceUnreadable(
                 f"{batch.partition}: the consumer delivered offset {batch.offsets[0]} where {position.next} "
                 "or later was due; the worker is restarted"
             )
@@ -250,20 +250,20 @@ class Source:
 
     # --- what the broker says instead -----------------------------------------------------------------
 
-    def _take_notice(self, notice: Notice) -> None:
+    def _on_notice(self, notice: Notice) -> None:
         partition = notice.partition
         position = self._live(partition)
         if position is None:
             return
         if notice.code == KafkaError._PARTITION_EOF:
             self._came(partition, position)
-            self._take_end(partition, position, notice.offset)
+            self._on_end(partition, position, notice.offset)
         elif notice.code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            self._take_out_of_range(partition, position, notice.text)
+            self._on_out_of_range(partition, position, notice.text)
         elif notice.code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
         elif notice.code in DAMAGED:
-            self._take_damage(partition, position, notice.text)
+            self._on_damage(partition, position, notice.text)
         elif notice.code in FORBIDDEN:
             self._stick(
                 partition,
@@ -274,14 +274,14 @@ class Source:
         else:
             log.warning("%s at offset %d: %s", partition, position.next, notice.text)
 
-    def _take_end(self, partition: SourcePartition, position: Position, end: int | None) -> None:
+    def _on_end(self, partition: SourcePartition, position: Position, end: int | None) -> None:
         """The end of the log: what lies between is markers and aborted records, a range without rows."""
         until = self._end_of(partition)
         if end is None or end == OFFSET_INVALID or end <= position.next:
             return
         self._advance(partition, position, end if until is None else min(end, until))
 
-    def _take_out_of_range(self, partition: SourcePartition, position: Position, text: str) -> None:
+    def _on_out_of_range(self, partition: SourcePartition, position: Position, text: str) -> None:
         """The client reads it no more until it is told from where. A whole log refuses nothing within it."""
         low, high = self._fetcher.bounds(partition)
         if position.next < low and self._on_data_loss == "earliest":
@@ -293,7 +293,7 @@ class Source:
                 low,
             )
             lost = Lost(partition=partition, start=position.next, next=low)
-            self._take(partition, low)
+            self._read_from(partition, low)
             self._advance(partition, position, low, lost=(lost,))
         elif position.next < low:
             self._stick(
@@ -325,7 +325,7 @@ class Source:
         position.still.came(self._stalls.waited_s)
         self._stalls.clear(partition)
 
-    def _take_damage(self, partition: SourcePartition, position: Position, text: str) -> None:
+    def _on_damage(self, partition: SourcePartition, position: Position, text: str) -> None:
         """Read again what came damaged; where it is so each time, that is how it lies in the log."""
         if position.still.is_final(position.next):
             self._stick(
@@ -333,7 +333,7 @@ class Source:
             )
             return
         log.warning("%s at offset %d: %s; it is read again", partition, position.next, text)
-        self._take(partition, position.next)
+        self._read_from(partition, position.next)
 
     def _look(self) -> None:
         """Whether there is lag where nothing comes. A broker that is away says nothing of its logs.
@@ -347,7 +347,7 @@ class Source:
             partition, position = next(iter(quiet.items()))
             try:
                 _low, high = self._fetcher.bounds(partition)
-            except SourceError as error:
+            except SourceUnreadable as error:
                 for unknown in quiet.values():  # while the broker is away nothing stands still by itself
                     unknown.still.since_s = waited_s - ALARM_S
                 self._positions[partition] = self._positions.pop(partition)

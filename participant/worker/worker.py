@@ -31,11 +31,9 @@ from participant.core import Participant
 from participant.source.dead_letters import SILENCE_S, DeadLetters
 from participant.source.fetcher import Fetcher, fetch_settings
 from participant.source.look_back import TopicLookBack
-from participant.source.membership import Callbacks as MembershipCallbacks
-from participant.source.membership import Membership
+from participant.source.membership import Membership, MembershipCallbacks
 from participant.source.native import open_fetcher
-from participant.source.reading import Callbacks as SourceCallbacks
-from participant.source.reading import Source
+from participant.source.reading import Source, SourceCallbacks
 from participant.worker.plane import Plane
 from participant.worker.reporter import Reporter
 from participant.worker.spec import Ended, WorkerSpec

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from control_topic.messages import SourcePartition
-from participant.source.membership import Callbacks, Membership
+from participant.source.membership import Membership, MembershipCallbacks
 
 
 def say(what: str, content: object = None) -> None:
@@ -33,7 +33,7 @@ def main() -> None:
         instance=instance,
         topics=[topic],
         session_timeout_ms=int(session_ms),
-        callbacks=Callbacks(
+        callbacks=MembershipCallbacks(
             committed=lambda: {},
             assigned=assigned,
             revoked=revoked,

@@ -22,7 +22,7 @@ from participant import events as ev
 from participant.source.fetched import Fetched
 from participant.source.fetcher import fetch_settings
 from participant.source.native import open_fetcher
-from participant.source.reading import Callbacks, Source
+from participant.source.reading import Source, SourceCallbacks
 from table.service.source_facts import SourceFacts
 from tests.broker_fixture import create_topic, delete_topic
 from tests.harness import await_that
@@ -104,7 +104,7 @@ class SourceSide(Protocol):
     def facts(self) -> SourceFacts: ...
 
     def bounds(self, number: int = 0) -> tuple[int, int]:
-        """Earliest and end of a source partition. Raises `SourceError`."""
+        """Earliest and end of a source partition. Raises `SourceUnreadable`."""
 
     def read(self, start: int, *, on_data_loss: str = "fail") -> SourceReader: ...
 
@@ -134,7 +134,7 @@ class KafkaReader:
             fetcher=lambda: open_fetcher(settings, "plain"),
             until=None,
             on_data_loss=on_data_loss,
-            callbacks=Callbacks(
+            callbacks=SourceCallbacks(
                 owned=lambda: frozenset([side.partition]),
                 deliver=self._deliver,
                 stuck=lambda _partition, _generation, why: self._stuck.append(why),

@@ -99,7 +99,7 @@ def test_a_dead_letter_carries_value_key_headers_and_timestamp_of_its_record(
     settings = fetch_settings(kafka, group=source, queue_bytes_max=1 << 20)
     batches: list[RawBatch] = []
     with closing(open_fetcher(settings, reader, whole=True)) as fetcher:
-        fetcher.take(SourcePartition(source, 0), 0)
+        fetcher.read_from(SourcePartition(source, 0), 0)
         deadline = time.monotonic() + DEADLINE_S
         while sum(map(len, batches)) < len(RECORDS):
             assert time.monotonic() < deadline
@@ -212,7 +212,7 @@ def fetch_whole(kafka: dict[str, str], topic: str, reader: str, *, count: int = 
 
     settings = fetch_settings(kafka, group=topic, queue_bytes_max=1 << 20)
     with closing(open_fetcher(settings, reader, whole=True)) as fetcher:
-        fetcher.take(SourcePartition(topic, 0), 0)
+        fetcher.read_from(SourcePartition(topic, 0), 0)
         await_that("records", complete, deadline_s=DEADLINE_S)
     return found
 

@@ -37,7 +37,7 @@ fetcher = open_fetcher(settings, reader, whole=True)
 peak = before = resident()
 threading.Thread(target=watch, daemon=True).start()
 for number in range(4):
-    fetcher.take(SourcePartition(topic, number), 0)
+    fetcher.read_from(SourcePartition(topic, number), 0)
 grown, still_since = 0, time.monotonic()
 while time.monotonic() - still_since < 3:  # until nothing more is fetched
     if resident() > grown + 1_000_000:

@@ -107,7 +107,7 @@ def _member(servers: str, topic: str) -> Membership:
         instance="slot-0",
         topics=[topic],
         session_timeout_ms=6_000,
-        callbacks=membership.Callbacks(
+        callbacks=membership.MembershipCallbacks(
             committed=dict,
             assigned=ignore,
             revoked=ignore,

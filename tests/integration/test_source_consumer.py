@@ -62,7 +62,7 @@ class Consumer:
             instance="slot-0",
             topics=[self.topic],
             session_timeout_ms=6_000,
-            callbacks=membership.Callbacks(
+            callbacks=membership.MembershipCallbacks(
                 committed=lambda: {self.partition: 0},
                 assigned=lambda offsets: self.assigned.append(dict(offsets)),
                 revoked=lambda partitions: self.source.drop(partitions),
@@ -76,7 +76,7 @@ class Consumer:
             fetcher=lambda: open_fetcher(settings, self.reader, tombstone_keys=self.tombstone_keys),
             until=None if self.until is None else {self.partition: self.until},
             on_data_loss=self.on_data_loss,
-            callbacks=source.Callbacks(
+            callbacks=source.SourceCallbacks(
                 owned=lambda: self.membership.partitions,
                 deliver=self.deliver,
                 stuck=lambda partition, generation, reason: self.stuck.append(reason),
@@ -286,7 +286,7 @@ def test_a_null_value_comes_with_its_key_where_that_is_asked_for_and_nothing_els
 
     with closing(open_fetcher(settings, reader, tombstone_keys=asked)) as fetcher:
         for number in batches:
-            fetcher.take(SourcePartition(topic, number), 0)
+            fetcher.read_from(SourcePartition(topic, number), 0)
         await_that("records", complete, deadline_s=DEADLINE_S)
     for found in batches.values():
         assert keys_by_offset(found) == keys
@@ -311,7 +311,7 @@ def test_no_fetch_brings_more_records_than_may_be_decoded_at_once(
         return sum(fetches) == 3_000
 
     with closing(open_fetcher(settings, reader, records_max=700)) as fetcher:
-        fetcher.take(SourcePartition(topic, 0), 0)
+        fetcher.read_from(SourcePartition(topic, 0), 0)
         await_that("records", complete, deadline_s=DEADLINE_S)
     assert 0 < max(fetches) <= 700
 
@@ -397,13 +397,13 @@ def test_an_offset_that_the_log_has_grown_up_to_since_it_was_refused_is_not_gone
     """
     consumer = make()
     produce(consumer, 3)
-    refused = consumer.source._take_out_of_range
+    refused = consumer.source._on_out_of_range
 
     def meanwhile(partition: SourcePartition, position: Position, text: str) -> None:
         produce(consumer, 9)
         refused(partition, position, text)
 
-    monkeypatch.setattr(consumer.source, "_take_out_of_range", meanwhile)
+    monkeypatch.setattr(consumer.source, "_on_out_of_range", meanwhile)
     consumer.rewind(5, 1)
     assert "the log lost its end and goes on to 12 again" in consumer.await_stuck()
     assert not consumer.delivered

@@ -55,7 +55,7 @@ def reading(servers: str, topic: str, reader: str) -> Iterator[tuple[list[Fetche
         fetcher=lambda: open_fetcher(settings, reader),
         until=None,
         on_data_loss="fail",
-        callbacks=source.Callbacks(
+        callbacks=source.SourceCallbacks(
             owned=lambda: frozenset({partition}),
             deliver=deliver,
             stuck=lambda _partition, _generation, reason: stuck.append(reason),
@@ -169,7 +169,7 @@ def test_a_foreign_assignor_in_the_group_is_said_shown_and_ends_the_run(
             instance="slot-0",
             topics=[topic],
             session_timeout_ms=6_000,
-            callbacks=membership.Callbacks(
+            callbacks=membership.MembershipCallbacks(
                 committed=dict,
                 assigned=assigned.append,
                 revoked=lambda _partitions: None,

@@ -9,13 +9,13 @@ import pytest
 from confluent_kafka import KafkaError
 
 from control_topic.messages import SourcePartition
-from participant.errors import SourceError
+from participant.errors import SourceUnreadable
 from participant.records.raw import RawBatch, Values
 from participant.source import stalls
 from participant.source.fetched import Fetched
-from participant.source.fetcher import Notice, Taken, fetch_settings
+from participant.source.fetcher import Consumed, Notice, fetch_settings
 from participant.source.group_trouble import LASTS_MAX_S, QUIET_S, SAY_AGAIN_S, GroupTrouble
-from participant.source.reading import Callbacks, Source
+from participant.source.reading import Source, SourceCallbacks
 from participant.source.stalls import (
     ALARM_S,
     DAMAGED,
@@ -50,7 +50,7 @@ class Broker:
 
     def __init__(self) -> None:
         self.taken: list[tuple[SourcePartition, int]] = []
-        self.next: list[Taken] = []
+        self.next: list[Consumed] = []
         self.high = 1_000
         self.away: set[SourcePartition] = set()
         self.delivered: list[Fetched] = []
@@ -59,7 +59,7 @@ class Broker:
             fetcher=lambda: self,
             until=None,
             on_data_loss="fail",
-            callbacks=Callbacks(
+            callbacks=SourceCallbacks(
                 owned=lambda: frozenset({P0, P1}),
                 deliver=lambda fetched: self.delivered.append(fetched) is None,
                 stuck=lambda _partition, _generation, reason: self.stuck.append(reason),
@@ -68,7 +68,7 @@ class Broker:
         )
         self.source._fetcher = self
 
-    def take(self, partition: SourcePartition, offset: int) -> None:
+    def read_from(self, partition: SourcePartition, offset: int) -> None:
         self.taken.append((partition, offset))
 
     def drop(self, partition: SourcePartition) -> None: ...
@@ -79,16 +79,16 @@ class Broker:
 
     def close(self) -> None: ...
 
-    def fetch(self, timeout_s: float) -> Taken:
-        return self.next.pop(0) if self.next else Taken()
+    def fetch(self, timeout_s: float) -> Consumed:
+        return self.next.pop(0) if self.next else Consumed()
 
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
         if partition in self.away:
-            raise SourceError(f"{partition}: the log's bounds cannot be read")
+            raise SourceUnreadable(f"{partition}: the log's bounds cannot be read")
         return 0, self.high
 
     def read(self, *batches: RawBatch, said: Iterable[Notice] = ()) -> None:
-        self.next.append(Taken(batches=batches, notices=tuple(said)))
+        self.next.append(Consumed(batches=batches, notices=tuple(said)))
         self.source._read()
 
     def wait(self, for_s: float) -> None:
@@ -196,7 +196,7 @@ def test_an_alarm_ends_with_what_it_is_about(broker: Broker, end: str) -> None:
     if end == "rewound":
         broker.source._rewind(P0, 10, 2)
     else:
-        broker.source._callbacks = Callbacks(
+        broker.source._callbacks = SourceCallbacks(
             owned=frozenset,
             deliver=lambda _fetched: True,
             stuck=lambda _partition, _generation, _reason: None,
