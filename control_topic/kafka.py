@@ -23,8 +23,8 @@ from control_topic.transport import (
     MESSAGES_PER_POLL_MAX,
     TAIL_MESSAGES,
     Envelopes,
-    Intake,
     Received,
+    Receiver,
     Start,
     start_offset,
 )
@@ -98,7 +98,7 @@ class ControlReader:
         self._topic = topic
         self._start: Start = start
         self._tail_messages = tail_messages
-        self._intake = Intake(pipeline=pipeline, surface_parts=surface_parts, trust=trust)
+        self._receiver = Receiver(pipeline=pipeline, surface_parts=surface_parts, trust=trust)
         self._forged_said = (0, 0.0)  # how many, and when that was said last
         self._complaints = Complaints(f"reading the control topic {topic}")
         self._position: int | None = None  # None: not assigned
@@ -133,22 +133,22 @@ class ControlReader:
 
     @property
     def highest_epoch(self) -> int:
-        return self._intake.highest_epoch
+        return self._receiver.highest_epoch
 
     @property
     def unreadable(self) -> int:
         """Records read that were no messages of this version."""
-        return self._intake.unreadable
+        return self._receiver.unreadable
 
     @property
     def untrusted(self) -> int:
         """Records that were not the run's own word: other runs' mostly, as every run leaves some."""
-        return self._intake.untrusted
+        return self._receiver.untrusted
 
     @property
     def forged(self) -> int:
         """Those of them that somebody wrote in this run's name."""
-        return self._intake.forged
+        return self._receiver.forged
 
     @property
     def errors(self) -> int:
@@ -178,7 +178,7 @@ class ControlReader:
         taken = []
         looked_at = 0
         while record is not None:  # one by one: a record's headers take sixty times their bytes
-            if (received := self._take(record)) is not None:
+            if (received := self._receive(record)) is not None:
                 taken.append(received)
             looked_at += 1
             record = self._consumer.poll(0) if looked_at < MESSAGES_PER_POLL_MAX else None
@@ -189,7 +189,7 @@ class ControlReader:
     def close(self) -> None:
         self._consumer.close()
 
-    def _take(self, record: Record) -> Received | None:
+    def _receive(self, record: Record) -> Received | None:
         error = record.error()
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
@@ -205,7 +205,7 @@ class ControlReader:
         if self._position is None or offset is None:
             return None  # fetched before the position was lost
         self._position, self._in_the_way = offset + 1, 0
-        received = self._intake.take(
+        received = self._receiver.receive(
             offset=offset, time_ms=record.timestamp()[1], raw=record.value(), mac=_mac(record)
         )
         self._complain_of_forgery()
@@ -213,7 +213,7 @@ class ControlReader:
 
     def _complain_of_forgery(self) -> None:
         """Now and then: whoever forges messages may forge many."""
-        forged, (said, said_s) = self._intake.forged, self._forged_said
+        forged, (said, said_s) = self._receiver.forged, self._forged_said
         if forged == said or time.monotonic() - said_s < FORGERY_INTERVAL_S:
             return
         self._forged_said = (forged, time.monotonic())
@@ -222,7 +222,7 @@ class ControlReader:
             " %d): they are ignored. See who may write to the topic.",
             forged,
             self._topic,
-            self._intake.last_forged,
+            self._receiver.last_forged,
         )
 
     def _note_progress(self) -> None:

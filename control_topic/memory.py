@@ -14,8 +14,8 @@ from control_topic.transport import (
     MESSAGES_PER_POLL_MAX,
     TAIL_MESSAGES,
     Envelopes,
-    Intake,
     Received,
+    Receiver,
     Start,
     start_offset,
 )
@@ -87,7 +87,7 @@ class MemoryReader:
     ) -> None:
         self._topic = topic
         self._tail_messages = tail_messages
-        self._intake = Intake(pipeline=pipeline, surface_parts=surface_parts, trust=trust)
+        self._receiver = Receiver(pipeline=pipeline, surface_parts=surface_parts, trust=trust)
         low, self._end_at_start = topic.bounds()
         self._position = start_offset(start, tail_messages=tail_messages, low=low, high=self._end_at_start)
         self.recoveries = 0
@@ -98,7 +98,7 @@ class MemoryReader:
 
     @property
     def highest_epoch(self) -> int:
-        return self._intake.highest_epoch
+        return self._receiver.highest_epoch
 
     def poll(self, timeout_s: float) -> list[Received]:
         records = self._topic.fetch(self._position, records_max=MESSAGES_PER_POLL_MAX, timeout_s=timeout_s)
@@ -109,7 +109,7 @@ class MemoryReader:
             self._position = start_offset("tail", tail_messages=self._tail_messages, low=low, high=high)
             return []
         self._position += len(records)
-        taken = (self._intake.take(offset=o, time_ms=t, raw=raw, mac=mac) for o, t, raw, mac in records)
+        taken = (self._receiver.receive(offset=o, time_ms=t, raw=raw, mac=mac) for o, t, raw, mac in records)
         return [received for received in taken if received is not None]
 
     def close(self) -> None:

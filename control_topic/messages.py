@@ -78,17 +78,17 @@ class Reject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A finished file that a participant wrote. `path` is relative to the table's base path.
-
-    `deletes`: of a log file, keys that it deletes, on top of its `rows`.
-    """
+    """A finished file that a participant wrote."""
 
     path: str
+    """Relative to the table's base path."""
+
     file_id: str
     table_partition: str
     rows: int
     size_bytes: int
     deletes: int = 0
+    """Of a log file: keys that it deletes, on top of its rows."""
 
 
 # --- bodies -----------------------------------------------------------------------------------
@@ -96,15 +96,16 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAnnounce:
-    """A run of a driver, said when it starts and again when another run asks who is newer.
-
-    `address`: where its live status answers, host:port, or empty. `table_epoch`: the newest epoch that the
-    table had when the run started; `started_at_ms`: its wall clock then.
-    """
+    """A run of a driver, said when it starts and again when another run asks who is newer."""
 
     address: str = ""
+    """Where its live status answers, host:port, or empty."""
+
     table_epoch: int = 0
+    """The newest epoch that the table had when the run started."""
+
     started_at_ms: int = 0
+    """The run's wall clock when it started, Unix epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,14 +122,14 @@ class ParticipantJoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParticipantLeave:
-    """Source partitions given up. `transaction` is set where open data of it was dropped.
-
-    `reason`: why the sender ends, where it failed.
-    """
+    """Source partitions given up."""
 
     partitions: tuple[SourcePartition, ...]
     transaction: str = ""
+    """Set where open data of it was dropped."""
+
     reason: str = ""
+    """Why the sender ends, where it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,16 +139,14 @@ class ParticipantReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartCommit:
-    """A transaction begins: who (incarnation) writes which source partition, from which offset.
-
-    `records_max`: what all writers together may take into it, 0 for no limit but their own.
-    """
+    """A transaction begins: who (incarnation) writes which source partition, from which offset."""
 
     transaction: str
     instant: str
     committed: Offsets
     writers: Mapping[SourcePartition, str]
     records_max: int = 0
+    """What all writers together may take into it, 0 for no limit but their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,32 +164,35 @@ class EndCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteProgress:
-    """How far the sender has come with its files of a transaction that was ended. Each counts up.
-
-    `records`: taken into the transaction. `files`: finished and durable; `size_bytes`: encoded. `steps`:
-    pieces encoded, files finished, folders made durable: it grows as long as anything is written.
-    """
+    """How far the sender has come with its files of a transaction that was ended. Each figure counts up."""
 
     transaction: str
     records: int
+    """Taken into the transaction."""
+
     files: int
+    """Finished and durable."""
+
     size_bytes: int
+    """Encoded."""
+
     steps: int
+    """Pieces encoded, files finished, folders made durable: it grows as long as anything is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStatus:
-    """What one participant wrote in a transaction. Taken or refused whole.
-
-    `reject_count`: all rejects, of which `rejects` names REJECTS_LISTED_MAX at most.
-    """
+    """What one participant wrote in a transaction. Taken or refused whole."""
 
     transaction: str
     ranges: tuple[Range, ...]
     files: tuple[DataFile, ...] = ()
     rejects: tuple[Reject, ...] = ()
+    """By name: REJECTS_LISTED_MAX at most."""
+
     lost: tuple[Lost, ...] = ()
     reject_count: int = 0
+    """All of them."""
 
     def __post_init__(self) -> None:
         if self.reject_count < len(self.rejects):
@@ -252,21 +254,27 @@ TYPE_NAMES: Mapping[type, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A body in its envelope.
-
-    `epoch`: the sender's own for a coordinator's messages, the highest it knows for everybody else's.
-    `run`: one per driver start. `sender`: readable (`coordinator@worker-0`, `worker-1`, `driver`).
-    `incarnation`: random, one per start of a worker, coordinator or driver; the protocol fences by it.
-    `sequence`: counts the sender's messages from 0. `sent_at_ms`: the sender's wall clock, Unix epoch.
-    """
+    """A body in its envelope."""
 
     pipeline: str
     run: str
+    """One for each start of a driver."""
+
     epoch: int
+    """The sender's own for a coordinator's messages, the highest it knows for everybody else's."""
+
     sender: str
+    """Readable: `coordinator@worker-0`, `worker-1`, `driver`."""
+
     incarnation: str
+    """Random, one for each start of a worker, coordinator or driver; the protocol fences by it."""
+
     sequence: int
+    """Counts the sender's messages from 0."""
+
     sent_at_ms: int
+    """The sender's wall clock, Unix epoch."""
+
     body: Body
     version: int = PROTOCOL_VERSION
 

@@ -40,11 +40,12 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts:
-    """What the broker says of the topic. `topic_id` changes when the topic is made again."""
+    """What the broker says of the topic."""
 
     exists: bool
     partitions: int = 0
     topic_id: str = ""
+    """Another one when the topic is made again."""
 
 
 class ControlTopic:

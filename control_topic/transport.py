@@ -22,16 +22,18 @@ MESSAGES_PER_POLL_MAX = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """One record of the topic. `time_ms`: the record's timestamp, Unix epoch. `size_bytes`: its value.
-
-    `marked`: it carries a mark of some run, which only a reader of that run has checked.
-    """
+    """One record of the topic."""
 
     offset: int
     time_ms: int
+    """The record's timestamp, Unix epoch."""
+
     content: Message | Unreadable | Incomplete
     size_bytes: int
+    """Of its value."""
+
     marked: bool = False
+    """It carries a mark of some run, which only a reader of that run has checked."""
 
 
 class Reader(Protocol):
@@ -66,7 +68,7 @@ class Writer(Protocol):
     def close(self) -> None: ...
 
 
-class Intake:
+class Receiver:
     """Turns records into `Received`, and keeps what is known across them.
 
     With `trust`, whatever is not the run's own word is counted and goes no further: it is not joined with
@@ -85,7 +87,7 @@ class Intake:
         self.forged = 0
         self.last_forged = -1
 
-    def take(
+    def receive(
         self, *, offset: int, time_ms: int, raw: bytes | None, mac: bytes | None = None
     ) -> Received | None:
         """None for what is not trusted, and for a part of a message that is not complete yet.

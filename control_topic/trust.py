@@ -29,12 +29,13 @@ def mark(key: bytes, raw: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """`table_epoch`: the newest that the table had when the run started. An epoch far beyond is nobody's."""
+    """What a worker needs to know of its run to tell the run's own messages from all others."""
 
     pipeline: str
     run: str
     key: bytes = field(repr=False)
     table_epoch: int = 0
+    """The newest that the table had when the run started. An epoch far beyond is nobody's."""
 
     def __post_init__(self) -> None:
         if len(self.key) != KEY_BYTES:

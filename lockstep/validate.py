@@ -32,7 +32,7 @@ from table.hudi import properties
 from table.kinds import table_kind
 from table.port import UPSERT
 from table.schema import parse_ddl
-from table.service.source_facts import SourceError
+from table.service.source_facts import SourceTopicsError
 
 log = logging.getLogger("lockstep.validate")
 
@@ -67,7 +67,7 @@ def check_kafka(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
     source = SourceTopics(kafka, config.source.topics)
     try:
         facts = source.facts()
-    except SourceError as error:
+    except SourceTopicsError as error:
         yield Check(name="source topics", verdict="failed", detail=str(error))
         return
     yield ok("broker", f"{config.source.bootstrap_servers} answers; cluster {facts.cluster}")
@@ -92,7 +92,7 @@ def _group(config: Config, source: SourceTopics) -> Iterator[Check]:
     name = f"consumer group {config.group_id}"
     try:
         group = source.group(config.group_id)
-    except SourceError as error:
+    except SourceTopicsError as error:
         yield Check(name=name, verdict="failed", detail=str(error))
         return
     guests = [member for member in group.members if not is_ours(member, config.group_id)]

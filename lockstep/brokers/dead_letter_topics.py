@@ -35,12 +35,14 @@ MESSAGE_BYTES_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is there. `message_bytes`: topic -> max.message.bytes, without those that may not be read.
-    `compacted`: those that keep only the last of each key."""
+    """What is there."""
 
     missing: tuple[str, ...]
     message_bytes: Mapping[str, int]
+    """Topic -> max.message.bytes, without those that may not be read."""
+
     compacted: tuple[str, ...] = ()
+    """Topics that keep only the last record of each key."""
 
 
 class DeadLetterTopics:

@@ -15,22 +15,26 @@ SETTLED = frozenset({"STABLE", "EMPTY", "DEAD"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMember:
-    """A living member of the consumer group. `instance`: its static membership, or empty."""
+    """A living member of the consumer group."""
 
     client: str
     host: str
     instance: str
+    """Its static membership, or empty."""
+
     partitions: tuple[SourcePartition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
-    """A consumer group at one moment. `state`: as confluent_kafka names it, STABLE for one at rest.
+    """A consumer group at one moment.
 
     While a group is rebalancing a broker tells who is in it, and not who holds what.
     """
 
     state: str
+    """As confluent_kafka names it, STABLE for one at rest."""
+
     members: tuple[GroupMember, ...]
 
     @property

@@ -112,7 +112,7 @@ class SourceTopics:
     """The source topics as the broker sees them. May be used from several threads.
 
     `kafka`: librdkafka properties with secrets resolved. `timeout_s`: the most that one question may take.
-    Every method raises `SourceError`.
+    Every method raises `SourceTopicsError`.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from lockstep.config import Config
 from lockstep.config.kafka import checked_kafka
 from lockstep.errors import Failed
 from lockstep.output import Output
-from lockstep.watch.events import TYPES, Filter, as_json, as_text, heading
+from lockstep.watch.topic_lines import TYPES, Filter, as_json, as_text, heading
 
 TAIL_MESSAGES = 100
 FILTERED_TAIL_MESSAGES = 10_000

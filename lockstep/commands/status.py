@@ -24,7 +24,7 @@ from lockstep.watch.status_text import to_text
 from lockstep.watch.topic_fold import Fold
 from table.instants import Instant, MissingTable
 from table.kinds import table_kind
-from table.service.source_facts import SourceError
+from table.service.source_facts import SourceTopicsError
 
 ASK_S = 10.0
 
@@ -97,7 +97,7 @@ def _source(
         source = SourceTopics(kafka, config.source.topics, timeout_s=ASK_S)
         view = look(source, config.group_id)
         members = source.group_members(config.group_id)
-    except SourceError as error:
+    except SourceTopicsError as error:
         return None, None, str(error)
     return compare(instant.state if instant is not None else None, view), members, ""
 

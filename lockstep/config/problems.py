@@ -18,14 +18,14 @@ _shortened.maxstring = _shortened.maxother = _shortened.maxlong = VALUE_CHARACTE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """`settings`: the settings that are concerned, first the one to change: `transaction.interval`.
-
-    `where`: what the operator has to edit: `pipeline.toml, [table]`, `environment LOCKSTEP_…`, `--set …`.
-    """
+    """Something that is wrong in a configuration, or does not go together."""
 
     settings: tuple[str, ...]
+    """Those that are concerned, first the one to change: `transaction.interval`."""
+
     sentence: str
     where: str = ""
+    """What the operator has to edit: `pipeline.toml, [table]`, `environment LOCKSTEP_…`, `--set …`."""
 
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where else ""

@@ -30,10 +30,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A name that is accepted for `setting`; `convert` turns its value into the setting's."""
+    """A name that is accepted for a setting."""
 
     setting: str
     convert: Callable[[object], object]
+    """Turns its value into the setting's."""
 
 
 def _seconds(value: object) -> object:
@@ -60,7 +61,7 @@ PROPERTY_TABLES = tuple(setting for setting, kind in KINDS.items() if kind is di
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One value and where it was given. `secret_allowed`: it did not come from a command line."""
+    """One value and where it was given."""
 
     name: str
     value: object
@@ -68,6 +69,7 @@ class Given:
     layer: str
     as_text: bool
     secret_allowed: bool = True
+    """It did not come from a command line."""
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from lockstep.config import Config
 from lockstep.demo.cdc_proof import Compared, compare
-from lockstep.demo.events import Record
 from lockstep.demo.kills import one_kill
 from lockstep.demo.pipeline import PARTITIONS
+from lockstep.demo.records import Record
 from lockstep.demo.shop import FOLLOWED, KEY, SCHEMA, Shop, records
 from lockstep.errors import Failed
 from lockstep.output import readable_count

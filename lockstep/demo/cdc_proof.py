@@ -43,13 +43,13 @@ class Differences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The followed order as a query finds it, None where it finds no row.
-
-    `instant`: as of when it was asked, which is when a commit was completed.
-    """
+    """The followed order as a query finds it."""
 
     instant: str
+    """As of when it was asked, which is when a commit was completed."""
+
     order: Order | None
+    """None where no row was found."""
 
 
 def differences(model: Mapping[int, Version], rows: Iterable[Version]) -> Differences:

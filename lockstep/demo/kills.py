@@ -9,18 +9,18 @@ from typing import Any
 
 @dataclass(slots=True, kw_only=True)
 class Kill:
-    """A kill, planned or done. `at_fraction`: of all records, committed by then. Times: Unix epoch, ms.
-
-    `resumed_ms`: when the first commit after it was acknowledged, 0 before that.
-    """
+    """A kill, planned or done. Times: Unix epoch, milliseconds."""
 
     victim: str
     coordinator: bool
     at_fraction: float
+    """Of all records, committed by then."""
+
     worker: str = ""
     pid: int = 0
     done_ms: int = 0
     resumed_ms: int = 0
+    """When the first commit after it was acknowledged, 0 before that."""
 
     @property
     def is_done(self) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lockstep.config import Config
-from lockstep.demo import events
-from lockstep.demo.events import KEY, PARTITION_BY, SCHEMA, Record, spread
+from lockstep.demo import records
 from lockstep.demo.kills import two_kills
 from lockstep.demo.pipeline import PARTITIONS
 from lockstep.demo.proof import Counted, count_with_hudi, count_with_spark, verify
+from lockstep.demo.records import KEY, PARTITION_BY, SCHEMA, Record, spread
 from lockstep.output import readable_count
 
 
@@ -28,7 +28,7 @@ class Plain:
         self.kills = two_kills()
 
     def records(self) -> Iterator[Record]:
-        return events.records(self._count, PARTITIONS)
+        return records.records(self._count, PARTITIONS)
 
     def sections(self, folder: Path) -> str:
         return f"""\

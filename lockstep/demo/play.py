@@ -7,23 +7,25 @@ from pathlib import Path
 from typing import Protocol
 
 from lockstep.config import Config
-from lockstep.demo.events import Record
 from lockstep.demo.kills import Kill
+from lockstep.demo.records import Record
 from lockstep.demo.report import Finding
 
 
 class Play(Protocol):
-    """Everything else is the stage's, `lockstep.demo.stage`.
-
-    `started_as`: the words of the command line. `wanted`: how many records each source partition gets, by
-    its number. `per_second`: the pace at which they are produced.
-    """
+    """Everything else is the stage's, `lockstep.demo.stage`."""
 
     title: str
     started_as: str
+    """The words of the command line."""
+
     topic: str
     wanted: Mapping[int, int]
+    """How many records each source partition gets, by its number."""
+
     per_second: int
+    """The pace at which records are produced."""
+
     kills: tuple[Kill, ...]
 
     def records(self) -> Iterator[Record]:

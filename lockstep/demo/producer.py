@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lockstep.demo.events import Record
+from lockstep.demo.records import Record
 from lockstep.errors import Failed
 
 log = logging.getLogger("lockstep.demo.producer")

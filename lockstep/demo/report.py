@@ -46,22 +46,24 @@ class Finding(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """How it went until the job left. Times in milliseconds, sizes in bytes.
-
-    `started_as`: the words of the command line. `running_ms`: from the first record produced at the even pace
-    to the last one committed. `kept`: the folder that is still there, None where it is gone.
-    """
+    """How it went until the job left."""
 
     started_as: str
+    """The words of the command line."""
+
     records: int
     produced_bytes: int
     running_ms: int
+    """From the first record produced at the even pace to the last one committed."""
+
     total_ms: int
     commits: Sequence[Transaction]
     aborts: Sequence[Transaction]
     epoch: int
     kills: Sequence[Kill]
     kept: Path | None
+    """The folder that is still there, None where it is gone."""
+
     port: int
 
     def to_json(self) -> dict[str, Any]:

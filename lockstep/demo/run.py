@@ -28,10 +28,14 @@ KEEP_FOLDER = Path(".demo")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`records`: events to produce, with `cdc` change events. `interval`: as the configuration spells it."""
+    """What a demo is asked for."""
 
     records: int
+    """Events to produce, change events where it is of change data."""
+
     interval: str
+    """As the configuration spells it."""
+
     keep: bool
     cdc: bool = False
 

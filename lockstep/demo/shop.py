@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import NamedTuple
 
-from lockstep.demo.events import Record
+from lockstep.demo.records import Record
 
 SCHEMA = (
     "id BIGINT NOT NULL, customer BIGINT, status STRING, amount DECIMAL(10,2), rating INT, "
@@ -47,25 +47,31 @@ ITS_STATUSES = ("placed", "paid", "packed", "shipped", "returned", "", "placed",
 
 
 class Order(NamedTuple):
-    """A row. `amount`: a decimal of two places, as text. `updated_at`: ISO 8601 in UTC, microseconds."""
+    """A row."""
 
     id: int
     customer: int
     status: str
     amount: str
+    """A decimal of two places, as text."""
+
     rating: int | None
     updated_at: str
+    """ISO 8601 in UTC, microseconds."""
 
 
 class Change(NamedTuple):
-    """One change of one row. `op`: `r` read by the snapshot, `c`, `u`, `d`. `at_us`: after `OPENED`."""
+    """One change of one row."""
 
     op: str
+    """`r` read by the snapshot, `c` created, `u` updated, `d` deleted."""
+
     before: Order | None
     after: Order | None
     lsn: int
     transaction: int
     at_us: int
+    """After `OPENED`."""
 
     @property
     def id(self) -> int:
@@ -83,16 +89,19 @@ class Version(NamedTuple):
 
 @dataclass(slots=True)
 class Model:
-    """What the table must hold when every change is in it.
-
-    `rows`: by order id. `ops`: how many changes of each op. `spread`: by number of the source partition, the
-    records that carry them, tombstones included. `followed`: what became of FOLLOWED, None where it was gone.
-    """
+    """What the table must hold when every change is in it."""
 
     rows: dict[int, Version] = field(default_factory=dict)
+    """By order id."""
+
     ops: Counter[str] = field(default_factory=Counter)
+    """How many changes of each op."""
+
     spread: Counter[int] = field(default_factory=Counter)
+    """By number of the source partition: the records that carry the changes, tombstones included."""
+
     followed: list[Order | None] = field(default_factory=list)
+    """What became of FOLLOWED, None where it was gone."""
 
     @property
     def records(self) -> int:

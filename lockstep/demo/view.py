@@ -36,17 +36,20 @@ _PHASES: Mapping[Phase, tuple[str, str]] = {
 
 @dataclass(slots=True, kw_only=True)
 class Scene:
-    """What there is to show. `wanted`: events that a source partition shall have in the end; `sent`: so far.
-
-    `workers`: as the driver's live status lists them.
-    """
+    """What there is to show."""
 
     title: str
     known: Fold
     began_ms: int
     wanted: Mapping[SourcePartition, int]
+    """Events that a source partition shall have in the end."""
+
     sent: Mapping[SourcePartition, int] = field(default_factory=dict)
+    """Events that it has so far."""
+
     workers: Sequence[Mapping[str, Any]] = ()
+    """As the driver's live status lists them."""
+
     doing: str = ""
 
 

@@ -19,7 +19,7 @@ from table.service.calls import Mode
 from table.service.progress import Progress
 from table.service.roster import lives
 from table.service.servicer import TableService
-from table.service.source_facts import MissingTopic, SourceError, SourceUnavailable
+from table.service.source_facts import MissingTopic, SourceTopicsError, SourceUnavailable
 
 log = logging.getLogger("lockstep.run")
 
@@ -72,7 +72,7 @@ class GroupWatch(Looking):
             return None
         except SourceUnavailable as error:
             outage = str(error)
-        except SourceError as error:
+        except SourceTopicsError as error:
             log.debug("the source topics were not looked at: %s", error)  # whoever needs them says so
             return None
         progress = self._service.progress()
@@ -93,7 +93,7 @@ class GroupWatch(Looking):
             return self._source.group(self._group)
         except SourceUnavailable:
             raise
-        except SourceError as error:
+        except SourceTopicsError as error:
             log.debug("the consumer group was not looked at: %s", error)  # workers need more rights than this
             return None
 

@@ -21,14 +21,17 @@ FILE_BYTES_MAX = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFile:
-    """A driver that was alive when it wrote this. `started_at_ms`: Unix epoch. `token`: a secret."""
+    """A driver that was alive when it wrote this."""
 
     pipeline: str
     run: str
     address: str
     token: str
+    """A secret."""
+
     pid: int
     started_at_ms: int
+    """Unix epoch."""
 
     def __repr__(self) -> str:
         return f"RunFile(pipeline={self.pipeline!r}, run={self.run!r}, address={self.address!r})"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.driver.looking import Looking
 from table.checks import identity_problem
-from table.service.source_facts import MissingTopic, SourceError
+from table.service.source_facts import MissingTopic, SourceTopicsError
 from table.state import TableState
 
 log = logging.getLogger("lockstep.run")
@@ -49,7 +49,7 @@ class SourceWatch(Looking):
             self._missing += 1
             deleted = f"{error} It was there when this run began, so somebody has deleted it."
             return deleted if self._missing >= MISSING_MAX else ""
-        except SourceError as error:
+        except SourceTopicsError as error:
             log.debug("the source topics were not looked at: %s", error)  # whoever needs them says so
             return ""
         self._missing = 0

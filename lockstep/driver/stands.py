@@ -40,26 +40,35 @@ class Worker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What the driver saw at once. `now_s`: of a clock that does not go back; `commits`: by this run.
-
-    `outage`: why the group did not answer, empty where it did. `group`: None where it may not be asked.
-    """
+    """What the driver saw at once."""
 
     now_s: float
+    """Of a clock that does not go back."""
+
     partitions: Collection[SourcePartition] = ()
     group: GroupView | None = None
+    """None where it may not be asked."""
+
     outage: str = ""
+    """Why the group did not answer, empty where it did."""
+
     workers: Sequence[Worker] = ()
     commits: int = 0
+    """By this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`alarm`: what the status shows. `is_news`: it was not said before. `halt`: why the run ends."""
+    """What follows from a look."""
 
     alarm: str = ""
+    """What the status shows."""
+
     is_news: bool = False
+    """The alarm was not said before."""
+
     halt: str = ""
+    """Why the run ends."""
 
 
 WELL = Verdict()

@@ -21,25 +21,34 @@ STARTS_MAX = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotSeen:
-    """`start`: which one of the slot it is, counted from 1. `waits`: its task has no Spark slot yet.
-
-    `reported`: its worker has. `idle`: there is no task, as between two starts.
-    """
+    """A worker's slot, as it was seen."""
 
     number: int
     start: int
+    """Which one of the slot it is, counted from 1."""
+
     reported: bool = False
+    """Its worker has."""
+
     waits: bool = False
+    """Its task has no Spark slot yet."""
+
     idle: bool = False
+    """There is no task, as between two starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`cancel`: slots whose task is to be killed. `alarm`: for the status. `halt`: why the run ends."""
+    """What follows from the slots."""
 
     cancel: tuple[int, ...] = ()
+    """Slots whose task is to be killed."""
+
     alarm: str = ""
+    """For the status."""
+
     halt: str = ""
+    """Why the run ends."""
 
 
 @dataclass(slots=True)

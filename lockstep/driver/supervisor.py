@@ -34,18 +34,22 @@ KILL_S = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Seconds. `sweep_period_s`: between looks for orphaned files, none younger than `sweep_grace_s`.
-
-    `silence_s`: a worker that has not reported for so long is killed. `start_s`: so is one that has never
-    done so, counted from its task's start. `deaths_max`: workers that die without a commit between them
-    before the run halts.
-    """
+    """How long the driver waits, and how many deaths it bears."""
 
     sweep_period_s: float
+    """Between looks for orphaned files."""
+
     sweep_grace_s: float
+    """None younger than this is removed."""
+
     silence_s: float
+    """A worker that has not reported for so long is killed."""
+
     start_s: float
+    """So is one that has never reported, counted from its task's start."""
+
     deaths_max: int
+    """Workers that die without a commit between them before the run halts."""
 
 
 class Supervisor:

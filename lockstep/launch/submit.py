@@ -104,24 +104,30 @@ _LOCAL_CONF: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What a caller may choose beside the configuration.
-
-    `sets`, `conf`: passed on as given, so that job and command line resolve the same layers. `jars`: the
-    jars of `PACKAGES` where they are on this machine already; otherwise Spark resolves them. `java_options`:
-    more of them for the driver's JVM. `arguments`: more words for the job. `exit_code_file`: where the job
-    leaves its exit code.
-    """
+    """What a caller may choose beside the configuration."""
 
     config_path: Path
     sets: Sequence[str] = ()
+    """Passed on as given, so that job and command line resolve the same layers."""
+
     conf: Mapping[str, str] = field(default_factory=dict)
+    """Passed on likewise."""
+
     master: str = ""
     until: str = ""
     log_level: str = "INFO"
     jars: Sequence[Path] = ()
+    """Those of `PACKAGES` where they are on this machine already; otherwise Spark resolves them."""
+
     java_options: str = ""
+    """More of them for the driver's JVM."""
+
     exit_code_file: Path | None = None
+    """Where the job leaves its exit code."""
+
     arguments: Sequence[str] = ()
+    """More words for the job."""
+
     job: Path = JOB
 
 

@@ -69,7 +69,7 @@ class OffsetRow:
 
 
 def look(source: SourceTopics, group: str) -> SourceView:
-    """Ask the broker. Raises `lockstep.brokers.source_topics.SourceError`."""
+    """Ask the broker. Raises `lockstep.brokers.source_topics.SourceTopicsError`."""
     facts = source.facts()
     return SourceView(
         cluster=facts.cluster,

@@ -18,7 +18,7 @@ from control_topic.messages import SourcePartition
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.verify.counts import Intervals, size
 from lockstep.verify.rows import EXAMPLES_MAX
-from table.service.source_facts import SourceError
+from table.service.source_facts import SourceTopicsError
 
 _client_log = logging.getLogger(f"{__name__}.librdkafka")
 
@@ -64,7 +64,7 @@ class SourceLog:
             return looked
         try:
             earliest = self._source(partition.topic).earliest([partition])[partition]
-        except SourceError as error:
+        except SourceTopicsError as error:
             looked.why = str(error)
             return looked
         removed = missing[missing[:, 0] < earliest].copy()
@@ -89,7 +89,7 @@ class SourceLog:
             try:
                 facts = self._source(topic).facts()
                 self._identity[topic] = (facts.cluster, facts.topics[topic])
-            except SourceError as error:
+            except SourceTopicsError as error:
                 self._trouble[topic] = str(error)
         if topic in self._trouble:
             return self._trouble[topic]

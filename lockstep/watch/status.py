@@ -22,74 +22,88 @@ COMMITTING_FACTOR = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastCommit:
-    """The newest commit in the table. `rows`: in its files; `age_ms`: since it completed."""
+    """The newest commit in the table."""
 
     transaction: str
     instant: str
     kind: str
     epoch: int
     rows: int
+    """In its files."""
+
     age_ms: int
+    """Since it completed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Current:
-    """The open transaction. `answered`, `missing`: workers, by sender's name where it is known.
-
-    `writing`: of the missing ones, files finished so far. `progress_age_ms`: since one of them said so.
-    """
+    """The open transaction."""
 
     id: str
     instant: str
     age_ms: int
     ended: bool
     answered: tuple[str, ...]
+    """Workers, by sender's name where it is known."""
+
     missing: tuple[str, ...]
+    """Workers likewise."""
+
     writing: Mapping[str, int] = field(default_factory=dict)
+    """Of the missing ones: files finished so far."""
+
     progress_age_ms: int | None = None
+    """Since one of them said how far it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Everything that was looked at. `offsets`: as `lockstep.offsets.standing.compare` has them.
-
-    `offsets`, `members` (consumers in the group): None where the broker did not say. `live`: the driver's own
-    status, None where it does not answer. `strangers`: a sentence on who else is given source partitions.
-    """
+    """Everything that was looked at."""
 
     pipeline: str
     now_ms: int
     fold: Fold
     last_commit: LastCommit | None
     offsets: Sequence[OffsetRow] | None
+    """As `lockstep.offsets.standing.compare` has them; None where the broker did not say."""
+
     members: int | None
+    """Consumers in the group; None where the broker did not say."""
+
     interval_ms: int
     write_timeout_ms: int
     live: Mapping[str, Any] | None = None
+    """The driver's own status, None where it does not answer."""
+
     strangers: str = ""
+    """A sentence on who else is given source partitions."""
+
     problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """`state`: one of running, idle, stalled, starting, stopped, halted, never, unknown.
-
-    `lag`: offsets, all together. `advice`: what to do, most urgent first; empty where nothing is to be done.
-    """
+    """How the pipeline stands."""
 
     pipeline: str
     state: str
+    """One of running, idle, stalled, starting, stopped, halted, never, unknown."""
+
     run: str
     epoch: int
     coordinator: str
     transaction: Current | None
     last_commit: LastCommit | None
     lag: int | None
+    """Offsets, all together."""
+
     partitions: tuple[OffsetRow, ...]
     workers: int
     halted: Mapping[str, Any] | None
     aborts: int
     advice: tuple[str, ...]
+    """What to do, most urgent first; empty where nothing is to be done."""
+
     problems: tuple[str, ...]
     live: Mapping[str, Any] | None
 

@@ -18,10 +18,11 @@ POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """`problem`: why this is not the whole tail, or empty."""
+    """What was read."""
 
     heard: tuple[Heard, ...]
     problem: str = ""
+    """Why this is not the whole tail, or empty."""
 
 
 def as_heard(received: Received, pipeline: str) -> Heard | None:

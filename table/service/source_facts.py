@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from control_topic.messages import SourcePartition
 
 
-class SourceError(Exception):
+class SourceTopicsError(Exception):
     """Base of all errors that concern the source topics. The message is for an operator."""
 
 
-class SourceRefused(SourceError):
+class SourceRefused(SourceTopicsError):
     """Asking again will not help: the sentence says what to change."""
 
 
@@ -24,7 +24,7 @@ class Unauthorized(SourceRefused):
     """The broker does not know these credentials, or does not allow them what is needed."""
 
 
-class SourceUnavailable(SourceError):
+class SourceUnavailable(SourceTopicsError):
     """The broker did not answer within the deadline. Try again later."""
 
 

@@ -18,11 +18,11 @@ from google.protobuf.message import Message as ProtoMessage
 from control_topic.codec import encode
 from control_topic.messages import EPOCH_LEAD_MAX, Message, SourcePartition
 from control_topic.stubs import control_pb2 as pb
-from control_topic.transport import Intake, Received
+from control_topic.transport import Received, Receiver
 from control_topic.trust import Trust, mark
 from coordinator import events as cev
 from coordinator.core import Coordinator
-from lockstep.watch.events import as_json, as_text
+from lockstep.watch.topic_lines import as_json, as_text
 from participant import events as pev
 from participant.core import Participant
 from table.checks import assemble
@@ -130,8 +130,8 @@ class _Life:
     def __init__(self, table_epoch: int) -> None:
         self.table_epoch = table_epoch
         trust = Trust(pipeline=PIPELINE, run=RUN, key=KEY, table_epoch=table_epoch)
-        self.intake = Intake(pipeline=PIPELINE, surface_parts=False, trust=trust)
-        self.shown = Intake(pipeline="", surface_parts=True)
+        self.receiver = Receiver(pipeline=PIPELINE, surface_parts=False, trust=trust)
+        self.shown = Receiver(pipeline="", surface_parts=True)
         self.ledger = Ledger(run=RUN, now_ms=0)
         self.now_ms = 0
         self.nonces = 0
@@ -146,12 +146,12 @@ class _Life:
         offset = self.nonces
         times = EXTREMES[FieldDescriptor.TYPE_INT64]
         time_ms = times[len(raw) % len(times)]
-        shown = self.shown.take(offset=offset, time_ms=time_ms, raw=raw, mac=mark(KEY, raw))
+        shown = self.shown.receive(offset=offset, time_ms=time_ms, raw=raw, mac=mark(KEY, raw))
         assert shown is not None
         as_json(shown), as_text(shown)
         if isinstance(shown.content, Message):
             self._tell_ledger(shown.content.epoch)
-        received = self.intake.take(offset=offset, time_ms=0, raw=raw, mac=mark(KEY, raw))
+        received = self.receiver.receive(offset=offset, time_ms=0, raw=raw, mac=mark(KEY, raw))
         self._hear(received)
 
     def tick(self, ms: int) -> None:
@@ -183,7 +183,7 @@ class _Life:
         said, self.said = self.said, []
         for who, body, epoch in said:
             for raw in encode(self._message(body, epoch, who)):
-                self._hear(self.intake.take(offset=0, time_ms=0, raw=raw, mac=mark(KEY, raw)))
+                self._hear(self.receiver.receive(offset=0, time_ms=0, raw=raw, mac=mark(KEY, raw)))
 
     def buffer(self, number: int) -> None:
         owned = self.participant.owned.get(PARTITIONS[number])
@@ -212,7 +212,7 @@ class _Life:
             pipeline=PIPELINE, run=RUN, incarnation=COORDINATOR, interval_ms=1_000, write_timeout_ms=5_000
         )
         self.coordinator = Coordinator(settings)
-        epoch = self.intake.highest_epoch
+        epoch = self.receiver.highest_epoch
         self.coordinate(cev.Launch(now_ms=self.now_ms, nonce=self.nonce(), topic_epoch=epoch))
         self.answer("ok")
 

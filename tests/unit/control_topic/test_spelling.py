@@ -16,7 +16,7 @@ from control_topic.quiet import PlainFormatter, plain_logs
 from control_topic.spelling import one_line, plain, some
 from control_topic.transport import Received
 from lockstep.output import ConsoleOutput, JsonOutput, table
-from lockstep.watch import events
+from lockstep.watch import topic_lines
 from table.hudi.files.durable import Files
 
 
@@ -64,10 +64,10 @@ def test_a_message_of_the_control_topic_is_one_line_and_moves_no_cursor() -> Non
     )  # fmt: skip
     received = Received(offset=1, time_ms=1, content=message, size_bytes=1)
     out = io.StringIO()
-    ConsoleOutput(out).line({}, events.as_text(received))
+    ConsoleOutput(out).line({}, topic_lines.as_text(received))
     assert calm(out.getvalue()) and out.getvalue().count("\n") == 1
     out = io.StringIO()
-    JsonOutput(out).line(events.as_json(received), "")
+    JsonOutput(out).line(topic_lines.as_json(received), "")
     assert calm(out.getvalue()) and out.getvalue().count("\n") == 1
     assert json.loads(out.getvalue())["content"]["reason"] == EVIL
 

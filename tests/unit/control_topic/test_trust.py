@@ -65,8 +65,8 @@ def test_a_worker_hears_its_own_run_and_nobody_else(topic: MemoryTopic) -> None:
     topic.append(None, mark(KEY, b""))
     assert heard(reader) == [EndCommit(transaction="ours")]
     assert reader.highest_epoch == 6
-    intake = reader._intake
-    assert (intake.untrusted, intake.forged, intake.last_forged) == (9, 7, 8)
+    receiver = reader._receiver
+    assert (receiver.untrusted, receiver.forged, receiver.last_forged) == (9, 7, 8)
 
 
 @pytest.mark.parametrize("place", ["value", "mac"])
@@ -89,10 +89,10 @@ def test_what_is_not_trusted_takes_no_room_among_the_parts_of_large_messages(top
     topic.truncate(1)  # the first part is gone, and the others wait for it where they are believed
     believing = MemoryReader(topic, start="beginning")
     believing.poll(0)
-    assert believing._intake._decoder.joiner.pending_bytes > 0
+    assert believing._receiver._decoder.joiner.pending_bytes > 0
     reader = MemoryReader(topic, start="beginning", trust=TRUST)
     reader.poll(0)
-    assert reader._intake._decoder.joiner.pending_bytes == 0
+    assert reader._receiver._decoder.joiner.pending_bytes == 0
     open_writer(topic).send(status, epoch=6)
     assert heard(reader) == [status]
 

@@ -19,9 +19,9 @@ from control_topic.messages import (
 )
 from lockstep.commands.demo import check_interval
 from lockstep.commands.demo import command as demo_command
-from lockstep.demo.events import KEY, PARTITION_BY, SCHEMA, event, records, spread
 from lockstep.demo.kills import Kill, KillPlan, two_kills
 from lockstep.demo.proof import Counted, Counts
+from lockstep.demo.records import KEY, PARTITION_BY, SCHEMA, event, records, spread
 from lockstep.demo.report import Ran, Report
 from lockstep.demo.telling import sentence
 from lockstep.demo.view import LineView, LiveView, Scene, make_view

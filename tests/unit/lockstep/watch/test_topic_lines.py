@@ -33,7 +33,16 @@ from control_topic.messages import (
     WriteStatus,
 )
 from control_topic.transport import Received
-from lockstep.watch.events import TYPES, Content, Filter, as_json, as_text, heading, transaction, type_name
+from lockstep.watch.topic_lines import (
+    TYPES,
+    Content,
+    Filter,
+    as_json,
+    as_text,
+    heading,
+    transaction,
+    type_name,
+)
 
 TXN = "0123456789abcdef0123456789abcdef"
 INSTANT = "20251121024824226"

@@ -24,11 +24,12 @@ _SECONDS = 86_400
 
 
 class Record(NamedTuple):
-    """A Kafka record to be produced. `value`: None in a tombstone."""
+    """A Kafka record to be produced."""
 
     source_partition: int
     key: bytes | None
     value: bytes | None
+    """None in a tombstone."""
 
 
 def event(number: int) -> bytes:

@@ -78,10 +78,11 @@ Content: TypeAlias = Message | Unreadable | Incomplete
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which messages to show. Empty: all. `transaction` may be the beginning of an id."""
+    """Which messages to show. Empty: all."""
 
     types: frozenset[str] = frozenset()
     transaction: str = ""
+    """May be the beginning of an id."""
 
     def __call__(self, received: Received) -> bool:
         if self.types and type_name(received.content) not in self.types:
