@@ -17,14 +17,13 @@ from control_topic.messages import SourcePartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """Value `i` is `data[starts[i]:starts[i + 1] - 1]`, or None where `nulls[i]`.
-
-    `starts` has one more than there are values. `nulls` is None where no value is null; a null one is empty.
-    """
+    """Value `i` is `data[starts[i]:starts[i + 1] - 1]`, or None where `nulls[i]`."""
 
     data: bytes
     starts: npt.NDArray[np.int64]
+    """One more than there are values."""
     nulls: npt.NDArray[np.bool_] | None = None
+    """None where no value is null; a null one is empty."""
 
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Values:
@@ -80,22 +79,19 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawBatch:
-    """Consumed records of one source partition, in offset order; offsets may have gaps.
-
-    `keys`: where the fetcher was asked for them, the Kafka key of each record whose value is null and of no
-    other record, by its index in the batch; None where such a record has no key. Else empty. It is shared,
-    and changed by nobody. `record_keys`, `headers`: of every record, where the fetcher was asked for them, so
-    that a dead letter has them; headers as `participant.source.headers` spells them, empty where there are
-    none.
-    """
+    """Consumed records of one source partition, in offset order; offsets may have gaps."""
 
     partition: SourcePartition
     offsets: npt.NDArray[np.int64]
     timestamps_ms: npt.NDArray[np.int64]
     values: Values
     keys: Mapping[int, bytes | None] = field(default_factory=dict)
+    """Where the fetcher was asked for them, the Kafka key of each record whose value is null and of no other
+    record, by its index in the batch; None where such a record has no key. Shared, and changed by nobody."""
     record_keys: Values | None = None
+    """Of every record, where the fetcher was asked for them, so that a dead letter has them."""
     headers: Values | None = None
+    """Likewise, as `participant.source.headers` spells them; empty where there are none."""
 
     def __len__(self) -> int:
         return len(self.offsets)

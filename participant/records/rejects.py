@@ -18,11 +18,13 @@ REASON_LENGTH_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedRecord:
-    """A record that is no row. `index` is its place in the batch; `reason` never holds its content."""
+    """A record that is no row."""
 
     offset: int
     reason: str
+    """Never holds the record's content."""
     index: int
+    """Its place in the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -147,10 +149,7 @@ class Reasons:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRejects:
-    """Rejects of one source partition with all that their records held, for the dead-letter topic.
-
-    `keys`: None where the records' keys were not kept. `headers`: as `RawBatch.headers`.
-    """
+    """Rejects of one source partition with all that their records held, for the dead-letter topic."""
 
     partition: SourcePartition
     offsets: npt.NDArray[np.int64]
@@ -159,7 +158,9 @@ class HeldRejects:
     reasons: tuple[str, ...]
     values: Values
     keys: Values | None
+    """None where the records' keys were not kept."""
     headers: Values | None
+    """As `RawBatch.headers`."""
 
     @classmethod
     def of(cls, batch: RawBatch, rejects: Rejects) -> HeldRejects:
@@ -190,7 +191,8 @@ class HeldRejects:
         """What each record held: value, key and headers."""
         columns = (self.values, self.keys, self.headers)
         sizes = [np.diff(column.starts) - 1 for column in columns if column is not None]
-        return np.sum(sizes, axis=0, dtype=np.int64)
+        total: npt.NDArray[np.int64] = np.sum(sizes, axis=0, dtype=np.int64)
+        return total
 
     def named(self, count: int) -> tuple[Reject, ...]:
         """The first `count`, by name."""

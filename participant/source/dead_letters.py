@@ -284,7 +284,7 @@ class DeadLetters:
     def _error(self, held: HeldRejects, first: int, answer: Answer) -> DeadLetterError:
         """Of the record that the answer names, in the piece that begins there."""
         partition, topic = held.partition, self.topic_for(held.partition)
-        key = f"{partition.topic}-{partition.number}-{held.offsets[first + answer.index]}"
+        key = f"{partition.topic}-{partition.number}-{held.offsets[first + answer.place]}"
         about = f"the rejected record {key} ({answer.size_bytes:,} bytes)"
         why = KafkaError(answer.code).str()
         if answer.code == KafkaError.MSG_SIZE_TOO_LARGE:

@@ -33,18 +33,20 @@ POLL_S = 0.05
 
 
 class Answer(NamedTuple):
-    """On one piece: how many of its records are `left` without an answer, and how many `failed`; of the first
-    that did librdkafka's `code`, its `index` in the piece and the `size_bytes` of its value, key and headers.
-
-    `delivered`: records of all pieces, ever.
-    """
+    """On one piece."""
 
     left: int
+    """So many of its records are without an answer."""
     failed: int
+    """So many have failed. Of the first that did:"""
     code: int
-    index: int
+    """librdkafka's."""
+    place: int
+    """Its index in the piece."""
     size_bytes: int
+    """Of its value, key and headers."""
     delivered: int
+    """Records of all pieces, ever."""
 
 
 class Sender(Protocol):

@@ -157,7 +157,7 @@ class Membership:
         """Whatever record slips through before a pause is seen to is nobody's."""
         message = self._consumer.poll(timeout_s)
         error = message.error() if message is not None else None
-        if error is None or self._is_final(error):
+        if message is None or error is None or self._is_final(error):
             return
         if message.topic() is None and error.code() not in PASSING:
             if self._trouble.met(time.monotonic(), error.code(), error.str()):

@@ -197,16 +197,17 @@ def _expect(value: Any, wanted: type, kind: pa.DataType, path: str) -> None:
 
 def _to_string(value: Any, kind: pa.DataType, path: str) -> str:
     _expect(value, str, kind, path)
+    text: str = value
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError:
         _refuse(value, kind, path, "a string with half a surrogate pair")
-    return value
+    return text
 
 
 def _to_bool(value: Any, kind: pa.DataType, path: str) -> bool:
     _expect(value, bool, kind, path)
-    return value
+    return value is True
 
 
 def _to_int(value: Any, kind: pa.DataType, path: str) -> int:
