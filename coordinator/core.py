@@ -1,443 +1,251 @@
 """The coordinator's protocol: a pure state machine with one public `handle(event)`.
 
-No clock, thread, socket, random or log. The legal events are in coordinator/transitions.py; the messages
-in control_topic/messages.py; how an epoch is earned in coordinator/election.py; the theory in
-docs/protocol.md.
+No clock, thread, socket, random or log. Which event is legal in which state, and where it leads, is in
+coordinator/transitions.py; the messages in control_topic/messages.py; how an epoch is earned in
+coordinator/election.py; transactions in coordinator/rounds.py; the theory in docs/protocol.md.
+
+Parts know only those before them: machine, hearing, members; rounds; election; and this, which knows all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
+
 from control_topic.messages import (
-    AbortCommit,
-    AckCommit,
-    EndCommit,
-    EndRequest,
+    CoordinatorClaim,
+    Message,
     ParticipantJoin,
     ParticipantLeave,
     SourcePartition,
-    StartCommit,
-    WriteProgress,
     WriteStatus,
 )
 from coordinator.election import Election
 from coordinator.events import (
-    Abort,
-    Begin,
-    Commit,
+    Action,
+    Call,
     Completed,
     Directed,
     Event,
-    Fault,
-    Find,
     Mode,
+    Outranked,
     Received,
-    Recover,
     Result,
+    Settings,
+    Snapshot,
     WorkerDied,
 )
+from coordinator.hearing import Hearing
+from coordinator.machine import Machine
+from coordinator.members import Members
+from coordinator.owners import Owners
+from coordinator.pace import Pace
+from coordinator.rounds import Rounds
 from coordinator.transaction import Transaction
-from coordinator.transitions import State
-
-DEAD_MAX = 1_000
-"""Dead incarnations remembered; the oldest are forgotten first."""
-
-SHORTEST = 4
-"""A transaction that is due when it begins still lasts this part of the interval."""
+from coordinator.transitions import IGNORED, TABLE, IllegalEvent, IllegalStep, State, Step
 
 
-PROGRESS_REPEATS = 3
-"""Who was writing and has said nothing for so many repeats is asked again."""
-
-
-class Coordinator(Election):
+class Coordinator:
     """One claim on one epoch, from the survey to its end. A new claim is a new object."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        hearing: Callable[[str], Hearing] = Hearing,
+        pace: Callable[[int, int], Pace] = Pace,
+        rounds: Callable[[Machine, Members, Hearing, Pace], Rounds] = Rounds,
+    ) -> None:
+        self.machine = Machine(settings)
+        self.hearing = hearing(settings.run)
+        self.members = Members()
+        self.rounds = rounds(
+            self.machine, self.members, self.hearing, pace(settings.write_timeout_ms, settings.records_min)
+        )
+        self.election = Election(self.machine, self.hearing, self.rounds)
+        self._methods: dict[str, Callable[[Any], None]] = {}
+
+    # --- the one entry --------------------------------------------------------------------------
+
+    def handle(self, event: Event) -> list[Action]:
+        """Take one event, give the actions it causes, in order.
+
+        Raises `IllegalEvent` on a shell's bug, `IllegalStep` on one of the core's own.
+        """
+        machine = self.machine
+        machine.out = []
+        kind = type(event.message.body) if isinstance(event, Received) else type(event)
+        row = TABLE[machine.state]
+        if kind not in row:
+            raise IllegalEvent(f"{kind.__name__} in {machine.state.name}")
+        if isinstance(event, Received) and not self._concerns_us(event, event.message):
+            return machine.out
+        if isinstance(event, Completed):
+            machine.check_answer(event)
+            if event.result is Result.STALE:
+                self._outranked(event, event.reason or "the table service knows a newer epoch")
+                return machine.out
+        step = row[kind]
+        if step.method != IGNORED:
+            self._take(step, event, kind)
+        elif isinstance(event, Received) and event.message.incarnation != machine.settings.incarnation:
+            machine.ignored[f"{event.message.type_name} in {machine.state.name}"] += 1
+        return machine.out
+
+    def _take(self, step: Step, event: Event, kind: type[Any]) -> None:
+        before = self.machine.state
+        method = self._methods.get(step.method)
+        if method is None:
+            method = self._methods[step.method] = attrgetter(step.method)(self)
+        method(event)
+        self._check_step(step, before, kind)
+        if not TABLE[self.machine.state]:
+            self.rounds.close()
+
+    def _check_step(self, step: Step, before: State, kind: type[Any]) -> None:
+        after = self.machine.state
+        if after is not before and after not in step.to:
+            raise IllegalStep(f"{kind.__name__} led from {before.name} to {after.name}")
+
+    def snapshot(self) -> Snapshot:
+        """What people want to know about it."""
+        open_one = self.transaction
+        return Snapshot(
+            state=self.state.value,
+            epoch=self.epoch,
+            transaction=open_one.id if open_one else "",
+            instant=open_one.instant if open_one else "",
+            started_at_ms=open_one.started_ms if open_one else 0,
+            answered=tuple(sorted(open_one.statuses)) if open_one else (),
+            missing=tuple(sorted(open_one.missing())) if open_one else (),
+            ignored=dict(self.machine.ignored),
+        )
+
+    # --- what every message passes ----------------------------------------------------------------
+
+    def _concerns_us(self, event: Received, message: Message) -> bool:
+        """Epochs first: whoever knows a higher one fences us. Then only our own run is listened to."""
+        machine, hearing = self.machine, self.hearing
+        if message.pipeline != machine.settings.pipeline:
+            return False
+        hearing.highest_epoch = max(hearing.highest_epoch, message.epoch)
+        if machine.epoch and message.epoch > machine.epoch:
+            who = f"{message.sender} ({message.incarnation})"
+            self._outranked(event, f"{who} knows epoch {message.epoch}, ours is {machine.epoch}")
+            return False
+        if isinstance(message.body, CoordinatorClaim):
+            return True
+        refusal = hearing.refusal(message, event.now_ms)
+        if refusal:
+            machine.ignored[refusal] += 1
+            return False
+        return message.incarnation not in self.members.dead or isinstance(message.body, WriteStatus)
+
+    def _outranked(self, event: Event, reason: str) -> None:
+        step = TABLE[self.machine.state][Outranked]
+        self._take(step, Outranked(now_ms=event.now_ms, nonce=event.nonce, reason=reason), Outranked)
+
+    def on_outranked(self, event: Outranked) -> None:
+        self.machine.fence(event.reason)
 
     # --- who is there ---------------------------------------------------------------------------
 
     def on_join(self, event: Received) -> None:
         body, who = event.message.body, event.message.incarnation
         assert isinstance(body, ParticipantJoin)
-        self._vacated(event, self.owners.assign(who, body.partitions))
-        self.unplaced.update(p for p in body.partitions if p not in self.committed)
-        if self.transaction is None and who in self.decided:
-            self._send(self.decided[who])
+        rounds = self.rounds
+        self.members.joined(who, body.partitions, event.now_ms)
+        rounds.unplaced.update(p for p in body.partitions if p not in rounds.committed)
+        unheard = self.members.unheard(who)
+        if rounds.transaction is None and unheard is not None:
+            self.machine.send(unheard)
         if self.state is State.IDLE:
-            self._maybe_begin(event)
-
-    def on_leave(self, event: Received) -> None:
-        body, who = event.message.body, event.message.incarnation
-        assert isinstance(body, ParticipantLeave)
-        self._vacated(event, self.owners.release(who, body.partitions))
-        if who not in self.owners.incarnations():
-            self.ready.discard(who)
-
-    def on_ready(self, event: Received) -> None:
-        if not self.ready:
-            self.ready_ms = event.now_ms
-        self.ready.add(event.message.incarnation)
-        self.decided.pop(event.message.incarnation, None)
-        if self.state is State.IDLE:
-            self._maybe_begin(event)
-
-    def on_worker_died(self, event: WorkerDied) -> None:
-        while len(self.dead) >= DEAD_MAX:
-            del self.dead[next(iter(self.dead))]
-        self.dead[event.incarnation] = event.reason
-        self.ready.discard(event.incarnation)
-        self._vacated(event, self.owners.remove(event.incarnation))
-
-    def _vacated(self, event: Event, vacated: bool) -> None:
-        """Whether a source partition has just lost its owner."""
-        if vacated:
-            self.vacated_ms = event.now_ms
-
-    def on_directed(self, event: Directed) -> None:
-        if event.mode is self.mode:
-            return
-        self.mode, self.mode_ms = event.mode, event.now_ms
-        if event.mode is Mode.HALT:
-            self._halt(event.reason)
-        elif event.mode is Mode.STOP:
-            self._fence(event.reason or "the run stops")
-        elif event.mode is Mode.DRAIN and self.state is State.STARTED:
-            self._end(event)
-        elif self.state is State.IDLE:
-            self._maybe_begin(event)
-
-    # --- a transaction begins -------------------------------------------------------------------
-
-    def on_idle_tick(self, event: Event) -> None:
-        self._maybe_begin(event)
-
-    def _maybe_begin(self, event: Event) -> None:
-        """Begin on the first READY, once every source partition has an owner or has had time to find one.
-
-        A draining coordinator runs one more transaction for whoever still holds records, then is DRAINED.
-        """
-        if self.mode is Mode.DRAIN and (
-            self.final or (not self.ready and event.now_ms - self.mode_ms >= self.settings.settle_ms)
-        ):
-            self.state = State.DRAINED
-            return
-        if self._admits(event):
-            return
-        if not self.ready or event.now_ms < self.hold_until_ms:
-            return
-        complete = bool(self.partitions) and self.owners.cover(self.partitions)
-        since_ms = min(at for at in (self.ready_ms, self.vacated_ms) if at is not None)
-        if not complete and event.now_ms - since_ms < self.settings.settle_ms:
-            return
-        if not self.owners:
-            return
-        self.transaction = Transaction(id=event.nonce)
-        self._call(State.BEGINNING, Begin(call=self._next_call(), epoch=self.epoch, transaction=event.nonce))
-
-    def _admits(self, event: Event) -> bool:
-        """Whether source partitions are new to the table: recovery gives them a place before any START does.
-
-        One that the broker does not name either is nobody's to write, and is asked for again later.
-        """
-        self.unplaced = {p for p in self.unplaced if p in self.owners and p not in self.committed}
-        due = event.now_ms >= max(self.hold_until_ms, self.admit_at_ms)
-        if not self.unplaced or not due or self.mode is not Mode.RUN:
-            return False
-        self.admit_at_ms = event.now_ms + self.settings.admit_ms
-        self._call(State.RECOVERING, Recover(call=self._next_call(), epoch=self.epoch))
-        return True
-
-    def on_begun(self, event: Completed) -> None:
-        transaction = self._open()
-        if event.result is Result.OK:
-            self._start(event, transaction)
-        elif event.result is Result.HALTED:
-            self._halt(event.reason)
-        elif event.result is Result.REFUSED:
-            self._settled()
-            self.transaction = None
-            self.hold_until_ms = event.now_ms + (event.wait_ms or self.settings.retry_ms)
-            self._call(State.RECOVERING, Recover(call=self._next_call(), epoch=self.epoch))
-        else:
-            self._retry_later(event)  # the same again: an attempt before this one may have opened an instant
-
-    def _start(self, event: Completed, transaction: Transaction) -> None:
-        self._settled()
-        self.committed = dict(event.committed)
-        transaction.instant = event.instant
-        transaction.started_ms = event.now_ms
-        transaction.due_ms = self._due_ms(event)
-        transaction.committed = dict(self.committed)
-        transaction.expect(self._writers())
-        transaction.records_max = self.pace.records_max
-        self.ready.clear()
-        if not transaction.owed:
-            self._abort(event, "everybody left before the transaction began", Fault.NONE)
-            return
-        self.state = State.STARTED
-        self._send_start(transaction)
-        if self.mode is Mode.DRAIN:
-            self._end(event)
-
-    def _writers(self) -> dict[SourcePartition, str]:
-        """Who writes what: only source partitions that the table has a place for."""
-        return {p: who for p, who in self.owners.items() if p in self.committed}
-
-    def _due_ms(self, event: Event) -> int:
-        """One interval after the end of the one before: its records have been collected since then.
-
-        What an abort sent back has waited already, and is due when it was; so has what was there before this
-        coordinator.
-        """
-        soonest_ms = event.now_ms + self.settings.interval_ms // SHORTEST
-        latest_ms = event.now_ms + self.settings.interval_ms
-        return min(latest_ms, max(soonest_ms, self.next_due_ms))
-
-    def _send_start(self, transaction: Transaction) -> None:
-        self._send(
-            StartCommit(
-                transaction=transaction.id,
-                instant=transaction.instant,
-                committed=transaction.committed,
-                writers=transaction.writers,
-                records_max=transaction.records_max,
-            )
-        )
-
-    def _open(self) -> Transaction:
-        assert self.transaction is not None, f"no transaction in {self.state.name}"
-        return self.transaction
-
-    # --- while it is open -----------------------------------------------------------------------
-
-    def on_started_tick(self, event: Event) -> None:
-        if event.now_ms >= self._open().due_ms:
-            self._end(event)
-
-    def on_end_request(self, event: Received) -> None:
-        body, who, transaction = event.message.body, event.message.incarnation, self._open()
-        assert isinstance(body, EndRequest)
-        if body.transaction != transaction.id or who not in transaction.incarnations():
-            self.ignored["END_REQUEST of another transaction"] += 1
-            return
-        if body.reason == "reached_end":
-            transaction.at_end.add(who)
-            if not transaction.incarnations() <= transaction.at_end:
-                return
-        self._end(event)
-
-    def _end(self, event: Event) -> None:
-        transaction = self._open()
-        self.state = State.ENDED
-        self.final = self.mode is Mode.DRAIN
-        transaction.ended_ms = transaction.repeated_ms = event.now_ms
-        self.next_due_ms = event.now_ms + self.settings.interval_ms
-        self._send(EndCommit(transaction=transaction.id))
+            rounds.maybe_begin(event)
 
     def on_join_open(self, event: Received) -> None:
-        """A new incarnation on a partition still owed ends the transaction; the listed one is answered."""
-        body, who, transaction = event.message.body, event.message.incarnation, self._open()
-        assert isinstance(body, ParticipantJoin)
+        assert isinstance(event.message.body, ParticipantJoin)
         self.on_join(event)
-        taken = [p for p in body.partitions if transaction.owing(p) not in ("", who)]
-        if taken:
-            self._abort(event, f"{taken[0]} was taken over by a new {event.message.sender}", Fault.NONE)
-        else:
-            self._answer(who, transaction)
+        self.rounds.joined(event, event.message.body)
+
+    def on_leave(self, event: Received) -> None:
+        body = event.message.body
+        assert isinstance(body, ParticipantLeave)
+        self.members.left(event.message.incarnation, body.partitions, event.now_ms)
+
+    def on_leave_open(self, event: Received) -> None:
+        assert isinstance(event.message.body, ParticipantLeave)
+        self.on_leave(event)
+        self.rounds.left(event, event.message.body)
+
+    def on_ready(self, event: Received) -> None:
+        self.members.is_ready(event.message.incarnation, event.now_ms)
+        if self.state is State.IDLE:
+            self.rounds.maybe_begin(event)
 
     def on_ready_open(self, event: Received) -> None:
         """A writer that says so has not seen START: say it again. Anybody else is ready for the next one."""
-        who, transaction = event.message.incarnation, self._open()
-        if who in transaction.missing():
-            self._answer(who, transaction)
-        else:
+        if not self.rounds.answer(event.message.incarnation):
             self.on_ready(event)
 
-    def _answer(self, who: str, transaction: Transaction) -> None:
-        if who in transaction.missing():
-            self._send_start(transaction)
-            if self.state is State.ENDED:
-                self._send(EndCommit(transaction=transaction.id))
-
-    def on_leave_open(self, event: Received) -> None:
-        body, who, transaction = event.message.body, event.message.incarnation, self._open()
-        assert isinstance(body, ParticipantLeave)
-        self.on_leave(event)
-        if who in transaction.statuses:
-            return  # its files belong to the transaction
-        left = transaction.owed_by(who)
-        if body.transaction == transaction.id and left:
-            why = f": {body.reason}" if body.reason else ""
-            self._abort(event, f"{event.message.sender} left {min(left)} with open data{why}", Fault.NONE)
-            return
-        transaction.excuse(left & set(body.partitions))
-        if not transaction.owed:
-            self._abort(event, "everybody left", Fault.NONE)
-        elif self.state is State.ENDED:
-            self._maybe_commit(event)
+    def on_worker_died(self, event: WorkerDied) -> None:
+        self.members.died(event.incarnation, event.reason, event.now_ms)
 
     def on_worker_died_open(self, event: WorkerDied) -> None:
         self.on_worker_died(event)
-        transaction = self._open()
-        if event.incarnation in transaction.missing():
-            reason = event.reason or f"{self.voices.name(event.incarnation)} died"
-            self._abort(event, reason, Fault.PIPELINE)
+        self.rounds.died(event)
 
-    def on_write_status(self, event: Received) -> None:
-        body, who, transaction = event.message.body, event.message.incarnation, self._open()
-        assert isinstance(body, WriteStatus)
-        refusal = "a repeat" if who in transaction.statuses else transaction.refusal(who, body)
-        if refusal:
-            self.ignored[f"WRITE_STATUS: {refusal}"] += 1
+    def on_directed(self, event: Directed) -> None:
+        machine = self.machine
+        if event.mode is machine.mode:
             return
-        transaction.take(who, body)
-        self._maybe_commit(event)
-
-    def on_write_progress(self, event: Received) -> None:
-        """It is waited for as long as it gets on."""
-        body, who, transaction = event.message.body, event.message.incarnation, self._open()
-        assert isinstance(body, WriteProgress)
-        if body.transaction != transaction.id or not transaction.advance(who, body, event.now_ms):
-            self.ignored["WRITE_PROGRESS: no step further"] += 1
-
-    def on_ended_tick(self, event: Event) -> None:
-        """Silence ends a transaction, length only at the limit."""
-        transaction, settings = self._open(), self.settings
-        waited_ms = event.now_ms - transaction.ended_ms
-        silent = transaction.silent(event.now_ms, settings.write_timeout_ms)
-        if silent:
-            who = self.voices.last_words(silent, event.now_ms)
-            self._give_up_writing(event, f"no WRITE_STATUS from {who} within {waited_ms / 1000:.1f} s")
-        elif waited_ms >= settings.write_limit_ms:
-            who = self.voices.last_words(transaction.missing(), event.now_ms)
-            self._give_up_writing(
-                event,
-                f"{who} still wrote files after {waited_ms / 1000:.1f} s (transaction.write_limit); the next "
-                "transactions are made smaller",
-            )
-        elif event.now_ms - transaction.repeated_ms >= settings.repeat_ms and self._is_quiet(event):
-            transaction.repeated_ms = event.now_ms
-            self._send(EndCommit(transaction=transaction.id))
-
-    def _is_quiet(self, event: Event) -> bool:
-        """Whether somebody may not have heard END, or its WRITE_STATUS was lost.
-
-        While all who are awaited say how far they are, a repeat would only have the others report again.
-        """
-        transaction, repeat_ms = self._open(), self.settings.repeat_ms
-        unheard = transaction.missing() - transaction.progress.keys()
-        return bool(unheard or transaction.silent(event.now_ms, PROGRESS_REPEATS * repeat_ms))
-
-    def _give_up_writing(self, event: Event, reason: str) -> None:
-        transaction = self._open()
-        if transaction.progress:
-            self.pace.given_up(transaction.records())
-        self._abort(event, reason, Fault.PIPELINE)
-
-    # --- commit, or not -------------------------------------------------------------------------
-
-    def _maybe_commit(self, event: Event) -> None:
-        transaction = self._open()
-        if transaction.missing():
+        machine.mode = event.mode
+        if event.mode is Mode.HALT:
+            machine.halt(event.reason)
             return
-        self.pace.written(event.now_ms - transaction.ended_ms, transaction.records())
-        if transaction.is_empty():
-            self._abort(event, "nothing to commit", Fault.NONE)
+        if event.mode is Mode.STOP:
+            machine.fence(event.reason or "the run stops")
             return
-        self._call(
-            State.COMMITTING,
-            Commit(
-                call=self._next_call(),
-                epoch=self.epoch,
-                transaction=transaction.id,
-                instant=transaction.instant,
-                expected=transaction.committed,
-                statuses=tuple(transaction.statuses[who] for who in sorted(transaction.statuses)),
-            ),
-        )
+        if event.mode is Mode.DRAIN:
+            self.rounds.drain(event)
+        if self.state is State.IDLE:
+            self.rounds.maybe_begin(event)
 
-    def on_commit_completed(self, event: Completed) -> None:
-        transaction = self._open()
-        if event.result in (Result.OK, Result.COMMITTED):
-            self._committed(event)
-        elif event.result is Result.UNAVAILABLE:
-            self._retry_later(event)
-        elif event.result in (Result.REFUSED, Result.HALTED):
-            self.recover_next = True
-            self._abort(event, f"the table refused the commit: {event.reason}", Fault.PIPELINE)
-        else:
-            call = Find(call=self._next_call(), transaction=transaction.id, ranges=transaction.ranges())
-            self._call(State.RESOLVING, call)
+    # --- for shells and people --------------------------------------------------------------------
 
-    def on_found(self, event: Completed) -> None:
-        if event.result is Result.COMMITTED:
-            self._committed(event)
-        elif event.result is Result.HALTED:  # whether it was looked for, nobody says
-            self.recover_next = True
-            self._abort(event, f"what became of the commit is not known: {event.reason}", Fault.ENVIRONMENT)
-        elif event.result in (Result.ABSENT, Result.REFUSED):
-            self.recover_next = True
-            self._abort(event, "the commit did not land", Fault.ENVIRONMENT)
-        else:
-            self._retry_later(event)
+    @property
+    def settings(self) -> Settings:
+        return self.machine.settings
 
-    def _committed(self, event: Completed) -> None:
-        """Durable and seen to be: only now is it acknowledged."""
-        transaction = self._open()
-        self._settled()
-        for status in transaction.statuses.values():
-            self.committed.update({r.partition: r.next for r in status.ranges})
-        ack = AckCommit(
-            transaction=transaction.id, instant=transaction.instant, committed=dict(self.committed)
-        )
-        self.hold_until_ms = 0
-        self._decide(transaction, ack)
-        self._next(event)
+    @property
+    def state(self) -> State:
+        return self.machine.state
 
-    def _decide(self, transaction: Transaction, decision: AckCommit | AbortCommit) -> None:
-        """Say what became of it, and keep it for each writer until it is heard of again: words get lost."""
-        present = self.owners.incarnations()
-        self.decided = {who: earlier for who, earlier in self.decided.items() if who in present}
-        self.decided.update(dict.fromkeys(transaction.writers.values(), decision))
-        self.transaction = None
-        self._send(decision)
+    @property
+    def epoch(self) -> int:
+        """Ours; 0 before it is claimed."""
+        return self.machine.epoch
 
-    def _abort(self, event: Event, reason: str, fault: Fault) -> None:
-        transaction = self._open()
-        self._call(
-            State.ABORTING,
-            Abort(
-                call=self._next_call(),
-                epoch=self.epoch,
-                transaction=transaction.id,
-                instant=transaction.instant,
-                reason=reason,
-                fault=fault,
-            ),
-        )
+    @property
+    def pending(self) -> Call | None:
+        """The call that is not answered for good."""
+        return self.machine.pending
 
-    def on_aborted(self, event: Completed) -> None:
-        call = self.pending
-        assert isinstance(call, Abort)
-        if event.result is Result.COMMITTED:
-            self._committed(event)
-        elif event.result is Result.HALTED:
-            # Maybe not rolled back: a commit that is late may land, so nobody is told that it was aborted.
-            # Whoever recovers the table sees what became of it.
-            self._halt(event.reason)
-        elif event.result is Result.OK:
-            self._settled()
-            self.final = False
-            self.mode_ms = event.now_ms  # a drain gives its writers time to say READY again
-            self.hold_until_ms = event.now_ms + event.wait_ms
-            if not self._open().came_to_nothing():
-                self.next_due_ms = self._open().due_ms
-            self._decide(self._open(), AbortCommit(transaction=call.transaction, reason=call.reason))
-            self._next(event)
-        else:
-            self._retry_later(event)
+    @property
+    def transaction(self) -> Transaction | None:
+        """The one that is open."""
+        return self.rounds.transaction
 
-    def _next(self, event: Event) -> None:
-        if self.recover_next:
-            self._call(State.RECOVERING, Recover(call=self._next_call(), epoch=self.epoch))
-        else:
-            self.state = State.IDLE
-            self._maybe_begin(event)
+    @property
+    def owners(self) -> Owners:
+        return self.members.owners
+
+    @property
+    def dead(self) -> Mapping[str, str]:
+        """Incarnation -> of what it died."""
+        return self.members.dead
+
+    @property
+    def committed(self) -> Mapping[SourcePartition, int]:
+        """The table's offsets, as far as we were told."""
+        return self.rounds.committed

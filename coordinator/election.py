@@ -1,91 +1,68 @@
-"""How a coordinator earns its epoch: survey, claim, read back, register; then the table: recover."""
+"""How a coordinator earns its epoch: survey, claim, register; then the table: recover. Pure."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
-from control_topic.messages import (
-    CoordinatorClaim,
-)
-from coordinator.events import (
-    Completed,
-    Event,
-    Launch,
-    Received,
-    Recover,
-    Register,
-    Result,
-    Survey,
-)
+from control_topic.messages import CoordinatorClaim
+from coordinator.events import Completed, Event, Launch, Received, Register, Survey
+from coordinator.hearing import Hearing
 from coordinator.machine import Machine
+from coordinator.rounds import Rounds
 from coordinator.transitions import State
 
 
-class Election(Machine, ABC):
+class Election:
     """NEW to IDLE."""
 
-    @abstractmethod
-    def _maybe_begin(self, event: Event) -> None:
-        """Where transactions take over."""
-
-    # --- earning the epoch ----------------------------------------------------------------------
+    def __init__(self, machine: Machine, hearing: Hearing, rounds: Rounds) -> None:
+        self._machine = machine
+        self._hearing = hearing
+        self._rounds = rounds
+        self._claims = 0
+        self._claimed_ms = 0
 
     def on_launch(self, event: Launch) -> None:
-        self.highest_epoch = max(self.highest_epoch, event.topic_epoch)
-        self._call(State.SURVEYING, Survey(call=self._next_call()))
+        self._hearing.highest_epoch = max(self._hearing.highest_epoch, event.topic_epoch)
+        self._machine.call(State.SURVEYING, lambda call: Survey(call=call))
 
     def on_surveyed(self, event: Completed) -> None:
-        if event.result is Result.HALTED:
-            self._halt(event.reason)
-        elif event.result is Result.OK:
-            self._settled()
-            self.epoch = 1 + max(self.highest_epoch, event.epoch)
-            self.state = State.CLAIMING
+        machine = self._machine
+        if machine.answered_finally(event):
+            machine.settled()
+            machine.epoch = 1 + max(self._hearing.highest_epoch, event.epoch)
+            machine.state = State.CLAIMING
             self._claim(event)
-        else:
-            self._retry_later(event)
 
     def _claim(self, event: Event) -> None:
-        self.claims += 1
-        self.claim_ms = event.now_ms
-        self._send(CoordinatorClaim())
+        self._claims += 1
+        self._claimed_ms = event.now_ms
+        self._machine.send(CoordinatorClaim())
 
     def on_claim(self, event: Received) -> None:
         """Of equal claims the first in topic order wins; a lower one is somebody's past."""
-        message = event.message
-        if message.epoch < self.epoch:
+        machine, message = self._machine, event.message
+        if message.epoch < machine.epoch:
             return
-        if message.incarnation != self.settings.incarnation:
-            self._fence(f"{message.sender} ({message.incarnation}) claimed epoch {self.epoch} first")
+        if message.incarnation != machine.settings.incarnation:
+            machine.fence(f"{message.sender} ({message.incarnation}) claimed epoch {machine.epoch} first")
         else:
-            self._call(State.REGISTERING, Register(call=self._next_call(), epoch=self.epoch))
+            machine.call(State.REGISTERING, lambda call: Register(call=call, epoch=machine.epoch))
 
     def on_claim_tick(self, event: Event) -> None:
-        if event.now_ms - self.claim_ms < self.settings.repeat_ms * self.claims:
+        machine, settings = self._machine, self._machine.settings
+        if event.now_ms - self._claimed_ms < settings.repeat_ms * self._claims:
             return
-        if self.claims >= self.settings.claims_max:
-            self._fence(f"our claim of epoch {self.epoch} was sent {self.claims} times and never read back")
+        if self._claims >= settings.claims_max:
+            machine.fence(
+                f"our claim of epoch {machine.epoch} was sent {self._claims} times and never read back"
+            )
         else:
             self._claim(event)
 
     def on_registered(self, event: Completed) -> None:
-        if event.result is Result.HALTED:
-            self._halt(event.reason)
-        elif event.result is Result.OK:
-            self._call(State.RECOVERING, Recover(call=self._next_call(), epoch=self.epoch))
-        else:
-            self._retry_later(event)
+        if self._machine.answered_finally(event):
+            self._machine.recover()
 
     def on_recovered(self, event: Completed) -> None:
-        if event.result is Result.HALTED:
-            self._halt(event.reason)
-        elif event.result is Result.OK:
-            self._settled()
-            self.committed = dict(event.committed)
-            self.partitions = event.partitions
-            self.unplaced = set(self.owners.keys() - self.committed.keys())
-            self.recover_next = False
-            self.state = State.IDLE
-            self._maybe_begin(event)
-        else:
-            self._retry_later(event)
+        if self._machine.answered_finally(event):
+            self._machine.settled()
+            self._rounds.begin_from(event)

@@ -105,6 +105,13 @@ class Directed(Event):
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outranked(Event):
+    """A message or an answer shows that a higher epoch rules. The core says so to itself."""
+
+    reason: str
+
+
 # --- actions ----------------------------------------------------------------------------------
 
 

@@ -1,15 +1,20 @@
 """What goes into the participant's core and what comes out. Frozen values, standard library only.
 
 Offsets and sizes only: records stay in the shell. A chunk is a run of decoded records of one source
-partition; the shell numbers an assignment of a source partition with a `generation`, and whatever belongs
-to an older generation is void.
+partition; the core numbers each stretch that it has read of a source partition with a `generation`, and
+whatever belongs to an older generation is void.
+
+What is awaited is a call: it has a number, and exactly one completion with that number answers it, with an
+`Outcome`. The other actions are orders, obeyed in the order in which they are given; the first that fails
+ends the worker (`EffectFailed`), and whatever it left behind is found by others: records in the log, files by
+the sweep. What is said to the bus, the group and the driver may be lost, and is said again where it matters.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TypeAlias
 
 from control_topic.messages import (
@@ -18,11 +23,21 @@ from control_topic.messages import (
     Lost,
     Message,
     Offsets,
-    Range,
     Reject,
     SourcePartition,
 )
 from participant.rejects_max import NO_LIMIT, RejectsMax
+
+
+class Outcome(Enum):
+    """How a call ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    """Provably without effect."""
+    UNKNOWN = "unknown"
+    """Nobody knows: what it was to do may be done, or in part."""
+
 
 # --- events -----------------------------------------------------------------------------------
 
@@ -53,42 +68,41 @@ class Revoked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsFetched(Event):
-    """The answer to `FetchOffsets`; None where the table service could not say."""
+    """The answer to `FetchOffsets`. A question has no effect: FAILED and UNKNOWN mean the same."""
 
-    committed: Offsets | None
+    call: int
+    outcome: Outcome = Outcome.SUCCEEDED
+    committed: Offsets = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffered(Event):
-    """Offsets `[start, next)` of a source partition are decoded and in memory.
-
-    `records` may be 0: the log has none there. `lost`: the part that retention had removed. `rejects`: how
-    many of the records are no rows and go to the dead-letter topic; `reject_bytes` of `size_bytes` are
-    theirs, and held until they are there. `first_reject`: None where there is none.
-    """
+    """Offsets `[start, next)` of a source partition are decoded and in memory."""
 
     partition: SourcePartition
     generation: int
     start: int
     next: int
     records: int
+    """0 where the log has none there. Those that are no rows are counted, too."""
     size_bytes: int
     lost: tuple[Lost, ...] = ()
+    """The part that retention had removed."""
     rejects: int = 0
+    """How many of the records are no rows and go to the dead-letter topic."""
     reject_bytes: int = 0
+    """Of `size_bytes`, held until they are there."""
     first_reject: Reject | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked(Event):
-    """A record at `next` cannot be passed by configuration: nothing more comes from this source partition.
-
-    `reason`: a sentence for the operator, who may skip the record by it once all before it is committed.
-    """
+    """A record at `next` cannot be passed by configuration: nothing more comes from this source partition."""
 
     partition: SourcePartition
     generation: int
     reason: str = ""
+    """A sentence for the operator, who may skip the record by it once all before it is committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,33 +114,34 @@ class Received(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrote(Event):
-    """The open transaction's files got on: `steps` in all, of which `files` are finished; bytes encoded."""
+    """The open transaction's files got on."""
 
     transaction: str
     files: int
+    """Finished."""
     size_bytes: int
+    """Encoded."""
     steps: int
+    """Whatever was done, counted: pieces, files, folders, dead letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flushed(Event):
-    """The answer to `Flush`: the files are closed and whole, rejects are in the dead-letter topic.
+    """The answer to `Flush`.
 
-    `reject_count`: all rejects, of which `rejects` names REJECTS_LISTED_MAX at most.
+    SUCCEEDED: the files are closed and whole, rejects are in the dead-letter topic. FAILED: none is reported,
+    and whoever tries again meets the same, unless it was given up meanwhile. UNKNOWN: some may be there.
     """
 
-    transaction: str
+    call: int
+    outcome: Outcome = Outcome.SUCCEEDED
+    reason: str = ""
+    """A sentence, where it did not succeed."""
     files: tuple[DataFile, ...] = ()
     rejects: tuple[Reject, ...] = ()
+    """REJECTS_LISTED_MAX of them at most."""
     reject_count: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undeliverable(Event):
-    """The answer to `Flush` where the dead-letter topic refuses a reject, whoever sends it: a sentence."""
-
-    transaction: str
-    reason: str
+    """All of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +158,13 @@ class Leave(Event):
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outranked(Event):
+    """A message shows that a higher epoch rules. The core says so to itself."""
+
+    epoch: int
+
+
 # --- actions ----------------------------------------------------------------------------------
 
 
@@ -157,6 +179,8 @@ class Send:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchOffsets:
     """Ask the table service for the committed offsets. Answered by `OffsetsFetched`."""
+
+    call: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,8 +219,9 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flush:
-    """Close the transaction's files and answer with `Flushed`."""
+    """Close the transaction's files, with the dead letters before them. Answered by `Flushed`."""
 
+    call: int
     transaction: str
 
 
@@ -258,93 +283,27 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Limits of 0 mean none. Times in milliseconds, sizes in bytes.
-
-    `until`: consume exactly to these offsets, then wait. `interval_ms`: how long progress without records
-    (markers, aborted tails) may wait before it is worth a transaction of its own. `commit_wait_ms`: how
-    long a commit may take before its outcome is asked for. `progress_ms`: how often at most is said how far
-    files are that are being closed. `piece_records`: what is decoded is remembered in pieces of about so
-    many, and a transaction that may not take everything takes whole ones. `rejects_max`: beyond it the
-    run halts.
-    """
+    """Limits of 0 mean none. Times in milliseconds, sizes in bytes."""
 
     pipeline: str
     run: str
     incarnation: str
     interval_ms: int
+    """Progress without records (markers, aborted tails) waits so long before it is worth a transaction."""
     memory_bytes_max: int
     records_max: int = 0
+    """Of a transaction, all its writers together; as `bytes_max`."""
     bytes_max: int = 0
     until: Offsets = field(default_factory=dict)
+    """Consume exactly to these offsets, then wait. Empty: for ever."""
     repeat_ms: int = 1_000
-    commit_wait_ms: int = 5_000
+    """What is not answered is said again after so long, and then twice as long each time."""
     repeat_max_ms: int = 30_000
+    commit_wait_ms: int = 5_000
+    """A commit may take so long before its outcome is asked for."""
     progress_ms: int = 1_000
+    """How far the files are that are being closed is said no oftener."""
     piece_records: int = 1_000
+    """What is decoded is remembered in pieces of about so many; a limited transaction takes whole ones."""
     rejects_max: RejectsMax = NO_LIMIT
-
-
-# --- the participant's own memory -------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Held:
-    """A stretch of what is decoded and not written, up to `next`."""
-
-    next: int
-    records: int
-    size_bytes: int
-    rejects: int = 0
-    reject_bytes: int = 0
-    first_reject: Reject | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Owned:
-    """A source partition of ours.
-
-    `start`: the first offset that no commit of ours covers, what START must name. `written`: up to where
-    the open transaction's files hold it. `next`: up to where it is decoded. Always start <= written <= next.
-    `committed`: the table's offset, as far as we were told. `reason`: why it is blocked, until that is said.
-    `held`: what is decoded and not written, in order; `records` and `size_bytes` of it all.
-    """
-
-    generation: int = 0
-    resolved: bool = False
-    start: int = 0
-    written: int = 0
-    next: int = 0
-    records: int = 0
-    size_bytes: int = 0
-    held: deque[Held] = field(default_factory=deque)
-    written_records: int = 0
-    lost: list[Lost] = field(default_factory=list)
-    committed: int = 0
-    blocked: bool = False
-    reason: str = ""
-    progress_ms: int | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Work:
-    """The transaction this participant takes part in. `records_max`: what we may take into it; 0: all.
-
-    `rejects`: how many, by source partition; `first_rejects`: the first of each. `reject_bytes`: what they
-    hold of memory until they are in the dead-letter topic.
-    """
-
-    id: str
-    instant: str
-    partitions: set[SourcePartition]
-    writers: int
-    records_max: int = 0
-    opened_ms: int = 0
-    told_ms: int = 0
-    records: int = 0
-    size_bytes: int = 0
-    rejects: dict[SourcePartition, int] = field(default_factory=dict)
-    first_rejects: dict[SourcePartition, Reject] = field(default_factory=dict)
-    reject_bytes: int = 0
-    ranges: tuple[Range, ...] = ()
-    end_asked: str = ""
-    end_asked_ms: int = 0
+    """Beyond it the run halts."""

@@ -1,54 +1,76 @@
-"""What the participant holds: offsets consumed, decoded and written, memory, and the limits on them. Pure."""
+"""What a participant holds: owned source partitions, decoded chunks, memory, and the limits on them. Pure."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any
+from collections import deque
+from dataclasses import dataclass, field
 
-from control_topic.messages import Lost, Range, SourcePartition
-from participant.events import (
-    Action,
-    Blocked,
-    Buffered,
-    Event,
-    Held,
-    Owned,
-    Pause,
-    Poison,
-    Resume,
-    Rewind,
-    Send,
-    Settings,
-    Work,
-    Write,
-)
-from participant.transitions import IllegalEvent, State
+from control_topic.messages import Lost, Range, Reject, SourcePartition
+from participant.events import Blocked, Buffered, Drop, Pause, Poison, Resume, Rewind, Write
+from participant.machine import Machine
+from participant.transitions import IllegalEvent
+from participant.work import Work
 
 
-class Intake(ABC):
-    """The participant's memory. `Participant` adds the protocol."""
+@dataclass(slots=True)
+class Held:
+    """A stretch of what is decoded and not written, up to `next`."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.state = State.JOINING
-        self.epoch = 0
+    next: int
+    records: int
+    size_bytes: int
+    rejects: int = 0
+    reject_bytes: int = 0
+    first_reject: Reject | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Owned:
+    """A source partition of ours. Always start <= written <= next."""
+
+    generation: int = 0
+    resolved: bool = False
+    """Whether we know where it is consumed from."""
+    start: int = 0
+    """The first offset that no commit of ours covers: what START must name."""
+    written: int = 0
+    """Up to where the open transaction's files hold it."""
+    next: int = 0
+    """Up to where it is decoded."""
+    records: int = 0
+    """Of all that is held, as `size_bytes`."""
+    size_bytes: int = 0
+    held: deque[Held] = field(default_factory=deque)
+    """What is decoded and not written, in order."""
+    written_records: int = 0
+    lost: list[Lost] = field(default_factory=list)
+    committed: int = 0
+    """The table's offset, as far as we were told."""
+    blocked: bool = False
+    reason: str = ""
+    """Why it is blocked, until that is said."""
+    progress_ms: int | None = None
+    """Since when it has progress that is not reported."""
+
+
+class Intake:
+    """The participant's memory of what it consumes. It knows no protocol."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._settings = machine.settings
         self.owned: dict[SourcePartition, Owned] = {}
-        self.work: Work | None = None
-        self.generation = 0
         self.paused = False
-        self.refused = False
-        """The run is to halt over what was read: nothing more is."""
-        self._out: list[Action] = []
-
-    def _send(self, body: Any) -> None:
-        self._out.append(Send(body=body, epoch=self.epoch))
+        self.stopped = False
+        self._generation = 0
 
     # --- chunks ---------------------------------------------------------------------------------
 
-    def on_buffered(self, event: Buffered) -> None:
+    def add(self, event: Buffered) -> bool:
+        """Whether it is ours. Raises `IllegalEvent` for a chunk that does not go on from the last."""
         owned = self.owned.get(event.partition)
         if owned is None or owned.generation != event.generation:
-            return
+            return False
         if event.start != owned.next or event.next < event.start:
             raise IllegalEvent(
                 f"{event.partition}: chunk [{event.start}, {event.next}) where {owned.next} comes next"
@@ -58,17 +80,13 @@ class Intake(ABC):
         owned.lost.extend(event.lost)
         if owned.progress_ms is None and event.next > event.start:
             owned.progress_ms = event.now_ms
-        if self.work is not None and self.state is State.WRITING and event.partition in self.work.partitions:
-            self._write(event.partition, self.work.records_max)
-            self._maybe_end(event)
-        self._meter()
-        self._maybe_ready(event)
+        return True
 
     def _hold(self, owned: Owned, event: Buffered) -> None:
         owned.records += event.records
         owned.size_bytes += event.size_bytes
         last = owned.held[-1] if owned.held else None
-        room = self.settings.piece_records - last.records if last is not None else 0
+        room = self._settings.piece_records - last.records if last is not None else 0
         if last is not None and (not event.records or event.records <= room):
             last.next = event.next
             last.records += event.records
@@ -80,14 +98,16 @@ class Intake(ABC):
         last.reject_bytes += event.reject_bytes
         last.first_reject = last.first_reject or event.first_reject
 
-    def on_blocked(self, event: Blocked) -> None:
+    def block(self, event: Blocked) -> bool:
+        """Whether it is ours."""
         owned = self.owned.get(event.partition)
-        if owned is not None and owned.generation == event.generation:
-            owned.blocked, owned.reason = True, event.reason
-            self._committed(event.partition, owned.committed)
-            self._maybe_ready(event)
+        if owned is None or owned.generation != event.generation:
+            return False
+        owned.blocked, owned.reason = True, event.reason
+        self.stands(event.partition, owned.committed)
+        return True
 
-    def _committed(self, partition: SourcePartition, offset: int) -> None:
+    def stands(self, partition: SourcePartition, offset: int) -> None:
         """What the table holds. Where that is all there is before a block, the block may be told.
 
         Not earlier: an operator who skips the record would skip what the table lacks before it, too.
@@ -95,27 +115,24 @@ class Intake(ABC):
         owned = self.owned[partition]
         owned.committed = offset
         if owned.blocked and owned.reason and owned.next == offset:
-            self._out.append(Poison(reason=owned.reason))
+            self._machine.do(Poison(reason=owned.reason))
             owned.reason = ""
 
-    def _write_all(self, partitions: set[SourcePartition]) -> None:
+    def write_all(self, work: Work) -> None:
         """A transaction that may not take everything takes of each source partition, of the fullest first."""
-        work = self.work
-        assert work is not None
-        order = sorted(partitions, key=lambda p: (-self.owned[p].records, p))
+        order = sorted(work.partitions, key=lambda p: (-self.owned[p].records, p))
         for place, partition in enumerate(order):
             share = -(-(work.records_max - work.records) // (len(order) - place))
-            self._write(partition, work.records + share)
+            self.write(work, partition, work.records + share)
 
-    def _write(self, partition: SourcePartition, records_max: int) -> None:
+    def write(self, work: Work, partition: SourcePartition, records_max: int) -> None:
         """What is decoded goes to the open transaction's files; from here on memory no longer holds it.
 
         But it does hold what was rejected, until that is in the dead-letter topic.
 
         Where the transaction is limited, only until it holds `records_max`: the rest waits for the next one.
         """
-        work, owned = self.work, self.owned[partition]
-        assert work is not None
+        owned = self.owned[partition]
         before = owned.written
         while owned.held and (
             not work.records_max or work.records < records_max or not owned.held[0].records
@@ -128,11 +145,9 @@ class Intake(ABC):
             work.records += piece.records
             work.size_bytes += piece.size_bytes
             if piece.first_reject is not None:
-                work.rejects[partition] = work.rejects.get(partition, 0) + piece.rejects
-                work.first_rejects.setdefault(partition, piece.first_reject)
-                work.reject_bytes += piece.reject_bytes
+                work.add_rejects(partition, piece.rejects, piece.reject_bytes, piece.first_reject)
         if owned.written > before:
-            self._out.append(
+            self._machine.do(
                 Write(
                     transaction=work.id,
                     partition=partition,
@@ -141,17 +156,18 @@ class Intake(ABC):
                 )
             )
 
-    def _range(self, partition: SourcePartition) -> Range:
+    def range_of(self, partition: SourcePartition) -> Range:
         owned = self.owned[partition]
         return Range(
             partition=partition, start=owned.start, next=owned.written, records=owned.written_records
         )
 
-    def _lost_in(self, partition: SourcePartition) -> list[Lost]:
+    def lost_in(self, partition: SourcePartition) -> list[Lost]:
+        """What retention had removed of the range."""
         owned = self.owned[partition]
         return [x for x in owned.lost if x.start < owned.written]
 
-    def _prepared(self, r: Range) -> None:
+    def reported(self, r: Range) -> None:
         """The range is reported: what comes next must begin where it ends."""
         owned = self.owned[r.partition]
         owned.start = r.next
@@ -162,37 +178,77 @@ class Intake(ABC):
 
     # --- positions ------------------------------------------------------------------------------
 
-    def _next_generation(self) -> int:
-        self.generation += 1
-        return self.generation
+    @property
+    def unresolved(self) -> bool:
+        """Whether there is a source partition whose offset nobody has told us yet."""
+        return any(not owned.resolved for owned in self.owned.values())
 
-    def _rewind(self, partition: SourcePartition, offset: int) -> None:
-        owned = Owned(generation=self._next_generation())
-        self.owned[partition] = owned
-        self._place(partition, owned, offset)
+    def own(self, partition: SourcePartition, offset: int | None) -> None:
+        """It is ours now, consumed from here. None: the offset is not known yet."""
+        self.owned[partition] = Owned(generation=self._next_generation())
+        if offset is not None:
+            self.place(partition, offset)
 
-    def _place(self, partition: SourcePartition, owned: Owned, offset: int) -> None:
+    def drop(self, partition: SourcePartition) -> None:
+        """It is ours no more."""
+        del self.owned[partition]
+        self._machine.do(Drop(partition=partition))
+
+    def stop_reading(self) -> None:
+        """The run is to halt over what was read: nothing more is, and what is held is let go."""
+        self.stopped = True
+        for partition, before in sorted(self.owned.items()):
+            self.owned[partition] = Owned(
+                generation=self._next_generation(),
+                resolved=before.resolved,
+                start=before.start,
+                written=before.start,
+                next=before.start,
+                committed=before.committed,
+            )
+            self._machine.do(Drop(partition=partition))
+
+    def rewind(self, partition: SourcePartition, offset: int) -> None:
+        """It is consumed again from here."""
+        self.owned[partition] = Owned(generation=self._next_generation())
+        self.place(partition, offset)
+
+    def place(self, partition: SourcePartition, offset: int) -> None:
+        """Where it is consumed from."""
+        owned = self.owned[partition]
         owned.resolved = True
         owned.start = owned.written = owned.next = owned.committed = offset
-        self._out.append(Rewind(partition=partition, offset=offset, generation=owned.generation))
+        self._machine.do(Rewind(partition=partition, offset=offset, generation=owned.generation))
+
+    def align(self, partition: SourcePartition, offset: int) -> None:
+        """START names where the table stands; what we hold must begin exactly there, or is taken again."""
+        owned = self.owned[partition]
+        if not owned.resolved or owned.start != offset:
+            self.rewind(partition, offset)
+        else:
+            self.stands(partition, offset)
+
+    def _next_generation(self) -> int:
+        self._generation += 1
+        return self._generation
 
     # --- limits ---------------------------------------------------------------------------------
 
-    def _meter(self) -> None:
+    def meter(self, work: Work | None) -> None:
         """Consumption pauses at the memory cap and goes on at half of it."""
         held_bytes = sum(o.size_bytes for o in self.owned.values())
-        if self.work is not None:
-            held_bytes += self.work.reject_bytes
-        if not self.paused and (held_bytes >= self.settings.memory_bytes_max or self.refused):
+        if work is not None:
+            held_bytes += work.reject_bytes
+        if not self.paused and (held_bytes >= self._settings.memory_bytes_max or self.stopped):
             self.paused = True
-            self._out.append(Pause())
-        elif self.paused and not self.refused and held_bytes <= self.settings.memory_bytes_max // 2:
+            self._machine.do(Pause())
+        elif self.paused and not self.stopped and held_bytes <= self._settings.memory_bytes_max // 2:
             self.paused = False
-            self._out.append(Resume())
+            self._machine.do(Resume())
 
-    def _end_reason(self, work: Work) -> str:
-        """Limits are the transaction's; each of its writers asks at its own share."""
-        limits = self.settings
+    def end_reason(self, work: Work) -> str:
+        """Why the transaction should end, if at all. Limits are its own; each writer asks at its share."""
+        limits = self._settings
         if limits.records_max and work.records * work.writers >= limits.records_max:
             return "records"
         if work.records_max and work.records >= work.records_max:
@@ -207,9 +263,9 @@ class Intake(ABC):
 
     def _at_end(self, partition: SourcePartition) -> bool:
         owned = self.owned[partition]
-        return owned.resolved and owned.next >= self.settings.until.get(partition, 0)
+        return owned.resolved and owned.next >= self._settings.until.get(partition, 0)
 
-    def _holds_work(self, event: Event) -> bool:
+    def is_worth_a_transaction(self, now_ms: int) -> bool:
         """Records are worth a transaction at once; progress without any, at the end or when it is old.
 
         So is what was reported and never decided, since only a START can tell whether it must be taken again.
@@ -219,21 +275,10 @@ class Intake(ABC):
                 return True
             if owned.next > owned.start and (
                 owned.blocked
-                or (self.settings.until and self._at_end(partition))
+                or (self._settings.until and self._at_end(partition))
                 or (
-                    owned.progress_ms is not None
-                    and event.now_ms - owned.progress_ms >= self.settings.interval_ms
+                    owned.progress_ms is not None and now_ms - owned.progress_ms >= self._settings.interval_ms
                 )
             ):
                 return True
         return False
-
-    # --- what follows from it ---------------------------------------------------------------------
-
-    @abstractmethod
-    def _maybe_ready(self, event: Event) -> None:
-        """Say READY where what is held is worth a transaction."""
-
-    @abstractmethod
-    def _maybe_end(self, event: Event) -> None:
-        """Ask for the end of the open transaction where there is a reason to."""

@@ -5,13 +5,16 @@ into memory. WRITING: its incarnation is in START; chunks go to files. FLUSHING:
 closed. PREPARED: its WRITE_STATUS is out; only ACK, ABORT or the next START decide what became of it.
 STOPPED is final.
 
-State -> event -> the core's method, or IGNORED. A pair that is missing is illegal. Messages are looked up
-by their body's type; messages of a lower epoch or another run never get here.
+State -> event -> `Step`: which part's method handles it, or IGNORED, and into which other states that may
+lead; to stay is always allowed. A pair that is missing is illegal: the shell broke its contract. A step into
+a state that is not named is the core's own bug. Messages are looked up by their body's type; decisions of a
+lower epoch and whatever another run says never get here, but for its epoch, which is `Outranked`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
@@ -38,9 +41,9 @@ from participant.events import (
     Flushed,
     Leave,
     OffsetsFetched,
+    Outranked,
     Revoked,
     Tick,
-    Undeliverable,
     Wrote,
 )
 
@@ -63,56 +66,100 @@ class IllegalEvent(Exception):
     """The shell gave the core an event that its state does not allow: a bug, never an operator's doing."""
 
 
-Row = Mapping[type[Any], str]
+class IllegalStep(Exception):
+    """The core went where its table does not lead: a bug of the core's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What an event does in a state."""
+
+    method: str
+    """`part.method`, or the core's own; IGNORED where nothing happens."""
+    to: frozenset[State] = frozenset()
+    """The states that it may lead to, beside the one that it happens in."""
+
+
+Row = Mapping[type[Any], Step]
+
+
+def step(method: str, *to: State) -> Step:
+    return Step(method, frozenset(to))
+
+
+IGNORE: Final = Step(IGNORED)
 
 _OTHERS: Row = {
-    RunAnnounce: IGNORED,
-    ParticipantJoin: IGNORED,
-    ParticipantLeave: IGNORED,
-    ParticipantReady: IGNORED,
-    EndRequest: IGNORED,
-    WriteProgress: IGNORED,
-    WriteStatus: IGNORED,
+    RunAnnounce: IGNORE,
+    ParticipantJoin: IGNORE,
+    ParticipantLeave: IGNORE,
+    ParticipantReady: IGNORE,
+    EndRequest: IGNORE,
+    WriteProgress: IGNORE,
+    WriteStatus: IGNORE,
 }
 _ALWAYS: Row = {
     **_OTHERS,
-    CoordinatorClaim: "on_claim",
-    StartCommit: "on_start",
-    EndCommit: "on_end_unknown",
-    AckCommit: IGNORED,
-    AbortCommit: IGNORED,
-    Halt: "on_halt",
-    Assigned: "on_assigned",
-    Revoked: "on_revoked",
-    OffsetsFetched: "on_offsets_fetched",
-    Buffered: "on_buffered",
-    Blocked: "on_blocked",
-    EffectFailed: "on_effect_failed",
-    Leave: "on_leave",
-    Wrote: IGNORED,
-    Flushed: IGNORED,
-    Undeliverable: IGNORED,
-    Tick: "on_tick",
+    Outranked: step("on_outranked"),
+    CoordinatorClaim: step("on_claim"),
+    StartCommit: step("rounds.on_start", State.WRITING),
+    EndCommit: step("rounds.on_end_unknown"),
+    AckCommit: IGNORE,
+    AbortCommit: IGNORE,
+    Halt: step("on_halt", State.STOPPED),
+    Assigned: step("on_assigned"),
+    Revoked: step("on_revoked"),
+    OffsetsFetched: step("on_offsets_fetched"),
+    Buffered: step("on_buffered"),
+    Blocked: step("on_blocked"),
+    EffectFailed: step("on_effect_failed", State.STOPPED),
+    Leave: step("on_leave", State.STOPPED),
+    Tick: step("on_tick"),
 }
+_LATE: Row = {Wrote: IGNORE, Flushed: IGNORE}
+"""The data plane's last words about a transaction that was given up. It obeys in order: before the files of a
+later one are flushed, all has been said about the earlier ones."""
+_OUTLIVED: Row = {
+    Outranked: step("on_outranked", State.JOINING),
+    Revoked: step("on_revoked", State.JOINING),
+    AbortCommit: step("rounds.on_abort", State.JOINING),
+}
+"""What is open is given up."""
 
 TABLE: Final[Mapping[State, Row]] = {
-    State.JOINING: _ALWAYS,
-    State.WAITING: _ALWAYS,
-    State.WRITING: {**_ALWAYS, EndCommit: "on_end", AbortCommit: "on_abort", Tick: "on_tick_writing"},
+    State.JOINING: {**_ALWAYS, **_LATE},
+    State.WAITING: {
+        **_ALWAYS,
+        CoordinatorClaim: step("on_claim", State.JOINING),
+        StartCommit: step("rounds.on_start", State.WRITING, State.JOINING),
+        Assigned: step("on_assigned", State.JOINING),
+        Revoked: step("on_revoked", State.JOINING),
+    },
+    State.WRITING: {
+        **_ALWAYS,
+        **_LATE,
+        **_OUTLIVED,
+        StartCommit: step("rounds.on_start", State.JOINING),
+        EndCommit: step("rounds.on_end", State.FLUSHING, State.JOINING),
+        Buffered: step("on_buffered", State.JOINING),
+        Tick: step("rounds.on_tick_writing"),
+    },
     State.FLUSHING: {
         **_ALWAYS,
-        EndCommit: "on_end_flushing",
-        AbortCommit: "on_abort",
-        Wrote: "on_wrote",
-        Flushed: "on_flushed",
-        Undeliverable: "on_undeliverable",
+        **_OUTLIVED,
+        StartCommit: step("rounds.on_start", State.WRITING, State.JOINING),
+        EndCommit: step("rounds.on_end_flushing"),
+        Wrote: step("rounds.on_wrote"),
+        Flushed: step("rounds.on_flushed", State.PREPARED, State.JOINING, State.STOPPED),
     },
     State.PREPARED: {
         **_ALWAYS,
-        EndCommit: "on_end_again",
-        AckCommit: "on_ack",
-        AbortCommit: "on_abort",
-        Tick: "on_tick_prepared",
+        Outranked: step("on_outranked", State.JOINING),
+        StartCommit: step("rounds.on_start", State.WRITING, State.WAITING, State.JOINING),
+        EndCommit: step("rounds.on_end_again"),
+        AckCommit: step("rounds.on_ack", State.WAITING, State.JOINING),
+        AbortCommit: step("rounds.on_abort", State.WAITING, State.JOINING),
+        Tick: step("rounds.on_tick_prepared"),
     },
-    State.STOPPED: {kind: IGNORED for kind in _ALWAYS},
+    State.STOPPED: {},
 }

@@ -20,8 +20,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 CORES = {
-    "coordinator": ("core", "machine", "election", "transaction", "pace", "voices", "events", "transitions"),
-    "participant": ("core", "refusals", "rejects_max", "intake", "repeats", "events", "transitions"),
+    "coordinator": (
+        *("core", "machine", "hearing", "members", "election", "rounds", "transaction", "pace", "voices"),
+        *("owners", "events", "transitions"),
+    ),
+    "participant": (
+        *("core", "machine", "hearing", "intake", "work", "repeats", "rounds", "rejects_max", "events"),
+        "transitions",
+    ),
 }
 TESTS = (
     "golden/test_*.py",
@@ -78,13 +84,13 @@ class Pairs:
         from control_topic.messages import TYPE_NAMES
         from coordinator import events as coordinator_events
         from coordinator import transitions as coordinator_transitions
-        from coordinator.machine import Machine
+        from coordinator.core import Coordinator
         from participant import events as participant_events
         from participant import transitions as participant_transitions
         from participant.core import Participant
 
         for name, core, events, transitions in (
-            ("coordinator", Machine, coordinator_events, coordinator_transitions),
+            ("coordinator", Coordinator, coordinator_events, coordinator_transitions),
             ("participant", Participant, participant_events, participant_transitions),
         ):
             shell = [kind for kind in vars(events).values() if _is_kind_of(kind, events.Event)]

@@ -23,15 +23,62 @@ from participant import transitions as participant  # noqa: E402
 from tools.places import fill  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "protocol.md"
-Table = Mapping[Any, Mapping[type[Any], str]]
+Table = Mapping[Any, Mapping[type[Any], Any]]
+"""State -> event -> `Step`."""
+ENDS = ("FENCED", "HALTED", "STOPPED")
+"""Final, and reached from nearly everywhere: said in words, and not drawn."""
 MACHINES: Mapping[str, Table] = {"coordinator": coordinator.TABLE, "participant": participant.TABLE}
+
+
+def diagram(table: Table) -> str:
+    """One machine as Mermaid draws it: each step between two states once, with the events that lead there."""
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {next(iter(table)).name}"]
+    for (state, to), events in _steps(table).items():
+        if to.name not in ENDS:
+            lines.append(f"    {state.name} --> {to.name}: {', '.join(map(_event, events))}")
+    lines.append("```")
+    for end in table:
+        if end.name in ENDS:
+            ways = [(state.name, events) for (state, to), events in _steps(table).items() if to is end]
+            lines += ["", f"{end.name} is final. {_ways(ways)}."]
+    return "\n".join(lines)
+
+
+def _ways(ways: list[tuple[str, list[type[Any]]]]) -> str:
+    """Which events lead there, and from where."""
+    by_events: dict[str, list[str]] = {}
+    for state, events in ways:
+        for event in events:
+            by_events.setdefault(_event(event), []).append(state)
+    most = len(ways)
+    said = []
+    for event, states in by_events.items():
+        others = sorted({state for state, _ in ways} - set(states))
+        if len(states) == most:
+            said.append(f"{event} leads there from every other state that is not final")
+        elif len(others) < len(states):
+            said.append(f"{event} from all of these but {', '.join(others)}")
+        else:
+            said.append(f"{event} from {', '.join(states)}")
+    return "; ".join(said)
+
+
+def _steps(table: Table) -> dict[tuple[Any, Any], list[type[Any]]]:
+    """(state, next state) -> the events, in the order of the tables."""
+    found: dict[tuple[Any, Any], list[type[Any]]] = {}
+    for state, row in table.items():
+        for to in table:
+            events = [event for event, step in row.items() if to in step.to]
+            if events:
+                found[state, to] = events
+    return found
 
 
 def markdown(table: Table) -> str:
     """One machine: first what most states do with an event, then, state by state, what differs."""
     usual = _usual(table)
     lines = ["| event | usually | |", "|---|---|---|"]
-    lines += [f"| {_event(event)} | {_does(name)} | {_meaning(event)} |" for event, name in usual.items()]
+    lines += [f"| {_event(event)} | {_does(step)} | {_meaning(event)} |" for event, step in usual.items()]
     lines += ["", "| state | differs in |", "|---|---|"]
     lines += [f"| {state.name} | {'; '.join(_differences(row, usual))} |" for state, row in table.items()]
     return "\n".join(lines)
@@ -40,21 +87,26 @@ def markdown(table: Table) -> str:
 def updated(document: str) -> str:
     """The document with every machine's tables in their place. Raises `ValueError` where it has no place."""
     parts = {f"{machine} states": partial(markdown, table) for machine, table in MACHINES.items()}
+    parts |= {f"{machine} diagram": partial(diagram, table) for machine, table in MACHINES.items()}
     return fill(document, parts, DOCUMENT.name)
 
 
 def _usual(table: Table) -> dict[type[Any], str | None]:
     """What most states do with an event, None for illegal, in the order in which the tables name events."""
     events = dict.fromkeys(event for row in table.values() for event in row)
-    votes = {event: Counter(row.get(event) for row in table.values()) for event in events}
+    votes = {event: Counter(_method(row, event) for row in table.values() if row) for event in events}
     return {event: counted.most_common(1)[0][0] for event, counted in votes.items()}
 
 
-def _differences(row: Mapping[type[Any], str], usual: Mapping[type[Any], str | None]) -> Iterator[str]:
-    if row and not any(row.values()):
-        yield "final: everything is ignored"
+def _method(row: Mapping[type[Any], Any], event: type[Any]) -> str | None:
+    return row[event].method if event in row else None
+
+
+def _differences(row: Mapping[type[Any], Any], usual: Mapping[type[Any], str | None]) -> Iterator[str]:
+    if not row:
+        yield "final: nothing more is legal"
         return
-    different = {event: row.get(event) for event in usual if row.get(event) != usual[event]}
+    different = {event: _method(row, event) for event in usual if _method(row, event) != usual[event]}
     for event, name in different.items():
         if name:
             yield f"{_event(event)} {_does(name)}"

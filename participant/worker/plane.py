@@ -74,6 +74,10 @@ class Meters:
     )
 
 
+FAILURES = (ParticipantError, StorageError, OSError, pa.ArrowException)
+"""What the world may do to it. The worker ends; a fresh one may do better."""
+
+
 class _GivenUp(Exception):
     """The transaction that is being written is to be discarded."""
 
@@ -157,17 +161,21 @@ class Plane:
                     self._obey(order)
                 elif self._stopping.is_set():
                     return
-        except (ParticipantError, StorageError, OSError, pa.ArrowException) as error:
-            if isinstance(error, DeadLetterUnavailable):
-                self.fault = WorkerFault.DEAD_LETTERS
-            elif isinstance(error, StorageError | OSError):
-                self.fault = WorkerFault.STORAGE
-            self._failed(str(error) or type(error).__name__)
+        except FAILURES as error:
+            self._failed(self._blamed(error))
         finally:
             if self._writer is not None:
                 self._writer.discard()
             if self._dead_letters is not None:
                 self._dead_letters.close()
+
+    def _blamed(self, error: Exception) -> str:
+        """The reason as a sentence; whose fault it was is kept."""
+        if isinstance(error, DeadLetterUnavailable):
+            self.fault = WorkerFault.DEAD_LETTERS
+        elif isinstance(error, StorageError | OSError):
+            self.fault = WorkerFault.STORAGE
+        return str(error) or type(error).__name__
 
     def _failed(self, reason: str) -> None:
         log.debug("the data plane stops: %s", reason)  # the driver says it when the worker has ended
@@ -183,9 +191,11 @@ class Plane:
                 self._lanes.pop(order.partition, None)
             case ev.Open():
                 self._open(order)
-            case ev.Write() | ev.Flush():
+            case ev.Write():
                 with contextlib.suppress(_GivenUp):
-                    self._write(order) if isinstance(order, ev.Write) else self._flush(order)
+                    self._write(order)
+            case ev.Flush():
+                self._post(self._flush(order))
             case ev.Discard():
                 self._discard(order.transaction)
 
@@ -294,7 +304,7 @@ class Plane:
         """A step of the writer's; of many in a short time the first is told."""
         self._written = written
         if self._given_up and self._given_up == self._transaction:
-            raise _GivenUp  # the order to remove the files is next
+            raise _GivenUp(f"{self._transaction} was given up")  # the order to remove the files is next
         now_ms = self._now_ms()
         if now_ms - self._told_ms < TELL_MS:
             return
@@ -322,16 +332,20 @@ class Plane:
                 if chunk.held is not None:
                     self._held.append(chunk.held)
 
-    def _flush(self, order: ev.Flush) -> None:
-        if order.transaction != self._transaction or self._writer is None:
-            return
+    def _flush(self, order: ev.Flush) -> ev.Flushed:
+        """The answer, whatever becomes of it."""
         try:
-            self._set_aside()
-        except DeadLetterRefused as error:
-            self._post(
-                ev.Undeliverable(now_ms=self._now_ms(), transaction=order.transaction, reason=str(error))
-            )
-            return
+            return self._close(order)
+        except (_GivenUp, DeadLetterRefused) as why:
+            outcome, reason = ev.Outcome.FAILED, str(why)
+        except FAILURES as error:
+            outcome, reason = ev.Outcome.UNKNOWN, self._blamed(error)
+        return ev.Flushed(now_ms=self._now_ms(), call=order.call, outcome=outcome, reason=reason)
+
+    def _close(self, order: ev.Flush) -> ev.Flushed:
+        if order.transaction != self._transaction or self._writer is None:
+            raise _GivenUp(f"{order.transaction} is not open")
+        self._set_aside()
         with self._writing(self._writer) as writer:
             files = writer.close()
         rejects = tuple(
@@ -339,14 +353,12 @@ class Plane:
         )
         reject_count = sum(map(len, self._held))
         self._writer, self._transaction, self._held = None, "", []
-        self._post(
-            ev.Flushed(
-                now_ms=self._now_ms(),
-                transaction=order.transaction,
-                files=files,
-                rejects=rejects,
-                reject_count=reject_count,
-            )
+        return ev.Flushed(
+            now_ms=self._now_ms(),
+            call=order.call,
+            files=files,
+            rejects=rejects,
+            reject_count=reject_count,
         )
 
     def _set_aside(self) -> None:

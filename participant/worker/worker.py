@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from control_topic.clocks import monotonic_ms, wall_ms
@@ -223,7 +224,9 @@ class Worker:
             case ev.Send():
                 self._writer.send(action.body, epoch=action.epoch)
             case ev.FetchOffsets():
-                self._calls.submit(self._fetch_offsets)
+                self._calls.submit(
+                    guarded("offsets", partial(self._fetch_offsets, action.call), self._on_failed)
+                )
             case ev.Rewind():
                 self._plane.order(action)  # first, so that it knows the generation when records come
                 self._source.rewind(action.partition, action.offset, action.generation)
@@ -261,8 +264,16 @@ class Worker:
         answer = self._table.offsets()
         return answer.committed if answer.result is Result.OK else None
 
-    def _fetch_offsets(self) -> None:
-        self._events.put(ev.OffsetsFetched(now_ms=monotonic_ms(), committed=self._committed()))
+    def _fetch_offsets(self, call: int) -> None:
+        committed = self._committed()
+        self._events.put(
+            ev.OffsetsFetched(
+                now_ms=monotonic_ms(),
+                call=call,
+                outcome=ev.Outcome.SUCCEEDED if committed is not None else ev.Outcome.UNKNOWN,
+                committed=committed or {},
+            )
+        )
 
     def _on_assigned(self, offsets: Mapping[SourcePartition, int | None]) -> None:
         log.info("assigned %s", some(sorted(offsets)))

@@ -135,7 +135,7 @@ class _Life:
         self.ledger = Ledger(run=RUN, now_ms=0)
         self.now_ms = 0
         self.nonces = 0
-        self.flushes: list[str] = []
+        self.flushes: list[int] = []
         self.said: list[tuple[str, Any, int]] = []
         self.new_coordinator()
         self.new_participant()
@@ -161,8 +161,8 @@ class _Life:
 
     def answer(self, result: str) -> None:
         call = self.coordinator.pending
-        if call is None:
-            return
+        if call is None or self.coordinator.machine.retry_ms is not None:
+            return  # nothing is out
         if isinstance(call, cev.Commit):
             self._check_commit(call)
         self.coordinate(
@@ -201,9 +201,9 @@ class _Life:
             )
 
     def flush(self, _value: str) -> None:
-        for transaction in self.flushes:
-            self.participate(pev.Flushed(now_ms=self.now_ms, transaction=transaction))
-        self.flushes.clear()
+        for _ in range(len(self.flushes)):
+            if self.flushes:  # a participant that has ended is owed no answer
+                self.participate(pev.Flushed(now_ms=self.now_ms, call=self.flushes.pop(0)))
 
     # --- the cores --------------------------------------------------------------------------------
 
@@ -221,6 +221,7 @@ class _Life:
             pipeline=PIPELINE, run=RUN, incarnation=WORKER, interval_ms=1_000, memory_bytes_max=500
         )
         self.participant = Participant(settings)
+        self.flushes.clear()
         self.participate(pev.Assigned(now_ms=self.now_ms, offsets=dict.fromkeys(PARTITIONS, 3)))
 
     def nonce(self) -> str:
@@ -236,7 +237,7 @@ class _Life:
     def participate(self, event: pev.Event) -> None:
         actions = self.participant.handle(event)
         self._speak(actions, WORKER)
-        self.flushes += [action.transaction for action in actions if isinstance(action, pev.Flush)]
+        self.flushes += [action.call for action in actions if isinstance(action, pev.Flush)]
         if any(isinstance(action, pev.Stop) for action in actions):
             self.new_participant()
 

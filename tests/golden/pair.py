@@ -254,13 +254,16 @@ class Pair:
             self._line(name, "does", show(action))
             self.coordinators.pop(name, None) or self.participants.pop(name, None)
         elif isinstance(action, p.Flush):
-            self._line(name, "does", show(action))
+            self._line(name, "does", show(action).replace(f"call={action.call} ", ""))
             if name in self._slow:
                 self._slow[name] = action
             else:
                 self._give(name, self._flush(name, action))
         elif isinstance(action, p.FetchOffsets):
-            self._give(name, p.OffsetsFetched(now_ms=self.now_ms, committed=dict(self.table.offsets)))
+            self._give(
+                name,
+                p.OffsetsFetched(now_ms=self.now_ms, call=action.call, committed=dict(self.table.offsets)),
+            )
         elif name in self.coordinators:
             self._call(name, action)
         else:
@@ -302,7 +305,7 @@ class Pair:
         path = f"{action.transaction}/{name}"
         file = DataFile(path=path, file_id=name, table_partition="", rows=rows, size_bytes=0)
         files = (file,) if rows else ()
-        return p.Flushed(now_ms=self.now_ms, transaction=action.transaction, files=files)
+        return p.Flushed(now_ms=self.now_ms, call=action.call, files=files)
 
     def _line(self, who: str, what: str, content: str) -> None:
         self._lines.append(f"{self.now_ms / 1000:7.3f}  {who:<3} {what:<5} {content}")

@@ -57,7 +57,7 @@ def test_of_a_flood_of_rejects_all_are_counted_and_the_first_are_named(
         await_that("decoding", lambda: len(posted) == 4)
         plane.order(ev.Open(transaction="t", instant="20260101000000000"))
         plane.order(ev.Write(transaction="t", partition=PARTITION, generation=1, upto=4 * COUNT))
-        plane.order(ev.Flush(transaction="t"))
+        plane.order(ev.Flush(call=1, transaction="t"))
         flushed = await_that(
             "Flushed",
             lambda: next((one for one in posted if not isinstance(one, ev.Buffered | ev.Wrote)), None),
@@ -65,6 +65,7 @@ def test_of_a_flood_of_rejects_all_are_counted_and_the_first_are_named(
     finally:
         assert plane.stop(30)
     assert isinstance(flushed, ev.Flushed), flushed
+    assert (flushed.call, flushed.outcome) == (1, ev.Outcome.SUCCEEDED)
     assert flushed.reject_count == 4 * COUNT > REJECTS_LISTED_MAX
     assert [one.offset for one in flushed.rejects] == list(range(REJECTS_LISTED_MAX))
 

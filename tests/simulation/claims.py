@@ -47,7 +47,7 @@ class Claims:
     def _claim(self) -> None:
         world, worker = self._world, self._worker
         self.incarnation = world.chance.hex()
-        self.core = world.cores.coordinator(
+        self.core = world.cores.new_coordinator(
             ev.Settings(
                 pipeline=PIPELINE,
                 run=worker.driver.run,

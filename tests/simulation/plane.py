@@ -92,7 +92,7 @@ class Plane:
         self._rows: list[Row] = []
         self._set_aside: list[tuple[SourcePartition, Chunk]] = []
         self._files = 0
-        self._writing = ""
+        self._writing: ev.Flush | None = None
         self._went_on_ms = 0
         self._behind: list[tuple[Channel, Any, tuple[Any, ...]]] = []
         self._delay_ms = self._world.chance.random.choice((0, 0, 50, 400))
@@ -247,7 +247,9 @@ class Plane:
                 self._through(self._orders, self._flush, order)
             case ev.Discard():
                 self._through(self._orders, self._discard, order)
-                if order.transaction == self._writing:  # what is given up is not written to its end first
+                writing = self._writing
+                if writing and order.transaction == writing.transaction:  # not written to its end first
+                    self._not_flushed(writing, ev.Outcome.FAILED, "given up")
                     self._end_writing()
 
     def _through(self, channel: Channel, do: Any, *args: Any) -> None:
@@ -330,6 +332,7 @@ class Plane:
     def _flush(self, order: ev.Flush) -> None:
         """Files are closed one by one, which takes a while; the worker may die in between."""
         if order.transaction != self._transaction:
+            self._not_flushed(order, ev.Outcome.FAILED, "given up")
             return
         world = self._world
         slow_ms = world.chance.upto(world.flush_ms)
@@ -340,44 +343,50 @@ class Plane:
         if endless:
             row_ms = world.write_limit_ms + world.chance.upto(4_000)
         if not row_ms:
-            world.scheduler.through(self._orders, slow_ms, self._worker, self._close, order.transaction)
+            world.scheduler.through(self._orders, slow_ms, self._worker, self._close, order)
             return
-        self._writing = order.transaction
-        self._write_on(order.transaction, world.scheduler.now_ms + slow_ms + row_ms, 1, endless)
+        self._writing = order
+        self._write_on(order, world.scheduler.now_ms + slow_ms + row_ms, 1, endless)
 
-    def _write_on(self, transaction: str, ends_ms: int, steps: int, endless: bool) -> None:
+    def _write_on(self, order: ev.Flush, ends_ms: int, steps: int, endless: bool) -> None:
         """A step of a long flush, and word of it; beyond the limit, unless the faults are over before."""
-        if transaction != self._writing:
+        if order is not self._writing:
             return
         world, worker = self._world, self._worker
         if world.scheduler.now_ms >= ends_ms or (endless and not world.faults.endless_writer):
-            self._close(transaction)
+            self._close(order)
             self._end_writing()
             return
         now_ms = worker.clock_ms()
         worker.post(
-            ev.Wrote(now_ms=now_ms, transaction=transaction, files=steps // 2, size_bytes=steps, steps=steps)
+            ev.Wrote(
+                now_ms=now_ms,
+                transaction=order.transaction,
+                files=steps // 2,
+                size_bytes=steps,
+                steps=steps,
+            )
         )
         step_ms = world.chance.between(50, STEP_MAX_MS)
-        world.scheduler.at(step_ms, worker, self._write_on, transaction, ends_ms, steps + 1, endless)
+        world.scheduler.at(step_ms, worker, self._write_on, order, ends_ms, steps + 1, endless)
 
     def _end_writing(self) -> None:
         """What came meanwhile has its turn."""
-        self._writing, self._went_on_ms = "", self._world.scheduler.now_ms
+        self._writing, self._went_on_ms = None, self._world.scheduler.now_ms
         behind, self._behind = self._behind, []
         for channel, do, args in behind:
             self._through(channel, do, *args)
 
-    def _close(self, transaction: str) -> None:
-        if transaction != self._transaction:
+    def _close(self, order: ev.Flush) -> None:
+        if order.transaction != self._transaction:
+            self._not_flushed(order, ev.Outcome.FAILED, "given up")
             return
         if refusal := self._world.letters.refusal([(r.partition, r.offset) for r in self._rejects()]):
-            now_ms = self._worker.clock_ms()
-            self._worker.post(ev.Undeliverable(now_ms=now_ms, transaction=transaction, reason=refusal))
+            self._not_flushed(order, ev.Outcome.FAILED, refusal)
             return
         rows, self._rows, self._transaction = self._rows, [], ""
         if rows and not self._world.storage.timeline.available:
-            self._give_up("the table's storage is away", environment=True)
+            self._give_up(order, "the table's storage is away", environment=True)
             return
         world, files = self._world, list[DataFile]()
         cut = world.chance.upto(len(rows)) if len(rows) > 3 else 0
@@ -390,12 +399,12 @@ class Plane:
         rejects = self._rejects()
         if rejects and not self._send_dead_letters(rejects):
             # it refuses what it is sent, or is away as any broker may be
-            self._give_up("no dead-letter topic", environment=self._world.chance.of(0.5))
+            self._give_up(order, "no dead-letter topic", environment=self._world.chance.of(0.5))
             return
         worker.post(
             ev.Flushed(
                 now_ms=worker.clock_ms(),
-                transaction=transaction,
+                call=order.call,
                 files=tuple(files),
                 rejects=tuple(rejects[: world.rejects_listed_max]),
                 reject_count=len(rejects),
@@ -403,11 +412,15 @@ class Plane:
         )
         self._set_aside = []
 
-    def _give_up(self, reason: str, *, environment: bool) -> None:
+    def _give_up(self, order: ev.Flush, reason: str, *, environment: bool) -> None:
         """What was to be kept was not: the worker ends, and its end says whose fault that is."""
         self.fault = WorkerFault.STORAGE if environment else WorkerFault.PIPELINE
         self._stopped = True
-        self._worker.post(ev.EffectFailed(now_ms=self._worker.clock_ms(), reason=reason))
+        self._not_flushed(order, ev.Outcome.UNKNOWN, reason)
+
+    def _not_flushed(self, order: ev.Flush, outcome: ev.Outcome, reason: str) -> None:
+        worker = self._worker
+        worker.post(ev.Flushed(now_ms=worker.clock_ms(), call=order.call, outcome=outcome, reason=reason))
 
     def _rejects(self) -> list[Reject]:
         return [Reject(partition=p, offset=o, reason=BAD) for p, c in self._set_aside for o in c.rejected]
@@ -423,5 +436,6 @@ class Plane:
     def _discard(self, order: ev.Discard) -> None:
         if order.transaction == self._transaction:
             self._rows, self._set_aside, self._transaction = [], [], ""
-        if order.transaction == self._writing:
+        if self._writing and order.transaction == self._writing.transaction:
+            self._not_flushed(self._writing, ev.Outcome.FAILED, "given up")
             self._end_writing()

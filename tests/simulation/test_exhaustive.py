@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator.core import Coordinator
+from coordinator.rounds import Rounds
 from participant.core import Participant
 from tests.simulation.cores import Cores
 from tests.simulation.crew import Crew
@@ -103,12 +104,12 @@ def test_a_fault_that_does_not_strike_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("bug", [AckBeforeCommit, UnknownTakenAsCommitted, LeaveIgnored])
-def test_the_walk_finds_a_bug_that_is_put_into_the_coordinator(bug: type[Coordinator]) -> None:
-    assert found_with(Cores(coordinator=bug))
+def test_the_walk_finds_a_bug_that_is_put_into_the_coordinator(bug: type[Rounds]) -> None:
+    assert found_with(Cores(rounds=bug))
 
 
 def test_the_walk_finds_a_bug_that_is_put_into_the_participant() -> None:
-    assert found_with(Cores(participant=OldClaimObeyed))
+    assert found_with(Cores(hearing_of_participant=OldClaimObeyed))
 
 
 def found_with(cores: Cores) -> bool:

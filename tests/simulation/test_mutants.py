@@ -88,7 +88,7 @@ class Fires(Checker):
 class Mistaken(AckBeforeCommit):
     """A patch with a mistake of its own."""
 
-    def on_launch(self, event: object) -> None:
+    def maybe_begin(self, event: object) -> None:
         raise AttributeError("a mistake of its own")
 
 
@@ -101,12 +101,12 @@ class Uncalled(Coordinator):
 
 def test_a_bug_that_nobody_sees_has_lived() -> None:
     with pytest.raises(NotFound, match="lived through 5 schedules"):
-        find(Mutant(Quiet, {"coordinator": AckBeforeCommit}), 5)
+        find(Mutant(Quiet, {"rounds": AckBeforeCommit}), 5)
 
 
 def test_a_patch_that_fails_by_itself_is_not_found() -> None:
     with pytest.raises(NotFound, match="a mistake of its own"):
-        find(Mutant(Fires, {"coordinator": Mistaken}), 5)
+        find(Mutant(Fires, {"rounds": Mistaken}), 5)
 
 
 def test_a_patch_that_was_not_called_is_not_found() -> None:

@@ -20,10 +20,10 @@ LINES_MAX = 80
 SEEDS_MAX = 500
 
 BUGS = {
-    "ack before commit": Cores(coordinator=AckBeforeCommit),
-    "unknown taken as committed": Cores(coordinator=UnknownTakenAsCommitted),
-    "leave ignored": Cores(coordinator=LeaveIgnored),
-    "replay obeyed": Cores(participant=ParticipantObeysReplays),
+    "ack before commit": Cores(rounds=AckBeforeCommit),
+    "unknown taken as committed": Cores(rounds=UnknownTakenAsCommitted),
+    "leave ignored": Cores(rounds=LeaveIgnored),
+    "replay obeyed": Cores(hearing_of_participant=ParticipantObeysReplays),
 }
 
 

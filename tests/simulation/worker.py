@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from control_topic.messages import Message, Offsets, SourcePartition
 from participant import events as ev
-from participant.core import DECISIONS
+from participant.hearing import DECISIONS
 from participant.transitions import State
 from table.service.calls import Directive, Mode, WorkerReport
 from tests.simulation.bus import PIPELINE, Reader, key_of
@@ -41,7 +41,7 @@ class Worker(Clocked):
         self.driver = driver
         self.slot = slot
         self.incarnation = incarnation
-        self.core = world.cores.participant(
+        self.core = world.cores.new_participant(
             ev.Settings(
                 pipeline=PIPELINE,
                 run=driver.run,
@@ -91,7 +91,7 @@ class Worker(Clocked):
         self._waking = False
         inbox = self._inbox
         done = not self._performer.waiting or self._performer.run([])
-        while done and inbox and self.alive:
+        while done and inbox and self.alive and not self.stopped:
             done = self._feed(inbox.popleft())
         if not done and not self._waking:
             self._waking = True
@@ -119,7 +119,7 @@ class Worker(Clocked):
             case ev.Send():
                 self._sender.send(action.body, action.epoch)
             case ev.FetchOffsets():
-                self.world.scheduler.at(self.world.chance.upto(60), self, self._fetch_offsets)
+                self.world.scheduler.at(self.world.chance.upto(60), self, self._fetch_offsets, action.call)
             case ev.CommitGroup():
                 self.world.scheduler.at(
                     self.world.chance.upto(GROUP_LATENCY_MS), self, self._commit_group, action.offsets
@@ -139,8 +139,12 @@ class Worker(Clocked):
         tick_ms = self.world.tick_ms
         self.world.scheduler.at(self.world.chance.between(tick_ms // 2, tick_ms), self, self._tick)
 
-    def _fetch_offsets(self) -> None:
-        self.post(ev.OffsetsFetched(now_ms=self.clock_ms(), committed=self.driver.offsets()))
+    def _fetch_offsets(self, call: int) -> None:
+        committed = self.driver.offsets()
+        outcome = ev.Outcome.SUCCEEDED if committed is not None else ev.Outcome.UNKNOWN
+        self.post(
+            ev.OffsetsFetched(now_ms=self.clock_ms(), call=call, outcome=outcome, committed=committed or {})
+        )
 
     def _commit_group(self, offsets: Offsets) -> None:
         for partition, offset in offsets.items():

@@ -208,9 +208,14 @@ class ParticipantTalk:
         self.core = Participant(made)
         self.now_ms = 0
         self.sequence = 0
+        self.asked = 0
+        """The last call, if it is not answered."""
 
     def feed(self, event: p.Event) -> list[Any]:
-        return self.core.handle(event)
+        actions = self.core.handle(event)
+        for call in of(actions, p.FetchOffsets) + of(actions, p.Flush):
+            self.asked = call.call
+        return actions
 
     def hear(self, body: Any, sender: str = "c", **envelope: Any) -> list[Any]:
         self.sequence += 1
@@ -276,8 +281,16 @@ class ParticipantTalk:
     def end(self, transaction: str) -> list[Any]:
         return self.hear(EndCommit(transaction=transaction))
 
-    def flushed(self, transaction: str) -> list[Any]:
-        return self.feed(p.Flushed(now_ms=self.now_ms, transaction=transaction))
+    def fetched(self, committed: Offsets | None) -> list[Any]:
+        """The table service's offsets; None where it cannot say."""
+        outcome = p.Outcome.UNKNOWN if committed is None else p.Outcome.SUCCEEDED
+        return self.feed(
+            p.OffsetsFetched(now_ms=self.now_ms, call=self.asked, outcome=outcome, committed=committed or {})
+        )
+
+    def flushed(self, **more: Any) -> list[Any]:
+        """The files are closed, unless `outcome` says otherwise."""
+        return self.feed(p.Flushed(now_ms=self.now_ms, call=self.asked, **more))
 
     def ack(self, transaction: str, committed: Offsets) -> list[Any]:
         body = AckCommit(transaction=transaction, instant="i" + transaction[1:], committed=committed)
@@ -300,7 +313,7 @@ class ParticipantTalk:
         return self
 
     def prepared(self) -> ParticipantTalk:
-        self.flushing().flushed("t1")
+        self.flushing().flushed()
         return self
 
     def waiting(self) -> ParticipantTalk:

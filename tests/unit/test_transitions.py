@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
+from random import Random
 from typing import Any
 
 import pytest
@@ -30,6 +32,7 @@ from coordinator.core import Coordinator
 from participant import events as p
 from participant import transitions as participant_table
 from participant.core import Participant
+from tests.unit import lives
 from tests.unit.conversation import P0, P1, CoordinatorTalk, ParticipantTalk, message
 
 COMMITTED = {P0: 0}
@@ -72,6 +75,8 @@ class CoordinatorWalk(CoordinatorTalk):
         if kind is c.Completed:
             call = self.core.pending.call if self.core.pending is not None else 0
             return c.Completed(now_ms=now_ms, nonce="t2", call=call, result=c.Result.OK, instant="i2")
+        if kind is c.Outranked:
+            return c.Outranked(now_ms=now_ms, nonce="t2", reason="epoch 2 rules")
         if kind is c.WorkerDied:
             return c.WorkerDied(now_ms=now_ms, nonce="t2", incarnation="a")
         if kind is c.Directed:
@@ -79,7 +84,7 @@ class CoordinatorWalk(CoordinatorTalk):
         return kind(now_ms=now_ms, nonce="t2")  # type: ignore[no-any-return]
 
 
-COORDINATOR_KINDS = [*BODIES, c.Launch, c.Tick, c.Completed, c.WorkerDied, c.Directed]
+COORDINATOR_KINDS = [*BODIES, c.Launch, c.Tick, c.Completed, c.WorkerDied, c.Directed, c.Outranked]
 COORDINATOR_PAIRS = [(state, kind) for state in coordinator_table.State for kind in COORDINATOR_KINDS]
 
 
@@ -90,18 +95,20 @@ def coordinator_in(state: coordinator_table.State) -> CoordinatorWalk:
     return walk
 
 
-def watch(core: Any, table: Any, state: Any, kind: type[Any]) -> list[str]:
-    """Note which of the table's methods runs for this pair, without changing what it does."""
+def watch(core: Any, step: Any) -> list[str]:
+    """Note whether the step's method runs, without changing what it does."""
     seen: list[str] = []
-    name = table.TABLE[state].get(kind, "")
-    if name:
-        method: Callable[[Any], None] = getattr(core, name)
+    if step.method:
+        *parts, name = step.method.split(".")
+        part = attrgetter(*parts)(core) if parts else core
+        method: Callable[[Any], None] = getattr(part, name)
 
         def noted(event: Any) -> None:
-            seen.append(name)
+            seen.append(step.method)
             method(event)
 
-        setattr(core, name, noted)
+        setattr(part, name, noted)
+        core._methods.clear()
     return seen
 
 
@@ -115,14 +122,12 @@ def test_every_pair_of_the_coordinator_is_handled_ignored_or_illegal(
         with pytest.raises(coordinator_table.IllegalEvent):
             walk.feed(walk.event(kind))
         return
-    seen = watch(walk.core, coordinator_table, state, kind)
-    before = walk.core.state
+    seen = watch(walk.core, row[kind])
     actions = walk.feed(walk.event(kind))
-    assert walk.core.state in coordinator_table.State
-    if row[kind] == coordinator_table.IGNORED:
-        assert (seen, actions, walk.core.state) == ([], [], before)
+    if row[kind] == coordinator_table.IGNORE:
+        assert (seen, actions, walk.core.state) == ([], [], state)
     else:
-        assert seen == [row[kind]]
+        assert seen == [row[kind].method]
 
 
 @pytest.mark.parametrize("state", coordinator_table.State, ids=str)
@@ -137,20 +142,35 @@ def test_every_result_of_a_call_is_legal_wherever_a_completion_is(
     assert walk.core.state in coordinator_table.State
 
 
-def test_only_a_launch_and_a_completion_are_ever_illegal_for_the_coordinator() -> None:
-    illegal = {
-        (state, kind) for state, kind in COORDINATOR_PAIRS if kind not in coordinator_table.TABLE[state]
+def test_what_is_illegal_for_the_coordinator_is_what_its_shell_promises_never_to_do() -> None:
+    """It launches once, answers what was asked, and lets go of a core that has ended."""
+    table, kinds = coordinator_table.TABLE, COORDINATOR_KINDS
+    state = coordinator_table.State
+    ended = {state.FENCED, state.HALTED}
+    calls_nothing = {state.NEW, state.CLAIMING, state.IDLE, state.STARTED, state.ENDED, state.DRAINED}
+    illegal = {(of, kind) for of in state for kind in kinds if kind not in table[of]}
+    assert illegal == {
+        *((of, kind) for of in ended for kind in kinds),
+        *((of, c.Completed) for of in calls_nothing),
+        *((of, c.Launch) for of in set(state) - {state.NEW}),
+        (state.NEW, c.Outranked),
     }
-    launches = {(state, c.Launch) for state in coordinator_table.State} - {
-        (coordinator_table.State.NEW, c.Launch)
-    }
-    assert illegal == launches | {(coordinator_table.State.NEW, c.Completed)}
 
 
 def test_the_coordinators_table_names_nothing_that_the_core_lacks() -> None:
+    core = CoordinatorWalk().core
     for row in coordinator_table.TABLE.values():
-        assert all(name == coordinator_table.IGNORED or hasattr(Coordinator, name) for name in row.values())
+        assert all(not step.method or callable(attrgetter(step.method)(core)) for step in row.values())
         assert set(row) <= set(COORDINATOR_KINDS)
+
+
+def test_a_core_that_goes_where_its_table_does_not_lead_is_stopped() -> None:
+    walk = coordinator_in(coordinator_table.State.IDLE)
+    walk.core.on_ready = lambda _: setattr(  # type: ignore[method-assign]
+        walk.core.machine, "state", coordinator_table.State.COMMITTING
+    )
+    with pytest.raises(coordinator_table.IllegalStep, match="from IDLE to COMMITTING"):
+        walk.hear(ParticipantReady())
 
 
 # --- the participant --------------------------------------------------------------------------
@@ -158,6 +178,10 @@ def test_the_coordinators_table_names_nothing_that_the_core_lacks() -> None:
 
 class ParticipantWalk(ParticipantTalk):
     """Gets into a state by a conversation and makes up an event for it."""
+
+    def ask(self) -> int:
+        """A call that nobody has answered yet."""
+        return self.core.machine.call(lambda call: p.FetchOffsets(call=call))
 
     def event(self, kind: type[Any]) -> p.Event:
         now_ms = 60_000
@@ -170,7 +194,7 @@ class ParticipantWalk(ParticipantTalk):
             p.Tick: p.Tick(now_ms=now_ms),
             p.Assigned: p.Assigned(now_ms=now_ms, offsets={P1: None}),
             p.Revoked: p.Revoked(now_ms=now_ms, partitions=(P0,)),
-            p.OffsetsFetched: p.OffsetsFetched(now_ms=now_ms, committed=COMMITTED),
+            p.OffsetsFetched: p.OffsetsFetched(now_ms=now_ms, call=self.ask(), committed=COMMITTED),
             p.Buffered: p.Buffered(
                 now_ms=now_ms,
                 partition=P0,
@@ -182,8 +206,8 @@ class ParticipantWalk(ParticipantTalk):
             ),
             p.Blocked: p.Blocked(now_ms=now_ms, partition=P0, generation=generation),
             p.Wrote: p.Wrote(now_ms=now_ms, transaction="t1", files=1, size_bytes=9, steps=2),
-            p.Flushed: p.Flushed(now_ms=now_ms, transaction="t1"),
-            p.Undeliverable: p.Undeliverable(now_ms=now_ms, transaction="t1", reason="x"),
+            p.Flushed: p.Flushed(now_ms=now_ms, call=self.asked or self.ask()),
+            p.Outranked: p.Outranked(now_ms=now_ms, epoch=2),
             p.EffectFailed: p.EffectFailed(now_ms=now_ms, reason="x"),
             p.Leave: p.Leave(now_ms=now_ms, reason="x"),
         }
@@ -200,34 +224,61 @@ PARTICIPANT_KINDS = [
     p.Blocked,
     p.Wrote,
     p.Flushed,
-    p.Undeliverable,
+    p.Outranked,
     p.EffectFailed,
     p.Leave,
 ]
 
 
-@pytest.mark.parametrize("state", participant_table.State, ids=str)
-@pytest.mark.parametrize("kind", PARTICIPANT_KINDS, ids=lambda x: x.__name__)
-def test_every_pair_of_the_participant_is_handled_or_ignored(
-    state: participant_table.State, kind: type[Any]
-) -> None:
+def participant_in(state: participant_table.State) -> ParticipantWalk:
     walk = ParticipantWalk()
     getattr(walk, state.value)()
     assert walk.core.state is state
-    seen = watch(walk.core, participant_table, state, kind)
-    name = participant_table.TABLE[state][kind]
-    actions = walk.feed(walk.event(kind))
-    assert walk.core.state in participant_table.State
-    if name == participant_table.IGNORED:
+    return walk
+
+
+@pytest.mark.parametrize("state", participant_table.State, ids=str)
+@pytest.mark.parametrize("kind", PARTICIPANT_KINDS, ids=lambda x: x.__name__)
+def test_every_pair_of_the_participant_is_handled_ignored_or_illegal(
+    state: participant_table.State, kind: type[Any]
+) -> None:
+    walk = participant_in(state)
+    row = participant_table.TABLE[state]
+    event = walk.event(kind)
+    if kind not in row:
+        with pytest.raises(participant_table.IllegalEvent, match=f"{kind.__name__} in {state.name}"):
+            walk.feed(event)
+        return
+    seen = watch(walk.core, row[kind])
+    actions = walk.feed(event)
+    if row[kind] == participant_table.IGNORE:
         assert (seen, actions, walk.core.state) == ([], [], state)
     else:
-        assert seen == [name]
+        assert seen == [row[kind].method]
 
 
-def test_the_participants_table_is_complete_and_names_nothing_that_the_core_lacks() -> None:
+def test_what_is_illegal_for_the_participant_is_what_its_shell_promises_never_to_do() -> None:
+    """It lets go of a core that has ended, and says nothing of files after it has answered their Flush."""
+    table, state = participant_table.TABLE, participant_table.State
+    illegal = {(of, kind) for of in state for kind in PARTICIPANT_KINDS if kind not in table[of]}
+    flushed = {(of, kind) for of in (state.WAITING, state.PREPARED) for kind in (p.Wrote, p.Flushed)}
+    assert illegal == flushed | {(state.STOPPED, kind) for kind in PARTICIPANT_KINDS}
+
+
+def test_the_participants_table_names_nothing_that_the_core_lacks() -> None:
+    core = ParticipantWalk().core
     for row in participant_table.TABLE.values():
-        assert set(row) == set(PARTICIPANT_KINDS)
-        assert all(name == participant_table.IGNORED or hasattr(Participant, name) for name in row.values())
+        assert all(not step.method or callable(attrgetter(step.method)(core)) for step in row.values())
+        assert set(row) <= set(PARTICIPANT_KINDS)
+
+
+def test_a_participant_that_goes_where_its_table_does_not_lead_is_stopped() -> None:
+    walk = participant_in(participant_table.State.WAITING)
+    walk.core.rounds.on_end_unknown = lambda _: setattr(  # type: ignore[method-assign]
+        walk.core.machine, "state", participant_table.State.PREPARED
+    )
+    with pytest.raises(participant_table.IllegalStep, match="from WAITING to PREPARED"):
+        walk.end("t9")
 
 
 def test_a_chunk_that_does_not_continue_the_last_is_the_shells_bug() -> None:
@@ -246,3 +297,45 @@ def test_a_completion_of_a_call_that_was_never_made_is_the_shells_bug() -> None:
     walk = coordinator_in(coordinator_table.State.IDLE)
     with pytest.raises(coordinator_table.IllegalEvent):
         walk.feed(c.Completed(now_ms=0, call=99, result=c.Result.OK))
+
+
+# --- the steps that are taken -------------------------------------------------------------------
+
+
+LIVES = 30_000
+"""Of each core: about twice as many as the rarest step takes to be taken, with this seed."""
+
+
+@pytest.mark.parametrize(
+    ("live", "core", "table"),
+    [
+        (lives.coordinators_life, Coordinator, coordinator_table.TABLE),
+        (lives.participants_life, Participant, participant_table.TABLE),
+    ],
+    ids=["coordinator", "participant"],
+)
+def test_every_step_that_a_table_allows_is_taken_by_some_life_and_no_other_by_any(
+    live: Callable[[Random], Any], core: Any, table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: set[tuple[str, str, str]] = set()
+    take = core._take
+
+    def noting(self: Any, step: Any, event: Any, kind: type[Any]) -> None:
+        before = self.state
+        take(self, step, event, kind)  # raises where the table does not lead
+        if self.state is not before:
+            taken.add((before.name, kind.__name__, self.state.name))
+
+    monkeypatch.setattr(core, "_take", noting)
+    random = Random(1)
+    for _ in range(LIVES):
+        live(random)
+    allowed = {
+        (state.name, kind.__name__, to.name)
+        for state, row in table.items()
+        for kind, step in row.items()
+        for to in step.to
+    }
+    never = sorted(" ".join(one) for one in allowed - taken)
+    assert not never, ", ".join(never)
+    assert taken <= allowed

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
-    CoordinatorClaim,
     Message,
+    ParticipantJoin,
+    ParticipantLeave,
     SourcePartition,
     WriteStatus,
 )
 from coordinator.core import Coordinator
-from coordinator.events import Completed, Event, Fault, Received, Result, Settings, WorkerDied
+from coordinator.events import Completed, Event, Fault, Received, Result, WorkerDied
+from coordinator.hearing import Hearing
 from coordinator.pace import Pace
-from coordinator.transitions import State
+from coordinator.rounds import Rounds
+from coordinator.transitions import State, Step
 
 
-class AckBeforeCommit(Coordinator):
+class AckBeforeCommit(Rounds):
     """ACK goes out as soon as every range is in, before the table was asked."""
 
     def _maybe_commit(self, event: Event) -> None:
         transaction = self._open()
         if not transaction.missing():
             committed = {**self.committed, **{r.partition: r.next for r in transaction.ranges()}}
-            self._send(
+            self.machine.send(
                 AckCommit(transaction=transaction.id, instant=transaction.instant, committed=committed)
             )
         super()._maybe_commit(event)
 
 
-class UnknownTakenAsCommitted(Coordinator):
+class UnknownTakenAsCommitted(Rounds):
     """A commit call without an answer is taken for done."""
 
     def on_commit_completed(self, event: Completed) -> None:
@@ -39,13 +45,13 @@ class UnknownTakenAsCommitted(Coordinator):
             super().on_commit_completed(event)
 
 
-class UnknownTakenAsFailed(Coordinator):
+class UnknownTakenAsFailed(Rounds):
     """A commit call without an answer is taken for failed: ABORT is said, without a look at the timeline."""
 
     def on_commit_completed(self, event: Completed) -> None:
         if event.result is Result.UNKNOWN:
             transaction = self._open()
-            self._settled()
+            self.machine.settled()
             self._decide(transaction, AbortCommit(transaction=transaction.id, reason=event.reason or "?"))
             self._next(event)
         else:
@@ -59,17 +65,17 @@ class CommittedTwice(UnknownTakenAsFailed):
     """
 
 
-class UnknownIsRolledBack(Coordinator):
+class UnknownIsRolledBack(Rounds):
     """A commit call without an answer is followed by an abort, without a look at the timeline."""
 
     def on_commit_completed(self, event: Completed) -> None:
         if event.result is Result.UNKNOWN:
-            self._abort(event, "no answer", Fault.ENVIRONMENT)
+            self.abort(event, "no answer", Fault.ENVIRONMENT)
         else:
             super().on_commit_completed(event)
 
 
-class CountInsteadOfSet(Coordinator):
+class CountInsteadOfSet(Rounds):
     """So many WRITE_STATUS as there are writers complete a transaction, whoever sent them."""
 
     def on_write_status(self, event: Received) -> None:
@@ -82,7 +88,7 @@ class CountInsteadOfSet(Coordinator):
             self._maybe_commit(event)
 
 
-class LateWriteStatusAccepted(Coordinator):
+class LateWriteStatusAccepted(Rounds):
     """A WRITE_STATUS of an earlier transaction counts for the one that is open."""
 
     def on_write_status(self, event: Received) -> None:
@@ -93,7 +99,7 @@ class LateWriteStatusAccepted(Coordinator):
             self._maybe_commit(event)
 
 
-class UnlistedIncarnationTaken(Coordinator):
+class UnlistedIncarnationTaken(Rounds):
     """A WRITE_STATUS of an incarnation that START does not list joins the commit, files and all."""
 
     def on_write_status(self, event: Received) -> None:
@@ -108,21 +114,21 @@ class UnlistedIncarnationTaken(Coordinator):
             super().on_write_status(event)
 
 
-class LeaveIgnored(Coordinator):
+class LeaveIgnored(Rounds):
     """A participant that leaves with open data is waited for until the write timeout."""
 
-    def on_leave_open(self, event: Received) -> None:
-        self.on_leave(event)
+    def left(self, event: Received, body: ParticipantLeave) -> None:
+        """Not noted."""
 
 
-class NewIncarnationIgnored(Coordinator):
+class NewIncarnationIgnored(Rounds):
     """A JOIN that takes an expected source partition over is noted and no more."""
 
-    def on_join_open(self, event: Received) -> None:
-        self.on_join(event)
+    def joined(self, event: Received, body: ParticipantJoin) -> None:
+        """Not noted."""
 
 
-class IdlePartitionWaitedFor(Coordinator):
+class IdlePartitionWaitedFor(Rounds):
     """Every source partition must bring records, or the transaction waits for it."""
 
     def on_write_status(self, event: Received) -> None:
@@ -132,119 +138,113 @@ class IdlePartitionWaitedFor(Coordinator):
             super().on_write_status(event)
 
 
-class ProgressNotCounted(Coordinator):
+class ProgressNotCounted(Rounds):
     """A writer that says how far it is is given up as if it had said nothing."""
 
     def on_write_progress(self, event: Received) -> None:
         """Heard, and forgotten."""
 
 
-class WritesForEver(Coordinator):
+class WritesForEver(Rounds):
     """A writer that gets on is waited for without a limit."""
 
     def on_ended_tick(self, event: Event) -> None:
         waited_ms = event.now_ms - self._open().ended_ms
-        if waited_ms < self.settings.write_limit_ms:
+        if waited_ms < self._settings.write_limit_ms:
             super().on_ended_tick(event)
 
 
-class _LongIsNothing(Pace):
+class LongRoundsForgotten(Pace):
+    """A round that took longer than the write timeout is followed by one as large."""
+
     def written(self, took_ms: int, records: int) -> None:
         super().written(min(took_ms, self._patience_ms), records)
 
 
-class LongRoundsForgotten(Coordinator):
-    """A round that took longer than the write timeout is followed by one as large."""
+class GivenUpRoundsForgotten(Pace):
+    """A round that was given up while its files were being written is followed by one as large."""
 
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.pace = _LongIsNothing(settings.write_timeout_ms, settings.records_min)
-
-
-class _GivenUpIsNothing(Pace):
     def given_up(self, records: int) -> None:
         """Not noted."""
 
 
-class GivenUpRoundsForgotten(Coordinator):
-    """A round that was given up while its files were being written is followed by one as large."""
+class SmallForEver(Pace):
+    """Once a round took too long, all that follow are small, however quick they are."""
 
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.pace = _GivenUpIsNothing(settings.write_timeout_ms, settings.records_min)
-
-
-class _QuickIsNothing(Pace):
     def _grow(self) -> None:
         """Not noted."""
 
 
-class SmallForEver(Coordinator):
-    """Once a round took too long, all that follow are small, however quick they are."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.pace = _QuickIsNothing(settings.write_timeout_ms, settings.records_min)
-
-
-class IntervalForgotten(Coordinator):
+class IntervalForgotten(Rounds):
     """A transaction ends where somebody asks for its end, and never because its interval is over."""
 
     def on_started_tick(self, event: Event) -> None:
-        self.on_retry(event)
+        self.machine.on_retry(event)
 
 
 class ForgetsWhatItDecided(Coordinator):
     """An ACK or ABORT that got lost is never said again."""
 
     def on_join(self, event: Received) -> None:
-        self.decided.clear()
+        self.members.decisions.clear()
         super().on_join(event)
 
 
-class NewTransactionAfterUnknownBegin(Coordinator):
-    """A begin without an answer is given up for another one, and its instant stays open."""
+class NewTransactionAfterUnknownBegin(Rounds):
+    """A begin without an answer is given up for another one, and its instant stays open.
+
+    With it goes the core's comparison with its own table, which leads there from no begin.
+    """
 
     def on_begun(self, event: Completed) -> None:
         if event.result in (Result.UNKNOWN, Result.UNAVAILABLE):
-            self._settled()
+            self.machine.settled()
             self.transaction = None
             self.hold_until_ms = event.now_ms + 500
-            self.state = State.IDLE
+            self.machine.state = State.IDLE
         else:
             super().on_begun(event)
 
 
-class CoordinatorObeysReplays(Coordinator):
+class CoordinatorObeysReplays(Hearing):
     """What a participant said is heard again where the topic is read again."""
 
-    def _is_news(self, message: Message) -> bool:
+    def is_news(self, message: Message) -> bool:
         return True
 
 
-class CoordinatorHearsAnotherRun(Coordinator):
+class CoordinatorHearsAnotherRun(Hearing):
     """Workers of another run are taken for its own."""
 
-    def _concerns_us(self, event: Received, message: Message) -> bool:
-        if isinstance(message.body, CoordinatorClaim) or message.epoch > self.epoch:
-            return super()._concerns_us(event, message)
-        return message.pipeline == self.settings.pipeline and self._is_news(message)
+    def refusal(self, message: Message, now_ms: int) -> str:
+        return super().refusal(replace(message, run=self._run), now_ms)
 
 
-class AbortsAfterTheCommitCall(Coordinator):
-    """A worker that dies while the commit is out: nothing is to be done, and the transaction is aborted."""
+class NoStepChecked(Coordinator):
+    """The core goes where its table does not lead, and nobody objects."""
+
+    def _check_step(self, step: Step, before: State, kind: type[Any]) -> None:
+        """Not compared."""
+
+
+class AbortsAfterTheCommitCall(NoStepChecked):
+    """A worker that dies while the commit is out: nothing is to be done, and the transaction is aborted.
+
+    With it goes the core's comparison with its own table, which lets nothing abort there.
+    """
 
     def on_worker_died(self, event: WorkerDied) -> None:
         super().on_worker_died(event)
-        if self.state is State.COMMITTING and event.incarnation in self._open().statuses:
-            self._abort(event, "a worker died", Fault.PIPELINE)
+        transaction = self.rounds.transaction
+        if self.state is State.COMMITTING and transaction and event.incarnation in transaction.statuses:
+            self.rounds.abort(event, "a worker died", Fault.PIPELINE)
 
 
-class StartsWithoutAPlace(Coordinator):
+class StartsWithoutAPlace(Rounds):
     """A source partition that the table has no offset of is begun at 0, wherever its log begins."""
 
     def _admits(self, event: Event) -> bool:
         return False
 
     def _writers(self) -> dict[SourcePartition, str]:
-        return dict(self.owners)
+        return dict(self.members.owners)

@@ -13,97 +13,97 @@ from participant.events import (
     Flushed,
     OffsetsFetched,
     Open,
+    Outcome,
     Poison,
-    Received,
-    Undeliverable,
-    Work,
 )
+from participant.hearing import Hearing
+from participant.intake import Intake
+from participant.repeats import Repeats
+from participant.rounds import Rounds
 from participant.transitions import State
+from participant.work import Work
 
 
-class OldClaimObeyed(Participant):
+class OldClaimObeyed(Hearing):
     """A coordinator that was superseded is obeyed still."""
 
-    def _is_news(self, message: Message) -> bool:
-        return super()._is_news(replace(message, epoch=max(message.epoch, self.epoch)))
+    def is_news(self, message: Message) -> bool:
+        return super().is_news(replace(message, epoch=max(message.epoch, self._machine.epoch)))
 
 
-class ParticipantObeysReplays(Participant):
+class ParticipantObeysReplays(Hearing):
     """A decision that is read again is taken again."""
 
-    def _is_news(self, message: Message) -> bool:
-        self.heard.clear()
-        return super()._is_news(message)
+    def is_news(self, message: Message) -> bool:
+        self.last_sequences.clear()
+        return super().is_news(message)
 
 
-class OldHaltObeyed(Participant):
+class OldHaltObeyed(Hearing):
     """The HALT of an earlier run, read again from the topic's tail, stops this one's workers."""
 
-    def _concerns_us(self, event: Received) -> bool:
-        return super()._concerns_us(event) or (
-            isinstance(event.message.body, Halt) and self.state is not State.STOPPED
-        )
+    def concerns_us(self, message: Message) -> bool:
+        return super().concerns_us(message) or isinstance(message.body, Halt)
 
 
-class RangeOffByOne(Participant):
+class RangeOffByOne(Intake):
     """A range ends one after where it ends."""
 
-    def _range(self, partition: SourcePartition) -> Range:
+    def range_of(self, partition: SourcePartition) -> Range:
         owned = self.owned[partition]
         owned.written = max(owned.written, owned.start)  # which it passed by one the time before
-        exact = super()._range(partition)
+        exact = super().range_of(partition)
         return replace(exact, next=exact.next + 1) if exact.records else exact
 
 
-class GapTakenAsLoss(Participant):
+class GapTakenAsLoss(Intake):
     """Offsets without a record, which transactions and compaction leave, are reported as lost."""
 
-    def on_buffered(self, event: Buffered) -> None:
+    def add(self, event: Buffered) -> bool:
         missing = event.next - event.start - event.records
         if missing and not event.lost:
             gap = Lost(partition=event.partition, start=event.start, next=event.start + missing)
             event = replace(event, lost=(gap,))
-        super().on_buffered(event)
+        return super().add(event)
 
 
-class LossUnreported(Participant):
+class LossUnreported(Intake):
     """What retention took is passed over without a word."""
 
-    def on_buffered(self, event: Buffered) -> None:
-        super().on_buffered(replace(event, lost=()))
+    def add(self, event: Buffered) -> bool:
+        return super().add(replace(event, lost=()))
 
 
-class RejectsUnreported(Participant):
+class RejectsUnreported(Rounds):
     """Records that did not decode are set aside and not counted in the commit."""
 
     def on_flushed(self, event: Flushed) -> None:
         super().on_flushed(replace(event, rejects=(), reject_count=0))
 
 
-class RejectsHoldNoMemory(Participant):
+class RejectsHoldNoMemory(Intake):
     """What was rejected is forgotten once its source partition's rows are in the transaction's files."""
 
-    def _write(self, partition: SourcePartition, records_max: int) -> None:
-        super()._write(partition, records_max)
-        if self.work is not None:
-            self.work.reject_bytes = 0
+    def write(self, work: Work, partition: SourcePartition, records_max: int) -> None:
+        super().write(work, partition, records_max)
+        work.reject_bytes = 0
 
 
-class RejectsWithoutEnd(Participant):
+class RejectsWithoutEnd(Rounds):
     """However many records are bad, they are set aside."""
 
     def _refuses(self, work: Work, *, complete: bool) -> bool:
         return False
 
 
-class ShareNeverJudged(Participant):
+class ShareNeverJudged(Rounds):
     """Rejects are compared with a number and never with a share of the records."""
 
     def _refuses(self, work: Work, *, complete: bool) -> bool:
         return super()._refuses(work, complete=False)
 
 
-class NamedRejectsReported(Participant):
+class NamedRejectsReported(Rounds):
     """WRITE_STATUS counts the rejects that it names. The table service would miss the rows of the others.
 
     With it goes its comparison of rows and records.
@@ -113,46 +113,49 @@ class NamedRejectsReported(Participant):
         super().on_flushed(replace(event, reject_count=len(event.rejects)))
 
 
-class UndeliverablePassed(Participant):
+class UndeliverablePassed(Rounds):
     """A reject that the dead-letter topic refuses for good is passed, with what the transaction held.
 
     The table service would miss the rows. With it goes its comparison of rows and records.
     """
 
-    def on_undeliverable(self, event: Undeliverable) -> None:
-        self.on_flushed(
-            Flushed(now_ms=event.now_ms, transaction=event.transaction, files=(), rejects=(), reject_count=0)
-        )
+    def on_flushed(self, event: Flushed) -> None:
+        if event.outcome is Outcome.FAILED:
+            event = Flushed(now_ms=event.now_ms, call=event.call)
+        super().on_flushed(event)
 
 
-class UndeliverableUnheard(Participant):
+class UndeliverableUnheard(Rounds):
     """That the dead-letter topic refuses a reject for good is told nobody: it is tried again and again."""
 
-    def on_undeliverable(self, event: Undeliverable) -> None:
-        if self.work is not None and event.transaction == self.work.id:
-            self._abandon()
-            self._leave_again(event.transaction)
+    def on_flushed(self, event: Flushed) -> None:
+        work = self._work()
+        if event.call == work.flush and event.outcome is Outcome.FAILED:
+            self.abandon()
+            self._leave_again(work.id)
+        else:
+            super().on_flushed(event)
 
 
-class BufferedButNotWritten(Participant):
+class BufferedButNotWritten(Intake):
     """What was buffered before START is in the range and not in the files."""
 
-    def _write(self, partition: SourcePartition, records_max: int) -> None:
+    def write(self, work: Work, partition: SourcePartition, records_max: int) -> None:
         first = self.owned[partition].written == self.owned[partition].start
-        asked = len(self._out)
-        super()._write(partition, records_max)
+        asked = len(self._machine.out)
+        super().write(work, partition, records_max)
         if first:
-            del self._out[asked:]
+            del self._machine.out[asked:]
 
 
-class FileLeftOut(Participant):
+class FileLeftOut(Rounds):
     """Of several files the last is not reported."""
 
     def on_flushed(self, event: Flushed) -> None:
         super().on_flushed(replace(event, files=event.files[: max(1, len(event.files) - 1)]))
 
 
-class FilesOfAnEarlierTransaction(Participant):
+class FilesOfAnEarlierTransaction(Rounds):
     """Files of the transaction before are reported again.
 
     The table service would refuse more rows than records: the files say that they hold none. With it goes the
@@ -165,24 +168,24 @@ class FilesOfAnEarlierTransaction(Participant):
         super().on_flushed(replace(event, files=(*(replace(f, rows=0) for f in earlier), *event.files)))
 
 
-class LimitUnheard(Participant):
+class LimitUnheard(Rounds):
     """How many records START allows is not heard: a writer takes all that it has."""
 
-    def _open_work(self, event: Event, body: StartCommit, mine: set[SourcePartition]) -> None:
-        super()._open_work(event, replace(body, records_max=0), mine)
+    def _open(self, event: Event, body: StartCommit, mine: set[SourcePartition]) -> None:
+        super()._open(event, replace(body, records_max=0), mine)
 
 
-class AbortWithoutRewind(Participant):
+class AbortWithoutRewind(Intake):
     """After ABORT it keeps what it holds, and believes START's offsets to be its own."""
 
-    def _rewind(self, partition: SourcePartition, offset: int) -> None:
+    def rewind(self, partition: SourcePartition, offset: int) -> None:
         if self.owned[partition].resolved:
             self.owned[partition].start = offset
         else:
-            super()._rewind(partition, offset)
+            super().rewind(partition, offset)
 
 
-class GroupBeforeAck(Participant):
+class GroupBeforeAck(Rounds):
     """The group's offsets move with WRITE_STATUS, before anything is committed."""
 
     def on_flushed(self, event: Flushed) -> None:
@@ -192,7 +195,7 @@ class GroupBeforeAck(Participant):
             self._commit_group(ends, ends)
 
 
-class ZeroRowRangesLeftOut(Participant):
+class ZeroRowRangesLeftOut(Rounds):
     """A source partition without records is left out of WRITE_STATUS."""
 
     def on_flushed(self, event: Flushed) -> None:
@@ -201,47 +204,48 @@ class ZeroRowRangesLeftOut(Participant):
         super().on_flushed(event)
 
 
-class PauseNeverEnds(Participant):
+class PauseNeverEnds(Intake):
     """Once memory was short, nothing is consumed any more."""
 
-    def _meter(self) -> None:
+    def meter(self, work: Work | None) -> None:
         if not self.paused:
-            super()._meter()
+            super().meter(work)
 
 
-class SilentWhileItWaits(Participant):
+class SilentWhileItWaits(Repeats):
     """It asks nobody what became of its transaction."""
 
-    def _repeat_join(self, event: Event) -> None:
-        if self.work is None:
-            super()._repeat_join(event)
+    def join_again(self, now_ms: int) -> None:
+        if self._machine.state in (State.JOINING, State.WAITING):
+            super().join_again(now_ms)
 
 
-class FilesWithoutTheirInstant(Participant):
+class FilesWithoutTheirInstant(Rounds):
     """Data files do not name the instant that they are written for: no rollback or sweep knows them.
 
     With it goes the table's look whether the files are of the commit's instant.
     """
 
-    def _open_work(self, event: Event, body: StartCommit, mine: set[SourcePartition]) -> None:
-        super()._open_work(event, body, mine)
-        self._out = [replace(a, instant="0") if isinstance(a, Open) else a for a in self._out]
+    def _open(self, event: Event, body: StartCommit, mine: set[SourcePartition]) -> None:
+        super()._open(event, body, mine)
+        out = self.machine.out
+        out[:] = [replace(a, instant="0") if isinstance(a, Open) else a for a in out]
 
 
-class PoisonToldAtOnce(Participant):
+class PoisonToldAtOnce(Intake):
     """That a record cannot be passed is told before all that comes before it is in the table."""
 
-    def on_blocked(self, event: Blocked) -> None:
-        super().on_blocked(event)
+    def block(self, event: Blocked) -> bool:
         if event.reason:
-            self._out.append(Poison(reason=event.reason))
+            self._machine.do(Poison(reason=event.reason))
+        return super().block(event)
 
 
-class ReportTakenForCommitted(Participant):
+class ReportTakenForCommitted(Intake):
     """What was reported counts as committed, so that nobody asks where it was never decided."""
 
-    def _prepared(self, r: Range) -> None:
-        super()._prepared(r)
+    def reported(self, r: Range) -> None:
+        super().reported(r)
         self.owned[r.partition].committed = r.next
 
 
@@ -249,14 +253,13 @@ class NoOffsetIsZero(Participant):
     """What the table has no offset of is read from 0 on."""
 
     def on_offsets_fetched(self, event: OffsetsFetched) -> None:
-        if event.committed is not None:
-            unknown = dict.fromkeys(self.owned.keys() - event.committed.keys(), 0)
-            event = replace(event, committed={**event.committed, **unknown})
+        unknown = dict.fromkeys(self.owned.keys() - event.committed.keys(), 0)
+        event = replace(event, committed={**event.committed, **unknown})
         super().on_offsets_fetched(event)
 
 
-class BlockedUnheard(Participant):
+class BlockedUnheard(Intake):
     """That a source partition cannot be read any further is told nobody: it stands still for ever."""
 
-    def on_blocked(self, event: Blocked) -> None:
-        return None
+    def block(self, event: Blocked) -> bool:
+        return False

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from control_topic.messages import EPOCH_LEAD_MAX, Offsets, SourcePartition, WriteStatus
-from participant.core import Participant
+from participant.rounds import Rounds
 from table.checks import Plan, assemble
 from table.memory import MemoryTable, Phase, Step, StoredFile
 from table.port import Commit
@@ -145,7 +145,7 @@ class ZeroRowRangesUnrecorded(Transactions):
         return replace(state, ranges=tuple(r for r in state.ranges if r.records))
 
 
-class GroupsOffsetsSeen(Participant):
+class GroupsOffsetsSeen(Rounds):
     """Says what it commits to the consumer group."""
 
     shared: ClassVar[dict[SourcePartition, int]]

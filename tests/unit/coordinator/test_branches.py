@@ -15,21 +15,13 @@ from control_topic.messages import (
     StartCommit,
 )
 from coordinator import events as c
-from coordinator.core import DEAD_MAX
-from coordinator.election import Election
-from coordinator.machine import SENDERS_MAX
+from coordinator.hearing import SENDERS_MAX
+from coordinator.members import DEAD_MAX
 from coordinator.transitions import State
 from tests.unit.conversation import INTERVAL_MS, P0, P1, CoordinatorTalk, of, sent, status
 
 OK = c.Result.OK
 BOTH = {"a": (P0,), "b": (P1,)}
-
-
-def test_an_election_alone_is_no_coordinator_it_leads_to_transactions() -> None:
-    with pytest.raises(TypeError, match="_maybe_begin"):
-        Election(  # type: ignore[abstract]
-            c.Settings(pipeline="p", run="run", incarnation="me", interval_ms=1, write_timeout_ms=1)
-        )
 
 
 # --- claim --------------------------------------------------------------------------------------
@@ -72,7 +64,7 @@ def test_a_call_that_the_environment_prevented_is_asked_again_with_a_new_number(
 
 def test_who_still_owns_another_source_partition_stays_ready_after_a_leave() -> None:
     talk = CoordinatorTalk().idle(P0, P1)
-    talk.core.hold_until_ms = 10_000
+    talk.core.rounds.hold_until_ms = 10_000
     talk.hear(ParticipantJoin(partitions=(P0, P1)))
     talk.hear(ParticipantReady())
     talk.hear(ParticipantLeave(partitions=(P1,)))
@@ -82,7 +74,7 @@ def test_who_still_owns_another_source_partition_stays_ready_after_a_leave() -> 
 
 def test_who_owns_nothing_any_more_is_not_ready_either() -> None:
     talk = CoordinatorTalk().idle(P0)
-    talk.core.hold_until_ms = 10_000
+    talk.core.rounds.hold_until_ms = 10_000
     talk.hear(ParticipantJoin(partitions=(P0,)))
     talk.hear(ParticipantReady())
     talk.hear(ParticipantLeave(partitions=(P0,)))
@@ -126,7 +118,7 @@ def test_it_remembers_so_many_senders_and_forgets_who_was_silent_longest() -> No
         talk.hear(ParticipantReady(), f"w{number}")
     talk.hear(ParticipantReady(), "w0")
     talk.hear(ParticipantReady(), "newcomer")
-    heard = talk.core.heard
+    heard = talk.core.hearing.last_sequences
     assert len(heard) == SENDERS_MAX
     assert "w0" in heard and "newcomer" in heard and "w1" not in heard
 

@@ -62,7 +62,7 @@ def test_a_writer_that_says_the_same_again_is_silent() -> None:
     talk.tick(WRITE_TIMEOUT_MS - 1)
     talk.hear(progress(7), "a")
     assert of(talk.tick(1), c.Abort)
-    assert talk.core.ignored["WRITE_PROGRESS: no step further"] == 1
+    assert talk.core.machine.ignored["WRITE_PROGRESS: no step further"] == 1
 
 
 def test_progress_counts_for_who_is_awaited_in_this_transaction_and_nobody_else() -> None:
@@ -71,7 +71,7 @@ def test_progress_counts_for_who_is_awaited_in_this_transaction_and_nobody_else(
     talk.hear(progress(1), "stranger")
     talk.hear(status("t1", (P1, 0, 5)), "b")
     talk.hear(progress(1), "b")
-    assert talk.core.ignored["WRITE_PROGRESS: no step further"] == 3
+    assert talk.core.machine.ignored["WRITE_PROGRESS: no step further"] == 3
     assert of(talk.tick(WRITE_TIMEOUT_MS), c.Abort)
 
 
@@ -225,7 +225,7 @@ def test_a_limited_transaction_takes_its_share_and_asks_for_its_end() -> None:
     assert [r.reason for r in sent(actions, EndRequest)] == ["records"]
     assert not of(talk.buffered(P0, 11_000), p.Write)
     talk.hear(EndCommit(transaction="t1"))
-    (said,) = sent(talk.flushed("t1"), type(status("t1")))
+    (said,) = sent(talk.flushed(), type(status("t1")))
     assert [(r.start, r.next, r.records) for r in said.ranges] == [(0, 4_000, 4_000)]
     assert talk.core.owned[P0].records == 7_000
 
@@ -237,7 +237,7 @@ def test_what_a_limited_transaction_left_goes_into_the_next_one() -> None:
         talk.buffered(P0, 1_000 * number)
     limited(talk, 1_000, P0)
     talk.hear(EndCommit(transaction="t1"))
-    talk.flushed("t1")
+    talk.flushed()
     talk.ack("t1", {P0: 1_000})
     actions = talk.start("t2", P0, committed={P0: 1_000})
     assert [w.upto for w in of(actions, p.Write)] == [3_000]

@@ -15,18 +15,8 @@ from control_topic.messages import (
 )
 from coordinator import events as c
 from participant import events as p
-from participant.intake import Intake
-from participant.repeats import Repeats
 from participant.transitions import IllegalEvent, State
 from tests.unit.conversation import INTERVAL_MS, P0, P1, ParticipantTalk, of, sent
-
-SETTINGS = p.Settings(pipeline="p", run="run", incarnation="a", interval_ms=1_000, memory_bytes_max=1_000)
-
-
-@pytest.mark.parametrize("half", [Intake, Repeats])
-def test_memory_and_repeats_alone_are_no_participant(half: type[Intake]) -> None:
-    with pytest.raises(TypeError, match="abstract"):
-        half(SETTINGS)
 
 
 @pytest.mark.parametrize("state", State, ids=str)
@@ -124,7 +114,7 @@ def test_an_abort_does_not_take_again_what_held_nothing() -> None:
     talk.buffered(P0, 5)
     talk.start("t1", P0, P1)
     talk.end("t1")
-    talk.flushed("t1")
+    talk.flushed()
     kept = talk.core.owned[P1].generation
     rewinds = of(talk.hear(AbortCommit(transaction="t1", reason="x")), p.Rewind)
     assert [(r.partition, r.offset) for r in rewinds] == [(P0, 0)]
@@ -144,7 +134,7 @@ def test_files_of_a_partition_that_left_without_open_data_are_reported_for_the_o
     talk.start("t1", P0, P1)
     talk.end("t1")
     talk.revoked(P1)
-    (written,) = sent(talk.flushed("t1"), WriteStatus)
+    (written,) = sent(talk.flushed(), WriteStatus)
     assert [r.partition for r in written.ranges] == [P0]
 
 
@@ -152,7 +142,7 @@ def test_offsets_that_come_late_place_only_what_is_not_placed_yet() -> None:
     talk = ParticipantTalk()
     talk.assigned(P0)
     talk.assigned(P1, at=None)
-    fetched = talk.feed(p.OffsetsFetched(now_ms=0, committed={P0: 7, P1: 9}))
+    fetched = talk.fetched({P0: 7, P1: 9})
     assert [(r.partition, r.offset) for r in of(fetched, p.Rewind)] == [(P1, 9)]
     assert talk.core.owned[P0].start == 0
 
@@ -160,7 +150,7 @@ def test_offsets_that_come_late_place_only_what_is_not_placed_yet() -> None:
 def test_offsets_that_could_not_be_had_are_asked_for_again() -> None:
     talk = ParticipantTalk(repeat_ms=1_000)
     talk.assigned(P0, at=None)
-    assert talk.feed(p.OffsetsFetched(now_ms=0, committed=None)) == []
+    assert talk.fetched(None) == []
     assert of(talk.tick(499), p.FetchOffsets) == []
     assert of(talk.tick(1), p.FetchOffsets)
 

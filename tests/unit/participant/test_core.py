@@ -43,18 +43,18 @@ def test_without_the_tables_offsets_it_asks_for_them_and_consumes_nothing_until_
     assert of(actions, p.FetchOffsets)
     assert rewinds(actions) == []
     assert not of(talk.tick(10_000), p.FetchOffsets)
-    talk.feed(p.OffsetsFetched(now_ms=talk.now_ms, committed=None))
+    talk.fetched(None)
     assert of(talk.tick(500), p.FetchOffsets)
-    answered = talk.feed(p.OffsetsFetched(now_ms=talk.now_ms, committed={P0: 9}))
+    answered = talk.fetched({P0: 9})
     assert rewinds(answered) == [(P0, 9)]
 
 
 def test_what_the_table_has_no_offset_of_is_asked_for_again_and_read_only_when_it_has_one() -> None:
     talk = ParticipantTalk(repeat_ms=1_000)
     talk.feed(p.Assigned(now_ms=talk.now_ms, offsets={P0: 5, P1: None}))
-    assert rewinds(talk.feed(p.OffsetsFetched(now_ms=talk.now_ms, committed={P0: 5}))) == []
+    assert rewinds(talk.fetched({P0: 5})) == []
     assert of(talk.tick(500), p.FetchOffsets)
-    answered = talk.feed(p.OffsetsFetched(now_ms=talk.now_ms, committed={P0: 5, P1: 600}))
+    answered = talk.fetched({P0: 5, P1: 600})
     assert rewinds(answered) == [(P1, 600)]
     assert not of(talk.tick(10_000), p.FetchOffsets)
 
@@ -77,7 +77,7 @@ def test_a_join_that_is_due_is_not_put_off_by_transactions_that_come_faster() ->
         talk.start(f"t{number}", P0, committed={P0: 5 * number - 5})
         joined += len(sent(talk.tick(300), ParticipantJoin))
         talk.end(f"t{number}")
-        talk.flushed(f"t{number}")
+        talk.flushed()
         talk.ack(f"t{number}", {P0: 5 * number})
         joined += len(sent(talk.tick(300), ParticipantJoin))
         talk.buffered(P0, 5 * number + 5)
@@ -202,11 +202,11 @@ def test_a_start_that_is_read_again_after_its_ack_is_not_obeyed() -> None:
     talk = ParticipantTalk().writing()
     sequence = talk.sequence
     talk.end("t1")
-    talk.flushed("t1")
+    talk.flushed()
     talk.ack("t1", {P0: 5})
     assert talk.start("t1", P0, sequence=sequence) == []
     assert talk.core.state is State.WAITING
-    assert talk.core.ignored["START_COMMIT again"] == 1
+    assert talk.core.machine.ignored["START_COMMIT again"] == 1
 
 
 def test_a_start_of_what_it_gave_up_is_answered_with_leave_and_join() -> None:
@@ -231,7 +231,7 @@ def test_chunks_go_to_the_files_as_they_come() -> None:
 def test_chunks_that_come_between_end_and_the_next_start_wait_in_memory() -> None:
     talk = ParticipantTalk().flushing()
     assert talk.buffered(P0, 9) == []
-    (status,) = sent(talk.flushed("t1"), WriteStatus)
+    (status,) = sent(talk.flushed(), WriteStatus)
     assert status.ranges == (Range(partition=P0, start=0, next=5, records=5),)
     actions = talk.start("t2", P0, committed={P0: 5})
     assert rewinds(actions) == []
@@ -278,7 +278,7 @@ def test_a_pause_ends_when_an_abort_drops_what_filled_the_memory() -> None:
     """Otherwise nothing would ever be consumed again."""
     talk = ParticipantTalk(memory_bytes_max=100).flushing()
     assert of(talk.buffered(P0, 9, size_bytes=100), p.Pause)
-    talk.flushed("t1")
+    talk.flushed()
     actions = talk.hear(AbortCommit(transaction="t1", reason="x"))
     assert rewinds(actions) == [(P0, 0)]
     assert of(actions, p.Resume)
@@ -309,7 +309,7 @@ def test_a_range_ends_where_the_log_says_so_with_or_without_rows() -> None:
     talk.buffered(P0, 5, records=3)
     talk.buffered(P0, 9, records=0)
     talk.end("t1")
-    (status,) = sent(talk.flushed("t1"), WriteStatus)
+    (status,) = sent(talk.flushed(), WriteStatus)
     assert status.ranges == (
         Range(partition=P0, start=0, next=9, records=3),
         Range(partition=P1, start=0, next=0),
@@ -336,7 +336,7 @@ def test_what_retention_took_is_reported_and_the_range_starts_at_the_committed_o
     talk.buffered(P0, 25)
     talk.start("t1", P0, committed={P0: 10})
     talk.end("t1")
-    (status,) = sent(talk.flushed("t1"), WriteStatus)
+    (status,) = sent(talk.flushed(), WriteStatus)
     assert status.lost == (lost,)
     assert status.ranges == (Range(partition=P0, start=10, next=25, records=5),)
 
@@ -350,17 +350,33 @@ def test_end_of_another_transaction_is_answered_with_join() -> None:
 def test_an_end_that_is_repeated_brings_the_write_status_again() -> None:
     talk = ParticipantTalk().flushing()
     assert talk.end("t1") == []
-    (status,) = sent(talk.flushed("t1"), WriteStatus)
+    (status,) = sent(talk.flushed(), WriteStatus)
     assert sent(talk.end("t1"), WriteStatus) == [status]
 
 
 def test_files_of_a_transaction_that_it_gave_up_are_not_reported() -> None:
     talk = ParticipantTalk().flushing()
+    given_up = talk.asked
     talk.hear(AbortCommit(transaction="t1", reason="x"))
     talk.start("t2", P0)
     talk.end("t2")
-    assert talk.flushed("t1") == []
+    assert talk.feed(p.Flushed(now_ms=talk.now_ms, call=given_up)) == []
     assert talk.core.state is State.FLUSHING
+
+
+def test_files_that_may_or_may_not_be_there_end_the_worker_and_are_not_reported() -> None:
+    talk = ParticipantTalk().flushing()
+    actions = talk.flushed(outcome=p.Outcome.UNKNOWN, reason="the disk is full")
+    assert not sent(actions, WriteStatus)
+    assert of(actions, p.Discard)
+    assert of(actions, p.Stop) == [p.Stop(reason="the disk is full", failed=True)]
+
+
+@pytest.mark.parametrize("call", [0, 2])
+def test_a_call_is_answered_once_and_only_where_it_was_made(call: int) -> None:
+    talk = ParticipantTalk().flushing()
+    with pytest.raises(IllegalEvent, match=f"call {call}"):
+        talk.feed(p.Flushed(now_ms=0, call=call))
 
 
 def test_an_end_that_does_not_come_makes_it_ask() -> None:

@@ -135,7 +135,7 @@ def test_revoked_without_open_data_the_transaction_goes_on() -> None:
     assert sent(actions, ParticipantLeave) == [ParticipantLeave(partitions=(P1,))]
     assert not of(actions, p.Discard)
     talk.end("t1")
-    (status,) = sent(talk.flushed("t1"), WriteStatus)
+    (status,) = sent(talk.flushed(), WriteStatus)
     assert [r.partition for r in status.ranges] == [P0]
 
 
@@ -162,7 +162,7 @@ def test_coordinators_of_a_lower_epoch_are_ignored_and_counted() -> None:
     talk = ParticipantTalk().joining()
     talk.hear(CoordinatorClaim(), epoch=3)
     assert talk.start("t1", P0, epoch=2) == []
-    assert talk.core.ignored["START_COMMIT of a lower epoch"] == 1
+    assert talk.core.machine.ignored["START_COMMIT of a lower epoch"] == 1
 
 
 def test_a_higher_epoch_ends_what_is_being_written() -> None:

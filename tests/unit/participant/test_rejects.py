@@ -24,7 +24,7 @@ def test_rejects_count_against_memory_until_they_are_in_the_dead_letter_topic() 
     assert of(paused, p.Pause)
     assert [body.reason for body in sent(talk.tick(100), EndRequest)] == ["memory"]
     assert not of(talk.end("t1"), p.Resume)
-    assert of(talk.flushed("t1"), p.Resume)
+    assert of(talk.flushed(), p.Resume)
 
 
 def test_rows_that_were_written_do_not_count_and_the_rejects_beside_them_do() -> None:
@@ -46,7 +46,7 @@ def test_rejects_of_a_transaction_that_is_given_up_hold_no_memory_any_more() -> 
 
 def test_a_write_status_counts_all_rejects_and_names_those_that_the_plane_named() -> None:
     talk = ParticipantTalk().flushing()
-    actions = talk.feed(p.Flushed(now_ms=0, transaction="t1", reject_count=5_000))
+    actions = talk.flushed(reject_count=5_000)
     assert [body.reject_count for body in sent(actions, WriteStatus)] == [5_000]
 
 
@@ -83,7 +83,7 @@ def test_after_that_nothing_more_is_read_and_nobodys_drain_waits_for_it() -> Non
         assert not of(told, p.Resume)
     talk.start("t2", P0)
     assert of(talk.end("t2"), p.Flush)
-    (status,) = sent(talk.flushed("t2"), WriteStatus)
+    (status,) = sent(talk.flushed(), WriteStatus)
     assert [(r.start, r.next) for r in status.ranges] == [(0, 0)]
 
 
@@ -126,9 +126,7 @@ def test_more_source_partitions_than_a_sentence_holds_are_counted() -> None:
 
 def test_a_reject_that_the_dead_letter_topic_refuses_halts_the_run_and_moves_no_offset() -> None:
     talk = ParticipantTalk().flushing()
-    stale = p.Undeliverable(now_ms=0, transaction="t0", reason="too large")
-    assert talk.feed(stale) == []
-    actions = talk.feed(p.Undeliverable(now_ms=0, transaction="t1", reason="too large"))
+    actions = talk.flushed(outcome=p.Outcome.FAILED, reason="too large")
     assert of(actions, p.Poison) == [p.Poison(reason="too large")]
     assert of(actions, p.Discard)
     assert not sent(actions, WriteStatus)

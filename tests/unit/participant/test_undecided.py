@@ -22,7 +22,7 @@ def block(talk: ParticipantTalk) -> list[Any]:
 def finish(talk: ParticipantTalk) -> list[Any]:
     """The second coordinator's transaction ends well."""
     talk.hear(EndCommit(transaction="t2"), epoch=2)
-    talk.flushed("t2")
+    talk.flushed()
     return talk.hear(AckCommit(transaction="t2", instant="i2", committed={P0: 5}), epoch=2)
 
 
@@ -46,7 +46,7 @@ def test_a_block_is_told_when_everything_before_it_is_in_the_table_and_not_earli
     told = block(talk)
     told += talk.start("t1", P0)
     told += talk.end("t1")
-    told += talk.flushed("t1")
+    told += talk.flushed()
     assert not of(told, p.Poison)
     assert of(talk.ack("t1", {P0: 5}), p.Poison) == [p.Poison(reason=REASON)]
     assert not of(talk.tick(10_000), p.Poison)
@@ -63,7 +63,7 @@ def test_a_block_whose_ack_was_lost_is_told_when_the_next_start_says_that_it_was
     block(talk)
     talk.start("t1", P0)
     talk.end("t1")
-    talk.flushed("t1")
+    talk.flushed()
     talk.hear(CoordinatorClaim(), epoch=2)
     assert of(talk.start("t2", P0, committed={P0: 5}, epoch=2), p.Poison)
 
@@ -73,7 +73,7 @@ def test_a_block_is_met_again_where_what_came_before_it_was_not_committed() -> N
     block(talk)
     talk.start("t1", P0)
     talk.end("t1")
-    talk.flushed("t1")
+    talk.flushed()
     talk.hear(CoordinatorClaim(), epoch=2)
     told = talk.start("t2", P0, committed={P0: 0}, epoch=2)
     told += talk.buffered(P0, 5)

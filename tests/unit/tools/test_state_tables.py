@@ -35,5 +35,15 @@ def test_every_state_and_every_event_is_in_the_tables(generator: ModuleType) -> 
         shown = generator.markdown(table)
         for state, row in table.items():
             assert f"| {state.name} |" in shown
-            for name in filter(None, row.values()):
-                assert f"`{name}`" in shown
+            for step in row.values():
+                assert not step.method or f"`{step.method}`" in shown
+
+
+def test_every_step_that_the_tables_allow_is_in_the_diagrams(generator: ModuleType) -> None:
+    for table in generator.MACHINES.values():
+        shown = generator.diagram(table)
+        for state, row in table.items():
+            for to in {to for step in row.values() for to in step.to}:
+                drawn = f"    {state.name} --> {to.name}: " in shown
+                assert drawn != (to.name in generator.ENDS)
+                assert drawn or f"{to.name} is final." in shown

@@ -1,0 +1,428 @@
+"""Transactions, one after the other: begun, ended, committed or aborted. The coordinator's core, without the
+election that comes before and the members that come and go. Pure.
+"""
+
+from __future__ import annotations
+
+from control_topic.messages import (
+    AbortCommit,
+    AckCommit,
+    EndCommit,
+    EndRequest,
+    ParticipantJoin,
+    ParticipantLeave,
+    SourcePartition,
+    StartCommit,
+    WriteProgress,
+    WriteStatus,
+)
+from coordinator.events import (
+    Abort,
+    Begin,
+    Commit,
+    Completed,
+    Event,
+    Fault,
+    Find,
+    Mode,
+    Received,
+    Result,
+    WorkerDied,
+)
+from coordinator.hearing import Hearing
+from coordinator.machine import Machine
+from coordinator.members import Members
+from coordinator.pace import Pace
+from coordinator.transaction import Transaction
+from coordinator.transitions import State
+
+SHORTEST = 4
+"""A transaction that is due when it begins still lasts this part of the interval."""
+
+PROGRESS_REPEATS = 3
+"""Who was writing and has said nothing for so many repeats is asked again."""
+
+
+class Rounds:
+    """IDLE to IDLE, again and again."""
+
+    def __init__(self, machine: Machine, members: Members, hearing: Hearing, pace: Pace) -> None:
+        self.machine = machine
+        self.members = members
+        self.pace = pace
+        self._hearing = hearing
+        self._settings = machine.settings
+        self.committed: dict[SourcePartition, int] = {}
+        """The table's offsets, as recovery, START or a commit of ours gave them."""
+        self.partitions: frozenset[SourcePartition] = frozenset()
+        """All that the source has."""
+        self.unplaced: set[SourcePartition] = set()
+        """Those that somebody has owned and that the table had no offset of."""
+        self.transaction: Transaction | None = None
+        self.hold_until_ms = 0
+        """Nothing begins before."""
+        self.recover_next = False
+        """The table is not as it was believed to be: it is read anew before anything else."""
+        self._admit_at_ms = 0
+        self._next_due_ms = 0
+        self._drained_ms = 0
+        self._is_last = False
+        """A drain's own transaction was ended: none comes after it."""
+
+    def drain(self, event: Event) -> None:
+        """One more transaction for whoever still holds records."""
+        self._drained_ms = event.now_ms
+        if self.machine.state is State.STARTED:
+            self.end(event)
+
+    def close(self) -> None:
+        """The coordinator's end: what is open is a successor's to settle."""
+        self.transaction = None
+
+    # --- a transaction begins -------------------------------------------------------------------
+
+    def begin_from(self, event: Completed) -> None:
+        """The table is ours, and this is where it stands."""
+        self.committed = dict(event.committed)
+        self.partitions = event.partitions
+        self.unplaced = set(self.members.owners.keys() - self.committed.keys())
+        self.recover_next = False
+        self.machine.state = State.IDLE
+        self.maybe_begin(event)
+
+    def on_idle_tick(self, event: Event) -> None:
+        self.maybe_begin(event)
+
+    def maybe_begin(self, event: Event) -> None:
+        """Begin on the first READY, once every source partition has an owner or has had time to find one.
+
+        A draining coordinator runs one more transaction for whoever still holds records, then is DRAINED.
+        """
+        if self.machine.mode is Mode.DRAIN and (self._is_last or self._nobody_is_left(event)):
+            self.machine.state = State.DRAINED
+            return
+        if self._admits(event):
+            return
+        if not self.members.ready or event.now_ms < self.hold_until_ms:
+            return
+        complete = bool(self.partitions) and self.members.owners.cover(self.partitions)
+        waited_ms = event.now_ms - self.members.waiting_since_ms()
+        if not complete and waited_ms < self._settings.settle_ms:
+            return
+        if not self.members.owners:
+            return
+        self.transaction = Transaction(id=event.nonce)
+        epoch, transaction = self.machine.epoch, event.nonce
+        self.machine.call(
+            State.BEGINNING, lambda call: Begin(call=call, epoch=epoch, transaction=transaction)
+        )
+
+    def _nobody_is_left(self, event: Event) -> bool:
+        """Whether nobody has said that it holds records for long enough since the drain began."""
+        return not self.members.ready and event.now_ms - self._drained_ms >= self._settings.settle_ms
+
+    def _admits(self, event: Event) -> bool:
+        """Whether source partitions are new to the table: recovery gives them a place before any START does.
+
+        One that the broker does not name either is nobody's to write, and is asked for again later.
+        """
+        self.unplaced = {p for p in self.unplaced if p in self.members.owners and p not in self.committed}
+        due = event.now_ms >= max(self.hold_until_ms, self._admit_at_ms)
+        if not self.unplaced or not due or self.machine.mode is not Mode.RUN:
+            return False
+        self._admit_at_ms = event.now_ms + self._settings.admit_ms
+        self.machine.recover()
+        return True
+
+    def on_begun(self, event: Completed) -> None:
+        transaction = self._open()
+        if event.result is Result.OK:
+            self._start(event, transaction)
+        elif event.result is Result.HALTED:
+            self.machine.halt(event.reason)
+        elif event.result is Result.REFUSED:
+            self.machine.settled()
+            self.transaction = None
+            self.hold_until_ms = event.now_ms + (event.wait_ms or self._settings.retry_ms)
+            self.machine.recover()
+        else:
+            # The same again: an attempt before this one may have opened an instant.
+            self.machine.retry_later(event)
+
+    def _start(self, event: Completed, transaction: Transaction) -> None:
+        self.machine.settled()
+        self.committed = dict(event.committed)
+        transaction.instant = event.instant
+        transaction.started_ms = event.now_ms
+        transaction.due_ms = self._due_ms(event)
+        transaction.committed = dict(self.committed)
+        transaction.expect(self._writers())
+        transaction.records_max = self.pace.records_max
+        self.members.ready.clear()
+        if not transaction.owed:
+            self.abort(event, "everybody left before the transaction began", Fault.NONE)
+            return
+        self.machine.state = State.STARTED
+        self._send_start(transaction)
+        if self.machine.mode is Mode.DRAIN:
+            self.end(event)
+
+    def _writers(self) -> dict[SourcePartition, str]:
+        """Who writes what: only source partitions that the table has a place for."""
+        return {p: who for p, who in self.members.owners.items() if p in self.committed}
+
+    def _due_ms(self, event: Event) -> int:
+        """One interval after the end of the one before: its records have been collected since then.
+
+        What an abort sent back has waited already, and is due when it was; so has what was there before this
+        coordinator.
+        """
+        soonest_ms = event.now_ms + self._settings.interval_ms // SHORTEST
+        latest_ms = event.now_ms + self._settings.interval_ms
+        return min(latest_ms, max(soonest_ms, self._next_due_ms))
+
+    def _send_start(self, transaction: Transaction) -> None:
+        self.machine.send(
+            StartCommit(
+                transaction=transaction.id,
+                instant=transaction.instant,
+                committed=transaction.committed,
+                writers=transaction.writers,
+                records_max=transaction.records_max,
+            )
+        )
+
+    def _open(self) -> Transaction:
+        """The one that is open. Its states have one: an assertion, no case."""
+        assert self.transaction is not None, f"no transaction in {self.machine.state.name}"
+        return self.transaction
+
+    # --- while it is open -----------------------------------------------------------------------
+
+    def on_started_tick(self, event: Event) -> None:
+        if event.now_ms >= self._open().due_ms:
+            self.end(event)
+
+    def on_end_request(self, event: Received) -> None:
+        body, who, transaction = event.message.body, event.message.incarnation, self._open()
+        assert isinstance(body, EndRequest)
+        if body.transaction != transaction.id or who not in transaction.incarnations():
+            self.machine.ignored["END_REQUEST of another transaction"] += 1
+            return
+        if body.reason == "reached_end":
+            transaction.at_end.add(who)
+            if not transaction.incarnations() <= transaction.at_end:
+                return
+        self.end(event)
+
+    def end(self, event: Event) -> None:
+        transaction = self._open()
+        self.machine.state = State.ENDED
+        self._is_last = self.machine.mode is Mode.DRAIN
+        transaction.ended_ms = transaction.repeated_ms = event.now_ms
+        self._next_due_ms = event.now_ms + self._settings.interval_ms
+        self.machine.send(EndCommit(transaction=transaction.id))
+
+    def joined(self, event: Received, body: ParticipantJoin) -> None:
+        """A new incarnation on a partition still owed ends the transaction; the listed one is answered."""
+        who, transaction = event.message.incarnation, self._open()
+        taken = [p for p in body.partitions if transaction.owing(p) not in ("", who)]
+        if taken:
+            self.abort(event, f"{taken[0]} was taken over by a new {event.message.sender}", Fault.NONE)
+        else:
+            self.answer(who)
+
+    def answer(self, who: str) -> bool:
+        """Tell a writer again what is asked of it. False where nothing is."""
+        transaction = self._open()
+        if who not in transaction.missing():
+            return False
+        self._send_start(transaction)
+        if self.machine.state is State.ENDED:
+            self.machine.send(EndCommit(transaction=transaction.id))
+        return True
+
+    def left(self, event: Received, body: ParticipantLeave) -> None:
+        """What it had open is missing; what it has reported belongs to the transaction."""
+        who, transaction = event.message.incarnation, self._open()
+        if who in transaction.statuses:
+            return
+        owed = transaction.owed_by(who)
+        if body.transaction == transaction.id and owed:
+            why = f": {body.reason}" if body.reason else ""
+            self.abort(event, f"{event.message.sender} left {min(owed)} with open data{why}", Fault.NONE)
+            return
+        transaction.excuse(owed & set(body.partitions))
+        if not transaction.owed:
+            self.abort(event, "everybody left", Fault.NONE)
+        elif self.machine.state is State.ENDED:
+            self._maybe_commit(event)
+
+    def died(self, event: WorkerDied) -> None:
+        """Whoever is awaited and is dead will not answer."""
+        if event.incarnation in self._open().missing():
+            reason = event.reason or f"{self._hearing.voices.name(event.incarnation)} died"
+            self.abort(event, reason, Fault.PIPELINE)
+
+    def on_write_status(self, event: Received) -> None:
+        body, who, transaction = event.message.body, event.message.incarnation, self._open()
+        assert isinstance(body, WriteStatus)
+        refusal = "a repeat" if who in transaction.statuses else transaction.refusal(who, body)
+        if refusal:
+            self.machine.ignored[f"WRITE_STATUS: {refusal}"] += 1
+            return
+        transaction.take(who, body)
+        self._maybe_commit(event)
+
+    def on_write_progress(self, event: Received) -> None:
+        """It is waited for as long as it gets on."""
+        body, who, transaction = event.message.body, event.message.incarnation, self._open()
+        assert isinstance(body, WriteProgress)
+        if body.transaction != transaction.id or not transaction.advance(who, body, event.now_ms):
+            self.machine.ignored["WRITE_PROGRESS: no step further"] += 1
+
+    def on_ended_tick(self, event: Event) -> None:
+        """Silence ends a transaction, length only at the limit."""
+        transaction, settings = self._open(), self._settings
+        waited_ms = event.now_ms - transaction.ended_ms
+        silent = transaction.silent(event.now_ms, settings.write_timeout_ms)
+        if silent:
+            who = self._hearing.voices.last_words(silent, event.now_ms)
+            self._give_up_writing(event, f"no WRITE_STATUS from {who} within {waited_ms / 1000:.1f} s")
+        elif waited_ms >= settings.write_limit_ms:
+            who = self._hearing.voices.last_words(transaction.missing(), event.now_ms)
+            self._give_up_writing(
+                event,
+                f"{who} still wrote files after {waited_ms / 1000:.1f} s (transaction.write_limit); the next "
+                "transactions are made smaller",
+            )
+        elif event.now_ms - transaction.repeated_ms >= settings.repeat_ms and self._is_quiet(event):
+            transaction.repeated_ms = event.now_ms
+            self.machine.send(EndCommit(transaction=transaction.id))
+
+    def _is_quiet(self, event: Event) -> bool:
+        """Whether somebody may not have heard END, or its WRITE_STATUS was lost.
+
+        While all who are awaited say how far they are, a repeat would only have the others report again.
+        """
+        transaction, repeat_ms = self._open(), self._settings.repeat_ms
+        unheard = transaction.missing() - transaction.progress.keys()
+        return bool(unheard or transaction.silent(event.now_ms, PROGRESS_REPEATS * repeat_ms))
+
+    def _give_up_writing(self, event: Event, reason: str) -> None:
+        transaction = self._open()
+        if transaction.progress:
+            self.pace.given_up(transaction.records())
+        self.abort(event, reason, Fault.PIPELINE)
+
+    # --- commit, or not -------------------------------------------------------------------------
+
+    def _maybe_commit(self, event: Event) -> None:
+        transaction = self._open()
+        if transaction.missing():
+            return
+        self.pace.written(event.now_ms - transaction.ended_ms, transaction.records())
+        if transaction.is_empty():
+            self.abort(event, "nothing to commit", Fault.NONE)
+            return
+        epoch, statuses = self.machine.epoch, transaction.statuses
+        self.machine.call(
+            State.COMMITTING,
+            lambda call: Commit(
+                call=call,
+                epoch=epoch,
+                transaction=transaction.id,
+                instant=transaction.instant,
+                expected=transaction.committed,
+                statuses=tuple(statuses[who] for who in sorted(statuses)),
+            ),
+        )
+
+    def on_commit_completed(self, event: Completed) -> None:
+        transaction = self._open()
+        if event.result in (Result.OK, Result.COMMITTED):
+            self._committed(event)
+        elif event.result is Result.UNAVAILABLE:
+            self.machine.retry_later(event)
+        elif event.result in (Result.REFUSED, Result.HALTED):
+            self.recover_next = True
+            self.abort(event, f"the table refused the commit: {event.reason}", Fault.PIPELINE)
+        else:
+            self.machine.call(
+                State.RESOLVING,
+                lambda call: Find(call=call, transaction=transaction.id, ranges=transaction.ranges()),
+            )
+
+    def on_found(self, event: Completed) -> None:
+        if event.result is Result.COMMITTED:
+            self._committed(event)
+        elif event.result is Result.HALTED:  # whether it was looked for, nobody says
+            self.recover_next = True
+            self.abort(event, f"what became of the commit is not known: {event.reason}", Fault.ENVIRONMENT)
+        elif event.result in (Result.ABSENT, Result.REFUSED):
+            self.recover_next = True
+            self.abort(event, "the commit did not land", Fault.ENVIRONMENT)
+        else:
+            self.machine.retry_later(event)
+
+    def _committed(self, event: Completed) -> None:
+        """Durable and seen to be: only now is it acknowledged."""
+        transaction = self._open()
+        self.machine.settled()
+        for status in transaction.statuses.values():
+            self.committed.update({r.partition: r.next for r in status.ranges})
+        ack = AckCommit(
+            transaction=transaction.id, instant=transaction.instant, committed=dict(self.committed)
+        )
+        self.hold_until_ms = 0
+        self._decide(transaction, ack)
+        self._next(event)
+
+    def _decide(self, transaction: Transaction, decision: AckCommit | AbortCommit) -> None:
+        """Say what became of it."""
+        self.members.decided(transaction, decision)
+        self.transaction = None
+        self.machine.send(decision)
+
+    def abort(self, event: Event, reason: str, fault: Fault) -> None:
+        """Give it up: its instant is rolled back before anybody is told."""
+        transaction, epoch = self._open(), self.machine.epoch
+        self.machine.call(
+            State.ABORTING,
+            lambda call: Abort(
+                call=call,
+                epoch=epoch,
+                transaction=transaction.id,
+                instant=transaction.instant,
+                reason=reason,
+                fault=fault,
+            ),
+        )
+
+    def on_aborted(self, event: Completed) -> None:
+        call = self.machine.pending
+        assert isinstance(call, Abort)
+        if event.result is Result.COMMITTED:
+            self._committed(event)
+        elif event.result is Result.HALTED:
+            # Maybe not rolled back: a commit that is late may land, so nobody is told that it was aborted.
+            # Whoever recovers the table sees what became of it.
+            self.machine.halt(event.reason)
+        elif event.result is Result.OK:
+            self.machine.settled()
+            self._is_last = False
+            self._drained_ms = event.now_ms  # a drain gives its writers time to say READY again
+            self.hold_until_ms = event.now_ms + event.wait_ms
+            if not self._open().came_to_nothing():
+                self._next_due_ms = self._open().due_ms
+            self._decide(self._open(), AbortCommit(transaction=call.transaction, reason=call.reason))
+            self._next(event)
+        else:
+            self.machine.retry_later(event)
+
+    def _next(self, event: Event) -> None:
+        if self.recover_next:
+            self.machine.recover()
+        else:
+            self.machine.state = State.IDLE
+            self.maybe_begin(event)
