@@ -16,24 +16,22 @@ from typing import Protocol
 from control_topic.messages import (
     REJECTS_LISTED_MAX,
     Offsets,
-    Range,
     SourcePartition,
     WriteStatus,
 )
 from control_topic.spelling import some
-from table.chain import follows
 from table.checks import (
     Plan,
     assemble,
     identity_problem,
     position_problem,
-    same_ranges,
     too_many_rejects,
 )
-from table.errors import Contradiction, OutcomeUnknown, Refused, TableError
-from table.port import Commit, TransactionalTable, Unfinished
-from table.service.answering import Answering, answers
+from table.errors import OutcomeUnknown, Refused
+from table.port import Commit, TransactionalTable
+from table.service.answering import answers
 from table.service.calls import Answer, Fault, Result
+from table.service.claiming import Claiming
 from table.service.ledger import Ledger
 from table.service.source_facts import SourceFacts
 from table.state import TableState
@@ -62,7 +60,7 @@ class _Known:
     ended: bool = False
 
 
-class Transactions(Answering):
+class Transactions(Claiming):
     """The table's side of the protocol, for one run of one pipeline.
 
     `rows_are_records`, `rejects_listed_max`: see `table.checks.assemble`.
@@ -87,11 +85,9 @@ class Transactions(Answering):
         new_id: Callable[[], str],
         rejects_listed_max: int = REJECTS_LISTED_MAX,
     ) -> None:
-        super().__init__(ledger=ledger, guard=guard, clock_ms=clock_ms)
-        self._table = table
+        super().__init__(table=table, ledger=ledger, guard=guard, run=run, clock_ms=clock_ms)
         self._source = source
         self._pipeline = pipeline
-        self._run = run
         self._rows_are_records = rows_are_records
         self._starting_offsets = starting_offsets
         self._on_data_loss = on_data_loss
@@ -101,38 +97,6 @@ class Transactions(Answering):
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     # --- earning the table ----------------------------------------------------------------------
-
-    @answers(effect=False)
-    def survey(self) -> Answer:
-        """The highest epoch that the table or this service knows."""
-        self._see(self._table.newest())
-        with self._guard:
-            return Answer(result=Result.OK, epoch=self._ledger.highest_epoch)
-
-    @answers(effect=False)
-    def register(self, epoch: int, incarnation: str) -> Answer:
-        """Make the caller the one coordinator; everybody of a lower epoch is stale from here on."""
-        newest = self._table.newest()
-        self._see(newest)
-        with self._guard:
-            taken = self._ledger.register(epoch, incarnation, newest.epoch if newest is not None else 0)
-            highest = self._ledger.highest_epoch
-        if not taken:
-            why = "far above" if epoch > highest else "not above"
-            return Answer(result=Result.STALE, reason=f"epoch {epoch} is {why} {highest}, which is taken")
-        log.debug("epoch %d is registered by incarnation %s", epoch, incarnation)
-        return Answer(result=Result.OK)
-
-    @answers(effect=False)
-    def clear(self) -> Answer:
-        """Roll back what earlier runs left open, before a coordinator asks: `recover` finds it done then."""
-        refusal = self._closed()
-        if refusal is not None:
-            return refusal
-        for open_one in self._table.unfinished():
-            if open_one.run != self._run:
-                self._remove(open_one)
-        return Answer(result=Result.OK)
 
     @answers(effect=False)
     def recover(self, epoch: int) -> Answer:
@@ -166,14 +130,6 @@ class Transactions(Answering):
         with self._guard:
             self._ledger.saw_offsets(newest.offsets)
         return Answer(result=Result.OK, committed=newest.offsets, partitions=tuple(facts.partitions))
-
-    def _remove(self, open_one: Unfinished) -> None:
-        removed = self._table.roll_back(open_one.instant)
-        log.info(
-            "instant %s (transaction %s, run %s) was %s",
-            *(open_one.instant, open_one.transaction, open_one.run),
-            "rolled back" if removed else "complete already",
-        )
 
     def _genesis(self, epoch: int, facts: SourceFacts) -> TableState:
         """Resolve all starting offsets once and commit them; whoever is first wins."""
@@ -347,37 +303,6 @@ class Transactions(Answering):
             topics={**seen, **{topic: name for topic, name in facts.topics.items() if name}},
         )
 
-    def _after_failed_commit(
-        self, epoch: int, transaction: str, ranges: Sequence[Range], error: Refused | OutcomeUnknown
-    ) -> Answer:
-        """Decide from the timeline, never from the error alone."""
-        try:
-            done = self._table.find(transaction)
-            self._see(self._table.newest())
-        except TableError as unread:
-            raise OutcomeUnknown(f"{error}; and then the table could not be read: {unread}") from error
-        if done is not None:
-            return self._committed(done, ranges, Result.OK)
-        if isinstance(error, OutcomeUnknown):
-            raise error
-        if (refusal := self._stale(epoch)) is not None:
-            return refusal
-        if isinstance(error, Contradiction):  # as every later commit would be, until somebody acts
-            return self.halt(str(error))
-        return Answer(result=Result.REFUSED, reason=str(error), committed=self._offsets())
-
-    @answers(effect=False)
-    def find(self, transaction: str, ranges: Sequence[Range]) -> Answer:
-        """Whether the transaction is on the timeline, with these ranges."""
-        try:
-            done = self._table.find(transaction)
-        except TableError as error:
-            answer = self.unavailable(str(error))
-            return answer if answer.result is Result.HALTED else replace(answer, result=Result.UNKNOWN)
-        if done is None:
-            return Answer(result=Result.ABSENT, reason=f"transaction {transaction} is not on the timeline")
-        return self._committed(done, ranges, Result.COMMITTED)
-
     @answers(effect=True)
     def abort(self, epoch: int, transaction: str, instant: str, reason: str, fault: Fault) -> Answer:
         """Remove the transaction's instant and files, unless it proves to be complete.
@@ -417,20 +342,12 @@ class Transactions(Answering):
         """Remove files that no commit names; their number."""
         return self._table.sweep(grace_ms=grace_ms)
 
-    def _committed(self, done: TableState, ranges: Sequence[Range], result: Result) -> Answer:
-        if not same_ranges(done.ranges, ranges):
-            reason = f"transaction {done.transaction} is committed (instant {done.instant}) with other ranges"
-            return Answer(result=Result.REFUSED, reason=reason)
-        self._landed(done)
-        return Answer(result=result, instant=done.instant, committed=self._offsets())
-
     # --- what is known --------------------------------------------------------------------------
 
     def _landed(self, state: TableState) -> None:
         """A transaction is durable. Counted once, however often it is found."""
+        super()._landed(state)
         view, now_ms = self.view, self._clock_ms()
-        if follows(view.newest, state):
-            self.view = view = replace(view, newest=state)
         known = self._known.get(state.transaction)
         if state.run != self._run or known is None or known.ended:
             return
