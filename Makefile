@@ -43,7 +43,7 @@ lint: $(INSTALLED)  ## ruff: rules and format
 	@$(VENV)/bin/ruff format --check .
 
 .PHONY: types
-types: $(INSTALLED)  ## mypy: strict in the cores
+types: $(INSTALLED)  ## mypy: strict, everywhere but in table/hudi
 	@$(VENV)/bin/mypy
 
 .PHONY: unit simulation conformance integration

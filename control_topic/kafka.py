@@ -286,7 +286,8 @@ class ControlReader:
 
 def _mac(record: Record) -> bytes | None:
     """The record's mark; none where the client cannot read its headers, such as names that are no text."""
-    return next((value for name, value in headers_of(record) or () if name == HEADER), None)
+    marks = (value for name, value in headers_of(record) or () if name == HEADER)
+    return next((mark for mark in marks if isinstance(mark, bytes)), None)
 
 
 class ControlWriter:

@@ -95,7 +95,8 @@ class Receiver:
         Incomplete ones are given where parts are surfaced.
         """
         if self._trust is not None and not self._trust.authentic(raw, mac):
-            return self._distrust(offset, forged=run_named(raw) == self._trust.run)
+            self._distrust(offset, forged=run_named(raw) == self._trust.run)
+            return None
         content = self._decoder.feed(raw)
         if isinstance(content, Incomplete) and not self._surface_parts:
             return None
@@ -103,7 +104,8 @@ class Receiver:
             self.unreadable += 1
         if isinstance(content, Message):
             if self._trust is not None and self._trust.objection(content):
-                return self._distrust(offset, forged=False)
+                self._distrust(offset, forged=False)
+                return None
             if self._pipeline in ("", content.pipeline):
                 self.highest_epoch = max(self.highest_epoch, content.epoch)
         marked = mac is not None and len(mac) == MAC_BYTES

@@ -254,7 +254,7 @@ class SourceTopics:
             return ""
         topic = seen.topics.get(OFFSETS_TOPIC)
         if topic is None or topic.error is not None:
-            if topic is not None and topic.error.code() not in _MISSING:
+            if topic is not None and topic.error is not None and topic.error.code() not in _MISSING:
                 return topic.error.str()
             return why_no_coordinator(group, {}, len(seen.brokers))
         leaders = {number: one.leader for number, one in topic.partitions.items()}
@@ -335,7 +335,8 @@ class SourceTopics:
             reraise=True,
         )
         try:
-            return retrying(self._attempt, what, request, time.monotonic())
+            answer: V = retrying(self._attempt, what, request, time.monotonic())
+            return answer
         except _Leaderless as error:
             raise SourceUnavailable(
                 f"The Kafka brokers at {self._servers} did not {what} within {self._timeout_s:.0f} s: {error}"

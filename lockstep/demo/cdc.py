@@ -117,5 +117,5 @@ compaction_every = {COMPACTION_EVERY}
 
 def completed_since(table: Path, completed: str) -> list[Instant]:
     """Instants that were completed after that one, oldest first. Raises `TableError`."""
-    newer = takewhile(lambda one: one.completed > completed, table_kind().reader(table).completed())
+    newer = takewhile(lambda one: one.completed > completed, table_kind().reader(str(table)).completed())
     return list(newer)[::-1]

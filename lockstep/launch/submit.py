@@ -154,9 +154,9 @@ def default_master(config: Config) -> str:
     return f"local[{config.pipeline.workers + 1}]"
 
 
-def is_local(master: str) -> bool:
+def is_local(master: str | None) -> bool:
     """Whether executors run on this machine (`local[…]`, `local-cluster[…]`)."""
-    return master.startswith("local")
+    return (master or "").startswith("local")
 
 
 def environment(base: Mapping[str, str], *, spark_home: Path) -> dict[str, str]:

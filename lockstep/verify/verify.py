@@ -12,8 +12,9 @@ from lockstep.verify.judge import Log, judge
 from lockstep.verify.report import Report
 from lockstep.verify.rows import count_rows
 from table.chain import place
-from table.hudi.reader.timeline import METADATA_ACTIONS, Instant, Timeline, table_properties
+from table.hudi.reader.timeline import METADATA_ACTIONS, Timeline, table_properties
 from table.hudi.reader.torn import Torn, why
+from table.instants import Instant
 from table.state import TableState
 from table.store.location import local_path
 
