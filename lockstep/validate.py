@@ -207,9 +207,9 @@ def _table(spark: SparkSession, config: Config) -> str:
         else "; no commit of this pipeline"
     )
     how = ""
-    if layout.kind == UPSERT:
+    if layout.mode == UPSERT:
         versions = f"the larger {layout.ordering_field}" if layout.ordering_field else "the later record"
-        how = f", {layout.bucket_count} buckets, of two versions {versions} counts"
+        how = f", {config.table.buckets} buckets, of two versions {versions} counts"
     return f"{config.table.path} fits: key {keys}{where}{how}{last}; {clocks}"
 
 

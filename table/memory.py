@@ -209,10 +209,7 @@ class MemoryTable:
         return TableLayout(
             path="memory:",
             key_fields=(),
-            key_format="coordinates",
             partition_field="",
-            hive_style=False,
-            url_encode=False,
             kafka_columns=True,
             target_file_bytes=120_000_000,
             ddl="",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # heavy, and most who import this write no rows
     from table.rows import Rows
 
 INSERT, UPSERT = "insert", "upsert"
-"""What records do to a table: `table.kind` in the configuration."""
+"""What records do to a table: its mode, which the configuration says as `table.kind`."""
 
 ASYNC, INLINE, SCHEDULE, OFF = "async", "inline", "schedule", "off"
 """How a service of the table is done: beside the transactions; by the thread that commits; planned, and left
@@ -40,7 +40,7 @@ class TableSpec:
 
     path: str
     name: str
-    kind: str
+    mode: str
     ddl: str
     key_fields: tuple[str, ...] = ()
     partition_field: str = ""
@@ -62,26 +62,23 @@ class TableSpec:
 class TableLayout:
     """How the table that exists wants its files; what its own properties say wins over the configuration.
 
-    `key_format`: how a record key is spelled: `plain` (one field's value), `complex` (`f:v,g:w`),
-    `coordinates` (`topic-partition-offset`, a table without key fields). `kind`: `insert` or `upsert`. Of
-    upserts only: as in `TableSpec`, and `avro`: the schema of the rows with Hudi's meta columns.
+    `kind`: a name in `table.kinds`. `mode`: `insert` or `upsert`. Of upserts only: `ordering_field` and
+    `source_position`, as in `TableSpec`. `body`: what else the kind's half in the driver tells that in a
+    worker, in its own words.
     """
 
     path: str
     key_fields: tuple[str, ...]
-    key_format: str
     partition_field: str
-    hive_style: bool
-    url_encode: bool
     kafka_columns: bool
     target_file_bytes: int
     ddl: str
-    kind: str = "insert"
+    kind: str = "hudi"
+    mode: str = INSERT
     ordering_field: str = ""
-    bucket_count: int = 0
     source_position: bool = False
-    avro: str = ""
     created: bool = False
+    body: Mapping[str, str | int | bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from participant.records.json.decoder import JsonDecoder
 from participant.records.raw import RawBatch
 from table.hudi.files.base_writer import TransactionWriter
 from table.hudi.files.shaping import InsertShaper
-from table.port import TableLayout
+from table.hudi.layout import HudiLayout
 from table.schema import table_schema
 
 QUEUED_BATCHES_MAX = 4
@@ -70,7 +70,7 @@ class _Rounds:
     """Files of one interval after the other, and what each round took."""
 
     def __init__(self, task: dict[str, Any]) -> None:
-        layout = TableLayout(
+        layout = HudiLayout(
             path=task["folder"],
             key_fields=(task["key"],),
             key_format="plain",

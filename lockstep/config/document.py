@@ -156,10 +156,10 @@ def _owned() -> str:
     clustering = ", ".join(f"`{prefix}*`" for prefix in hudi.OBEYED_WHILE_CLUSTERING)
     created = " and ".join(f"`{name}`" for name in hudi.CREATION)
     owned = [(name, f"write {setting} instead") for name, setting in hudi.OWN.items()]
-    for kind, own in hudi.OWN_OF_KIND.items():
-        owned += [(name, f"of {kind}s: write {setting} instead") for name, setting in own.items()]
-    for kind, prefixes in hudi.REFUSED_OF_KIND.items():
-        owned += [(f"{prefix}*", f"of {kind}s: it {why}") for prefix, why in prefixes.items()]
+    for mode, own in hudi.OWN_OF_MODE.items():
+        owned += [(name, f"of {mode}s: write {setting} instead") for name, setting in own.items()]
+    for mode, prefixes in hudi.REFUSED_OF_MODE.items():
+        owned += [(f"{prefix}*", f"of {mode}s: it {why}") for prefix, why in prefixes.items()]
     lines = [
         "## Properties that are refused",
         "",

@@ -409,7 +409,7 @@ class Config(Section):
         return TableSpec(
             path=self.table.path,
             name=self.table.name,
-            kind=self.table.kind,
+            mode=self.table.kind,
             ddl=self.record.ddl,
             key_fields=self.table.key,
             partition_field=self.table.partition_by,

@@ -64,13 +64,13 @@ def refused_kafka_properties(properties: Mapping[str, str]) -> Iterator[tuple[st
                 yield name, 'does not name a file by its absolute path: write "${file:/run/secrets/name}"'
 
 
-def refused_hudi_properties(properties: Mapping[str, str], kind: str) -> Iterator[tuple[str, str]]:
+def refused_hudi_properties(properties: Mapping[str, str], mode: str) -> Iterator[tuple[str, str]]:
     """(property, why) for every one that may not be in `table.hudi`; the table's own rules decide."""
     clustering = {name: value for name, value in properties.items() if name.startswith("hoodie.clustering.")}
     for name, value in properties.items():
         try:
             # One at a time, to hear of all; some are obeyed only beside those that turn clustering on.
-            hudi.check({name: value, **clustering}, kind)
+            hudi.check({name: value, **clustering}, mode)
         except Refused as error:
             yield name, str(error).removeprefix(f"table.hudi: {name} ")
 

@@ -183,7 +183,7 @@ class Application:
             source=source,
             pipeline=config.pipeline.id,
             run=self.run_id,
-            rows_are_records=config.table_spec().kind != UPSERT,
+            rows_are_records=config.table_spec().mode != UPSERT,
             starting_offsets=config.source.starting_offsets,
             on_data_loss=config.source.on_data_loss,
             rejects_max=RejectsMax.of(config.record.max_rejects).count,

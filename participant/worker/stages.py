@@ -41,7 +41,7 @@ def stages(
     look_back: LookBack = nothing,
 ) -> Stages:
     """The stages of one worker for one table. Raises `SchemaError` for a schema that cannot be written."""
-    files = table_kind().files(
+    files = table_kind(layout.kind).files(
         layout=layout,
         base_path=base_path,
         slot=slot,
@@ -59,7 +59,7 @@ def decoder(
     layout: TableLayout, schema: pa.Schema, record: RecordSpec, look_back: LookBack = nothing
 ) -> Decoder:
     """What makes rows of such a table of records. Raises `SchemaError` where the schema cannot be read."""
-    upserts = layout.kind == UPSERT
+    upserts = layout.mode == UPSERT
     names = dict.fromkeys([*layout.key_fields, *([layout.partition_field] if layout.partition_field else [])])
     columns = record_schema(schema)
     asked = Asked(

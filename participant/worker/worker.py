@@ -157,7 +157,7 @@ class Worker:
         fetcher = open_fetcher(
             settings,
             spec.reader,
-            tombstone_keys=spec.layout.kind == UPSERT,
+            tombstone_keys=spec.layout.mode == UPSERT,
             whole=spec.on_error == "dead_letter",
             records_max=self._plane.records_max,
         )

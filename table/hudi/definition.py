@@ -13,17 +13,18 @@ from typing import Any
 
 from table.errors import Contradiction
 from table.hudi.files.base_file import META_COLUMNS
-from table.hudi.kinds import (
+from table.hudi.layout import HudiLayout
+from table.hudi.modes import (
     BUCKET_ENGINE,
     BUCKETS,
     INDEX_TYPE,
-    KINDS,
+    MODES,
     UPSERT,
     index_properties,
     merge_mode,
 )
 from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
-from table.port import TableLayout, TableSpec
+from table.port import TableSpec
 from table.schema import table_schema, to_avro
 from table.store.location import local_path
 
@@ -109,10 +110,10 @@ def check_table(definition: Definition, spec: TableSpec) -> None:
         )
 
 
-def layout(definition: Definition, spec: TableSpec, schema: str, *, created: bool) -> TableLayout:
+def layout(definition: Definition, spec: TableSpec, schema: str, *, created: bool) -> HudiLayout:
     """How files are to be written, by what the table says. `schema`: the Avro schema of its rows."""
     key_format = "plain" if len(definition.key_fields) == 1 else "complex"
-    return TableLayout(
+    return HudiLayout(
         path=local_path(spec.path),
         key_fields=definition.key_fields,
         key_format=key_format if definition.key_fields else "coordinates",
@@ -122,7 +123,7 @@ def layout(definition: Definition, spec: TableSpec, schema: str, *, created: boo
         kafka_columns=spec.kafka_columns,
         target_file_bytes=spec.target_file_bytes,
         ddl=spec.ddl,
-        kind=spec.kind,
+        mode=spec.mode,
         ordering_field=spec.ordering_field,
         bucket_count=spec.bucket_count,
         source_position=spec.source_position,
@@ -142,9 +143,9 @@ def with_meta_columns(schema: str) -> str:
 def fixed_properties(definition: Definition, schema: str, spec: TableSpec) -> dict[str, str]:
     """What the write client must be told about this table, besides the protocol's own properties."""
     index: dict[str, str] = {}
-    if spec.kind == UPSERT:
+    if spec.mode == UPSERT:
         index = index_properties(definition.key_fields, spec.bucket_count)
-        index["hoodie.table.type"] = KINDS[UPSERT].table_type  # for the check of the concurrency mode
+        index["hoodie.table.type"] = MODES[UPSERT].table_type  # for the check of the concurrency mode
         index["hoodie.compact.inline"] = "false"  # else Hudi compacts within every fifth commit
         index[AUTO_ARCHIVE] = "false"  # its Java client fails at it: see table/hudi/upkeep/cleaning.py
     return {
@@ -182,11 +183,11 @@ def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, An
     elsewhere = "write to another path"
     partitions = (spec.partition_field,) if spec.partition_field else ()
     return [
-        *(_demands_of_upserts(definition, spec) if spec.kind == UPSERT else []),
+        *(_demands_of_upserts(definition, spec) if spec.mode == UPSERT else []),
         (
             "hoodie.table.type",
             get("hoodie.table.type", "COPY_ON_WRITE"),
-            KINDS[spec.kind].table_type,
+            MODES[spec.mode].table_type,
             "say the table's kind (COPY_ON_WRITE: insert, MERGE_ON_READ: upsert), or write to another path",
         ),
         (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from table.errors import Refused
-from table.hudi.kinds import KINDS, LOCK_PROVIDER
+from table.hudi.modes import LOCK_PROVIDER, MODES
 from table.port import INSERT, UPSERT
 
 LOCK = "hoodie.write.lock.provider"
@@ -42,12 +42,12 @@ REQUIRED: Mapping[str, str] = {
 }
 """The protocol does not hold with other values."""
 
-REQUIRED_OF_KIND: Mapping[str, Mapping[str, str]] = {
+REQUIRED_OF_MODE: Mapping[str, Mapping[str, str]] = {
     name: {
-        "hoodie.write.concurrency.mode": kind.concurrency,
-        "hoodie.datasource.write.table.type": kind.table_type,
+        "hoodie.write.concurrency.mode": mode.concurrency,
+        "hoodie.datasource.write.table.type": mode.table_type,
     }
-    for name, kind in KINDS.items()
+    for name, mode in MODES.items()
 }
 
 DEFAULTS: Mapping[str, str] = {
@@ -96,14 +96,14 @@ OWN: Mapping[str, str] = {
 }
 """Properties that say again what the configuration says in its own words."""
 
-OWN_OF_KIND: Mapping[str, Mapping[str, str]] = {
+OWN_OF_MODE: Mapping[str, Mapping[str, str]] = {
     INSERT: {},
     # Hudi's Java client fails at archiving within the commits of such a table: see
     # table/hudi/upkeep/cleaning.py.
     UPSERT: {AUTO_ARCHIVE: "services.cleaning"},
 }
 
-REFUSED_OF_KIND: Mapping[str, Mapping[str, str]] = {
+REFUSED_OF_MODE: Mapping[str, Mapping[str, str]] = {
     INSERT: {},
     UPSERT: {
         "hoodie.partition.ttl.": (
@@ -167,27 +167,27 @@ IGNORED: Mapping[str, str] = {
 """Why, for the best known of those that are not obeyed. The first prefix that fits counts."""
 
 
-def check(properties: Mapping[str, str], kind: str = INSERT) -> None:
+def check(properties: Mapping[str, str], mode: str = INSERT) -> None:
     """Raise `Refused` where a property would be ignored, or where it contradicts the protocol."""
-    required = {**REQUIRED, **REQUIRED_OF_KIND[kind]}
-    own = {**OWN, **OWN_OF_KIND[kind]}
+    required = {**REQUIRED, **REQUIRED_OF_MODE[mode]}
+    own = {**OWN, **OWN_OF_MODE[mode]}
     for name, value in properties.items():
         if name in own:
             raise Refused(f"table.hudi: {name} is not taken: say it with {own[name]}")
-        for prefix, why in REFUSED_OF_KIND[kind].items():
+        for prefix, why in REFUSED_OF_MODE[mode].items():
             if name.startswith(prefix):
                 raise Refused(f"table.hudi: {name} is not taken: it {why}")
         _check_one(name, value, properties, required)
 
 
-def merge(properties: Mapping[str, str], fixed: Mapping[str, str], kind: str = INSERT) -> dict[str, str]:
+def merge(properties: Mapping[str, str], fixed: Mapping[str, str], mode: str = INSERT) -> dict[str, str]:
     """What the write client is started with: defaults, then `properties`, then what must be.
 
     `fixed`: what the table and the configuration say (name, keys, schema). Raises `Refused` as `check`.
     """
-    check(properties, kind)
+    check(properties, mode)
     given = {SYNONYMS.get(name, name): value for name, value in properties.items() if name not in CREATION}
-    return {**DEFAULTS, **given, **REQUIRED, **REQUIRED_OF_KIND[kind], **fixed}
+    return {**DEFAULTS, **given, **REQUIRED, **REQUIRED_OF_MODE[mode], **fixed}
 
 
 def _check_one(name: str, value: str, properties: Mapping[str, str], required: Mapping[str, str]) -> None:

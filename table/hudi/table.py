@@ -34,7 +34,7 @@ from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.storage import is_of_one_machine
 from table.hudi.driver.watchdog import CALLBACK_S, SILENCE_S, Watchdog
-from table.hudi.kinds import INDEX_TYPE, KINDS, kept_properties
+from table.hudi.modes import INDEX_TYPE, MODES, kept_properties
 from table.hudi.properties import LOCK_EXPIRE_MINUTES, ONE_CLOCK
 from table.hudi.properties import check as check_properties
 from table.hudi.reader.torn import Torn
@@ -55,7 +55,7 @@ NOTHING: Mapping[str, str] = {}
 
 
 class HudiTable:
-    """Implements `table.port.TransactionalTable` for every kind. One thread calls it.
+    """Implements `table.port.TransactionalTable` in every mode. One thread calls it.
 
     `watchdog_silence_s`, `watchdog_callback_s`: see `table.hudi.driver.watchdog`. `services`: whether this is
     the process that looks after the table (compaction, clustering, cleaning), as the configuration wants it.
@@ -73,14 +73,14 @@ class HudiTable:
         services: bool = False,
         free_slots: Callable[[], int] = lambda: 1,
     ) -> None:
-        if spec.kind not in KINDS:
-            raise Refused(f"table.kind {spec.kind!r}: it is one of {', '.join(KINDS)}")
+        if spec.mode not in MODES:
+            raise Refused(f"table.kind {spec.mode!r}: it is one of {', '.join(MODES)}")
         self._spec = plain_spec(spec)
-        self._kind = KINDS[spec.kind]
+        self._mode = MODES[spec.mode]
         self._pipeline = pipeline
         self._thread: int | None = None
         self._session = Session(spark, self._spec.path)
-        self._history = History(self._session, pipeline, self._kind.action)
+        self._history = History(self._session, pipeline, self._mode.action)
         self._sweeper = Sweeper(self._session, self._history)
         self._watchdog = Watchdog(
             self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
@@ -92,7 +92,7 @@ class HudiTable:
         self._given: dict[str, str] = {}
         self._fixed: dict[str, str] = {}
         self._columns: Columns
-        self._replaced = Replaced(self._session) if spec.kind == UPSERT else None
+        self._replaced = Replaced(self._session) if spec.mode == UPSERT else None
         self._torn: Torn | None = None
         self._tend_after = self._untended = 0
 
@@ -100,7 +100,7 @@ class HudiTable:
         """Create the table when missing; `Contradiction` where the one that exists says something else."""
         self._enter()
         spec = self._spec
-        check_properties(spec.properties, spec.kind)
+        check_properties(spec.properties, spec.mode)
         schema = schema_of(spec)
         doing = f"table {spec.path} could not be opened"
         with changing(doing):
@@ -109,7 +109,7 @@ class HudiTable:
                 _check_empty(spec.path)
                 self._session.create(spec, schema)
             definition = self._session.load()
-            if spec.kind == UPSERT and INDEX_TYPE not in definition.properties:
+            if spec.mode == UPSERT and INDEX_TYPE not in definition.properties:
                 definition = self._keep_index(spec) or definition
             check_table(definition, spec)
             # The table's own columns first: their order stays what foreign writers know.
@@ -120,7 +120,7 @@ class HudiTable:
             self._fixed = fixed_properties(definition, schema, spec)
             clock = ONE_CLOCK if is_of_one_machine(spec.path) else {}
             self._given = {**clock, **self._upkeep.properties, **spec.properties}
-            self._session.start(self._given, self._fixed, spec.kind)
+            self._session.start(self._given, self._fixed, spec.mode)
             self._torn = Torn(self._session.path) if self._session.keeps_metadata() else None
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
             if not created and self._session.keeps_metadata() and not self._session.has_metadata():
@@ -132,7 +132,7 @@ class HudiTable:
         # An older table soon, for a run may be short, but not before its first commit.
         self._untended = 0 if created else self._tend_after - 1
         log.info("table %s is %s", spec.path, "created" if created else "open")
-        return layout(definition, spec, schema, created=created)
+        return layout(definition, spec, schema, created=created).encoded()
 
     def _keep_index(self, spec: TableSpec) -> Definition | None:
         """Keep with a table that nobody has written to yet what its writers must know, and load it again."""
@@ -179,7 +179,7 @@ class HudiTable:
         self._enter()
         if self._is_repeat(commit):
             return
-        check_files(self._spec.path, self._spec.kind, commit.instant, commit.files)
+        check_files(self._spec.path, self._spec.mode, commit.instant, commit.files)
         await_clock(self._session)
         self._untended += 1
         pre_commit = PreCommit(
@@ -255,7 +255,7 @@ class HudiTable:
             session = Session(self._session.spark, self._spec.path)
             session.load()
             properties = {**given, **self._given}
-            session.start(properties, {**self._fixed, **fixed}, self._spec.kind, by_spark=by_spark)
+            session.start(properties, {**self._fixed, **fixed}, self._spec.mode, by_spark=by_spark)
         return session
 
     def _tend(self) -> None:
@@ -282,7 +282,7 @@ class HudiTable:
         try:
             timeline = session.reload()
             metadata = model.HoodieCommitMetadata()
-            operation = model.WriteOperationType.valueOf(self._kind.operation)
+            operation = model.WriteOperationType.valueOf(self._mode.operation)
             metadata.setOperationType(operation)
             for name, value in owned_by.items():
                 metadata.addMetadata(name, value)
@@ -307,7 +307,7 @@ class HudiTable:
             instant = str(client.createNewInstantTime(False))
             check_requested(session, timeline, instant)
             requested = session.meta.createNewInstant(
-                session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, self._kind.action, instant
+                session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, self._mode.action, instant
             )
             try:
                 session.keep_alive(instant)  # before anybody can see it without a heartbeat
@@ -324,7 +324,7 @@ class HudiTable:
         """
         try:
             self._session.let_die(instant)
-            self._session.remove_pending(self._kind.action, instant)
+            self._session.remove_pending(self._mode.action, instant)
         except THROWN as error:
             log.warning("instant %s could not be opened, nor removed: %s", instant, sentence(error))
 
@@ -334,12 +334,12 @@ class HudiTable:
         session.keep_alive(commit.instant)
         # Without an operation type the metadata table's update throws; a new client has none yet.
         operations = session.hudi.common.model.WriteOperationType
-        client.setOperationType(operations.valueOf(self._kind.operation))
+        client.setOperationType(operations.valueOf(self._mode.operation))
         client.commitStats(
             commit.instant,
-            write_stats(session, self._spec.kind, commit),
+            write_stats(session, self._spec.mode, commit),
             session.some(session.java_map(encode(commit.state))),
-            self._kind.action,
+            self._mode.action,
             session.jvm.java.util.Collections.emptyMap(),
             session.some(pre_commit),
         )

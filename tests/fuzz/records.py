@@ -22,7 +22,7 @@ from participant.records.rejects import Rejects
 from table.hudi.files.encoding import writer_options
 from table.hudi.files.keys import COMPLEX, COORDINATES, PLAIN, check_key_field
 from table.hudi.files.shaping import InsertRows, InsertShaper
-from table.port import TableLayout
+from table.hudi.layout import HudiLayout
 from table.schema import SchemaError, kafka_fields, parse_ddl
 from tests.fuzz import documents, reference
 from tests.fuzz.target import Target, require
@@ -142,9 +142,7 @@ def check_layout(case: dict[str, Any]) -> int:
     if decoder is None:
         return 1
     names = ("key_fields", "key_format", "partition_field", "hive_style", "url_encode", "kafka_columns")
-    layout = TableLayout(
-        path="/t", target_file_bytes=1 << 20, ddl=ddl, **{name: case[name] for name in names}
-    )
+    layout = HudiLayout(path="/t", target_file_bytes=1 << 20, ddl=ddl, **{name: case[name] for name in names})
     if layout.kafka_columns:
         schema = pa.schema([*schema, *kafka_fields()])
     decoded = decoder.decode(batch)
@@ -221,7 +219,7 @@ def _spelled(value: Any) -> str | None:
     return str(value) if isinstance(value, int | Decimal) else None
 
 
-def _key(layout: TableLayout, row: dict[str, Any], offset: int) -> str | None:
+def _key(layout: HudiLayout, row: dict[str, Any], offset: int) -> str | None:
     """The row's key, None where it has none."""
     spelled = [_spelled(row[name]) for name in layout.key_fields]
     if layout.key_format == COORDINATES:
@@ -234,7 +232,7 @@ def _key(layout: TableLayout, row: dict[str, Any], offset: int) -> str | None:
     return ",".join(f"{name}:{text}" for name, text in zip(layout.key_fields, shown, strict=True))
 
 
-def _folder(layout: TableLayout, row: dict[str, Any]) -> str | None:
+def _folder(layout: HudiLayout, row: dict[str, Any]) -> str | None:
     """The row's table partition, None where its value cannot name a folder."""
     if not layout.partition_field:
         return ""

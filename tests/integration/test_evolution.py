@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 DDL = "id STRING NOT NULL, region STRING, amount BIGINT, ts BIGINT, deleted BOOLEAN"
 KINDS: Mapping[str, dict[str, Any]] = {
-    "insert": {"kind": "insert", "ordering_field": "", "bucket_count": 0},
+    "insert": {"mode": "insert", "ordering_field": "", "bucket_count": 0},
     "upsert": {"compaction_every": 1},
 }
 

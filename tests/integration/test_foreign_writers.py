@@ -45,7 +45,7 @@ HELD_S = 240.0
 # Spark SQL commits every column as one that may be null. Where ours is NOT NULL, and our instant began before
 # the statement's and was completed after it, Hudi 1.2 takes the next statement for a change of the schema.
 INSERT: dict[str, Any] = {
-    "kind": "insert",
+    "mode": "insert",
     "ddl": DDL.replace(" NOT NULL", ""),
     "ordering_field": "",
     "bucket_count": 0,

@@ -28,6 +28,7 @@ from table.hudi.definition import Definition, check_table
 from table.hudi.driver.holder import NOTE, started_at
 from table.hudi.driver.rollback import _request, table_lock
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
+from table.hudi.layout import HudiLayout
 from table.hudi.properties import check as check_properties
 from table.hudi.properties import merge
 from table.hudi.table import HudiTable
@@ -79,7 +80,7 @@ class Driver:
         spec = TableSpec(
             path=f"file://{path}",
             name="events",
-            kind="insert",
+            mode="insert",
             ddl=DDL,
             key_fields=key,
             partition_field="day",
@@ -168,6 +169,10 @@ def driver(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Driver
         one.table.close()
 
 
+def hudi(made: Driver) -> HudiLayout:
+    return HudiLayout.of(made.layout)
+
+
 def rows_in(spark: SparkSession, path: Path) -> list[tuple[str, int]]:
     spark.catalog.clearCache()
     read = spark.read.format("hudi").load(str(path)).select("event_id", "_kafka_offset")
@@ -181,17 +186,17 @@ def test_a_missing_table_is_created_readable_and_found_again(
     spark: SparkSession, driver: Callable[..., Driver]
 ) -> None:
     first = driver({**PLAIN, "hoodie.datasource.write.hive_style_partitioning": "true"})
-    assert (first.layout.created, first.layout.key_format, first.layout.hive_style) == (True, "plain", True)
+    assert (first.layout.created, hudi(first).key_format, hudi(first).hive_style) == (True, "plain", True)
     assert rows_in(spark, first.path) == []
     assert first.table.newest() is None
     again = driver()
-    assert (again.layout.created, again.layout.hive_style) == (False, True)
+    assert (again.layout.created, hudi(again).hive_style) == (False, True)
     assert again.layout.path == str(first.path)
 
 
 def test_a_table_without_key_fields_keys_by_coordinates(driver: Callable[..., Driver]) -> None:
     made = driver(key=())
-    assert made.layout.key_format == "coordinates"
+    assert hudi(made).key_format == "coordinates"
     properties = (made.path / ".hoodie" / "hoodie.properties").read_text()
     assert "recordkey.fields" not in properties
 
@@ -219,7 +224,7 @@ def test_a_table_whose_schema_has_other_fields_is_refused(spark: SparkSession, t
     spec = TableSpec(
         path=str(path),
         name="events",
-        kind="insert",
+        mode="insert",
         ddl=DDL,
         key_fields=("event_id",),
         partition_field="day",
@@ -238,7 +243,7 @@ def test_a_folder_that_is_no_table_is_refused(spark: SparkSession, tmp_path: Pat
         Driver(spark, tmp_path / "t")
 
 
-SPEC = TableSpec(path="/t", name="t", kind="insert", ddl=DDL, key_fields=("event_id",), partition_field="day")
+SPEC = TableSpec(path="/t", name="t", mode="insert", ddl=DDL, key_fields=("event_id",), partition_field="day")
 FITTING = {
     "hoodie.table.version": "9",
     "hoodie.table.recordkey.fields": "event_id",

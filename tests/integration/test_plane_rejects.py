@@ -32,10 +32,7 @@ def test_of_a_flood_of_rejects_all_are_counted_and_the_first_are_named(
     layout = TableLayout(
         path=str(tmp_path),
         key_fields=("id",),
-        key_format="plain",
         partition_field="",
-        hive_style=False,
-        url_encode=False,
         kafka_columns=False,
         target_file_bytes=1 << 20,
         ddl="id STRING",

@@ -215,7 +215,7 @@ def test_every_type_comes_back_from_log_files_and_from_what_compactions_make_of_
 def test_every_type_comes_back_from_base_files_and_from_what_a_clustering_makes_of_them(
     table: Callable[..., Table], local_times: bool
 ) -> None:
-    made = table(local_times=local_times, kind="insert", ordering_field="", bucket_count=0)
+    made = table(local_times=local_times, mode="insert", ordering_field="", bucket_count=0)
     made.write(range(ROWS))
     made.check()
     made.cluster()

@@ -51,7 +51,7 @@ class Upserts:
         spec: dict[str, Any] = {
             "path": f"file://{path}",
             "name": "changes",
-            "kind": "upsert",
+            "mode": "upsert",
             "ddl": DDL,
             "key_fields": ("id",),
             "partition_field": "region",
@@ -424,7 +424,7 @@ def before_and_after(table: Upserts) -> TableState | None:
         ({"bucket_count": 3}, "hoodie.bucket.index.num.buckets is 2, the configuration says 3"),
         ({"ordering_field": "amount"}, "hoodie.table.ordering.fields is ts, the configuration says amount"),
         ({"ordering_field": ""}, "hoodie.table.ordering.fields is ts, the configuration says empty"),
-        ({"kind": "insert"}, "hoodie.table.type is MERGE_ON_READ"),
+        ({"mode": "insert"}, "hoodie.table.type is MERGE_ON_READ"),
     ],
 )
 def test_a_table_of_another_making_is_refused(

@@ -84,7 +84,7 @@ class Pipeline:
         spec = TableSpec(
             path=f"file://{self.path}",
             name="events",
-            kind="insert",
+            mode="insert",
             ddl="note STRING",
             kafka_columns=self.kafka_columns,
             properties=self.properties,

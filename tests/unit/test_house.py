@@ -21,7 +21,8 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "table.store": ("table",),
     "table.service": ("control_topic", "coordinator", "table"),
     "table.hudi.reader": ("control_topic", "table", "table.hudi", "table.store"),
-    "table.hudi.files": ("control_topic", "table", "table.hudi", "table.store"),
+    "table.partitioners": (),
+    "table.hudi.files": ("control_topic", "table", "table.hudi", "table.partitioners", "table.store"),
     "table.hudi.driver": (
         *("control_topic", "table", "table.store", "table.hudi", "table.hudi.files", "table.hudi.reader"),
     ),

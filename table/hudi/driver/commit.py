@@ -173,21 +173,21 @@ def check(
         torn.check()
 
 
-def write_stats(session: Session, kind: str, commit: Commit) -> Any:
+def write_stats(session: Session, mode: str, commit: Commit) -> Any:
     """A java.util.List of HoodieWriteStat, one per file, filled as Hudi's own writers fill them.
 
     Through Hudi's own JSON: a call into Java for each of their fields took a millisecond a file.
     """
     stats, model = session.jvm.java.util.ArrayList(), session.hudi.common.model
     made, of_one = (
-        (model.HoodieDeltaWriteStat(), _log_stat) if kind == UPSERT else (model.HoodieWriteStat(), _stat)
+        (model.HoodieDeltaWriteStat(), _log_stat) if mode == UPSERT else (model.HoodieWriteStat(), _stat)
     )
     mapper = session.hudi.common.util.JsonUtils.getObjectMapper()
     kinds = mapper.getTypeFactory().constructCollectionType(stats.getClass(), made.getClass())
     return mapper.readValue(json.dumps([of_one(file, commit.instant) for file in commit.files]), kinds)
 
 
-def check_files(path: str, kind: str, instant: str, files: Sequence[DataFile]) -> None:
+def check_files(path: str, mode: str, instant: str, files: Sequence[DataFile]) -> None:
     """Raise `Refused` unless every file is there, with its size, under the name that the instant gives it.
 
     And, of at most `FOOTERS_READ_MAX` base files, with its rows.
@@ -195,7 +195,7 @@ def check_files(path: str, kind: str, instant: str, files: Sequence[DataFile]) -
     for file in files:
         relative = PurePosixPath(file.path)
         name = relative.name
-        parsed = parse_log_file_name(name) if kind == UPSERT else parse_file_name(name)
+        parsed = parse_log_file_name(name) if mode == UPSERT else parse_file_name(name)
         if parsed is None or (parsed[0], parsed[2]) != (file.file_id, instant):
             raise Refused(f"instant {instant}: file {file.path} does not carry its file id and instant")
         if str(relative.parent) != (file.table_partition or ".") or ".." in relative.parts:
@@ -214,7 +214,7 @@ def check_files(path: str, kind: str, instant: str, files: Sequence[DataFile]) -
             raise Refused(
                 f"instant {instant}: file {file.path} has {size_bytes} bytes, {file.size_bytes} were reported"
             )
-    if kind != UPSERT:
+    if mode != UPSERT:
         every = -(-len(files) // FOOTERS_READ_MAX) or 1
         _check_rows(path, instant, files[::every])
 

@@ -23,7 +23,7 @@ from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.holder import LockHolder
 from table.hudi.driver.watchdog import EXPIRE, held_s
-from table.hudi.kinds import INDEX_TYPE, KINDS, LOCK_PROVIDER, merge_mode
+from table.hudi.modes import INDEX_TYPE, LOCK_PROVIDER, MODES, merge_mode
 from table.hudi.properties import HIVE_STYLE, LOCK, LOCK_FOLDER, URL_ENCODE, merge
 from table.port import UPSERT, TableSpec
 
@@ -71,7 +71,7 @@ class Session:
         """Make an empty table as `spec` says."""
         builder = (
             self.hudi.common.table.HoodieTableMetaClient.newTableBuilder()
-            .setTableType(KINDS[spec.kind].table_type)
+            .setTableType(MODES[spec.mode].table_type)
             .setTableName(spec.name)
             .setTableCreateSchema(schema)  # what lets an empty table be read
             .setCommitTimezone(
@@ -85,7 +85,7 @@ class Session:
             builder = builder.setRecordKeyFields(",".join(spec.key_fields))
         if spec.partition_field:
             builder = builder.setPartitionFields(spec.partition_field)
-        if spec.kind == UPSERT:
+        if spec.mode == UPSERT:
             modes = self.hudi.common.config.RecordMergeMode
             builder = builder.setRecordMergeMode(modes.valueOf(merge_mode(spec.ordering_field)))
             if spec.ordering_field:
@@ -134,13 +134,13 @@ class Session:
         self.hudi.common.table.timeline.HoodieInstantTimeGenerator.setCommitTimeZone(zone)
 
     def start(
-        self, properties: Mapping[str, str], fixed: Mapping[str, str], kind: str, *, by_spark: bool = False
+        self, properties: Mapping[str, str], fixed: Mapping[str, str], mode: str, *, by_spark: bool = False
     ) -> None:
         """Start the write client. `by_spark`: the Spark client, which runs its work as Spark's jobs."""
         folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or os.path.join(self.path, ".hoodie")
         self.lock_folder = folder
         self.holder = LockHolder(Path(folder), self.jvm_pid())
-        merged = merge(properties, fixed, kind)
+        merged = merge(properties, fixed, mode)
         expire_s = 60 * int(merged.get(EXPIRE, "0")) if merged.get(LOCK) == LOCK_PROVIDER else 0
         self.file_clock = FileClock(self.path, folder, expire_s=expire_s)
         self._config = self.hudi.DataSourceUtils.createHoodieConfig(

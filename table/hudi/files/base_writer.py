@@ -29,7 +29,8 @@ from table.hudi.files.durable import Files, fsync
 from table.hudi.files.encoding import writer_options
 from table.hudi.files.shaping import InsertRows
 from table.hudi.files.split import split
-from table.port import TableLayout, Tell
+from table.hudi.layout import HudiLayout
+from table.port import Tell
 
 ROW_GROUP_ROWS = 128_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
@@ -47,7 +48,7 @@ class TransactionWriter:
     def __init__(
         self,
         base_path: str,
-        layout: TableLayout,
+        layout: HudiLayout,
         schema: pa.Schema,
         instant: str,
         writer_number: int,

@@ -32,7 +32,8 @@ from table.hudi.files.encoding import writer_options
 from table.hudi.files.log_file import Delete
 from table.hudi.files.split import split
 from table.hudi.files.upserts import Upserts
-from table.port import TableLayout, Tell
+from table.hudi.layout import HudiLayout
+from table.port import Tell
 
 BLOCK_ROWS = 128_000
 BLOCK_BYTES = 16 * 1024 * 1024
@@ -62,7 +63,7 @@ class LogWriter:
     def __init__(
         self,
         base_path: str,
-        layout: TableLayout,
+        layout: HudiLayout,
         schema: pa.Schema,
         instant: str,
         writer_number: int,

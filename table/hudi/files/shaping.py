@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from table.columns import constant, with_kafka_columns
 from table.hudi.files import keys as hudi_keys
 from table.hudi.files.keys import Keys, UnsafePartition, partition_path
-from table.port import TableLayout
+from table.hudi.layout import HudiLayout
+from table.partitioners.kinds import partitioner
 from table.rows import Rows
-from table.schema import KAFKA_PREFIX, UTC_MICROS, SchemaError, record_schema
-
-TIMES_MS = (-62_135_596_800_000, 253_402_300_799_999)
-"""The years 1 to 9999, which every reader of a table knows. Kafka takes any number for a timestamp."""
+from table.schema import SchemaError, record_schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +50,9 @@ class InsertShaper:
     Raises `SchemaError` when a key or partition field is missing or of a type that cannot be one.
     """
 
-    def __init__(self, layout: TableLayout, schema: pa.Schema) -> None:
+    def __init__(self, layout: HudiLayout, schema: pa.Schema) -> None:
         self._layout = layout
+        self._partitioner = partitioner(layout.partition_field)
         columns = record_schema(schema)
         roles = [(name, "a record key") for name in layout.key_fields]
         if layout.partition_field:
@@ -103,9 +103,9 @@ class InsertShaper:
     def _partitions(self, table: pa.Table) -> tuple[pa.DictionaryArray, dict[int, str]]:
         """The folder per row, and the reason of each row that cannot have one."""
         layout = self._layout
-        if not layout.partition_field:
+        if self._partitioner is None:
             return constant("", table.num_rows), {}
-        codes = table.column(layout.partition_field).combine_chunks().dictionary_encode("encode")
+        codes = self._partitioner.values(table)
         folders: list[str] = []
         bad: dict[int, str] = {}
         for code, value in enumerate(hudi_keys.spelled(codes.dictionary).to_pylist()):
@@ -113,7 +113,7 @@ class InsertShaper:
                 folders.append(
                     partition_path(
                         value,
-                        layout.partition_field,
+                        self._partitioner.field,
                         hive_style=layout.hive_style,
                         url_encode=layout.url_encode,
                     )
@@ -129,23 +129,3 @@ class InsertShaper:
         return pa.DictionaryArray.from_arrays(
             pa.array(code_of[indices]), pa.array(list(names), pa.string())
         ), reasons
-
-
-def constant(value: str, length: int) -> pa.DictionaryArray:
-    """One string, `length` times."""
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, dtype=np.int32)), pa.array([value]))
-
-
-def with_kafka_columns(rows: Rows) -> pa.Table:
-    """The rows with where they came from."""
-    table, length = rows.columns, rows.count
-    columns = {
-        "topic": constant(rows.source.topic, length),
-        "partition": pa.array(np.full(length, rows.source.number, dtype=np.int32)),
-        "offset": pa.array(rows.offsets),
-        "timestamp": pa.array(np.clip(rows.timestamps_ms, *TIMES_MS) * 1_000).view(UTC_MICROS),
-    }
-    for name, column in columns.items():
-        field = pa.field(f"{KAFKA_PREFIX}{name}", column.type, nullable=False)
-        table = table.append_column(field, column)
-    return table

@@ -10,6 +10,7 @@ from table.hudi.files.base_writer import TransactionWriter
 from table.hudi.files.log_writer import LogWriter
 from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.hudi.files.upserts import Upserts, UpsertShaper
+from table.hudi.layout import HudiLayout
 from table.port import UPSERT, FileWriter, TableLayout, Tell
 from table.rows import Rows
 from table.schema import table_schema
@@ -25,17 +26,18 @@ class HudiFiles:
     def __init__(
         self, *, layout: TableLayout, base_path: Path, slot: int, incarnation: str, pending_bytes_max: int
     ) -> None:
+        hudi = HudiLayout.of(layout)
         self.schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
-        self._upserts = layout.kind == UPSERT
+        self._upserts = layout.mode == UPSERT
         self._common: dict[str, Any] = {
             "base_path": str(base_path),
-            "layout": layout,
+            "layout": hudi,
             "schema": self.schema,
             "writer_number": slot,
             "incarnation": incarnation,
             "pending_bytes_max": pending_bytes_max,
         }
-        self._shaper = (UpsertShaper if self._upserts else InsertShaper)(layout, self.schema)
+        self._shaper = (UpsertShaper if self._upserts else InsertShaper)(hudi, self.schema)
 
     def shape(self, rows: Rows) -> InsertRows | Upserts:
         """The rows as `write` of this table's writers takes them."""

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from table.hudi.files.shaping import InsertShaper, constant, with_kafka_columns
-from table.port import TableLayout
+from table.columns import constant, with_kafka_columns
+from table.hudi.files.shaping import InsertShaper
+from table.hudi.layout import HudiLayout
 from table.rows import Rows, Tombstones
 from table.schema import SchemaError
 
@@ -70,7 +71,7 @@ class Upserts:
 class UpsertShaper:
     """Shapes for one upsert table. No state: any thread may use it. Raises as `InsertShaper` does."""
 
-    def __init__(self, layout: TableLayout, schema: pa.Schema) -> None:
+    def __init__(self, layout: HudiLayout, schema: pa.Schema) -> None:
         self._layout = layout
         self._keys = InsertShaper(layout, schema)
         self._schema = schema

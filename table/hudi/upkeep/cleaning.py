@@ -29,7 +29,7 @@ class Cleaning:
 
     def __init__(self, spec: TableSpec) -> None:
         # Hudi archives only where it believes in the index, and its Java client knows no bucket index.
-        self._by_spark = spec.kind == UPSERT
+        self._by_spark = spec.mode == UPSERT
         # Of upserts it is off in any case.
         self.properties: Mapping[str, str] = {} if self._by_spark else {AUTO_ARCHIVE: "false"}
 

@@ -14,9 +14,9 @@ from table.port import INSERT, OFF, UPSERT, TableSpec
 def upkeep(spec: TableSpec, pipeline: str, opener: Opener, free_slots: Callable[[], int]) -> Upkeep:
     """The services that `spec` has this pipeline do. `free_slots`: see `HudiTable`."""
     wanted: list[tuple[Work, str, int]] = []
-    if spec.kind == UPSERT:
+    if spec.mode == UPSERT:
         wanted.append((Compaction(spec, pipeline, free_slots), spec.compaction, spec.compaction_every))
-    if spec.kind == INSERT:
+    if spec.mode == INSERT:
         wanted.append((Clustering(spec, pipeline), spec.clustering, spec.clustering_every))
     wanted.append((Cleaning(spec), spec.cleaning, spec.cleaning_every))
     return Upkeep(

@@ -141,10 +141,7 @@ def test_nothing_that_is_printed_shows_the_key(caplog: pytest.LogCaptureFixture)
         layout=TableLayout(
             path="/t",
             key_fields=(),
-            key_format="coordinates",
             partition_field="",
-            hive_style=False,
-            url_encode=False,
             kafka_columns=True,
             target_file_bytes=1,
             ddl="a INT",

@@ -194,7 +194,7 @@ def test_the_table_is_asked_for_what_the_configuration_says() -> None:
             "table.hudi": {"hoodie.cleaner.commits.retained": 20},
         }
     ).table_spec()
-    assert (spec.path, spec.name, spec.kind) == ("file:///data/lake/events", "events", "insert")
+    assert (spec.path, spec.name, spec.mode) == ("file:///data/lake/events", "events", "insert")
     assert (spec.key_fields, spec.partition_field) == (("event_id",), "day")
     assert spec.target_file_bytes == 64 * 2**20
     assert spec.properties == {"hoodie.cleaner.commits.retained": "20"}

@@ -26,12 +26,12 @@ from table.hudi.files import base_writer as writer_module
 from table.hudi.files.base_file import FILE_ID_PREFIX, KeyRange, sequence_numbers
 from table.hudi.files.base_writer import TransactionWriter
 from table.hudi.files.shaping import InsertRows, InsertShaper
-from table.port import TableLayout
+from table.hudi.layout import HudiLayout
 from table.schema import table_schema
 
 INSTANT = "20261120201248694"
 DDL = "id STRING, day STRING, amount DOUBLE, n BIGINT, tags ARRAY<STRING>, at TIMESTAMP, price DECIMAL(10,2)"
-LAYOUT = TableLayout(
+LAYOUT = HudiLayout(
     path="",
     key_fields=("id",),
     key_format="plain",

@@ -28,14 +28,14 @@ from table.hudi.files.base_file import META_COLUMNS
 from table.hudi.files.log_file import DELETE_BLOCK, DELETE_RECORD_LIST, PARQUET_BLOCK, Block, read_blocks
 from table.hudi.files.log_writer import LogWriter
 from table.hudi.files.upserts import Upserts, UpsertShaper
-from table.port import TableLayout
+from table.hudi.layout import HudiLayout
 from table.schema import table_schema, to_avro
 from tests.merge_model import Change, Model
 
 INSTANT = "20261122051234567"
 DDL = "id STRING, region STRING, amount BIGINT, ts BIGINT, deleted BOOLEAN"
 SCHEMA = table_schema(DDL, True)
-LAYOUT = TableLayout(
+LAYOUT = HudiLayout(
     path="",
     key_fields=("id",),
     key_format="plain",
@@ -45,7 +45,7 @@ LAYOUT = TableLayout(
     kafka_columns=True,
     target_file_bytes=100_000_000,
     ddl=DDL,
-    kind="upsert",
+    mode="upsert",
     ordering_field="ts",
     bucket_count=2,
     avro=with_meta_columns(to_avro(SCHEMA, "changes")),
@@ -59,7 +59,7 @@ def base(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def open_writer(base: Path, layout: TableLayout = LAYOUT, **changes: Any) -> LogWriter:
+def open_writer(base: Path, layout: HudiLayout = LAYOUT, **changes: Any) -> LogWriter:
     arguments: dict[str, Any] = {
         "base_path": str(base),
         "layout": layout,
@@ -73,7 +73,7 @@ def open_writer(base: Path, layout: TableLayout = LAYOUT, **changes: Any) -> Log
     return LogWriter(**arguments)
 
 
-def derived(changes: Iterable[Change], layout: TableLayout = LAYOUT) -> Upserts:
+def derived(changes: Iterable[Change], layout: HudiLayout = LAYOUT) -> Upserts:
     values: list[bytes | None] = []
     keys: dict[int, bytes | None] = {}
     for number, one in enumerate(changes):

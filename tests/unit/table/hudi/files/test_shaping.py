@@ -15,10 +15,10 @@ from participant.records.json.decoder import JsonDecoder
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import Rejects
 from table.hudi.files.shaping import InsertRows, InsertShaper
-from table.port import TableLayout
+from table.hudi.layout import HudiLayout
 from table.schema import SchemaError, table_schema
 
-LAYOUT = TableLayout(
+LAYOUT = HudiLayout(
     path="file:///lake/t",
     key_fields=("id",),
     key_format="plain",

@@ -19,13 +19,13 @@ from participant.records.rejects import Rejects
 from participant.worker.memory import MemoryBudget
 from participant.worker.stages import decoder, stages
 from table.hudi.files.upserts import Upserts, UpsertShaper
-from table.port import TableLayout
+from table.hudi.layout import HudiLayout
 from table.schema import POSITION_COLUMN, SchemaError, table_schema
 from tests.debezium_events import POSTGRESQL, event
 from tests.fuzz.strategies import jsons
 
 DDL = "id BIGINT NOT NULL, region STRING, amount DOUBLE NOT NULL, ts BIGINT, gone BOOLEAN"
-LAYOUT = TableLayout(
+LAYOUT = HudiLayout(
     path="file:///lake/t",
     key_fields=("id",),
     key_format="plain",
@@ -35,7 +35,7 @@ LAYOUT = TableLayout(
     kafka_columns=True,
     target_file_bytes=1_000_000,
     ddl=DDL,
-    kind="upsert",
+    mode="upsert",
     ordering_field="ts",
     bucket_count=4,
 )

@@ -1,4 +1,4 @@
-"""What the two kinds of tables differ in, as far as Hudi's write client is concerned. Pure.
+"""What the two modes of a table differ in, as far as Hudi's write client is concerned. Pure.
 
 Upserts run under Hudi's non-blocking concurrency control: writers of one file group add log files of their
 own, and readers put them in order, so that neither a compaction nor Spark's `UPDATE` ever makes a commit of
@@ -21,7 +21,7 @@ LOCK_PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProv
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Mode:
     """`action`: what an instant of ours is on the timeline. `operation`: a `WriteOperationType`."""
 
     table_type: str
@@ -30,14 +30,14 @@ class Kind:
     concurrency: str
 
 
-KINDS: Mapping[str, Kind] = {
-    INSERT: Kind(
+MODES: Mapping[str, Mode] = {
+    INSERT: Mode(
         table_type="COPY_ON_WRITE",
         action="commit",
         operation="BULK_INSERT",
         concurrency="optimistic_concurrency_control",
     ),
-    UPSERT: Kind(
+    UPSERT: Mode(
         table_type="MERGE_ON_READ",
         action="deltacommit",
         operation="UPSERT",
@@ -61,7 +61,7 @@ def kept_properties(key_fields: Sequence[str], bucket_count: int, lock_expire_mi
     return {
         **index_properties(key_fields, bucket_count),
         "hoodie.datasource.write.recordkey.field": ",".join(key_fields),  # Hudi's compaction procedure
-        "hoodie.write.concurrency.mode": KINDS[UPSERT].concurrency,
+        "hoodie.write.concurrency.mode": MODES[UPSERT].concurrency,
         "hoodie.write.lock.provider": LOCK_PROVIDER,
         "hoodie.write.lock.filesystem.expire": str(lock_expire_minutes),
         "hoodie.clean.failed.writes.policy": "LAZY",

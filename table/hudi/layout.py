@@ -1,0 +1,40 @@
+"""How a Hudi table wants its files: what every table's layout says, and what only Hudi's does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from table.port import TableLayout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HudiLayout(TableLayout):
+    """`body` is empty: what it says is here, by name.
+
+    `key_format`: how a record key is spelled: `plain` (one field's value), `complex` (`f:v,g:w`),
+    `coordinates` (`topic-partition-offset`, a table without key fields). `hive_style`, `url_encode`: how a
+    table partition's folder is. Of upserts only: `bucket_count` of a table partition, and `avro`: the schema
+    of the rows with Hudi's meta columns.
+    """
+
+    key_format: str = "plain"
+    hive_style: bool = False
+    url_encode: bool = False
+    bucket_count: int = 0
+    avro: str = ""
+
+    @classmethod
+    def of(cls, layout: TableLayout) -> HudiLayout:
+        """What `encoded` made of one."""
+        if isinstance(layout, cls):
+            return layout
+        return cls(**{name: getattr(layout, name) for name in HEAD}, **layout.body)
+
+    def encoded(self) -> TableLayout:
+        """The same to all who know no Hudi."""
+        head = {name: getattr(self, name) for name in HEAD}
+        return TableLayout(**head, body={name: getattr(self, name) for name in BODY})
+
+
+HEAD = frozenset(field.name for field in fields(TableLayout)) - {"body"}
+BODY = tuple(field.name for field in fields(HudiLayout) if field.name not in HEAD | {"body"})

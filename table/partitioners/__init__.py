@@ -1,0 +1,1 @@
+"""Which table partition a row belongs to."""
