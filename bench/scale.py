@@ -184,7 +184,7 @@ class World:
         path = f"day=2026-11-21/{file_id}_{number}-0-1234567890_20261121120000000.parquet"
         file = DataFile(
             path=path,
-            file_id=file_id,
+            body=file_id,
             table_partition="day=2026-11-21",
             rows=RECORDS * len(ranges),
             size_bytes=40_000_000,

@@ -83,12 +83,14 @@ class DataFile:
     path: str
     """Relative to the table's base path."""
 
-    file_id: str
+    body: str
+    """What else the kind's half in a worker tells that in the driver, in its own words."""
+
     table_partition: str
     rows: int
     size_bytes: int
     deletes: int = 0
-    """Of a log file: keys that it deletes, on top of its rows."""
+    """Keys that it deletes, on top of its rows."""
 
 
 # --- bodies -----------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
         files=[
             pb.DataFile(
                 path=f.path,
-                file_id=f.file_id,
+                body=f.body,
                 table_partition=f.table_partition,
                 rows=f.rows,
                 size_bytes=f.size_bytes,
@@ -148,7 +148,7 @@ def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
         files=tuple(
             DataFile(
                 path=f.path,
-                file_id=f.file_id,
+                body=f.body,
                 table_partition=f.table_partition,
                 rows=f.rows,
                 size_bytes=f.size_bytes,

@@ -28,24 +28,13 @@ from lockstep.launch.jars import JarsError, find_java
 from participant.records.json.lines import line_reader
 from participant.source.native import missing
 from table.errors import TableError
-from table.hudi import properties
+from table.instants import MissingTable
 from table.kinds import table_kind
 from table.port import UPSERT
 from table.schema import parse_ddl
 from table.service.source_facts import SourceTopicsError
 
 log = logging.getLogger("lockstep.validate")
-
-MULTI_WRITER = (
-    "hoodie.write.concurrency.mode",
-    "hoodie.write.lock.provider",
-    "hoodie.write.lock.filesystem.expire",
-    "hoodie.clean.failed.writes.policy",
-    "hoodie.write.markers.type",
-    "hoodie.metadata.index.column.stats.enable",
-    "hoodie.metadata.streaming.write.enabled",
-)
-"""What every writer of the table must agree on; shown as this job has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,28 +158,18 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
     yield _reader(spark, config)
     yield _decoder(spark, config)
     yield _guarded("table", lambda: _table(spark, config))
-    merged = properties.merge(config.table.hudi, {}, config.table.kind)
-    yield ok(
-        "table writers", ", ".join(f"{name} = {merged[name]}" for name in MULTI_WRITER if name in merged)
-    )
-    told = (
-        "the table keeps this for Spark SQL, which needs to be told nothing; any other writer"
-        if config.table.kind == UPSERT
-        else "a foreign writer of this table"
-    )
-    yield Check(
-        name="other writers",
-        verdict="warning",
-        detail=f"{told} must use a lock provider, concurrency control and LAZY cleaning as above: an EAGER "
-        "one rolls back anybody's open instant without the lock. It must write the metadata table as above, "
-        "too: its own commits fail otherwise",
-    )
+    others = table_kind().other_writers(config.table_spec())
+    if others.settings:
+        yield ok("table writers", ", ".join(f"{name} = {value}" for name, value in others.settings.items()))
+    if others.advice:
+        yield Check(name="other writers", verdict="warning", detail=others.advice)
 
 
 def _table(spark: SparkSession, config: Config) -> str:
     """Refusals of a table that exists, and its file system's clock; one that does not is not made here."""
-    base = Path(config.table.path.removeprefix("file://"))
-    if not (base / ".hoodie").exists():
+    try:
+        table_kind().reader(config.table.path)
+    except MissingTable:
         return f"{config.table.path} is not there yet; the run makes it"
     table = table_kind().committer(spark, config.table_spec(), config.pipeline.id)
     try:

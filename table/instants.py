@@ -26,8 +26,9 @@ class CommittedFile:
 class Instant:
     """A completed instant. Times are the table's own text: `TableReader.time_ms` reads it.
 
-    `state`: a Lockstep commit's. `updated`, `deleted`: rows of earlier instants that this one changed or
-    removed; `replaces`: it took whole file groups away otherwise than by clustering.
+    `writes`: it has to do with rows at all. `rearranges`: it moved rows to other files, and left them as they
+    are. `state`: a Lockstep commit's. `updated`, `deleted`: rows of earlier instants that this one changed or
+    removed; `replaces`: it took whole files away, and did not rearrange them.
     """
 
     requested: str
@@ -39,6 +40,8 @@ class Instant:
     updated: int = 0
     deleted: int = 0
     replaces: bool = False
+    writes: bool = False
+    rearranges: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,12 @@ from pkgutil import resolve_name
 
 from table.port import TableKind
 
-KINDS: Mapping[str, str] = {"hudi": "table.hudi.kind:Hudi"}
+HUDI = "hudi"
+KINDS: Mapping[str, str] = {HUDI: "table.hudi.kind:Hudi", "memory": "table.memory.kind:Memory"}
 """Name -> the `TableKind`, as `module:class`."""
 
 
-def table_kind(name: str = "hudi") -> TableKind:
+def table_kind(name: str = HUDI) -> TableKind:
     """The kind of that name."""
     kind: TableKind = resolve_name(KINDS[name])()
     return kind

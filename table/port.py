@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from control_topic.messages import DataFile, Offsets
@@ -184,12 +183,44 @@ class TableFiles(Protocol):
         """Of one transaction, whose instant this is."""
 
 
+INSTANT = "instant"
+"""The column of rows that are read which says who wrote a row: its instant, by the time it was requested."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRows:
+    """The rows that one file holds now.
+
+    `name`: for people. `batches`: read as they are asked for; the columns are `INSTANT` and, where the table
+    has them, Kafka's; raises `Unavailable` where the file cannot be read to its end.
+    """
+
+    name: str
+    batches: Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRows:
+    """All rows of a table, file by file, as they were when it was opened."""
+
+    kafka_columns: bool
+    files: Iterator[FileRows]
+
+
 class TableReader(Protocol):
-    """A table's history, as it is now; nothing is kept. Needs no Spark.
+    """A table's history and its rows, as they are now; nothing is kept. Needs no Spark.
 
     Raises `MissingTable`, `Refused` for a table that cannot be read this way, `Unavailable` where storage
     does not serve, `table.state.StateError` for a commit of ours that cannot be read.
     """
+
+    @property
+    def place(self) -> str:
+        """Where the table is, for people."""
+
+    @property
+    def mode(self) -> str:
+        """`insert`, or `upsert` where a record may change a row that is there."""
 
     def completed(self) -> Iterator[Instant]:
         """Completed instants, newest completion first, lazily."""
@@ -205,6 +236,12 @@ class TableReader(Protocol):
 
     def time_ms(self, instant_time: str) -> int:
         """A time of an instant, in milliseconds since 1970."""
+
+    def damage(self) -> str:
+        """A sentence on what other readers would be misled by; empty where nothing is wrong."""
+
+    def rows(self) -> TableRows:
+        """Of all writers. By code that shares nothing with what writes them, where there is such code."""
 
 
 class TransactionalTable(Protocol):
@@ -246,11 +283,30 @@ class TransactionalTable(Protocol):
     def services(self) -> Sequence[ServiceProgress]:
         """How the services of this run stand. Unlike all others any thread may ask."""
 
+    def compare_clocks(self) -> str:
+        """How this clock and storage's compare, for a person. Raises `ClockAhead`, `Unavailable`."""
+
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherWriters:
+    """What those must know who write to a table beside Lockstep.
+
+    `settings`: by their names, as Lockstep has them. `advice`: what goes wrong without; empty where nothing
+    does.
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    advice: str = ""
 
 
 class TableKind(Protocol):
     """A kind of table: all that the rest of Lockstep asks of it."""
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """Of `INSERT` and `UPSERT`, what it can do."""
 
     def committer(
         self,
@@ -267,9 +323,12 @@ class TableKind(Protocol):
         """
 
     def files(
-        self, *, layout: TableLayout, base_path: Path, slot: int, incarnation: str, pending_bytes_max: int
+        self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int
     ) -> TableFiles:
         """The half of the worker in that slot. Rows that are not encoded yet take `pending_bytes_max`."""
 
     def reader(self, path: str) -> TableReader:
         """Of the table at this path or URI. Raises as `TableReader` does."""
+
+    def other_writers(self, spec: TableSpec) -> OtherWriters:
+        """Of the table that this asks for."""

@@ -64,7 +64,7 @@ class Topic:
 
     def reported(self, transaction: str, partition: SourcePartition, start: int, following: int) -> None:
         rows = following - start
-        file = DataFile(path=f"d/{start}", file_id="f", table_partition="d", rows=rows, size_bytes=10 * rows)
+        file = DataFile(path=f"d/{start}", body="f", table_partition="d", rows=rows, size_bytes=10 * rows)
         status = WriteStatus(
             transaction=transaction,
             ranges=(Range(partition=partition, start=start, next=following, records=rows),),

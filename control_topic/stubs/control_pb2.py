@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13proto/control.proto\x12\x13lockstep.control.v1\"\xcf\x01\n\x08\x45nvelope\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x10\n\x08pipeline\x18\x02 \x01(\t\x12\x0b\n\x03run\x18\x03 \x01(\t\x12\r\n\x05\x65poch\x18\x04 \x01(\x04\x12\x0e\n\x06sender\x18\x05 \x01(\t\x12\x13\n\x0bincarnation\x18\x06 \x01(\t\x12\x10\n\x08sequence\x18\x07 \x01(\x04\x12\x12\n\nsent_at_ms\x18\x08 \x01(\x03\x12\x0c\n\x04part\x18\t \x01(\r\x12\r\n\x05parts\x18\n \x01(\r\x12\x0e\n\x06\x64igest\x18\x0b \x01(\x0c\x12\x0c\n\x04\x62ody\x18\x0c \x01(\x0c\"\x91\x06\n\x04\x42ody\x12\x38\n\x0crun_announce\x18\x01 \x01(\x0b\x32 .lockstep.control.v1.RunAnnounceH\x00\x12\x42\n\x11\x63oordinator_claim\x18\x02 \x01(\x0b\x32%.lockstep.control.v1.CoordinatorClaimH\x00\x12@\n\x10participant_join\x18\x03 \x01(\x0b\x32$.lockstep.control.v1.ParticipantJoinH\x00\x12\x42\n\x11participant_leave\x18\x04 \x01(\x0b\x32%.lockstep.control.v1.ParticipantLeaveH\x00\x12\x42\n\x11participant_ready\x18\x05 \x01(\x0b\x32%.lockstep.control.v1.ParticipantReadyH\x00\x12\x38\n\x0cstart_commit\x18\x06 \x01(\x0b\x32 .lockstep.control.v1.StartCommitH\x00\x12\x36\n\x0b\x65nd_request\x18\x07 \x01(\x0b\x32\x1f.lockstep.control.v1.EndRequestH\x00\x12\x34\n\nend_commit\x18\x08 \x01(\x0b\x32\x1e.lockstep.control.v1.EndCommitH\x00\x12\x38\n\x0cwrite_status\x18\t \x01(\x0b\x32 .lockstep.control.v1.WriteStatusH\x00\x12\x34\n\nack_commit\x18\n \x01(\x0b\x32\x1e.lockstep.control.v1.AckCommitH\x00\x12\x38\n\x0c\x61\x62ort_commit\x18\x0b \x01(\x0b\x32 .lockstep.control.v1.AbortCommitH\x00\x12)\n\x04halt\x18\x0c \x01(\x0b\x32\x19.lockstep.control.v1.HaltH\x00\x12<\n\x0ewrite_progress\x18\r \x01(\x0b\x32\".lockstep.control.v1.WriteProgressH\x00\x42\x06\n\x04kind\"4\n\x0fTopicPartitions\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\"B\n\x0cTopicOffsets\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0f\n\x07offsets\x18\x03 \x03(\x04\"B\n\x0cTopicWriters\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0f\n\x07writers\x18\x03 \x03(\r\"`\n\x0bTopicRanges\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0e\n\x06starts\x18\x03 \x03(\x04\x12\r\n\x05nexts\x18\x04 \x03(\x04\x12\x0f\n\x07records\x18\x05 \x03(\x04\"u\n\x08\x44\x61taFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07\x66ile_id\x18\x02 \x01(\t\x12\x17\n\x0ftable_partition\x18\x03 \x01(\t\x12\x0c\n\x04rows\x18\x04 \x01(\x04\x12\x12\n\nsize_bytes\x18\x05 \x01(\x04\x12\x0f\n\x07\x64\x65letes\x18\x06 \x01(\x04\"J\n\x06Reject\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\r\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x0e\n\x06reason\x18\x04 \x01(\t\"E\n\x04Lost\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x0c\n\x04next\x18\x04 \x01(\x04\"J\n\x0bRunAnnounce\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x13\n\x0btable_epoch\x18\x02 \x01(\x04\x12\x15\n\rstarted_at_ms\x18\x03 \x01(\x03\"\x12\n\x10\x43oordinatorClaim\"K\n\x0fParticipantJoin\x12\x38\n\npartitions\x18\x01 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\"q\n\x10ParticipantLeave\x12\x38\n\npartitions\x18\x01 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\x12\x13\n\x0btransaction\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x12\n\x10ParticipantReady\"\xc8\x01\n\x0bStartCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0f\n\x07instant\x18\x02 \x01(\t\x12\x34\n\tcommitted\x18\x03 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x14\n\x0cincarnations\x18\x04 \x03(\t\x12\x32\n\x07writers\x18\x05 \x03(\x0b\x32!.lockstep.control.v1.TopicWriters\x12\x13\n\x0brecords_max\x18\x06 \x01(\x04\"1\n\nEndRequest\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\" \n\tEndCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\"\xef\x01\n\x0bWriteStatus\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x30\n\x06ranges\x18\x02 \x03(\x0b\x32 .lockstep.control.v1.TopicRanges\x12,\n\x05\x66iles\x18\x03 \x03(\x0b\x32\x1d.lockstep.control.v1.DataFile\x12,\n\x07rejects\x18\x04 \x03(\x0b\x32\x1b.lockstep.control.v1.Reject\x12\'\n\x04lost\x18\x05 \x03(\x0b\x32\x19.lockstep.control.v1.Lost\x12\x14\n\x0creject_count\x18\x06 \x01(\x04\"g\n\rWriteProgress\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0f\n\x07records\x18\x02 \x01(\x04\x12\r\n\x05\x66iles\x18\x03 \x01(\x04\x12\x12\n\nsize_bytes\x18\x04 \x01(\x04\x12\r\n\x05steps\x18\x05 \x01(\x04\"g\n\tAckCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0f\n\x07instant\x18\x02 \x01(\t\x12\x34\n\tcommitted\x18\x03 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\"2\n\x0b\x41\x62ortCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x16\n\x04Halt\x12\x0e\n\x06reason\x18\x01 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13proto/control.proto\x12\x13lockstep.control.v1\"\xcf\x01\n\x08\x45nvelope\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x10\n\x08pipeline\x18\x02 \x01(\t\x12\x0b\n\x03run\x18\x03 \x01(\t\x12\r\n\x05\x65poch\x18\x04 \x01(\x04\x12\x0e\n\x06sender\x18\x05 \x01(\t\x12\x13\n\x0bincarnation\x18\x06 \x01(\t\x12\x10\n\x08sequence\x18\x07 \x01(\x04\x12\x12\n\nsent_at_ms\x18\x08 \x01(\x03\x12\x0c\n\x04part\x18\t \x01(\r\x12\r\n\x05parts\x18\n \x01(\r\x12\x0e\n\x06\x64igest\x18\x0b \x01(\x0c\x12\x0c\n\x04\x62ody\x18\x0c \x01(\x0c\"\x91\x06\n\x04\x42ody\x12\x38\n\x0crun_announce\x18\x01 \x01(\x0b\x32 .lockstep.control.v1.RunAnnounceH\x00\x12\x42\n\x11\x63oordinator_claim\x18\x02 \x01(\x0b\x32%.lockstep.control.v1.CoordinatorClaimH\x00\x12@\n\x10participant_join\x18\x03 \x01(\x0b\x32$.lockstep.control.v1.ParticipantJoinH\x00\x12\x42\n\x11participant_leave\x18\x04 \x01(\x0b\x32%.lockstep.control.v1.ParticipantLeaveH\x00\x12\x42\n\x11participant_ready\x18\x05 \x01(\x0b\x32%.lockstep.control.v1.ParticipantReadyH\x00\x12\x38\n\x0cstart_commit\x18\x06 \x01(\x0b\x32 .lockstep.control.v1.StartCommitH\x00\x12\x36\n\x0b\x65nd_request\x18\x07 \x01(\x0b\x32\x1f.lockstep.control.v1.EndRequestH\x00\x12\x34\n\nend_commit\x18\x08 \x01(\x0b\x32\x1e.lockstep.control.v1.EndCommitH\x00\x12\x38\n\x0cwrite_status\x18\t \x01(\x0b\x32 .lockstep.control.v1.WriteStatusH\x00\x12\x34\n\nack_commit\x18\n \x01(\x0b\x32\x1e.lockstep.control.v1.AckCommitH\x00\x12\x38\n\x0c\x61\x62ort_commit\x18\x0b \x01(\x0b\x32 .lockstep.control.v1.AbortCommitH\x00\x12)\n\x04halt\x18\x0c \x01(\x0b\x32\x19.lockstep.control.v1.HaltH\x00\x12<\n\x0ewrite_progress\x18\r \x01(\x0b\x32\".lockstep.control.v1.WriteProgressH\x00\x42\x06\n\x04kind\"4\n\x0fTopicPartitions\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\"B\n\x0cTopicOffsets\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0f\n\x07offsets\x18\x03 \x03(\x04\"B\n\x0cTopicWriters\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0f\n\x07writers\x18\x03 \x03(\r\"`\n\x0bTopicRanges\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0e\n\x06starts\x18\x03 \x03(\x04\x12\r\n\x05nexts\x18\x04 \x03(\x04\x12\x0f\n\x07records\x18\x05 \x03(\x04\"r\n\x08\x44\x61taFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04\x62ody\x18\x02 \x01(\t\x12\x17\n\x0ftable_partition\x18\x03 \x01(\t\x12\x0c\n\x04rows\x18\x04 \x01(\x04\x12\x12\n\nsize_bytes\x18\x05 \x01(\x04\x12\x0f\n\x07\x64\x65letes\x18\x06 \x01(\x04\"J\n\x06Reject\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\r\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x0e\n\x06reason\x18\x04 \x01(\t\"E\n\x04Lost\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x0c\n\x04next\x18\x04 \x01(\x04\"J\n\x0bRunAnnounce\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x13\n\x0btable_epoch\x18\x02 \x01(\x04\x12\x15\n\rstarted_at_ms\x18\x03 \x01(\x03\"\x12\n\x10\x43oordinatorClaim\"K\n\x0fParticipantJoin\x12\x38\n\npartitions\x18\x01 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\"q\n\x10ParticipantLeave\x12\x38\n\npartitions\x18\x01 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\x12\x13\n\x0btransaction\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x12\n\x10ParticipantReady\"\xc8\x01\n\x0bStartCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0f\n\x07instant\x18\x02 \x01(\t\x12\x34\n\tcommitted\x18\x03 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x14\n\x0cincarnations\x18\x04 \x03(\t\x12\x32\n\x07writers\x18\x05 \x03(\x0b\x32!.lockstep.control.v1.TopicWriters\x12\x13\n\x0brecords_max\x18\x06 \x01(\x04\"1\n\nEndRequest\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\" \n\tEndCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\"\xef\x01\n\x0bWriteStatus\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x30\n\x06ranges\x18\x02 \x03(\x0b\x32 .lockstep.control.v1.TopicRanges\x12,\n\x05\x66iles\x18\x03 \x03(\x0b\x32\x1d.lockstep.control.v1.DataFile\x12,\n\x07rejects\x18\x04 \x03(\x0b\x32\x1b.lockstep.control.v1.Reject\x12\'\n\x04lost\x18\x05 \x03(\x0b\x32\x19.lockstep.control.v1.Lost\x12\x14\n\x0creject_count\x18\x06 \x01(\x04\"g\n\rWriteProgress\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0f\n\x07records\x18\x02 \x01(\x04\x12\r\n\x05\x66iles\x18\x03 \x01(\x04\x12\x12\n\nsize_bytes\x18\x04 \x01(\x04\x12\r\n\x05steps\x18\x05 \x01(\x04\"g\n\tAckCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0f\n\x07instant\x18\x02 \x01(\t\x12\x34\n\tcommitted\x18\x03 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\"2\n\x0b\x41\x62ortCommit\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x16\n\x04Halt\x12\x0e\n\x06reason\x18\x01 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,35 +44,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOPICRANGES']._serialized_start=1232
   _globals['_TOPICRANGES']._serialized_end=1328
   _globals['_DATAFILE']._serialized_start=1330
-  _globals['_DATAFILE']._serialized_end=1447
-  _globals['_REJECT']._serialized_start=1449
-  _globals['_REJECT']._serialized_end=1523
-  _globals['_LOST']._serialized_start=1525
-  _globals['_LOST']._serialized_end=1594
-  _globals['_RUNANNOUNCE']._serialized_start=1596
-  _globals['_RUNANNOUNCE']._serialized_end=1670
-  _globals['_COORDINATORCLAIM']._serialized_start=1672
-  _globals['_COORDINATORCLAIM']._serialized_end=1690
-  _globals['_PARTICIPANTJOIN']._serialized_start=1692
-  _globals['_PARTICIPANTJOIN']._serialized_end=1767
-  _globals['_PARTICIPANTLEAVE']._serialized_start=1769
-  _globals['_PARTICIPANTLEAVE']._serialized_end=1882
-  _globals['_PARTICIPANTREADY']._serialized_start=1884
-  _globals['_PARTICIPANTREADY']._serialized_end=1902
-  _globals['_STARTCOMMIT']._serialized_start=1905
-  _globals['_STARTCOMMIT']._serialized_end=2105
-  _globals['_ENDREQUEST']._serialized_start=2107
-  _globals['_ENDREQUEST']._serialized_end=2156
-  _globals['_ENDCOMMIT']._serialized_start=2158
-  _globals['_ENDCOMMIT']._serialized_end=2190
-  _globals['_WRITESTATUS']._serialized_start=2193
-  _globals['_WRITESTATUS']._serialized_end=2432
-  _globals['_WRITEPROGRESS']._serialized_start=2434
-  _globals['_WRITEPROGRESS']._serialized_end=2537
-  _globals['_ACKCOMMIT']._serialized_start=2539
-  _globals['_ACKCOMMIT']._serialized_end=2642
-  _globals['_ABORTCOMMIT']._serialized_start=2644
-  _globals['_ABORTCOMMIT']._serialized_end=2694
-  _globals['_HALT']._serialized_start=2696
-  _globals['_HALT']._serialized_end=2718
+  _globals['_DATAFILE']._serialized_end=1444
+  _globals['_REJECT']._serialized_start=1446
+  _globals['_REJECT']._serialized_end=1520
+  _globals['_LOST']._serialized_start=1522
+  _globals['_LOST']._serialized_end=1591
+  _globals['_RUNANNOUNCE']._serialized_start=1593
+  _globals['_RUNANNOUNCE']._serialized_end=1667
+  _globals['_COORDINATORCLAIM']._serialized_start=1669
+  _globals['_COORDINATORCLAIM']._serialized_end=1687
+  _globals['_PARTICIPANTJOIN']._serialized_start=1689
+  _globals['_PARTICIPANTJOIN']._serialized_end=1764
+  _globals['_PARTICIPANTLEAVE']._serialized_start=1766
+  _globals['_PARTICIPANTLEAVE']._serialized_end=1879
+  _globals['_PARTICIPANTREADY']._serialized_start=1881
+  _globals['_PARTICIPANTREADY']._serialized_end=1899
+  _globals['_STARTCOMMIT']._serialized_start=1902
+  _globals['_STARTCOMMIT']._serialized_end=2102
+  _globals['_ENDREQUEST']._serialized_start=2104
+  _globals['_ENDREQUEST']._serialized_end=2153
+  _globals['_ENDCOMMIT']._serialized_start=2155
+  _globals['_ENDCOMMIT']._serialized_end=2187
+  _globals['_WRITESTATUS']._serialized_start=2190
+  _globals['_WRITESTATUS']._serialized_end=2429
+  _globals['_WRITEPROGRESS']._serialized_start=2431
+  _globals['_WRITEPROGRESS']._serialized_end=2534
+  _globals['_ACKCOMMIT']._serialized_start=2536
+  _globals['_ACKCOMMIT']._serialized_end=2639
+  _globals['_ABORTCOMMIT']._serialized_start=2641
+  _globals['_ABORTCOMMIT']._serialized_end=2691
+  _globals['_HALT']._serialized_start=2693
+  _globals['_HALT']._serialized_end=2715
 # @@protoc_insertion_point(module_scope)

@@ -107,20 +107,20 @@ class TopicRanges(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., starts: _Optional[_Iterable[int]] = ..., nexts: _Optional[_Iterable[int]] = ..., records: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class DataFile(_message.Message):
-    __slots__ = ("path", "file_id", "table_partition", "rows", "size_bytes", "deletes")
+    __slots__ = ("path", "body", "table_partition", "rows", "size_bytes", "deletes")
     PATH_FIELD_NUMBER: _ClassVar[int]
-    FILE_ID_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
     TABLE_PARTITION_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     DELETES_FIELD_NUMBER: _ClassVar[int]
     path: str
-    file_id: str
+    body: str
     table_partition: str
     rows: int
     size_bytes: int
     deletes: int
-    def __init__(self, path: _Optional[str] = ..., file_id: _Optional[str] = ..., table_partition: _Optional[str] = ..., rows: _Optional[int] = ..., size_bytes: _Optional[int] = ..., deletes: _Optional[int] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., body: _Optional[str] = ..., table_partition: _Optional[str] = ..., rows: _Optional[int] = ..., size_bytes: _Optional[int] = ..., deletes: _Optional[int] = ...) -> None: ...
 
 class Reject(_message.Message):
     __slots__ = ("topic", "partition", "offset", "reason")

@@ -88,7 +88,6 @@ def _files(layout: TableLayout, instant: str, number: int) -> tuple[DataFile, ..
     )
     made = stages(
         layout=layout,
-        base_path=Path(layout.path),
         slot=0,
         incarnation=PIPELINE,
         memory=MemoryBudget(MEMORY_BYTES),

@@ -1,8 +1,4 @@
-"""The table's rows, counted by source offset and by instant.
-
-Read with the PyPI `hudi` reader, which shares no code with what wrote them, file slice by file slice, so
-that one file that cannot be read does not hide the others. Memory grows with the offsets, one byte each.
-"""
+"""The table's rows, counted by source offset and by instant. Memory grows with the offsets, one byte each."""
 
 from __future__ import annotations
 
@@ -14,16 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from hudi import HudiReadOptions, HudiTable
-from hudi._internal import HudiFileSlice
 
 from control_topic.messages import SourcePartition
 from lockstep.verify.chain import Chain, Place
 from lockstep.verify.counts import Int64s, OffsetCounts
+from table.errors import Unavailable
+from table.port import INSTANT, TableRows
+from table.schema import KAFKA_PREFIX
 
-COMMIT_TIME = "_hoodie_commit_time"
-KAFKA_COLUMNS = ("_kafka_topic", "_kafka_partition", "_kafka_offset")
-BATCH_ROWS = 65_536
+KAFKA_COLUMNS = tuple(f"{KAFKA_PREFIX}{name}" for name in ("topic", "partition", "offset"))
 EXAMPLES_MAX = 20
 
 
@@ -60,31 +55,24 @@ class Rows:
     unreadable: list[str] = field(default_factory=list)
 
 
-def count_rows(base_path: str, chain: Chain, *, until: str, foreign: Mapping[str, bool]) -> Rows:
-    """Count every row of the table as it is now.
+def count_rows(found: TableRows, chain: Chain, *, until: str, foreign: Mapping[str, bool]) -> Rows:
+    """Count every row of the table as it is now. A file that cannot be read hides no other.
 
     `until`: the newest instant that the chain knows of; rows of later ones are not looked at. `foreign`:
-    other writers' instants, True for those that changed rows of earlier ones. Raises what `hudi` raises where
-    the table as a whole cannot be opened.
+    other writers' instants, True for those that changed rows of earlier ones.
     """
-    table = HudiTable(base_path)
-    names = table.get_schema_with_meta_fields().names
-    kafka_columns = set(KAFKA_COLUMNS) <= set(names)
-    columns = [COMMIT_TIME, *(KAFKA_COLUMNS if kafka_columns else ())]
-    counter = RowCounter(chain, until=until, foreign=foreign, kafka_columns=kafka_columns)
-    options = HudiReadOptions(projection=columns).with_batch_size(BATCH_ROWS)
-    reader = table.create_file_group_reader_with_options(options)
-    for file_slice in table.get_file_slices():
+    counter = RowCounter(chain, until=until, foreign=foreign, kafka_columns=found.kafka_columns)
+    for file in found.files:
         try:
-            for batch in reader.read_file_slice_stream(file_slice, options):
-                counter.take(batch)
-        except Exception as error:  # noqa: BLE001 - hudi's errors have no common base; every kind is reported
-            counter.rows.unreadable.append(f"{_name(file_slice)}: {_first_line(error)}")
+            for batch in file.batches:
+                counter.add(batch)
+        except Unavailable as error:
+            counter.rows.unreadable.append(f"{file.name}: {error}")
     return counter.rows
 
 
 class RowCounter:
-    """Counts record batches with the columns `_hoodie_commit_time` and, unless told so, Kafka's.
+    """Counts record batches with the columns `table.port.INSTANT` and, unless told so, Kafka's.
 
     `until`, `foreign`: as `count_rows` has them. `rows` is the result.
     """
@@ -98,16 +86,16 @@ class RowCounter:
         self._foreign = foreign
         self._partitions = {place.partition for place in chain.covered}
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
         for instant, partition, offsets, count in _groups(batch, with_kafka=self.rows.kafka_columns):
             if instant in self._chain.eras:
-                self._take_own(instant, partition, offsets, count)
+                self._add_own(instant, partition, offsets, count)
             elif instant > self._until and instant not in self._foreign:
                 self.rows.later += count
             else:
-                self._take_foreign(instant, partition, offsets, count)
+                self._add_foreign(instant, partition, offsets, count)
 
-    def _take_own(self, instant: str, partition: SourcePartition | None, offsets: Int64s, count: int) -> None:
+    def _add_own(self, instant: str, partition: SourcePartition | None, offsets: Int64s, count: int) -> None:
         rows = self.rows
         rows.own += count
         rows.of_instant[instant, partition] = rows.of_instant.get((instant, partition), 0) + count
@@ -123,7 +111,7 @@ class RowCounter:
         if not inside.all():
             rows.strays.setdefault(partition, Stray()).add(offsets[~inside])
 
-    def _take_foreign(
+    def _add_foreign(
         self, instant: str, partition: SourcePartition | None, offsets: Int64s, count: int
     ) -> None:
         self.rows.foreign += count
@@ -136,7 +124,7 @@ def _groups(
     batch: pa.RecordBatch, *, with_kafka: bool
 ) -> Iterator[tuple[str, SourcePartition | None, Int64s, int]]:
     """(instant, source partition, offsets, rows) of one batch; rows without coordinates have no partition."""
-    keys, instants = _coded(batch.column(COMMIT_TIME))
+    keys, instants = _coded(batch.column(INSTANT))
     if not with_kafka:
         for key, count in zip(*np.unique(keys, return_counts=True), strict=True):
             yield str(instants[key]), None, np.empty(0, np.int64), int(count)
@@ -166,11 +154,3 @@ def _coded(column: Any) -> tuple[Int64s, list[str | None]]:
 def _integers(column: Any, *, null: int = -1) -> Int64s:
     integers: Int64s = np.asarray(pc.fill_null(column, null)).astype(np.int64)
     return integers
-
-
-def _name(file_slice: HudiFileSlice) -> str:
-    return file_slice.base_file_relative_path() or file_slice.file_id
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else repr(error)

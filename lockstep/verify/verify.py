@@ -12,17 +12,13 @@ from lockstep.verify.judge import Log, judge
 from lockstep.verify.report import Report
 from lockstep.verify.rows import count_rows
 from table.chain import place
-from table.hudi.reader.timeline import METADATA_ACTIONS, Timeline, table_properties
-from table.hudi.reader.torn import Torn, why
+from table.errors import Unavailable
 from table.instants import Instant
+from table.kinds import HUDI, table_kind
+from table.port import UPSERT
 from table.state import TableState
-from table.store.location import local_path
 
 log = logging.getLogger("lockstep.verify")
-
-COPY_ON_WRITE = "COPY_ON_WRITE"
-REARRANGING = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
-"""Operations that move rows to other files and leave them, and their commit times, as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +48,20 @@ class _Split:
         return sum(one.deleted for one in self.foreign.values())
 
 
-def verify_table(base_path: str, pipeline: str, source_log: Log) -> Report:
-    """Verify one pipeline's part of the table. Raises `TableError`, `StateError` where it cannot begin."""
-    path = local_path(base_path)
-    report = Report(pipeline=pipeline, table=path)
-    split = _split(Timeline(path).completed(), pipeline)
+def verify_table(base_path: str, pipeline: str, source_log: Log, *, kind: str = HUDI) -> Report:
+    """Verify one pipeline's part of the table. Raises `TableError`, `StateError` where it cannot begin.
+
+    `kind`: a name in `table.kinds`.
+    """
+    reader = table_kind(kind).reader(base_path)
+    report = Report(pipeline=pipeline, table=reader.place)
+    split = _split(reader.completed(), pipeline)
     if not split.ours:
         report.not_checkable.append(
             f"No commit of pipeline {pipeline} is on the table's timeline: check pipeline.id and table.path"
         )
         return report
-    if said := why(path, Torn(path).look()):
+    if said := reader.damage():
         report.metadata_broken.append(said)
     states = [state for _, state in split.ours]
     report.commits = len(states)
@@ -70,9 +69,9 @@ def verify_table(base_path: str, pipeline: str, source_log: Log) -> Report:
     report.epoch = max(state.epoch for state in states)
     log.info("%d commits of ours, %d of others", len(states), len(split.foreign))
     chain = follow(states)
-    if table_properties(path).get("hoodie.table.type") != COPY_ON_WRITE:
+    if reader.mode == UPSERT:
         report.not_checkable.append(
-            "The table is merge-on-read: records change rows, and a row does not tell of all that changed "
+            "The table takes upserts: records change rows, and a row does not tell of all that changed "
             "it. That the commits' ranges follow each other was checked"
         )
         report.ranges_broken = chain.broken
@@ -80,12 +79,13 @@ def verify_table(base_path: str, pipeline: str, source_log: Log) -> Report:
         return report
     changes = {instant: one.changes for instant, one in split.foreign.items()}
     try:
-        rows = count_rows(path, chain, until=max(chain.eras), foreign=changes)
-    except Exception as error:  # noqa: BLE001 - hudi's errors have no common base
-        report.not_checkable.append(f"The table cannot be opened with the hudi reader: {error}")
+        found = reader.rows()
+    except Unavailable as error:
+        report.not_checkable.append(str(error))
         report.ranges_broken = chain.broken
         report.conclude(excusable=0)
         return report
+    rows = count_rows(found, chain, until=max(chain.eras), foreign=changes)
     log.info("%d rows of ours, %d of others", rows.own, rows.foreign)
     judge(report, chain, rows, source_log)
     rewritten = sum(part.rewritten for part in report.partitions)
@@ -105,12 +105,11 @@ def _split(instants: Iterable[Instant], pipeline: str) -> _Split:
     for instant in instants:
         if instant.state is not None and instant.state.pipeline == pipeline:
             ours.append((instant, instant.state))
-        elif instant.action in METADATA_ACTIONS:
-            if instant.operation.upper() in REARRANGING:
-                foreign[instant.requested] = _Foreign()
-            else:
-                foreign[instant.requested] = _Foreign(
-                    updated=instant.updated, deleted=instant.deleted, replaces=instant.replaces
-                )
+        elif instant.rearranges:
+            foreign[instant.requested] = _Foreign()
+        elif instant.writes:
+            foreign[instant.requested] = _Foreign(
+                updated=instant.updated, deleted=instant.deleted, replaces=instant.replaces
+            )
     ours.sort(key=lambda one: (place(one[1]), one[0].requested))
     return _Split(ours=ours, foreign=foreign)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -33,7 +32,6 @@ class Stages:
 def stages(
     *,
     layout: TableLayout,
-    base_path: Path,
     slot: int,
     incarnation: str,
     memory: MemoryBudget,
@@ -43,7 +41,6 @@ def stages(
     """The stages of one worker for one table. Raises `SchemaError` for a schema that cannot be written."""
     files = table_kind(layout.kind).files(
         layout=layout,
-        base_path=base_path,
         slot=slot,
         incarnation=incarnation,
         pending_bytes_max=memory.encoding_bytes,

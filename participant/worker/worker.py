@@ -17,7 +17,6 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.kafka import ControlReader, ControlWriter
@@ -86,7 +85,6 @@ class Worker:
         self._plane = Plane(
             stages=stages(
                 layout=spec.layout,
-                base_path=Path(spec.layout.path.removeprefix("file://")),
                 slot=slot,
                 incarnation=self.incarnation,
                 memory=memory,

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from table.port import TableFiles, TableLayout, TableReader, TableSpec, TransactionalTable
+from table.port import (
+    INSERT,
+    UPSERT,
+    OtherWriters,
+    TableFiles,
+    TableLayout,
+    TableReader,
+    TableSpec,
+    TransactionalTable,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,6 +22,8 @@ if TYPE_CHECKING:
 
 class Hudi:
     """See `table.port.TableKind`."""
+
+    modes = frozenset({INSERT, UPSERT})
 
     def committer(
         self,
@@ -30,21 +40,26 @@ class Hudi:
         return HudiTable(spark, spec, pipeline, services=services, free_slots=free_slots)
 
     def files(
-        self, *, layout: TableLayout, base_path: Path, slot: int, incarnation: str, pending_bytes_max: int
+        self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int
     ) -> TableFiles:
         """Base files or log files. Raises `SchemaError` for a schema that cannot be written."""
         from table.hudi.files.side import HudiFiles
 
         return HudiFiles(
             layout=layout,
-            base_path=base_path,
             slot=slot,
             incarnation=incarnation,
             pending_bytes_max=pending_bytes_max,
         )
 
     def reader(self, path: str) -> TableReader:
-        """Hudi's timeline, without Spark."""
-        from table.hudi.reader.timeline import Timeline
+        """Hudi's timeline and rows, without Spark."""
+        from table.hudi.reader.reader import HudiReader
 
-        return Timeline(path)
+        return HudiReader(path)
+
+    def other_writers(self, spec: TableSpec) -> OtherWriters:
+        """The lock, concurrency control and the metadata table, on which all writers must agree."""
+        from table.hudi.properties import other_writers
+
+        return other_writers(spec)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from control_topic.messages import DataFile
 from table.port import TableLayout
 
 
@@ -38,3 +39,8 @@ class HudiLayout(TableLayout):
 
 HEAD = frozenset(field.name for field in fields(TableLayout)) - {"body"}
 BODY = tuple(field.name for field in fields(HudiLayout) if field.name not in HEAD | {"body"})
+
+
+def file_id(file: DataFile) -> str:
+    """The file group that a data file belongs to: all that Hudi adds to what every kind says of a file."""
+    return file.body

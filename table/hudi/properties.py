@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from table.errors import Refused
 from table.hudi.modes import LOCK_PROVIDER, MODES
-from table.port import INSERT, UPSERT
+from table.port import INSERT, UPSERT, OtherWriters, TableSpec
 
 LOCK = "hoodie.write.lock.provider"
 LOCK_FOLDER = "hoodie.write.lock.filesystem.path"
@@ -188,6 +188,34 @@ def merge(properties: Mapping[str, str], fixed: Mapping[str, str], mode: str = I
     check(properties, mode)
     given = {SYNONYMS.get(name, name): value for name, value in properties.items() if name not in CREATION}
     return {**DEFAULTS, **given, **REQUIRED, **REQUIRED_OF_MODE[mode], **fixed}
+
+
+SHARED = (
+    "hoodie.write.concurrency.mode",
+    LOCK,
+    "hoodie.write.lock.filesystem.expire",
+    FAILED_WRITES,
+    "hoodie.write.markers.type",
+    "hoodie.metadata.index.column.stats.enable",
+    "hoodie.metadata.streaming.write.enabled",
+)
+"""What every writer of a table must agree on."""
+
+
+def other_writers(spec: TableSpec) -> OtherWriters:
+    """What they must be told, and what goes wrong without. Raises `Refused` as `check`."""
+    merged = merge(spec.properties, {}, spec.mode)
+    told = (
+        "the table keeps this for Spark SQL, which needs to be told nothing; any other writer"
+        if spec.mode == UPSERT
+        else "a foreign writer of this table"
+    )
+    return OtherWriters(
+        settings={name: merged[name] for name in SHARED if name in merged},
+        advice=f"{told} must use a lock provider, concurrency control and LAZY cleaning as above: an EAGER "
+        "one rolls back anybody's open instant without the lock. It must write the metadata table as above, "
+        "too: its own commits fail otherwise",
+    )
 
 
 def _check_one(name: str, value: str, properties: Mapping[str, str], required: Mapping[str, str]) -> None:

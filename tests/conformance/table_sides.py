@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from control_topic.messages import DataFile, Range
 from table.errors import TableError
 from table.hudi.driver.rollback import _request, table_lock
-from table.memory import MemoryTable, MemoryTimeline, Step
+from table.memory.table import MemoryTable, Step
+from table.memory.timeline import MemoryTimeline
 from table.port import Commit, TransactionalTable
 from table.state import TableState
 from tests.integration.test_hudi_table import FOREIGN, PLAIN, QUICK_ARCHIVE, SOURCE, Driver
@@ -232,7 +233,7 @@ class MemoryDriver:
     def write(self, instant: str, rows: int, *, first: int = 0) -> DataFile:
         path = f"a/{instant}-{len(self.timeline.files)}-{first}"
         self.timeline.write_file(path, instant)
-        return DataFile(path=path, file_id=path, table_partition="a", rows=rows, size_bytes=rows)
+        return DataFile(path=path, body=path, table_partition="a", rows=rows, size_bytes=rows)
 
     def planned(self, transaction: str, instant: str, rows: int, *files: DataFile) -> Commit:
         newest = self.table.newest()

@@ -49,7 +49,7 @@ def _range(random: Random, partition: m.SourcePartition) -> m.Range:
 def _body(random: Random) -> m.Body:
     text = _text(random)
     offsets = {_partition(random): _offset(random) for _ in range(random.randint(0, 3))}
-    file = m.DataFile(path=text, file_id=_text(random), table_partition=text, rows=3, size_bytes=9)
+    file = m.DataFile(path=text, body=_text(random), table_partition=text, rows=3, size_bytes=9)
     reject = m.Reject(partition=_partition(random), offset=_offset(random), reason=text)
     return random.choice(
         (

@@ -303,7 +303,7 @@ class Pair:
         work = self.participants[name].work
         rows = sum(r.records for r in work.ranges) if work is not None else 0
         path = f"{action.transaction}/{name}"
-        file = DataFile(path=path, file_id=name, table_partition="", rows=rows, size_bytes=0)
+        file = DataFile(path=path, body=name, table_partition="", rows=rows, size_bytes=0)
         files = (file,) if rows else ()
         return p.Flushed(now_ms=self.now_ms, call=action.call, files=files)
 

@@ -39,7 +39,7 @@ LARGE = WriteStatus(
     transaction="t1",
     ranges=(),
     files=tuple(
-        DataFile(path=f"{n:0100d}.parquet", file_id=f"{n}-0", table_partition="d", rows=n, size_bytes=n)
+        DataFile(path=f"{n:0100d}.parquet", body=f"{n}-0", table_partition="d", rows=n, size_bytes=n)
         for n in range(12_000)
     ),
 )

@@ -119,9 +119,7 @@ class Driver:
         }
         pq.write_table(pa.table(columns), folder / name)
         size_bytes = (folder / name).stat().st_size
-        return DataFile(
-            path=f"a/{name}", file_id=file_id, table_partition="a", rows=rows, size_bytes=size_bytes
-        )
+        return DataFile(path=f"a/{name}", body=file_id, table_partition="a", rows=rows, size_bytes=size_bytes)
 
     def planned(self, transaction: str, instant: str, rows: int, *files: DataFile) -> Commit:
         """The commit of `rows` records that follow what the table holds now."""

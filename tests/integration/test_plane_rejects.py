@@ -40,7 +40,7 @@ def test_of_a_flood_of_rejects_all_are_counted_and_the_first_are_named(
     posted: list[Any] = []
     memory = MemoryBudget(MEMORY_BYTES)
     plane = Plane(
-        stages=stages(layout=layout, base_path=tmp_path, slot=0, incarnation="i", memory=memory),
+        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory),
         queued_bytes_max=memory.queued_bytes,
         dead_letters=letters,
         post=posted.append,

@@ -86,7 +86,7 @@ def test_changes_with_flags_and_late_versions_equal_the_model(
     assert "hoodie.write.concurrency.mode = non_blocking_concurrency_control" in said
     verdict = pipeline.verify()
     assert verdict["exact"] is None and not verdict["ranges_broken"]
-    assert "merge-on-read" in verdict["not_checkable"][0]
+    assert "upserts" in verdict["not_checkable"][0]
 
 
 def flagged(change: Change) -> tuple[bytes, bytes]:

@@ -70,7 +70,6 @@ class Upserts:
         for slot, records in enumerate(workers):
             made = stages(
                 layout=self.layout,
-                base_path=self.path,
                 slot=slot,
                 incarnation=f"{slot:08d}",
                 memory=MemoryBudget(MEMORY_BYTES),

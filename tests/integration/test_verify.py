@@ -184,7 +184,7 @@ class Pipeline:
         pq.write_table(pa.table(columns), folder / name)
         return DataFile(
             path=name,
-            file_id=file_id,
+            body=file_id,
             table_partition="",
             rows=count,
             size_bytes=(folder / name).stat().st_size,

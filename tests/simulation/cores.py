@@ -18,7 +18,7 @@ from participant.hearing import Hearing as ParticipantHearing
 from participant.intake import Intake
 from participant.repeats import Repeats
 from participant.rounds import Rounds as ParticipantRounds
-from table.memory import MemoryTable
+from table.memory.table import MemoryTable
 from table.service.ledger import Ledger
 from table.service.transactions import Transactions
 from tests.simulation.bus import ReadersTrust

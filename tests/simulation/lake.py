@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from control_topic.messages import DataFile, SourcePartition
 from table.errors import OutcomeUnknown
-from table.memory import MemoryTimeline, Step
+from table.memory.table import Step
+from table.memory.timeline import MemoryTimeline
 from tests.simulation.chance import Chance
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Process, ProcessDied, Scheduler
@@ -34,7 +35,7 @@ class Storage:
         """A participant closes a data file; nobody asks whether its instant is still open."""
         self.rows[path] = rows
         self.timeline.write_file(path, instant)
-        return DataFile(path=path, file_id=path, table_partition="", rows=len(rows), size_bytes=len(rows))
+        return DataFile(path=path, body=path, table_partition="", rows=len(rows), size_bytes=len(rows))
 
 
 class Interruptions:

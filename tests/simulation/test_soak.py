@@ -102,7 +102,7 @@ def test_a_soak_knows_all_the_code_that_its_schedules_run() -> None:
     assert {
         "coordinator/core.py",
         "participant/core.py",
-        "table/memory.py",
+        "table/memory/table.py",
         "tests/simulation/world.py",
     } <= ran
     assert ran <= told

@@ -15,7 +15,7 @@ from random import Random
 from control_topic.messages import REJECTS_LISTED_MAX, CoordinatorClaim, DataFile, SourcePartition
 from coordinator import events as coordinator_events
 from participant.rejects_max import NO_LIMIT, RejectsMax
-from table.memory import MemoryInstant, MemoryTimeline, Phase
+from table.memory.timeline import MemoryInstant, MemoryTimeline, Phase
 from table.service.calls import Answer
 from table.state import TableState
 from tests.simulation import faults as fault_kinds

@@ -22,6 +22,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "table.service": ("control_topic", "coordinator", "table"),
     "table.hudi.reader": ("control_topic", "table", "table.hudi", "table.store"),
     "table.partitioners": (),
+    "table.memory": ("control_topic", "table", "table.partitioners"),
     "table.hudi.files": ("control_topic", "table", "table.hudi", "table.partitioners", "table.store"),
     "table.hudi.driver": (
         *("control_topic", "table", "table.store", "table.hudi", "table.hudi.files", "table.hudi.reader"),
@@ -45,8 +46,6 @@ KNOW_HUDI = frozenset(
         "lockstep.config.properties",
         "lockstep.launch.job_process",
         "lockstep.driver.jvm_signals",
-        "lockstep.validate",
-        "lockstep.verify.verify",
     }
 )
 """Outside `table/hudi`. The fewer the better: a new one is to go through `table/port.py` instead."""

@@ -28,6 +28,7 @@ from table.hudi.driver.session import Session
 from table.hudi.driver.watchdog import Watchdog
 from table.hudi.files.base_file import parse_file_name
 from table.hudi.files.log_file import parse_log_file_name
+from table.hudi.layout import file_id
 from table.hudi.reader.torn import Torn
 from table.port import UPSERT, Commit, TableSpec
 from table.state import PREFIX, TableState
@@ -196,7 +197,7 @@ def check_files(path: str, mode: str, instant: str, files: Sequence[DataFile]) -
         relative = PurePosixPath(file.path)
         name = relative.name
         parsed = parse_log_file_name(name) if mode == UPSERT else parse_file_name(name)
-        if parsed is None or (parsed[0], parsed[2]) != (file.file_id, instant):
+        if parsed is None or (parsed[0], parsed[2]) != (file_id(file), instant):
             raise Refused(f"instant {instant}: file {file.path} does not carry its file id and instant")
         if str(relative.parent) != (file.table_partition or ".") or ".." in relative.parts:
             raise Refused(
@@ -238,7 +239,7 @@ def _check_rows(path: str, instant: str, files: Sequence[DataFile]) -> None:
 
 def _stat(file: DataFile, _instant: str) -> dict[str, Any]:
     return {
-        "fileId": file.file_id,
+        "fileId": file_id(file),
         "path": file.path,
         "partitionPath": file.table_partition,
         "prevCommit": "null",
@@ -252,7 +253,7 @@ def _stat(file: DataFile, _instant: str) -> dict[str, Any]:
 def _log_stat(file: DataFile, instant: str) -> dict[str, Any]:
     """Of a log file nobody knows here which of its rows are new: they count as updates."""
     return {
-        "fileId": file.file_id,
+        "fileId": file_id(file),
         "path": file.path,
         "partitionPath": file.table_partition,
         "prevCommit": instant,

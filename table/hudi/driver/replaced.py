@@ -15,6 +15,7 @@ from control_topic.messages import DataFile
 from table.errors import Contradiction
 from table.hudi.driver.java import reading
 from table.hudi.driver.session import Session
+from table.hudi.layout import file_id
 
 NAMED_MAX = 3
 
@@ -32,7 +33,7 @@ class Replaced:
         hidden: dict[str, set[str]] = {}
         for file in files if by_instant else ():
             for instant, groups in by_instant.items():
-                if file.file_id in groups.get(file.table_partition, ()):
+                if file_id(file) in groups.get(file.table_partition, ()):
                     hidden.setdefault(instant, set()).add(file.table_partition)
         if hidden:
             raise Contradiction(_why(self._session.path, hidden))

@@ -211,7 +211,7 @@ class _OpenFile:
         assert parsed is not None
         return DataFile(
             path=self.path.relative_to(base).as_posix(),
-            file_id=parsed[0],
+            body=parsed[0],
             table_partition=self._partition,
             rows=self._rows,
             size_bytes=size_bytes,

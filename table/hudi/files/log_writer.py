@@ -268,7 +268,7 @@ class LogWriter:
         self._files.stepped(files=1)
         return DataFile(
             path=log.path.relative_to(self._base).as_posix(),
-            file_id=log.file_id,
+            body=log.file_id,
             table_partition=log.table_partition,
             rows=log.rows,
             size_bytes=size_bytes,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -19,18 +18,16 @@ from table.schema import table_schema
 class HudiFiles:
     """See `table.port.TableFiles`. Raises `SchemaError` for a schema that cannot be written.
 
-    `base_path`: the table's folder on this machine. `slot`, `incarnation`: the worker's. Rows that wait to be
+    `slot`, `incarnation`: the worker's. Rows that wait to be
     encoded take `pending_bytes_max` of memory, one batch aside.
     """
 
-    def __init__(
-        self, *, layout: TableLayout, base_path: Path, slot: int, incarnation: str, pending_bytes_max: int
-    ) -> None:
+    def __init__(self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int) -> None:
         hudi = HudiLayout.of(layout)
         self.schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
         self._upserts = layout.mode == UPSERT
         self._common: dict[str, Any] = {
-            "base_path": str(base_path),
+            "base_path": layout.path,
             "layout": hudi,
             "schema": self.schema,
             "writer_number": slot,

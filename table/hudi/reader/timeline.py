@@ -39,6 +39,8 @@ VERSIONS = ("8", "9")
 LAYOUT = "2"
 METADATA_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
 """Actions whose metadata is a commit's. The others (clean, rollback, savepoint …) are listed without it."""
+REARRANGING = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
+"""Operations that move rows to other files and leave them, and their commit times, as they are."""
 
 PROPERTIES_BYTES_MAX = 4 * 1024 * 1024
 INSTANT_BYTES_MAX = 256 * 1024 * 1024
@@ -75,6 +77,7 @@ class Timeline:
             )
         self._folder = self._base / ".hoodie" / properties.get("hoodie.timeline.path", "timeline")
         self._history = self._folder / properties.get("hoodie.timeline.history.path", "history")
+        self.properties = properties
         self._zone = UTC if properties.get("hoodie.table.timeline.timezone", "LOCAL") == "UTC" else None
 
     def completed(self) -> Iterator[Instant]:
@@ -288,6 +291,8 @@ def _committed(requested: str, completed: str, action: str, metadata: Mapping[st
         updated=sum(stat.get("numUpdateWrites") or 0 for stat in stats),
         deleted=sum(stat.get("numDeletes") or 0 for stat in stats),
         replaces=action == "replacecommit" and operation.upper() != "CLUSTER",
+        writes=True,
+        rearranges=operation.upper() in REARRANGING,
     )
 
 

@@ -5,7 +5,7 @@ The other half of S7: a commit whose outcome is unknown is neither acknowledged 
 
 from control_topic.messages import AbortCommit
 from coordinator.events import Send
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 from tests.simulation.claims import Claims

@@ -9,7 +9,7 @@ from coordinator import events as coordinator_events
 from coordinator.transitions import State as CoordinatorState
 from participant import events as participant_events
 from participant.transitions import State as ParticipantState
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.service.calls import Answer
 from table.state import TableState
 

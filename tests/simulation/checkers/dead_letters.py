@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from control_topic.messages import Lost, Range, SourcePartition, WriteStatus
 from coordinator import events as ev
 from coordinator.transitions import State
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 from tests.simulation.claims import Claims

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from control_topic.messages import SourcePartition, StartCommit
 from coordinator import events as ev
 from coordinator.transitions import State
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 from tests.simulation.claims import Claims

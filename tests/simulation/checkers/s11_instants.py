@@ -1,6 +1,6 @@
 """S11: an instant is completed or rolled back, never both."""
 
-from table.memory import Phase
+from table.memory.timeline import Phase
 from tests.simulation.checkers.base import Checker
 
 

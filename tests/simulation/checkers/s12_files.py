@@ -1,6 +1,6 @@
 """S12: files outside completed instants are cleaned, and no file of a completed one is ever removed."""
 
-from table.memory import Phase
+from table.memory.timeline import Phase
 from tests.simulation.checkers.base import Checker
 
 

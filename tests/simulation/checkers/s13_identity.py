@@ -4,7 +4,7 @@ After such a replacement nothing is committed, but for a call that was under way
 log that the table knows; no record of the new log is ever in the table; and the runs end, saying why.
 """
 
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 

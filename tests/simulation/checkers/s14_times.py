@@ -3,7 +3,7 @@
 Their completion times need not: a clock may be set back between the last look at it and the completion.
 """
 
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 

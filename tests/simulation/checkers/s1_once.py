@@ -1,7 +1,7 @@
 """S1: every offset is in at most one completed commit."""
 
 from control_topic.messages import SourcePartition
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 

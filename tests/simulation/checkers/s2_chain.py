@@ -1,7 +1,7 @@
 """S2: the ranges of a source partition chain without overlap, in order, and lead to the offsets stored."""
 
 from control_topic.messages import SourcePartition
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 

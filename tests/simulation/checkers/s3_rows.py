@@ -9,7 +9,7 @@ before it was committed may be a row, and need not.
 from collections import Counter
 
 from control_topic.messages import Lost, Offsets, SourcePartition
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 from tests.simulation.lake import Row

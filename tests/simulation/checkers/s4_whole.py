@@ -1,6 +1,6 @@
 """S4: a transaction is visible whole or not at all: each commit's files hold the records of its ranges."""
 
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 

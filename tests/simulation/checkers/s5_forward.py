@@ -1,7 +1,7 @@
 """S5: committed offsets never go back."""
 
 from control_topic.messages import SourcePartition
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 

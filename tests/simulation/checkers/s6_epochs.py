@@ -7,7 +7,7 @@ few claims would use up all epochs that there are.
 from control_topic.messages import EPOCH_LEAD_MAX, Message
 from participant import events as ev
 from participant.transitions import State
-from table.memory import MemoryInstant
+from table.memory.timeline import MemoryInstant
 from table.state import TableState
 from tests.simulation.checkers.base import Checker
 from tests.simulation.worker import Worker

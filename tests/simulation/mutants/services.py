@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from control_topic.messages import EPOCH_LEAD_MAX, Offsets, SourcePartition, WriteStatus
 from participant.rounds import Rounds
 from table.checks import Plan, assemble
-from table.memory import MemoryTable, Phase, Step, StoredFile
+from table.memory.table import MemoryTable, Step
+from table.memory.timeline import Phase, StoredFile
 from table.port import Commit
 from table.service.answering import answers
 from table.service.calls import Answer, Fault, Result

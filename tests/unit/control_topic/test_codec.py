@@ -83,7 +83,7 @@ write_status = st.builds(
     transaction=text,
     ranges=ranges(),
     files=st.lists(
-        st.builds(DataFile, path=text, file_id=text, table_partition=text, rows=count, size_bytes=count),
+        st.builds(DataFile, path=text, body=text, table_partition=text, rows=count, size_bytes=count),
         max_size=4,
     ).map(tuple),
     rejects=st.lists(
@@ -346,7 +346,7 @@ T0 = SourcePartition("t", 0)
         WriteStatus(
             transaction="x",
             ranges=(),
-            files=(DataFile(path="p", file_id="f", table_partition="", rows=-1, size_bytes=0),),
+            files=(DataFile(path="p", body="f", table_partition="", rows=-1, size_bytes=0),),
         ),
     ],
 )
@@ -373,7 +373,7 @@ def test_a_large_status_travels_in_records_within_the_limit() -> None:
     files = tuple(
         DataFile(
             path=f"day={n % 30}/{n:036d}.parquet",
-            file_id=f"{n:036d}-0",
+            body=f"{n:036d}-0",
             table_partition="",
             rows=n,
             size_bytes=n,

@@ -79,7 +79,7 @@ def test_foreign_bytes_are_shown_and_stop_nothing(topic, writer) -> None:
 
 def test_a_large_message_arrives_joined(topic, writer) -> None:
     files = tuple(
-        DataFile(path=f"{n:0100d}", file_id=str(n), table_partition="", rows=n, size_bytes=n)
+        DataFile(path=f"{n:0100d}", body=str(n), table_partition="", rows=n, size_bytes=n)
         for n in range(6_000)
     )
     status = WriteStatus(transaction="t", ranges=(), files=files)

@@ -83,7 +83,7 @@ def test_a_mark_fits_only_the_very_bytes(place: str) -> None:
 
 
 def test_what_is_not_trusted_takes_no_room_among_the_parts_of_large_messages(topic: MemoryTopic) -> None:
-    file = DataFile(path="x" * 10_000, file_id="f", table_partition="", rows=1, size_bytes=1)
+    file = DataFile(path="x" * 10_000, body="f", table_partition="", rows=1, size_bytes=1)
     status = WriteStatus(transaction="t", ranges=(), files=(file,) * 100)
     open_writer(topic, key=OTHER_KEY).send(status, epoch=6)
     topic.truncate(1)  # the first part is gone, and the others wait for it where they are believed

@@ -11,7 +11,8 @@ from control_topic.messages import Offsets, SourcePartition
 from lockstep.errors import Failed
 from lockstep.offsets.operator_commit import move_offsets
 from table.errors import OutcomeUnknown
-from table.memory import MemoryTable, MemoryTimeline, Phase, Step
+from table.memory.table import MemoryTable, Step
+from table.memory.timeline import MemoryTimeline, Phase
 from table.port import Commit
 from table.state import TableState
 

@@ -124,7 +124,7 @@ def rows_of(*states: TableState) -> list[Row]:
 def batch(rows: list[Row]) -> pa.RecordBatch:
     return pa.record_batch(
         {
-            "_hoodie_commit_time": pa.array([row[0] for row in rows], pa.string()),
+            "instant": pa.array([row[0] for row in rows], pa.string()),
             "_kafka_topic": pa.array([row[1] and row[1].topic for row in rows], pa.string()),
             "_kafka_partition": pa.array([row[1] and row[1].number for row in rows], pa.int32()),
             "_kafka_offset": pa.array([row[2] for row in rows], pa.int64()),
@@ -148,7 +148,7 @@ def verdict(
     half = len(rows) // 2
     for part in (rows[:half], rows[half:]):
         if part:
-            counter.take(batch(part))
+            counter.add(batch(part))
     report = Report(pipeline="p", table="/t", commits=len(states))
     judge(report, chain, counter.rows, log or MemoryLog())
     report.conclude(excusable=excusable)

@@ -52,9 +52,7 @@ WRITE_STATUS = WriteStatus(
     transaction=TXN,
     ranges=(Range(partition=E0, start=0, next=30_000, records=30_000), Range(partition=E1, start=5, next=9)),
     files=tuple(
-        DataFile(
-            path=f"a/{n}.parquet", file_id=str(n), table_partition="a", rows=60_000, size_bytes=9_100_000
-        )
+        DataFile(path=f"a/{n}.parquet", body=str(n), table_partition="a", rows=60_000, size_bytes=9_100_000)
         for n in range(2)
     ),
     rejects=(Reject(partition=E0, offset=7, reason="not JSON"),),
@@ -146,7 +144,7 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
             "files": [
                 {
                     "path": f"a/{n}.parquet",
-                    "file_id": str(n),
+                    "body": str(n),
                     "table_partition": "a",
                     "rows": 60_000,
                     "size_bytes": 9_100_000,

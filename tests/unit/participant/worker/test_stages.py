@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from participant.source.fetcher import BATCH_RECORDS
@@ -23,9 +21,7 @@ def records_max(ddl: str, memory_bytes: int = MEMORY_BYTES) -> int:
         target_file_bytes=1 << 20,
         ddl=f"id STRING, {ddl}",
     )
-    found = stages(
-        layout=layout, base_path=Path("/t"), slot=0, incarnation="i", memory=MemoryBudget(memory_bytes)
-    )
+    found = stages(layout=layout, slot=0, incarnation="i", memory=MemoryBudget(memory_bytes))
     return found.records_max
 
 

@@ -17,7 +17,8 @@ from control_topic.errors import Malformed
 from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
 from control_topic.stubs import control_pb2
 from table.errors import ClockAhead, Contradiction, OutcomeUnknown, Unavailable
-from table.memory import MemoryTable, MemoryTimeline, Phase, Step
+from table.memory.table import MemoryTable, Step
+from table.memory.timeline import MemoryTimeline, Phase
 from table.port import Commit
 from table.service import codec
 from table.service.calls import (
@@ -150,7 +151,7 @@ def status(transaction: str, start: Offsets, ends: Offsets) -> WriteStatus:
     )
     rows = sum(item.records for item in ranges)
     path = f"{transaction}-{min(ends)}.parquet"
-    file = DataFile(path=path, file_id=path, table_partition="", rows=rows, size_bytes=100)
+    file = DataFile(path=path, body=path, table_partition="", rows=rows, size_bytes=100)
     return WriteStatus(transaction=transaction, ranges=ranges, files=(file,))
 
 

@@ -26,7 +26,7 @@ def written(folder: Path, number: int, rows: int = 3) -> DataFile:
     path = folder / "d" / name
     pq.write_table(pa.table({"a": list(range(rows))}), path)
     return DataFile(
-        path=f"d/{name}", file_id=file_id, table_partition="d", rows=rows, size_bytes=path.stat().st_size
+        path=f"d/{name}", body=file_id, table_partition="d", rows=rows, size_bytes=path.stat().st_size
     )
 
 

@@ -122,9 +122,9 @@ def test_what_is_reported_is_what_is_on_the_disk(base: Path) -> None:
         assert file.size_bytes == (base / file.path).stat().st_size
         assert file.rows == pq.read_metadata(base / file.path).num_rows
         assert base_file.parse_file_name(Path(file.path).name) == (
-            *(file.file_id, Path(file.path).stem.split("_")[1], INSTANT),
+            *(file.body, Path(file.path).stem.split("_")[1], INSTANT),
         )
-        assert file.file_id.startswith(f"{FILE_ID_PREFIX}-") and file.file_id.endswith("-0")
+        assert file.body.startswith(f"{FILE_ID_PREFIX}-") and file.body.endswith("-0")
 
 
 def test_sequence_numbers_are_unique_in_the_transaction(base: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_file_ends_at_the_target_size_and_no_row_is_lost(
         writer.write(rows(500, first=first))
     files = writer.close()
     assert len(files) > 2
-    assert len({f.file_id for f in files}) == len(files)
+    assert len({f.body for f in files}) == len(files)
     assert sorted(row["n"] for row in read(base, files)) == list(range(10_000))
 
 

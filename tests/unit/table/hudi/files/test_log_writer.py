@@ -137,21 +137,21 @@ def test_a_file_per_bucket_and_table_partition_holds_the_rows_with_their_meta_co
     writer = open_writer(base)
     writer.write(derived(change(f"k{n}", n, region="eu" if n % 3 else "us", amount=n) for n in range(60)))
     files = writer.close()
-    assert sorted((f.table_partition, f.file_id[:8]) for f in files) == [
+    assert sorted((f.table_partition, f.body[:8]) for f in files) == [
         (region, bucket) for region in ("eu", "us") for bucket in ("00000000", "00000001")
     ]
     assert sum(f.rows for f in files) == 60 and not any(f.deletes for f in files)
     seen = set()
     for file in files:
         path = base / file.path
-        assert path.name == f".{file.file_id}_{INSTANT}.log.1_4-281565161-{path.name.rpartition('-')[2]}"
+        assert path.name == f".{file.body}_{INSTANT}.log.1_4-281565161-{path.name.rpartition('-')[2]}"
         assert path.stat().st_size == file.size_bytes
         assert (base / ".hoodie/.temp" / INSTANT / f"{file.path}.marker.CREATE").exists()
         assert (path.parent / ".hoodie_partition_metadata").exists()
         (block,) = blocks_of(base, file)
         assert block.header == {0: INSTANT, 2: LAYOUT.avro}
         for row in rows_of(block):
-            assert [row[name] for name in META_COLUMNS][0::2] == [INSTANT, row["id"], file.file_id]
+            assert [row[name] for name in META_COLUMNS][0::2] == [INSTANT, row["id"], file.body]
             assert row["_hoodie_partition_path"] == file.table_partition == row["region"]
             seen.add(row["_hoodie_commit_seqno"])
     assert len(seen) == 60

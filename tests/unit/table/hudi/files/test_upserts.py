@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -310,7 +309,6 @@ def changes(*events: Record) -> Made:
     )
     made = stages(
         layout=layout,
-        base_path=Path("/"),
         slot=0,
         incarnation="w",
         memory=MemoryBudget(1_000_000),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -148,7 +147,6 @@ def test_a_new_log_that_was_committed_counts_from_where_it_began() -> None:
 
     made = stages(
         layout=replace(LAYOUT, ddl="id INT NOT NULL", ordering_field=POSITION_COLUMN, source_position=True),
-        base_path=Path("/"),
         slot=0,
         incarnation="w",
         memory=MemoryBudget(1_000_000),

@@ -1,4 +1,4 @@
-"""A transactional table in memory: the port's reference, for the simulator and for tests of the service.
+"""A driver's client of a table in memory: the port's reference, for the simulator and for tests.
 
 `MemoryTimeline` is the storage, which any number of drivers share; `MemoryTable` is one driver's client
 for one pipeline. Pure and single-threaded: time is `MemoryTimeline.now_ms`, which the owner moves, each
@@ -17,27 +17,22 @@ checked against Hudi by tests/conformance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from enum import Enum
 
 from control_topic.messages import DataFile
 from table.chain import does_not_follow, follows, newest_of
 from table.checks import rival_open
-from table.errors import ClockBehind, OutcomeUnknown, Refused, Unavailable
-from table.port import Commit, ServiceProgress, TableLayout, Unfinished
-from table.state import TableState, decode, encode
+from table.errors import ClockBehind, Contradiction, OutcomeUnknown, Refused, Unavailable
+from table.memory.timeline import MemoryTimeline, Phase, StoredFile, spelled
+from table.port import INSERT, Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
+from table.state import TableState, encode
 
+KIND = "memory"
+ANY = TableSpec(path="memory:", name="", mode=INSERT, ddl="")
 CLOCK_WAIT_MS = 1_000
 """A clock that is behind the table by no more is waited for within the call."""
-
-
-class Phase(Enum):
-    REQUESTED = "requested"
-    INFLIGHT = "inflight"
-    COMPLETED = "completed"
-    ROLLED_BACK = "rolled back"
 
 
 class Step(Enum):
@@ -53,141 +48,30 @@ class Step(Enum):
     ROLLBACK_DONE = "rollback.done"
 
 
-@dataclass(slots=True, kw_only=True)
-class MemoryInstant:
-    """One instant of the timeline. `metadata` and `files` are the completed commit's, `doomed` the files that
-    its rollback takes.
-
-    `time`: when it was requested, which is its name; `completed_at`: empty before that. Both in milliseconds,
-    spelled so that they sort as text.
-    """
-
-    time: str
-    phase: Phase = Phase.REQUESTED
-    completed_at: str = ""
-    pipeline: str = ""
-    run: str = ""
-    transaction: str = ""
-    rollback_requested: bool = False
-    doomed: tuple[str, ...] = ()
-    metadata: dict[str, str] = field(default_factory=dict)
-    files: tuple[DataFile, ...] = ()
-    state: TableState | None = None
-
-    @property
-    def complete(self) -> bool:
-        return self.phase is Phase.COMPLETED
-
-
-@dataclass(slots=True, kw_only=True)
-class StoredFile:
-    """A data file on storage, whether or not a commit names it. `ours`: whether it bears our mark."""
-
-    path: str
-    instant: str
-    written_at_ms: int
-    ours: bool = True
-
-
-class MemoryTimeline:
-    """The storage of one table: `instants` by requested time, `files` by path."""
-
-    def __init__(self) -> None:
-        self.now_ms = 0
-        self.instants: dict[str, MemoryInstant] = {}
-        self.files: dict[str, StoredFile] = {}
-        self.lock_holder: object | None = None
-        self.available = True
-
-    @property
-    def completed(self) -> list[MemoryInstant]:
-        """Completed instants, as a timeline lists them: by completion time."""
-        done = (instant for instant in self.instants.values() if instant.complete)
-        return sorted(done, key=lambda instant: (instant.completed_at, instant.time))
-
-    def newest_time(self) -> str:
-        """The greatest time that anything on the timeline bears, empty where there is nothing."""
-        completed = max((one.completed_at for one in self.instants.values()), default="")
-        return max(completed, max(self.instants, default=""))
-
-    def new_instant(self, time: str) -> MemoryInstant:
-        """Put a requested instant on the timeline; storage lets nobody take another one's name."""
-        if time in self.instants:
-            raise Unavailable(f"instant {time} is on the timeline already")
-        instant = self.instants[time] = MemoryInstant(time=time)
-        return instant
-
-    def complete(
-        self, instant: MemoryInstant, metadata: Mapping[str, str], files: Sequence[DataFile], *, at: str
-    ) -> None:
-        """Publish an instant. Storage allows it only while the inflight file is there."""
-        if instant.phase is not Phase.INFLIGHT:
-            raise Refused(f"instant {instant.time} is {instant.phase.value}: its inflight file is not there")
-        instant.metadata, instant.files = dict(metadata), tuple(files)
-        instant.state = decode(metadata, instant=instant.time)
-        instant.phase, instant.completed_at = Phase.COMPLETED, at
-
-    def foreign_commit(self) -> str:
-        """A commit by a writer that is not Lockstep, whose clock is behind nobody's; its instant."""
-        time = self.later(self.now_ms)
-        instant = self.new_instant(time)
-        instant.phase = Phase.INFLIGHT
-        self.complete(instant, {}, (), at=time)
-        return instant.time
-
-    def foreign_begin(self) -> str:
-        """An instant of a writer that is not Lockstep, which stays open."""
-        instant = self.new_instant(self.later(self.now_ms))
-        instant.phase = Phase.INFLIGHT
-        return instant.time
-
-    def foreign_rollback(self, instant: str) -> None:
-        """A writer rolls back what is open, whoever's it is."""
-        target = self.instants[instant]
-        self.remove(self.paths_of(instant))
-        target.phase = Phase.ROLLED_BACK
-
-    def later(self, now_ms: int) -> str:
-        """The time of a clock that says `now_ms` once it is past everything on the timeline."""
-        return spelled(max(now_ms, int(self.newest_time() or 0) + 1))
-
-    def write_file(self, path: str, instant: str, *, ours: bool = True) -> None:
-        """A participant closes a data file; nobody asks whether its instant is still open."""
-        self.files[path] = StoredFile(path=path, instant=instant, written_at_ms=self.now_ms, ours=ours)
-
-    def paths_of(self, instant: str) -> tuple[str, ...]:
-        """The files that name this instant and are on storage now."""
-        return tuple(file.path for file in self.files.values() if file.instant == instant)
-
-    def remove(self, paths: Iterable[str]) -> None:
-        """Those that are not there any more are no error."""
-        for path in paths:
-            self.files.pop(path, None)
-
-    def expire_lock(self) -> None:
-        """The lock provider takes the lock from a holder that has kept it too long."""
-        self.lock_holder = None
-
-    def states(self, pipeline: str) -> Iterator[TableState]:
-        """This pipeline's committed states, by completion time, the latest first."""
-        for instant in reversed(self.completed):
-            if instant.state is not None and instant.state.pipeline == pipeline:
-                yield instant.state
-
-
-def spelled(time_ms: int) -> str:
-    """A time as instants are named."""
-    return f"{time_ms:017d}"
-
-
 def _nothing(_step: Step) -> None:
     return None
+
+
+def _told(file: DataFile) -> tuple[int, int]:
+    return file.rows, file.size_bytes
+
+
+def _check_same(stands: TableSpec, spec: TableSpec) -> None:
+    """Raise `Contradiction` where a table that stands is not the one that is asked for."""
+    for name in ("key_fields", "partition_field", "kafka_columns"):
+        if getattr(stands, name) != getattr(spec, name):
+            raise Contradiction(
+                f"table {spec.path}: its {name} is {getattr(stands, name)!r}, not {getattr(spec, name)!r}"
+            )
+    if not spec.ddl.startswith(stands.ddl):
+        raise Contradiction(f"table {spec.path}: its columns are {stands.ddl}, to which {spec.ddl} adds none")
 
 
 class MemoryTable:
     """One driver's client. Implements `table.port.TransactionalTable`.
 
-    `wall_ms`: the driver's wall clock, which may be set forth and back; by default one that never is.
+    `wall_ms`: the driver's wall clock, which may be set forth and back; by default one that never is. `spec`:
+    by default that of a table that is asked for no rows.
     """
 
     def __init__(
@@ -197,8 +81,10 @@ class MemoryTable:
         *,
         at: Callable[[Step], None] = _nothing,
         wall_ms: Callable[[], int] | None = None,
+        spec: TableSpec = ANY,
     ) -> None:
         self.timeline = timeline
+        self._spec = spec
         self.pipeline = pipeline
         self.at = at
         self._wall_ms = wall_ms or (lambda: int(timeline.later(timeline.now_ms)))
@@ -206,14 +92,21 @@ class MemoryTable:
 
     def open(self) -> TableLayout:
         self._reach()
+        spec, stands = self._spec, self.timeline.spec
+        if spec.mode != INSERT:
+            raise Contradiction(f"table {spec.path} is in memory and takes inserts only, not {spec.mode}")
+        if stands is not None:
+            _check_same(stands, spec)
+        self.timeline.spec = spec
         return TableLayout(
-            path="memory:",
-            key_fields=(),
-            partition_field="",
-            kafka_columns=True,
-            target_file_bytes=120_000_000,
-            ddl="",
-            created=not self.timeline.instants,
+            kind=KIND,
+            path=spec.path,
+            key_fields=spec.key_fields,
+            partition_field=spec.partition_field,
+            kafka_columns=spec.kafka_columns,
+            target_file_bytes=spec.target_file_bytes,
+            ddl=spec.ddl,
+            created=stands is None,
         )
 
     def newest(self) -> TableState | None:
@@ -307,6 +200,10 @@ class MemoryTable:
     def services(self) -> Sequence[ServiceProgress]:
         return ()
 
+    def compare_clocks(self) -> str:
+        self._reach()
+        return "storage has no clock of its own"
+
     def close(self) -> None:
         return None
 
@@ -368,6 +265,8 @@ class MemoryTable:
             stored = self.timeline.files.get(file.path)
             if stored is None or stored.instant != commit.instant:
                 raise Refused(f"instant {commit.instant}: file {file.path} is not there")
+            if stored.rows is not None and _told(file) != (stored.rows.num_rows, stored.rows.nbytes):
+                raise Refused(f"instant {commit.instant}: file {file.path} is not what was said of it")
 
     def _check(self, commit: Commit, fence: Callable[[TableState | None], str]) -> None:
         instant = self.timeline.instants.get(commit.instant)

@@ -8,7 +8,8 @@ import pytest
 
 from control_topic.messages import DataFile, Offsets, Range, SourcePartition
 from table.errors import ClockBehind, OutcomeUnknown, Refused, Unavailable
-from table.memory import MemoryTable, MemoryTimeline, Phase, Step
+from table.memory.table import MemoryTable, Step
+from table.memory.timeline import MemoryTimeline, Phase
 from table.port import Commit
 from table.state import TableState
 
@@ -243,7 +244,7 @@ def test_the_sweep_removes_what_no_commit_names_after_the_grace_time(
 ) -> None:
     done = table.begin(run="run-1", transaction="t1")
     timeline.write_file("t1.parquet", done)
-    file = DataFile(path="t1.parquet", file_id="f", table_partition="", rows=0, size_bytes=1)
+    file = DataFile(path="t1.parquet", body="f", table_partition="", rows=0, size_bytes=1)
     table.commit(commit_of(done, "t1", 0, 5, expected={}, files=(file,)), fence=passes)
     aborted, open_one = (table.begin(run="run-1", transaction=name) for name in ("t2", "t3"))
     table.roll_back(aborted)

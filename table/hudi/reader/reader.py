@@ -1,0 +1,75 @@
+"""What a Hudi table tells without Spark: its history by its timeline, its rows by the PyPI `hudi` reader.
+
+That reader shares no code with what wrote them. Read file slice by file slice, so that one file that cannot
+be read does not hide the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from table.errors import Unavailable
+from table.hudi.modes import MODES
+from table.hudi.reader.timeline import Timeline
+from table.hudi.reader.torn import Torn, why
+from table.port import INSERT, INSTANT, UPSERT, FileRows, TableRows
+from table.schema import KAFKA_PREFIX
+from table.store.location import local_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COMMIT_TIME = "_hoodie_commit_time"
+KAFKA_COLUMNS = tuple(f"{KAFKA_PREFIX}{name}" for name in ("topic", "partition", "offset"))
+BATCH_ROWS = 65_536
+
+
+class HudiReader(Timeline):
+    """See `table.port.TableReader`. `path`: plain, or a `file://` URI."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.place = local_path(path)
+
+    @property
+    def mode(self) -> str:
+        has = self.properties.get("hoodie.table.type", MODES[INSERT].table_type)
+        return INSERT if has == MODES[INSERT].table_type else UPSERT
+
+    def damage(self) -> str:
+        """Where the metadata table, by which readers find files, contradicts the timeline."""
+        return why(self.place, Torn(self.place).look())
+
+    def rows(self) -> TableRows:
+        """Raises `Unavailable` where the table as a whole cannot be opened."""
+        from hudi import HudiReadOptions, HudiTable
+
+        try:
+            table = HudiTable(self.place)
+            names = table.get_schema_with_meta_fields().names
+            kafka_columns = set(KAFKA_COLUMNS) <= set(names)
+            columns = [COMMIT_TIME, *(KAFKA_COLUMNS if kafka_columns else ())]
+            options = HudiReadOptions(projection=columns).with_batch_size(BATCH_ROWS)
+            reader = table.create_file_group_reader_with_options(options)
+            slices = table.get_file_slices()
+        except Exception as error:
+            raise Unavailable(f"The table cannot be opened with the hudi reader: {error}") from error
+        files = (FileRows(name=_name(one), batches=_batches(reader, one, options)) for one in slices)
+        return TableRows(kafka_columns=kafka_columns, files=files)
+
+
+def _batches(reader: Any, file_slice: Any, options: Any) -> Iterator[pa.RecordBatch]:
+    try:
+        for batch in reader.read_file_slice_stream(file_slice, options):
+            yield batch.rename_columns([INSTANT if n == COMMIT_TIME else n for n in batch.schema.names])
+    except Exception as error:
+        raise Unavailable(_first_line(error)) from error
+
+
+def _name(file_slice: Any) -> str:
+    return str(file_slice.base_file_relative_path() or file_slice.file_id)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else repr(error)

@@ -1,0 +1,126 @@
+"""The reference table in a worker: rows are kept as they come, a file for each table partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from control_topic.messages import DataFile
+from table.columns import constant, with_kafka_columns
+from table.memory.timeline import MemoryTimeline
+from table.partitioners.kinds import partitioner
+from table.port import TableLayout, Tell, Written
+from table.rows import Rows
+from table.schema import SchemaError, table_schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRows:
+    """See `table.port.Shaped`. `table_partition`: per row, dictionary-encoded; "" of null, and where
+    the table has none.
+    """
+
+    table: pa.Table
+    table_partition: pa.DictionaryArray
+    refused: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.table.nbytes)
+
+
+class MemoryFiles:
+    """See `table.port.TableFiles`."""
+
+    def __init__(self, timeline: MemoryTimeline, layout: TableLayout, *, writer_name: str) -> None:
+        self.schema = table_schema(layout.ddl, layout.kafka_columns)
+        for name in (*layout.key_fields, *filter(None, [layout.partition_field])):
+            if name not in self.schema.names:
+                raise SchemaError(f"column {name} is a key or a partition, but the schema does not have it")
+        self._timeline = timeline
+        self._layout = layout
+        self._partitioner = partitioner(layout.partition_field)
+        self._name = writer_name
+
+    def shape(self, rows: Rows) -> MemoryRows:
+        """The rows, less those without a key."""
+        bad = np.zeros(rows.count, dtype=np.bool_)
+        for name in self._layout.key_fields:
+            bad |= pc.is_null(rows.columns.column(name)).to_numpy()
+        refused: dict[int, str] = {}
+        if bad.any():
+            reason = f"the key ({', '.join(self._layout.key_fields)}) is null"
+            refused = rows.refused(dict.fromkeys(np.flatnonzero(bad).tolist(), reason))
+            rows = rows.take(np.flatnonzero(~bad))
+        table = with_kafka_columns(rows) if self._layout.kafka_columns else rows.columns
+        return MemoryRows(table=table, table_partition=self._table_partitions(rows.columns), refused=refused)
+
+    def writer(self, instant: str, tell: Tell) -> MemoryWriter:
+        return MemoryWriter(self._timeline, instant, tell, name=self._name, schema=self.schema)
+
+    def _table_partitions(self, columns: pa.Table) -> pa.DictionaryArray:
+        if self._partitioner is None:
+            return constant("", columns.num_rows)
+        values = self._partitioner.values(columns)
+        names = pc.fill_null(values.dictionary.cast(pa.string()), "")
+        return pa.DictionaryArray.from_arrays(values.indices, names)
+
+
+class MemoryWriter:
+    """See `table.port.FileWriter`. A file is whole on storage once it is there."""
+
+    upload_s = 0.0
+
+    def __init__(
+        self, timeline: MemoryTimeline, instant: str, tell: Tell, *, name: str, schema: pa.Schema
+    ) -> None:
+        self._timeline = timeline
+        self._instant = instant
+        self._tell = tell
+        self._name = name
+        self._schema = schema
+        self._held: dict[str, list[pa.Table]] = {}
+        self._files: dict[str, DataFile] = {}
+        self._closed = False
+        self._written = Written()
+
+    def write(self, shaped: MemoryRows) -> None:
+        for code, name in enumerate(shaped.table_partition.dictionary.to_pylist()):
+            rows = shaped.table.filter(pc.equal(shaped.table_partition.indices, code))
+            if rows.num_rows:
+                self._held.setdefault(name, []).append(rows.cast(self._schema))
+                self._step(size_bytes=rows.nbytes)
+
+    def close(self) -> tuple[DataFile, ...]:
+        for name, held in sorted(self._held.items()):
+            rows = pa.concat_tables(held).combine_chunks()
+            path = "/".join(filter(None, [name, f"{self._instant}-{self._name}"]))
+            self._timeline.write_file(path, self._instant, rows=rows)
+            self._files[path] = DataFile(
+                path=path, body="", table_partition=name, rows=rows.num_rows, size_bytes=rows.nbytes
+            )
+            self._step(files=1)
+        self._held.clear()
+        self._closed = True
+        return tuple(self._files.values())
+
+    def discard(self) -> None:
+        if not self._closed:
+            self._timeline.remove(self._files)
+            self._files.clear()
+            self._held.clear()
+
+    def _step(self, *, files: int = 0, size_bytes: int = 0) -> None:
+        before = self._written
+        self._written = Written(
+            files=before.files + files, size_bytes=before.size_bytes + size_bytes, steps=before.steps + 1
+        )
+        self._tell(self._written)

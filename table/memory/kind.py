@@ -1,0 +1,66 @@
+"""The reference table as a kind: tables by their paths, in the memory of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from control_topic.clocks import wall_ms
+from table.memory.timeline import MemoryTimeline
+from table.port import (
+    INSERT,
+    OtherWriters,
+    TableFiles,
+    TableLayout,
+    TableReader,
+    TableSpec,
+    TransactionalTable,
+)
+
+TIMELINES: dict[str, MemoryTimeline] = {}
+"""Path -> the table that was made there, as storage is to those who come and go."""
+
+
+class Memory:
+    """See `table.port.TableKind`. It has nothing to look after: no services, nothing is ever archived."""
+
+    modes = frozenset({INSERT})
+
+    def committer(
+        self,
+        spark: Any,
+        spec: TableSpec,
+        pipeline: str,
+        *,
+        services: bool = False,
+        free_slots: Callable[[], int] = lambda: 1,
+    ) -> TransactionalTable:
+        from table.memory.table import MemoryTable
+
+        timeline = TIMELINES.setdefault(spec.path, MemoryTimeline())
+        return MemoryTable(timeline, pipeline, wall_ms=lambda: _moved(timeline), spec=spec)
+
+    def files(
+        self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int
+    ) -> TableFiles:
+        """Everything waits in memory, whatever `pending_bytes_max` says: that is where this table is."""
+        from table.memory.files import MemoryFiles
+
+        timeline = TIMELINES[layout.path]
+        _moved(timeline)
+        return MemoryFiles(timeline, layout, writer_name=f"{slot}-{incarnation}")
+
+    def reader(self, path: str) -> TableReader:
+        from table.memory.reader import MemoryReader
+
+        return MemoryReader(TIMELINES.get(path, MemoryTimeline()), path)
+
+    def other_writers(self, spec: TableSpec) -> OtherWriters:
+        """None come from elsewhere."""
+        return OtherWriters()
+
+
+def _moved(timeline: MemoryTimeline) -> int:
+    """The time now, by which the timeline goes on as well."""
+    timeline.now_ms = max(timeline.now_ms, wall_ms())
+    return timeline.now_ms
