@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from control_topic.messages import DataFile, Offsets
 from table.instants import Instant, PendingInstant
+from table.partitioners.kinds import FIELD
 from table.state import TableState
 
 if TYPE_CHECKING:  # heavy, and most who import this write no rows
@@ -30,7 +31,8 @@ to others; left to others altogether."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """What the configuration asks of a table. `ddl` is Spark DDL; `properties` are `hoodie.*`.
+    """What the configuration asks of a table. `ddl` is Spark DDL; `properties` are the kind's own, such as
+    `hoodie.*`; `partitioner` is a name in `table.partitioners.kinds`.
 
     Of upserts only: `ordering_field` decides between versions of a row, empty where the later one counts;
     `bucket_count` of a table partition; `source_position`: the table has the column of that name. The modes
@@ -43,6 +45,7 @@ class TableSpec:
     ddl: str
     key_fields: tuple[str, ...] = ()
     partition_field: str = ""
+    partitioner: str = FIELD
     kafka_columns: bool = True
     target_file_bytes: int = 120_000_000
     ordering_field: str = ""
@@ -61,9 +64,9 @@ class TableSpec:
 class TableLayout:
     """How the table that exists wants its files; what its own properties say wins over the configuration.
 
-    `kind`: a name in `table.kinds`. `mode`: `insert` or `upsert`. Of upserts only: `ordering_field` and
-    `source_position`, as in `TableSpec`. `body`: what else the kind's half in the driver tells that in a
-    worker, in its own words.
+    `kind`: a name in `table.kinds`. `partitioner`: one in `table.partitioners.kinds`, of `partition_field`.
+    `mode`: `insert` or `upsert`. Of upserts only: `ordering_field` and `source_position`, as in `TableSpec`.
+    `body`: what else the kind's half in the driver tells that in a worker, in its own words.
     """
 
     path: str
@@ -74,6 +77,7 @@ class TableLayout:
     ddl: str
     kind: str = "hudi"
     mode: str = INSERT
+    partitioner: str = FIELD
     ordering_field: str = ""
     source_position: bool = False
     created: bool = False
@@ -329,6 +333,9 @@ class TableKind(Protocol):
 
     def reader(self, path: str) -> TableReader:
         """Of the table at this path or URI. Raises as `TableReader` does."""
+
+    def column_problem(self, column: pa.Field, role: str) -> str:
+        """Why a column cannot be `role`, a key or a table partition; empty where it can."""
 
     def other_writers(self, spec: TableSpec) -> OtherWriters:
         """Of the table that this asks for."""

@@ -12,6 +12,7 @@ from lockstep.config.properties import refused_hudi_properties, refused_kafka_pr
 from lockstep.config.units import format_duration, format_size
 from lockstep.config.values import TOPIC_LENGTH_MAX
 from participant.records.kinds import ENVELOPES
+from table.kinds import table_kind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,17 +67,10 @@ def _types_of_upserts(config: Config, columns: pa.Schema) -> Iterator[Problem]:
 
 def _field_problem(columns: pa.Schema, name: str, role: str) -> str:
     """Why the field cannot have this role, or an empty string."""
-    from table.hudi.files.keys import check_key_field
-    from table.schema import SchemaError
-
     known = [column.name for column in columns]
     if name not in known:
         return f"{name!r} is not a field of record.schema{nearest(name, known)}"
-    try:
-        check_key_field(columns.field(name), role)
-    except SchemaError as error:
-        return str(error)
-    return ""
+    return table_kind().column_problem(columns.field(name), role)
 
 
 def _write_timeout_covers_an_interval(config: Config) -> Iterator[Problem]:

@@ -182,8 +182,12 @@ class Table(Section):
     )
     partition_by: str = Field(
         default="",
-        description="The field whose value is the table partition. Empty: the table is not partitioned.",
+        description="The field that says a row's table partition. Empty: the table is not partitioned.",
         examples=["day"],
+    )
+    partitioner: Literal["field"] = Field(
+        default="field",
+        description="How `partition_by` says it: `field`, each of its values is a table partition.",
     )
     ordering: str = Field(
         default="",
@@ -413,6 +417,7 @@ class Config(Section):
             ddl=self.record.ddl,
             key_fields=self.table.key,
             partition_field=self.table.partition_by,
+            partitioner=self.table.partitioner,
             kafka_columns=self.table.kafka_columns,
             target_file_bytes=self.table.target_file_bytes,
             ordering_field=self.ordering_field,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from table.errors import Contradiction
+from table.errors import Contradiction, Refused
 from table.hudi.files.base_file import META_COLUMNS
 from table.hudi.layout import HudiLayout
 from table.hudi.modes import (
@@ -24,6 +24,7 @@ from table.hudi.modes import (
     merge_mode,
 )
 from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
+from table.partitioners.kinds import FIELD
 from table.port import TableSpec
 from table.schema import table_schema, to_avro
 from table.store.location import local_path
@@ -118,6 +119,7 @@ def layout(definition: Definition, spec: TableSpec, schema: str, *, created: boo
         key_fields=definition.key_fields,
         key_format=key_format if definition.key_fields else "coordinates",
         partition_field=spec.partition_field,
+        partitioner=spec.partitioner,
         hive_style=definition.is_set(HIVE_STYLE),
         url_encode=definition.is_set(URL_ENCODE),
         kafka_columns=spec.kafka_columns,
@@ -173,7 +175,12 @@ def schema_of(spec: TableSpec) -> str:
 
 
 def plain_spec(spec: TableSpec) -> TableSpec:
-    """`spec` with its path checked and plain."""
+    """`spec` with its path checked and plain. Raises `Refused` for what no Hudi table can be."""
+    if spec.partitioner != FIELD:
+        raise Refused(
+            f"table.partitioner is {spec.partitioner!r}: readers of a Hudi table take the value of the field "
+            f"table.partition_by from the name of a row's folder, so that only {FIELD!r} can be"
+        )
     return replace(spec, path=local_path(spec.path))
 
 

@@ -17,6 +17,7 @@ from table.port import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
@@ -57,6 +58,17 @@ class Hudi:
         from table.hudi.reader.reader import HudiReader
 
         return HudiReader(path)
+
+    def column_problem(self, column: pa.Field, role: str) -> str:
+        """Of types that engines spell differently in a key or in a folder's name."""
+        from table.hudi.files.keys import check_key_field
+        from table.schema import SchemaError
+
+        try:
+            check_key_field(column, role)
+        except SchemaError as error:
+            return str(error)
+        return ""
 
     def other_writers(self, spec: TableSpec) -> OtherWriters:
         """The lock, concurrency control and the metadata table, on which all writers must agree."""

@@ -47,7 +47,7 @@ class MemoryFiles:
                 raise SchemaError(f"column {name} is a key or a partition, but the schema does not have it")
         self._timeline = timeline
         self._layout = layout
-        self._partitioner = partitioner(layout.partition_field)
+        self._partitioner = partitioner(layout.partition_field, layout.partitioner)
         self._name = writer_name
 
     def shape(self, rows: Rows) -> MemoryRows:

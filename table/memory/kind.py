@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from control_topic.clocks import wall_ms
 from table.memory.timeline import MemoryTimeline
@@ -16,6 +16,9 @@ from table.port import (
     TableSpec,
     TransactionalTable,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TIMELINES: dict[str, MemoryTimeline] = {}
 """Path -> the table that was made there, as storage is to those who come and go."""
@@ -54,6 +57,10 @@ class Memory:
         from table.memory.reader import MemoryReader
 
         return MemoryReader(TIMELINES.get(path, MemoryTimeline()), path)
+
+    def column_problem(self, column: pa.Field, role: str) -> str:
+        """Any column will do."""
+        return ""
 
     def other_writers(self, spec: TableSpec) -> OtherWriters:
         """None come from elsewhere."""

@@ -58,7 +58,7 @@ def _told(file: DataFile) -> tuple[int, int]:
 
 def _check_same(stands: TableSpec, spec: TableSpec) -> None:
     """Raise `Contradiction` where a table that stands is not the one that is asked for."""
-    for name in ("key_fields", "partition_field", "kafka_columns"):
+    for name in ("key_fields", "partition_field", "partitioner", "kafka_columns"):
         if getattr(stands, name) != getattr(spec, name):
             raise Contradiction(
                 f"table {spec.path}: its {name} is {getattr(stands, name)!r}, not {getattr(spec, name)!r}"
@@ -103,6 +103,7 @@ class MemoryTable:
             path=spec.path,
             key_fields=spec.key_fields,
             partition_field=spec.partition_field,
+            partitioner=spec.partitioner,
             kafka_columns=spec.kafka_columns,
             target_file_bytes=spec.target_file_bytes,
             ddl=spec.ddl,

@@ -17,7 +17,7 @@ RINGS = ("control_topic", "coordinator", "table", "participant", "lockstep")
 ROOMS: Mapping[str, tuple[str, ...]] = {
     "control_topic": (),
     "coordinator": ("control_topic",),
-    "table": ("control_topic", "table.store"),
+    "table": ("control_topic", "table.partitioners", "table.store"),
     "table.store": ("table",),
     "table.service": ("control_topic", "coordinator", "table"),
     "table.hudi.reader": ("control_topic", "table", "table.hudi", "table.store"),
@@ -41,7 +41,6 @@ and those further in."""
 
 KNOW_HUDI = frozenset(
     {
-        "lockstep.config.checks",
         "lockstep.config.document",
         "lockstep.config.properties",
         "lockstep.launch.job_process",

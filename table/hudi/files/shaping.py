@@ -52,7 +52,7 @@ class InsertShaper:
 
     def __init__(self, layout: HudiLayout, schema: pa.Schema) -> None:
         self._layout = layout
-        self._partitioner = partitioner(layout.partition_field)
+        self._partitioner = partitioner(layout.partition_field, layout.partitioner)
         columns = record_schema(schema)
         roles = [(name, "a record key") for name in layout.key_fields]
         if layout.partition_field:

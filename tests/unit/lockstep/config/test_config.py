@@ -49,6 +49,7 @@ name = "events"
 kind = "insert"
 key = ["event_id"]
 partition_by = "day"
+partitioner = "field"
 ordering = ""
 buckets = 16
 delete_field = ""
