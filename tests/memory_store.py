@@ -157,6 +157,7 @@ class MemoryStore:
 @dataclass(slots=True)
 class _Sink:
     file: _File
+    closed: bool = False
 
     def write(self, data: Data) -> int:
         self.file.data += bytes(data)
@@ -165,8 +166,11 @@ class _Sink:
     def tell(self) -> int:
         return len(self.file.data)
 
-    def close(self) -> None:
+    def flush(self) -> None:
         return None
+
+    def close(self) -> None:
+        self.closed = True
 
 
 @dataclass(slots=True)

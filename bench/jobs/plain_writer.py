@@ -24,6 +24,7 @@ from table.hudi.files.base_writer import TransactionWriter
 from table.hudi.files.shaping import InsertShaper
 from table.hudi.layout import HudiLayout
 from table.schema import table_schema
+from table.store.location import store_at
 
 QUEUED_BATCHES_MAX = 4
 GO_TIMEOUT_S = 120.0
@@ -125,7 +126,7 @@ class _Rounds:
     def _open(self) -> TransactionWriter:
         task = self._task
         return TransactionWriter(
-            base_path=task["folder"],
+            store=store_at(task["folder"]),
             layout=self._layout,
             schema=self._schema,
             instant=datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")[:17],

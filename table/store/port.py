@@ -46,11 +46,19 @@ class Stat:
 
 
 class Sink(Protocol):
-    """A new file that is being written. Nobody takes it for whole before `Store.secure` says so."""
+    """A new file that is being written, as Python's own files are, for libraries that write into one.
+
+    Nobody takes it for whole before `Store.secure` says so.
+    """
+
+    @property
+    def closed(self) -> bool: ...
 
     def write(self, data: Data) -> int | None: ...
 
     def tell(self) -> int: ...
+
+    def flush(self) -> None: ...
 
     def close(self) -> None: ...
 

@@ -34,6 +34,7 @@ from table.hudi.properties import merge
 from table.hudi.table import HudiTable
 from table.port import Commit, TableSpec
 from table.state import StateError, TableState
+from table.store.local import LocalStore
 from tests.harness import await_that
 
 pytestmark = pytest.mark.integration
@@ -100,8 +101,9 @@ class Driver:
         """A data file of table partition `a`, with its marker, as a worker leaves it."""
         file_id = new_file_id(uuid.uuid4())
         name = file_name(file_id, "0-0-0", instant)
-        folder = create_partition(self.path, instant, "a", file_id)
-        create_marker(self.path, instant, "a", name)
+        store, folder = LocalStore(self.path), self.path / "a"
+        create_partition(store, instant, "a")
+        create_marker(store, instant, "a", name)
         keys = [f"e{first + row}" for row in range(rows)]
         columns = {
             "_hoodie_commit_time": [instant] * rows,

@@ -47,6 +47,7 @@ from table.hudi.table import HudiTable
 from table.port import Commit, TableSpec
 from table.service.place import Place
 from table.state import TableState
+from table.store.local import LocalStore
 from tests.transactions import end_transaction
 
 pytestmark = pytest.mark.integration
@@ -165,7 +166,8 @@ class Pipeline:
         count = len(offsets)
         file_id = new_file_id(uuid.uuid4())
         name = file_name(file_id, "0-0-0", instant)
-        folder = create_partition(self.path, instant, "", file_id)
+        folder = self.path
+        create_partition(LocalStore(self.path), instant, "")
         columns: dict[str, Any] = {
             "_hoodie_commit_time": [instant] * count,
             "_hoodie_commit_seqno": [f"{instant}_0_{row}" for row in range(count)],

@@ -8,15 +8,16 @@ a rollback find it.
 
 from __future__ import annotations
 
-import os
+import posixpath
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from table.store.port import Store
 
 FILE_ID_PREFIX = "10c857e9"
 """The first eight hexadecimal digits of every file id that Lockstep makes: their names tell its files."""
@@ -147,32 +148,31 @@ def _java_order(text: str) -> bytes:
 # --- markers and folders ------------------------------------------------------------------------------
 
 
-def marker_path(base: Path, instant: str, partition: str, name: str) -> Path:
+def marker_path(instant: str, partition: str, name: str) -> str:
     """Where the DIRECT marker of a new file is; made before the file."""
-    return base / META_FOLDER / ".temp" / instant / partition / f"{name}{MARKER_SUFFIX}"
+    return posixpath.join(META_FOLDER, ".temp", instant, partition, f"{name}{MARKER_SUFFIX}")
 
 
-def create_marker(base: Path, instant: str, partition: str, name: str) -> Path:
+def create_marker(store: Store, instant: str, partition: str, name: str) -> str:
     """Make the marker; raises `OSError`, also where the table's own folder is gone."""
-    if not (base / META_FOLDER).is_dir():
-        raise FileNotFoundError(f"{base / META_FOLDER} is missing: there is no table here any more")
-    marker = marker_path(base, instant, partition, name)
-    marker.parent.mkdir(parents=True, exist_ok=True)
-    marker.touch(exist_ok=False)
+    folder = store.stat(META_FOLDER)
+    if folder is None or not folder.is_folder:
+        raise FileNotFoundError(f"{store.place(META_FOLDER)} is missing: there is no table here any more")
+    marker = marker_path(instant, partition, name)
+    store.make_folder(posixpath.dirname(marker))
+    if not store.create(marker):
+        raise FileExistsError(f"{store.place(marker)} is there already: another writer has this file")
     return marker
 
 
-def create_partition(base: Path, instant: str, partition: str, unique: str) -> Path:
-    """Make the table partition's folder with its metadata file where it is missing; the folder.
+def create_partition(store: Store, instant: str, partition: str) -> None:
+    """Make the table partition's folder with its metadata file where it is missing.
 
-    The metadata is renamed into place, so nobody reads half of it; `unique` keeps writers apart.
+    Nobody reads half of the metadata; of several writers any one's will do.
     """
-    folder = base / partition
-    metadata = folder / PARTITION_METADATA
-    if not metadata.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        depth = len(Path(partition).parts)
-        draft = folder / f"{PARTITION_METADATA}_{unique}"
-        draft.write_text(f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n")
-        os.replace(draft, metadata)
-    return folder
+    metadata = posixpath.join(partition, PARTITION_METADATA)
+    if store.stat(metadata) is None:
+        store.make_folder(partition)
+        depth = len([name for name in partition.split("/") if name])
+        text = f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n"
+        store.put(metadata, text.encode())

@@ -11,10 +11,10 @@ without a commit, is what rollbacks and the sweep are for. Markers need no such 
 from __future__ import annotations
 
 import contextlib
+import posixpath
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -25,12 +25,13 @@ from control_topic.messages import DataFile
 from table.hudi.files import base_file
 from table.hudi.files.backlog import Backlog
 from table.hudi.files.base_file import RECORD_KEY, KeyRange
-from table.hudi.files.durable import Files, fsync
+from table.hudi.files.durable import Files
 from table.hudi.files.encoding import writer_options
 from table.hudi.files.shaping import InsertRows
 from table.hudi.files.split import split
 from table.hudi.layout import HudiLayout
 from table.port import Tell
+from table.store.port import Sink, Store
 
 ROW_GROUP_ROWS = 128_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
@@ -41,13 +42,13 @@ OPEN_FILES_MAX = 200
 class TransactionWriter:
     """Not for several threads. `new_uuid` gives a random UUID per file, so that no two writers ever meet.
 
-    `base_path`: the table's folder on this machine. `writer_number`: the worker's slot. Memory held by rows
+    `store`: where the table is. `writer_number`: the worker's slot. Memory held by rows
     that are not yet encoded stays below `pending_bytes_max`, one batch aside. `tell`: see `Files`.
     """
 
     def __init__(
         self,
-        base_path: str,
+        store: Store,
         layout: HudiLayout,
         schema: pa.Schema,
         instant: str,
@@ -57,7 +58,6 @@ class TransactionWriter:
         new_uuid: Callable[[], UUID],
         tell: Tell | None = None,
     ) -> None:
-        self._base = Path(base_path)
         self._target_bytes = layout.target_file_bytes
         self._names = schema.names
         self._instant = instant
@@ -67,7 +67,7 @@ class TransactionWriter:
         self._new_uuid = new_uuid
         self._backlog: Backlog[str] = Backlog(count_max=ROW_GROUP_ROWS, bytes_max=ROW_GROUP_BYTES)
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
-        self._files = Files(instant, tell)
+        self._files = Files(store, instant, tell)
         self._finished: list[DataFile] = []
         self._rows = 0
         self._options: dict[str, Any] | None = None
@@ -131,7 +131,7 @@ class TransactionWriter:
         """What waits for a table partition becomes a row group of its file."""
         rows = pa.concat_tables(self._backlog.take(partition).rows).unify_dictionaries()
         file = self._open.get(partition)
-        name = file.path.name if file is not None else self._next_name()
+        name = posixpath.basename(file.path) if file is not None else self._next_name()
         seqnos = base_file.sequence_numbers(
             f"{self._instant}_{self._writer_number}", self._rows, rows.num_rows
         )
@@ -162,12 +162,13 @@ class TransactionWriter:
             self._finish(next(iter(self._open)))
         if self._options is None:
             self._options = writer_options(sample)
-        path = self._base / partition / name
+        store, path = self._files.store, posixpath.join(partition, name)
         with self._files.storing(path), self._files.uploading():
-            base_file.create_marker(self._base, self._instant, partition, name)
-            base_file.create_partition(self._base, self._instant, partition, path.stem)
+            base_file.create_marker(store, self._instant, partition, name)
+            base_file.create_partition(store, self._instant, partition)
             self._files.created.append(path)
-            self._open[partition] = file = _OpenFile(path, partition, sample.schema, self._options)
+            sink = store.sink(path)
+            self._open[partition] = file = _OpenFile(path, partition, sink, sample.schema, self._options)
         return file
 
     def _finish(self, partition: str) -> None:
@@ -175,7 +176,7 @@ class TransactionWriter:
         if file is None:
             return
         with self._files.storing(file.path), self._files.uploading():
-            self._finished.append(file.close(self._base))
+            self._finished.append(file.close(self._files.store))
         del self._open[partition]
         self._files.stepped(files=1)
 
@@ -183,13 +184,15 @@ class TransactionWriter:
 class _OpenFile:
     """A base file that is being written."""
 
-    def __init__(self, path: Path, partition: str, schema: pa.Schema, options: dict[str, Any]) -> None:
+    def __init__(
+        self, path: str, partition: str, sink: Sink, schema: pa.Schema, options: dict[str, Any]
+    ) -> None:
         self.path = path
         self._partition = partition
         self._rows = 0
         self._keys = KeyRange()
-        self._sink = pa.OSFile(str(path), "wb")
-        self._writer = pq.ParquetWriter(self._sink, schema, **options)
+        self._sink = sink
+        self._writer = pq.ParquetWriter(sink, schema, **options)
 
     @property
     def size_bytes(self) -> int:
@@ -201,16 +204,16 @@ class _OpenFile:
         self._keys.add(keys)
         self._rows += table.num_rows
 
-    def close(self, base: Path) -> DataFile:
+    def close(self, store: Store) -> DataFile:
         """Write the footer and make the file durable."""
         self._writer.add_key_value_metadata(self._keys.footers())
         self._writer.close()
         self._sink.close()
-        size_bytes = fsync(self.path)
-        parsed = base_file.parse_file_name(self.path.name)
+        size_bytes = store.secure(self.path)
+        parsed = base_file.parse_file_name(posixpath.basename(self.path))
         assert parsed is not None
         return DataFile(
-            path=self.path.relative_to(base).as_posix(),
+            path=self.path,
             body=parsed[0],
             table_partition=self._partition,
             rows=self._rows,

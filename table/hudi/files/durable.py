@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import posixpath
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 
 from table.errors import StorageError
 from table.port import Tell, Written
+from table.store.port import Store
 
 log = logging.getLogger("lockstep.writer")
 
@@ -20,19 +21,20 @@ log = logging.getLogger("lockstep.writer")
 class Files:
     """The files that one writer makes for one instant, and the time that storage takes for them.
 
-    `tell`: called with every step of the writing.
+    Paths are relative to the store's root. `tell`: called with every step of the writing.
     """
 
-    def __init__(self, instant: str, tell: Tell | None = None) -> None:
+    def __init__(self, store: Store, instant: str, tell: Tell | None = None) -> None:
+        self.store = store
         self._instant = instant
         self._tell = tell
         self.written = Written()
-        self.created: list[Path] = []
+        self.created: list[str] = []
         self.upload_s = 0.0
         """Spent so far on making, ending and securing files; all else that a writer does is encoding."""
 
     @contextlib.contextmanager
-    def storing(self, path: Path) -> Iterator[None]:
+    def storing(self, path: str) -> Iterator[None]:
         """Raise what goes wrong here with the file as a `StorageError`."""
         try:
             yield
@@ -41,8 +43,8 @@ class Files:
             number = getattr(error, "errno", None)
             why = os.strerror(number) if number else str(error)
             raise StorageError(
-                f"{path} of instant {self._instant} could not be written: {why}. The transaction is "
-                "aborted and tried again; see to the storage"
+                f"{self.store.place(path)} of instant {self._instant} could not be written: {why}. The "
+                "transaction is aborted and tried again; see to the storage"
             ) from error
 
     @contextlib.contextmanager
@@ -64,32 +66,22 @@ class Files:
 
     def secure_folders(self) -> None:
         """Make the files' names durable. Raises `StorageError`."""
-        for folder in {path.parent for path in self.created}:
+        for folder in {posixpath.dirname(path) for path in self.created}:
             with self.storing(folder), self.uploading():
-                fsync(folder)
+                self.store.secure(folder)
             self.stepped()
 
     def remove(self) -> None:
         """Remove every file; what cannot be removed is left to the rollback."""
-        left: list[tuple[Path, OSError]] = []
+        left: list[tuple[str, OSError]] = []
         for path in self.created:
             try:
-                path.unlink(missing_ok=True)
+                self.store.delete(path)
             except OSError as error:
                 left.append((path, error))
         self.created.clear()
         if left:
             log.warning(
                 "%d files of instant %s were not removed, which the rollback will do; the first: %s (%s)",
-                *(len(left), self._instant, *left[0]),
+                *(len(left), self._instant, self.store.place(left[0][0]), left[0][1]),
             )
-
-
-def fsync(path: Path) -> int:
-    """Make a file or folder durable; its size."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-        return os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)

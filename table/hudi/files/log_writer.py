@@ -11,8 +11,8 @@ What is durable when is as in `table.hudi.files.base_writer`.
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,14 @@ from table.hudi.files.backlog import Backlog
 from table.hudi.files.base_file import RECORD_KEY
 from table.hudi.files.buckets import buckets
 from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers
-from table.hudi.files.durable import Files, fsync
+from table.hudi.files.durable import Files
 from table.hudi.files.encoding import writer_options
 from table.hudi.files.log_file import Delete
 from table.hudi.files.split import split
 from table.hudi.files.upserts import Upserts
 from table.hudi.layout import HudiLayout
 from table.port import Tell
+from table.store.port import Store
 
 BLOCK_ROWS = 128_000
 BLOCK_BYTES = 16 * 1024 * 1024
@@ -49,7 +50,7 @@ Group = tuple[str, int]
 
 @dataclass(slots=True)
 class _LogFile:
-    path: Path
+    path: str
     table_partition: str
     file_id: str
     rows: int = 0
@@ -62,7 +63,7 @@ class LogWriter:
 
     def __init__(
         self,
-        base_path: str,
+        store: Store,
         layout: HudiLayout,
         schema: pa.Schema,
         instant: str,
@@ -71,7 +72,6 @@ class LogWriter:
         pending_bytes_max: int,
         tell: Tell | None = None,
     ) -> None:
-        self._base = Path(base_path)
         self._layout = layout
         self._schema = schema
         self._instant = instant
@@ -81,7 +81,7 @@ class LogWriter:
         self._backlog: Backlog[Group] = Backlog(count_max=BLOCK_ROWS, bytes_max=BLOCK_BYTES)
         self._taken = 0
         self._rows = 0
-        self._files = Files(instant, tell)
+        self._files = Files(store, instant, tell)
         self._logs: dict[Group, _LogFile] = {}
         self._options: dict[str, Any] | None = None
         self._reported = False
@@ -216,11 +216,10 @@ class LogWriter:
         table_partition, bucket = group
         file_id = log_file.bucket_file_id(bucket)
         name = log_file.log_file_name(file_id, self._instant, self._token)
-        path = self._base / table_partition / name
+        store, path = self._files.store, posixpath.join(table_partition, name)
         with self._files.storing(path), self._files.uploading():
-            base_file.create_marker(self._base, self._instant, table_partition, name)
-            unique = f"{file_id}_{self._token}"
-            base_file.create_partition(self._base, self._instant, table_partition, unique)
+            base_file.create_marker(store, self._instant, table_partition, name)
+            base_file.create_partition(store, self._instant, table_partition)
             self._files.created.append(path)
         self._logs[group] = made = _LogFile(path, table_partition, file_id)
         return made
@@ -257,17 +256,16 @@ class LogWriter:
         log.deletes += deletes.num_rows
 
     def _append(self, log: _LogFile, *parts: bytes | pa.Buffer) -> None:
-        with self._files.storing(log.path), self._files.uploading(), log.path.open("ab") as file:
-            for part in parts:
-                file.write(part)
+        with self._files.storing(log.path), self._files.uploading():
+            self._files.store.append(log.path, *parts)
         self._files.stepped(size_bytes=sum(map(len, parts)))
 
     def _finish(self, log: _LogFile) -> DataFile:
         with self._files.storing(log.path), self._files.uploading():
-            size_bytes = fsync(log.path)
+            size_bytes = self._files.store.secure(log.path)
         self._files.stepped(files=1)
         return DataFile(
-            path=log.path.relative_to(self._base).as_posix(),
+            path=log.path,
             body=log.file_id,
             table_partition=log.table_partition,
             rows=log.rows,

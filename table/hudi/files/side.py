@@ -13,13 +13,14 @@ from table.hudi.layout import HudiLayout
 from table.port import UPSERT, FileWriter, TableLayout, Tell
 from table.rows import Rows
 from table.schema import table_schema
+from table.store.location import store_at
 
 
 class HudiFiles:
     """See `table.port.TableFiles`. Raises `SchemaError` for a schema that cannot be written.
 
-    `slot`, `incarnation`: the worker's. Rows that wait to be
-    encoded take `pending_bytes_max` of memory, one batch aside.
+    `slot`, `incarnation`: the worker's. Rows that wait to be encoded take `pending_bytes_max` of memory, one
+    batch aside.
     """
 
     def __init__(self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int) -> None:
@@ -27,7 +28,7 @@ class HudiFiles:
         self.schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
         self._upserts = layout.mode == UPSERT
         self._common: dict[str, Any] = {
-            "base_path": layout.path,
+            "store": store_at(layout.path),
             "layout": hudi,
             "schema": self.schema,
             "writer_number": slot,

@@ -15,7 +15,6 @@ from table.hudi.reader.timeline import Timeline
 from table.hudi.reader.torn import Torn, why
 from table.port import INSERT, INSTANT, UPSERT, FileRows, TableRows
 from table.schema import KAFKA_PREFIX
-from table.store.location import local_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,10 +26,6 @@ BATCH_ROWS = 65_536
 
 class HudiReader(Timeline):
     """See `table.port.TableReader`. `path`: plain, or a `file://` URI."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.place = local_path(path)
 
     @property
     def mode(self) -> str:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import posixpath
 import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import fastavro
@@ -33,7 +33,8 @@ from table.chain import earliest_after, newest_of
 from table.errors import Refused, Unavailable
 from table.instants import CommittedFile, Instant, MissingTable, PendingInstant
 from table.state import PREFIX, StateError, TableState, decode
-from table.store.location import local_path
+from table.store.location import store_at
+from table.store.port import Store
 
 VERSIONS = ("8", "9")
 LAYOUT = "2"
@@ -64,19 +65,22 @@ class Timeline:
     """
 
     def __init__(self, base_path: str | os.PathLike[str]) -> None:
-        self._base = Path(local_path(os.fspath(base_path)))
-        properties = table_properties(self._base)
+        self._store = store_at(os.fspath(base_path))
+        self.place = self._store.place()
+        properties = _properties(self._store)
         version, layout = (
             properties.get("hoodie.table.version"),
             properties.get("hoodie.timeline.layout.version"),
         )
         if version not in VERSIONS or layout != LAYOUT:
             raise Refused(
-                f"Table {self._base} is of version {version} with timeline layout {layout}; Lockstep reads "
+                f"Table {self.place} is of version {version} with timeline layout {layout}; Lockstep reads "
                 f"versions {' and '.join(VERSIONS)}: upgrade it with Hudi's own tools."
             )
-        self._folder = self._base / ".hoodie" / properties.get("hoodie.timeline.path", "timeline")
-        self._history = self._folder / properties.get("hoodie.timeline.history.path", "history")
+        self._folder = posixpath.join(".hoodie", properties.get("hoodie.timeline.path", "timeline"))
+        self._history = posixpath.join(
+            self._folder, properties.get("hoodie.timeline.history.path", "history")
+        )
         self.properties = properties
         self._zone = UTC if properties.get("hoodie.table.timeline.timezone", "LOCAL") == "UTC" else None
 
@@ -146,7 +150,7 @@ class Timeline:
             moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=self._zone)
             return int(moment.timestamp()) * 1_000 + int(text[14:])
         except (ValueError, OverflowError) as error:
-            raise Refused(f"Table {self._base}: instant {instant_time} does not name a time.") from error
+            raise Refused(f"Table {self.place}: instant {instant_time} does not name a time.") from error
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -155,18 +159,18 @@ class Timeline:
         found = [match for name in self._names() if (match := COMPLETED.fullmatch(name))]
         for match in sorted(found, key=lambda m: (m[2], m[1]), reverse=True):
             try:
-                raw = read_bytes(self._folder / match[0]) if match[3] in METADATA_ACTIONS else b""
+                raw = self._read(self._folder, match[0]) if match[3] in METADATA_ACTIONS else b""
             except FileNotFoundError:
                 continue  # archived since it was listed, and met again there
             yield self._instant(match[1], match[2], match[3], raw)
 
     def _names(self) -> list[str]:
         try:
-            return os.listdir(self._folder)
+            return self._store.names(self._folder)
         except FileNotFoundError:
             return []  # made by the first instant
         except (OSError, ValueError) as error:
-            raise unavailable(self._folder, error) from error
+            raise unavailable(self._store, self._folder, error) from error
 
     def _instant(self, requested: str, completed: str, action: str, raw: bytes) -> Instant:
         if action not in METADATA_ACTIONS:
@@ -177,32 +181,32 @@ class Timeline:
             raise
         except UNREADABLE as error:
             raise Refused(
-                f"Table {self._base}: the metadata of instant {requested} ({action}) cannot be read:"
+                f"Table {self.place}: the metadata of instant {requested} ({action}) cannot be read:"
                 f" {error!r}. Was it written by a newer Hudi, or damaged?"
             ) from error
 
     def _owner(self, name: str) -> Mapping[str, str]:
         """Whose an inflight instant is; empty where it does not say, or is no longer there."""
         try:
-            raw = read_bytes(self._folder / name)
+            raw = self._read(self._folder, name)
             extra = avro_record(io.BytesIO(raw)).get("extraMetadata") or {} if raw else {}
             return {key.removeprefix(PREFIX): value for key, value in extra.items() if key.startswith(PREFIX)}
         except FileNotFoundError:
             return {}
         except UNREADABLE as error:
-            raise unavailable(self._folder / name, error) from error
+            raise unavailable(self._store, posixpath.join(self._folder, name), error) from error
 
     def _rolls_back(self, requested: str) -> str:
         name = f"{requested}.rollback.requested"
         try:
-            raw = read_bytes(self._folder / name)
+            raw = self._read(self._folder, name)
             plan = avro_record(io.BytesIO(raw)) if raw else {}
             target = plan.get("instantToRollback") or {}
             return str(target.get("commitTime") or "")
         except FileNotFoundError:
             return ""
         except UNREADABLE as error:
-            raise unavailable(self._folder / name, error) from error
+            raise unavailable(self._store, posixpath.join(self._folder, name), error) from error
 
     # --- the archived timeline --------------------------------------------------------------------
 
@@ -226,34 +230,34 @@ class Timeline:
                 continue
             return
         raise Unavailable(
-            f"Table {self._base}: the archived timeline changed {ARCHIVE_ATTEMPTS} times while it was read."
+            f"Table {self.place}: the archived timeline changed {ARCHIVE_ATTEMPTS} times while it was read."
             " Try again."
         )
 
     def _archive_files(self) -> list[str]:
         """The newest manifest's files, the newest first."""
         try:
-            version = (self._history / "_version_").read_text(encoding="ascii").strip()
+            version = self._read(self._history, "_version_").decode("ascii").strip()
         except FileNotFoundError:
             return []  # nothing has been archived yet
-        except (OSError, ValueError) as error:
-            raise unavailable(self._history, error) from error
-        manifest = self._history / f"manifest_{version}"
+        except ValueError as error:
+            raise unavailable(self._store, self._history, error) from error
+        manifest = f"manifest_{version}"
         try:
-            listed = json.loads(read_bytes(manifest))["files"]
+            listed = json.loads(self._read(self._history, manifest))["files"]
             names = [str(entry["fileName"]) for entry in listed]
             return sorted(names, key=_last_of, reverse=True)
         except FileNotFoundError:
             raise
         except UNREADABLE as error:
-            raise unavailable(manifest, error) from error
+            raise unavailable(self._store, posixpath.join(self._history, manifest), error) from error
 
     def _archive_entries(self, name: str) -> list[tuple[str, str, str, bytes]]:
-        path = self._history / name
+        path = posixpath.join(self._history, name)
         columns = ["instantTime", "completionTime", "action", "metadata"]
         entries: list[tuple[str, str, str, bytes]] = []
         try:
-            with pq.ParquetFile(path) as file:
+            with self._store.source(path) as source, pq.ParquetFile(source) as file:
                 for batch in file.iter_batches(batch_size=ARCHIVE_ROWS_PER_BATCH, columns=columns):
                     for row in batch.to_pylist():
                         raw = row["metadata"] if row["action"] in METADATA_ACTIONS else b""
@@ -262,7 +266,10 @@ class Timeline:
         except FileNotFoundError:
             raise
         except UNREADABLE as error:
-            raise unavailable(path, error) from error
+            raise unavailable(self._store, path, error) from error
+
+    def _read(self, folder: str, name: str) -> bytes:
+        return read_bytes(self._store, posixpath.join(folder, name))
 
 
 def _last_of(archive_file: str) -> str:
@@ -298,18 +305,21 @@ def _committed(requested: str, completed: str, action: str, metadata: Mapping[st
 
 def table_properties(base_path: str | os.PathLike[str]) -> dict[str, str]:
     """`hoodie.properties` of the table. Raises `MissingTable`, `Unavailable`."""
-    base = Path(local_path(os.fspath(base_path)))
-    folder = base / ".hoodie"
+    return _properties(store_at(os.fspath(base_path)))
+
+
+def _properties(store: Store) -> dict[str, str]:
     for name in ("hoodie.properties", "hoodie.properties.backup"):  # the second while Hudi rewrites the first
         try:
-            with (folder / name).open("rb") as file:
-                return parse_properties(file.read(PROPERTIES_BYTES_MAX).decode("utf-8"))
+            raw = store.read(posixpath.join(".hoodie", name), bytes_max=PROPERTIES_BYTES_MAX)
+            return parse_properties(raw.decode("utf-8"))
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as error:
-            raise unavailable(folder / name, error) from error
+            raise unavailable(store, posixpath.join(".hoodie", name), error) from error
     raise MissingTable(
-        f"There is no Hudi table at {base}: `lockstep run` creates it; check table.path if it should exist."
+        f"There is no Hudi table at {store.place()}: `lockstep run` creates it; check table.path if it should"
+        " exist."
     )
 
 
@@ -333,17 +343,18 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", one, text)
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(store: Store, path: str) -> bytes:
     """The file's bytes. Raises `FileNotFoundError` as it is, everything else as `Unavailable`."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(INSTANT_BYTES_MAX + 1)
+        raw = store.read(path, bytes_max=INSTANT_BYTES_MAX + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise unavailable(path, error) from error
+        raise unavailable(store, path, error) from error
     if len(raw) > INSTANT_BYTES_MAX:
-        raise Refused(f"{path} is larger than {INSTANT_BYTES_MAX} bytes, which no timeline file should be.")
+        raise Refused(
+            f"{store.place(path)} is larger than {INSTANT_BYTES_MAX} bytes, which no timeline file should be."
+        )
     return raw
 
 
@@ -365,5 +376,5 @@ def _with_rollback(one: PendingInstant) -> PendingInstant:
     )
 
 
-def unavailable(path: Path, error: Exception) -> Unavailable:
-    return Unavailable(f"{path} cannot be read: {error}. Check the storage and its permissions.")
+def unavailable(store: Store, path: str, error: Exception) -> Unavailable:
+    return Unavailable(f"{store.place(path)} cannot be read: {error}. Check the storage and its permissions.")

@@ -13,11 +13,10 @@ looked at before. Sources: the file names of Hudi 1.2.0's timeline layout 2, and
 
 from __future__ import annotations
 
-import os
+import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from table.errors import Contradiction
 from table.hudi.reader.timeline import (
@@ -28,6 +27,7 @@ from table.hudi.reader.timeline import (
     table_properties,
     unavailable,
 )
+from table.store.location import store_at
 
 NAMED_MAX = 3
 ROLLBACK = "rollback"
@@ -76,14 +76,15 @@ class Torn:
     def __init__(self, path: str) -> None:
         self._path = path
         name = table_properties(path).get("hoodie.timeline.path", "timeline")
-        self._data = Path(path) / ".hoodie" / name
-        self._metadata = Path(path) / ".hoodie" / "metadata" / ".hoodie" / name
+        self._store = store_at(path)
+        self._data = posixpath.join(".hoodie", name)
+        self._metadata = posixpath.join(".hoodie", "metadata", ".hoodie", name)
         self._targets: dict[str, frozenset[str]] = {}
 
     def look(self) -> Apart:
         """Under the table lock, or beside a run: a moment's look that is right either way."""
-        data = _names(self._data)  # before the metadata table's, which is written before it
-        metadata = _names(self._metadata)
+        data = self._names(self._data)  # before the metadata table's, which is written before it
+        metadata = self._names(self._metadata)
         return compare(data, metadata, self._rolled_back(data) if metadata else ())
 
     def check(self) -> None:
@@ -98,12 +99,20 @@ class Torn:
 
     def _read(self, name: str) -> frozenset[str]:
         try:
-            with (self._data / name).open("rb") as file:
+            with self._store.source(posixpath.join(self._data, name)) as file:
                 return frozenset(avro_record(file).get("commitsRollback") or ())
         except FileNotFoundError:
             return frozenset()  # archived meanwhile
         except UNREADABLE as error:
-            raise unavailable(self._data / name, error) from error
+            raise unavailable(self._store, posixpath.join(self._data, name), error) from error
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return self._store.names(folder)
+        except FileNotFoundError:
+            return []  # made by the first instant
+        except OSError as error:
+            raise unavailable(self._store, folder, error) from error
 
 
 def why(path: str, apart: Apart) -> str:
@@ -124,12 +133,3 @@ def why(path: str, apart: Apart) -> str:
 def _some(instants: tuple[str, ...]) -> str:
     more = len(instants) - NAMED_MAX
     return ", ".join(instants[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except FileNotFoundError:
-        return []  # made by the first instant
-    except OSError as error:
-        raise unavailable(folder, error) from error

@@ -18,6 +18,7 @@ from control_topic.transport import Received
 from lockstep.output import ConsoleOutput, JsonOutput, table
 from lockstep.watch import topic_lines
 from table.hudi.files.durable import Files
+from table.store.local import LocalStore
 
 
 def test_a_short_list_is_spelled_out_and_of_a_long_one_the_beginning_and_a_number() -> None:
@@ -28,11 +29,11 @@ def test_a_short_list_is_spelled_out_and_of_a_long_one_the_beginning_and_a_numbe
 
 
 def test_files_that_cannot_be_removed_are_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    files = Files("0001")
+    files = Files(LocalStore(tmp_path), "0001")
     for number in range(50):
         folder = tmp_path / str(number)
         folder.mkdir()
-        files.created.append(folder)  # a folder cannot be unlinked
+        files.created.append(folder.name)  # a folder cannot be unlinked
     with caplog.at_level(logging.WARNING):
         files.remove()
     (line,) = [record.getMessage() for record in caplog.records]

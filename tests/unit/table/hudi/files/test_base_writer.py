@@ -28,6 +28,9 @@ from table.hudi.files.base_writer import TransactionWriter
 from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.hudi.layout import HudiLayout
 from table.schema import table_schema
+from table.store.local import LocalStore
+from table.store.port import Sink
+from tests.memory_store import MemoryStore
 
 INSTANT = "20261120201248694"
 DDL = "id STRING, day STRING, amount DOUBLE, n BIGINT, tags ARRAY<STRING>, at TIMESTAMP, price DECIMAL(10,2)"
@@ -66,7 +69,7 @@ def rows(count: int, *, days: int = 1, first: int = 0, topic: str = "events") ->
 
 def open_writer(base: Path, **changes: Any) -> TransactionWriter:
     arguments: dict[str, Any] = {
-        "base_path": str(base),
+        "store": LocalStore(base),
         "layout": replace(LAYOUT, target_file_bytes=changes.pop("target_file_bytes", 100_000_000)),
         "schema": SCHEMA,
         "instant": INSTANT,
@@ -246,22 +249,31 @@ def test_a_table_partition_gets_its_metadata_once(base: Path) -> None:
 # --- markers, faults, discard -------------------------------------------------------------------------
 
 
-def test_every_file_has_a_marker_that_was_there_before_it(
-    base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_file_has_a_marker_that_was_there_before_it(base: Path) -> None:
     seen: list[bool] = []
-    opened = writer_module._OpenFile
 
-    def spy(path: Path, partition: str, *rest: Any) -> Any:
-        seen.append(base_file.marker_path(base, INSTANT, partition, path.name).exists() and not path.exists())
-        return opened(path, partition, *rest)
+    class Watched(LocalStore):
+        def sink(self, path: str) -> Sink:
+            partition, _, name = path.rpartition("/")
+            marker = base_file.marker_path(INSTANT, partition, name)
+            seen.append(self.stat(marker) is not None and self.stat(path) is None)
+            return super().sink(path)
 
-    monkeypatch.setattr(writer_module, "_OpenFile", spy)
-    writer = open_writer(base)
+    writer = open_writer(base, store=Watched(base))
     writer.write(rows(30, days=3))
     files = writer.close()
     assert seen == [True] * 3
     assert markers(base) == sorted(f"{f.path}.marker.CREATE" for f in files)
+
+
+def test_all_that_a_writer_makes_is_on_its_store_and_nowhere_else() -> None:
+    store = MemoryStore()
+    store.make_folder(".hoodie")
+    writer = open_writer(Path("/nowhere"), store=store)
+    writer.write(rows(100, days=2))
+    found = [pq.read_table(store.source(file.path)).num_rows for file in writer.close()]
+    assert found == [50, 50]
+    assert sorted(store.names()) == [".hoodie", "d0", "d1"]
 
 
 def test_discard_removes_files_and_leaves_markers(base: Path) -> None:

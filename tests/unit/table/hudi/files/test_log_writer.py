@@ -30,6 +30,7 @@ from table.hudi.files.log_writer import LogWriter
 from table.hudi.files.upserts import Upserts, UpsertShaper
 from table.hudi.layout import HudiLayout
 from table.schema import table_schema, to_avro
+from table.store.local import LocalStore
 from tests.merge_model import Change, Model
 
 INSTANT = "20261122051234567"
@@ -61,7 +62,7 @@ def base(tmp_path: Path) -> Path:
 
 def open_writer(base: Path, layout: HudiLayout = LAYOUT, **changes: Any) -> LogWriter:
     arguments: dict[str, Any] = {
-        "base_path": str(base),
+        "store": LocalStore(base),
         "layout": layout,
         "schema": SCHEMA,
         "instant": INSTANT,
