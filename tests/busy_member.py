@@ -8,6 +8,9 @@ from contextlib import closing, contextmanager
 
 from confluent_kafka import Consumer
 
+from lockstep.brokers.source_topics import SourceTopics
+from tests.harness import await_that
+
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
 NAME = "busy-app"
 
@@ -15,6 +18,7 @@ NAME = "busy-app"
 @contextmanager
 def busy_member(kafka: Mapping[str, str], group: str, topic: str) -> Iterator[None]:
     """A member inside of the `with`, once the broker has taken it in; it never polls."""
+    topics = SourceTopics(kafka, [topic])
     consumer = Consumer(
         {
             **kafka,
@@ -26,4 +30,7 @@ def busy_member(kafka: Mapping[str, str], group: str, topic: str) -> Iterator[No
     )
     with closing(consumer):
         consumer.subscribe([topic])
+        await_that(
+            f"{NAME} in group {group}", lambda: NAME in {one.client for one in topics.group(group).members}
+        )
         yield

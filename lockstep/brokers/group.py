@@ -29,7 +29,7 @@ class GroupMember:
 class GroupView:
     """A consumer group at one moment.
 
-    While a group is rebalancing a broker tells who is in it, and not who holds what.
+    While a group is rebalancing a broker tells who is in it; who holds what is as it was before, or nothing.
     """
 
     state: str

@@ -27,6 +27,7 @@ from table.service.source_facts import (
 )
 from tests.broker_fixture import create_topic, delete_topic
 from tests.busy_member import COOPERATIVE, busy_member
+from tests.harness import await_that
 from tests.transactions import end_transaction
 
 pytestmark = pytest.mark.integration
@@ -293,7 +294,7 @@ def test_asking_makes_no_topic_where_the_broker_would(tmp_path: Path) -> None:
         assert "never-made" not in AdminClient(kafka).list_topics(timeout=DEADLINE_S).topics
 
 
-def test_a_member_that_does_not_come_back_to_a_rebalance_is_seen_in_the_group_and_holds_nothing(
+def test_a_member_that_does_not_come_back_to_a_rebalance_is_seen_in_the_group_with_what_it_had_before(
     kafka: dict[str, str], make_topic: Callable[..., str]
 ) -> None:
     topic = make_topic(partitions=2)
@@ -301,6 +302,8 @@ def test_a_member_that_does_not_come_back_to_a_rebalance_is_seen_in_the_group_an
     source = SourceTopics(kafka, [topic])
     ours = Consumer({**kafka, "group.id": group, **STATIC_MEMBER, **COOPERATIVE})
     with closing(ours), busy_member(kafka, group, topic):
+        # Whoever joins while the group is being made is in it at once, and no rebalance begins.
+        await_that("group at rest", lambda: source.group(group).settled)
         ours.subscribe([topic])
         deadline = time.monotonic() + 2 * DEADLINE_S
         rebalancing = False
@@ -309,7 +312,9 @@ def test_a_member_that_does_not_come_back_to_a_rebalance_is_seen_in_the_group_an
             ours.poll(0.5)
             seen = source.group(group)
             rebalancing = seen.rebalancing and {one.client for one in seen.members} == {"w0", "busy-app"}
-        assert not any(one.partitions for one in seen.members if one.client == "busy-app")
+        assert not seen.settled
+        held = {one.client: len(one.partitions) for one in seen.members}
+        assert held == {"w0": 0, "busy-app": 2}
 
 
 def test_a_cluster_that_cannot_keep_groups_answers_and_has_no_coordinator(tmp_path: Path) -> None:
