@@ -15,6 +15,7 @@ from control_topic.messages import DataFile, Offsets
 from table.instants import Instant, PendingInstant
 from table.partitioners.kinds import FIELD
 from table.state import TableState
+from table.store.port import Store
 
 if TYPE_CHECKING:  # heavy, and most who import this write no rows
     import pyarrow as pa
@@ -333,6 +334,9 @@ class TableKind(Protocol):
 
     def reader(self, path: str) -> TableReader:
         """Of the table at this path or URI. Raises as `TableReader` does."""
+
+    def notes(self, path: str) -> Store:
+        """Where notes about the table at this path are kept. It is there once the table is."""
 
     def column_problem(self, column: pa.Field, role: str) -> str:
         """Why a column cannot be `role`, a key or a table partition; empty where it can."""

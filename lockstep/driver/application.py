@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -152,12 +151,13 @@ class Application:
 
     def _take_place(self, layout: TableLayout) -> Place:
         """Before any worker joins: whoever they drive out of the group finds out by whom."""
-        folder = Path(layout.path.removeprefix("file://")) / ".hoodie"
-        place = Place(folder, pipeline=self._config.pipeline.id, run=self.run_id)
+        notes = table_kind(layout.kind).notes(layout.path)
+        place = Place(notes, pipeline=self._config.pipeline.id, run=self.run_id)
         try:
-            place.take()
+            place.occupy()
         except OSError as error:
-            raise Failed(f"{folder} cannot be written: {error.strerror}: see who may write there.") from error
+            where = notes.place()
+            raise Failed(f"{where} cannot be written: {error.strerror}: see who may write there.") from error
         return place
 
     @contextmanager

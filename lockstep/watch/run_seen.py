@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from lockstep.config import Config
 from lockstep.driver.rundir import read_run_file
 from lockstep.watch.tail import TIMEOUT_S, read_tail
 from lockstep.watch.topic_fold import Fold, fold
+from table.kinds import table_kind
 from table.service.client import Deadlines, TableClient
 from table.service.place import last_started
-from table.store.location import local_path
 
 LIVE_S = 3.0
 
@@ -38,7 +37,7 @@ def read_topic(
     Raises `control_topic.errors.ControlTopicUnavailable`.
     """
     tail = read_tail(kafka, config.control.topic, pipeline=config.pipeline.id, timeout_s=timeout_s)
-    placed = last_started(Path(local_path(config.table.path)) / ".hoodie", config.pipeline.id)
+    placed = last_started(table_kind().notes(config.table.path), config.pipeline.id)
     known = fold(tail.heard, placed=placed, table_epoch=table_epoch)
     problems = [tail.problem] if tail.problem else []
     if known.ignored:

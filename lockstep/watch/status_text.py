@@ -111,9 +111,8 @@ def _live(live: Mapping[str, Any]) -> list[RenderableType]:
     parts += [_line(one["name"], _service(one)) for one in live.get("services", ())]
     for worker in live.get("workers", ()):
         said = f"{worker['state']}, {len(worker['partitions'])} partitions"
-        said += (
-            f", {readable_size(worker['buffered_bytes'])} buffered, pid {worker['pid']} on {worker['host']}"
-        )
+        said += f", {readable_size(worker.get('buffered_bytes', 0))} buffered"
+        said += f", pid {worker['pid']} on {worker['host']}"
         if worker.get("poison"):
             said += f"; {worker['poison']}"
         parts.append(_line(f"worker-{worker['slot']}", said))

@@ -34,6 +34,7 @@ from participant.source.look_back import TopicLookBack
 from participant.source.membership import Membership, MembershipCallbacks
 from participant.source.native import open_fetcher
 from participant.source.reading import Source, SourceCallbacks
+from participant.worker.metrics import Parts, measured
 from participant.worker.plane import Plane
 from participant.worker.reporter import Reporter
 from participant.worker.spec import Ended, WorkerSpec
@@ -384,7 +385,6 @@ class Worker:
         with self._runner_lock:
             runner = self._runner
         snapshot = runner.snapshot() if runner is not None else None
-        meters = self._plane.meters
         now_s = time.monotonic()
         if refused := self._refused_writes.final(now_s):
             self._on_refused(refused)
@@ -396,15 +396,12 @@ class Worker:
             host=socket.gethostname(),
             state=self._core.state.value,
             partitions=tuple(sorted(self._core.owned)),
-            records=meters.records,
-            size_bytes=meters.size_bytes,
-            buffered_bytes=self._plane.queued_bytes
-            + sum(o.size_bytes for o in list(self._core.owned.values())),
+            metrics=measured(Parts(core=self._core, plane=self._plane, source=self._source)),
             coordinator=_report_of(snapshot) if snapshot is not None else None,
             poison=self._poison,
             fenced=bool(self._fenced),
             alarms=(*([refused] if refused else ()), *self._membership.alarms, *self._source.alarms),
-            seconds={"consume": self._source.consume_s, **meters.seconds},
+            seconds={"consume": self._source.consume_s, **self._plane.meters.seconds},
         )
 
 

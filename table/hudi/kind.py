@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from table.hudi.layout import META_FOLDER
 from table.port import (
     INSERT,
     UPSERT,
@@ -15,6 +16,8 @@ from table.port import (
     TableSpec,
     TransactionalTable,
 )
+from table.store.location import local_path, store_at
+from table.store.port import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +61,10 @@ class Hudi:
         from table.hudi.reader.reader import HudiReader
 
         return HudiReader(path)
+
+    def notes(self, path: str) -> Store:
+        """Beside Hudi's own."""
+        return store_at(f"{local_path(path)}/{META_FOLDER}")
 
     def column_problem(self, column: pa.Field, role: str) -> str:
         """Of types that engines spell differently in a key or in a folder's name."""

@@ -37,6 +37,8 @@ class HudiLayout(TableLayout):
         return TableLayout(**head, body={name: getattr(self, name) for name in BODY})
 
 
+META_FOLDER = ".hoodie"
+"""Below the table's base path; what is not of rows is there."""
 HEAD = frozenset(field.name for field in fields(TableLayout)) - {"body"}
 BODY = tuple(field.name for field in fields(HudiLayout) if field.name not in HEAD | {"body"})
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from control_topic.clocks import wall_ms
+from table.memory.store import MemoryStore
 from table.memory.timeline import MemoryTimeline
 from table.port import (
     INSERT,
@@ -16,12 +17,15 @@ from table.port import (
     TableSpec,
     TransactionalTable,
 )
+from table.store.port import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 TIMELINES: dict[str, MemoryTimeline] = {}
 """Path -> the table that was made there, as storage is to those who come and go."""
+
+NOTES: dict[str, MemoryStore] = {}
 
 
 class Memory:
@@ -57,6 +61,9 @@ class Memory:
         from table.memory.reader import MemoryReader
 
         return MemoryReader(TIMELINES.get(path, MemoryTimeline()), path)
+
+    def notes(self, path: str) -> Store:
+        return NOTES.setdefault(path, MemoryStore())
 
     def column_problem(self, column: pa.Field, role: str) -> str:
         """Any column will do."""

@@ -58,7 +58,7 @@ class CoordinatorReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
-    """How a worker stands. `records`, `size_bytes`: delivered since its start. `seconds`: by stage.
+    """How a worker stands. `metrics`: by name, what it measures of itself. `seconds`: by stage.
 
     `poison`: a sentence, where the pipeline cannot go past a record. `fenced`: Kafka gave its membership
     to somebody else. `coordinator`: where this worker holds it. `alarms`: what does not go on here at the
@@ -71,9 +71,7 @@ class WorkerReport:
     host: str = ""
     state: str = ""
     partitions: tuple[SourcePartition, ...] = ()
-    records: int = 0
-    size_bytes: int = 0
-    buffered_bytes: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
     coordinator: CoordinatorReport | None = None
     poison: str = ""
     fenced: bool = False

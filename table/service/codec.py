@@ -6,6 +6,7 @@ Raises `control_topic.errors.Malformed` for content that cannot be.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from control_topic.codec import (
@@ -21,6 +22,8 @@ from table.stubs import table_pb2 as pb
 
 REASON_CHARS_MAX = 8_000
 ALARMS_MAX = 8
+METRICS_MAX = 100
+METRIC_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 """Of a sentence on the wire; what is longer is cut, since a reason never carries data."""
 
 
@@ -118,9 +121,7 @@ def report_to_proto(report: WorkerReport) -> pb.WorkerReport:
         host=report.host,
         state=report.state,
         partitions=partitions_to_proto(sorted(report.partitions)),
-        records=report.records,
-        bytes=report.size_bytes,
-        buffered_bytes=report.buffered_bytes,
+        metrics=report.metrics,
         coordinator=_coordinator_to_proto(report.coordinator) if report.coordinator is not None else None,
         poison=sentence(report.poison),
         fenced=report.fenced,
@@ -138,9 +139,7 @@ def report_from_proto(report: pb.WorkerReport) -> WorkerReport:
         host=report.host,
         state=report.state,
         partitions=partitions_from_proto(report.partitions),
-        records=report.records,
-        size_bytes=report.bytes,
-        buffered_bytes=report.buffered_bytes,
+        metrics=_metrics(report.metrics),
         coordinator=_coordinator_from_proto(report.coordinator) if held else None,
         poison=report.poison,
         fenced=report.fenced,
@@ -154,6 +153,18 @@ def _seconds(by_stage: Mapping[str, float]) -> dict[str, float]:
         if not 0 <= seconds < math.inf:  # nor NaN, which is not JSON, as the status is
             raise Malformed(f"{seconds} is no time that {sentence(stage)} can have taken")
     return dict(by_stage)
+
+
+def _metrics(by_name: Mapping[str, float]) -> dict[str, float]:
+    """Counts as the whole numbers that they are."""
+    if len(by_name) > METRICS_MAX:
+        raise Malformed(f"{len(by_name)} metrics of one worker; {METRICS_MAX} are the most")
+    for name, value in by_name.items():
+        if not METRIC_NAME.fullmatch(name):
+            raise Malformed(f"{sentence(name)} is no name of a metric")
+        if not -math.inf < value < math.inf:
+            raise Malformed(f"metric {name} is {value}")
+    return {name: int(value) if value.is_integer() else value for name, value in by_name.items()}
 
 
 def _coordinator_to_proto(report: CoordinatorReport) -> pb.CoordinatorReport:

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
 from hashlib import sha256
-from pathlib import Path
+
+from table.store.port import Store
 
 NOTE = ".lockstep_run"
 NOTE_BYTES_MAX = 4_096
@@ -23,44 +22,34 @@ RUN_CHARACTERS_MAX = 100
 
 
 class Place:
-    """`folder`: the table's `.hoodie`. Belongs to `run`; safe to use from any thread."""
+    """`store`: the table's own folder for what is about it. Belongs to `run`; safe to use from any thread."""
 
-    def __init__(self, folder: Path, *, pipeline: str, run: str) -> None:
+    def __init__(self, store: Store, *, pipeline: str, run: str) -> None:
         self._pipeline = pipeline
         self._run = run
-        self._folder = folder
-        self._note = _note(folder, pipeline)
+        self._store = store
 
-    def take(self) -> None:
+    def occupy(self) -> None:
         """This run is the last one that started. Raises `OSError`."""
         said = json.dumps({"pipeline": self._pipeline, "run": self._run}).encode()
-        descriptor, name = tempfile.mkstemp(dir=self._note.parent, prefix=f"{NOTE}-new-")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(said)
-            os.chmod(name, 0o644)
-            os.replace(name, self._note)  # whole, or not at all
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        self._store.put(_note(self._pipeline), said)
 
     def taken_by(self) -> str:
         """The run that started after this one; empty where there is none, or none is known.
 
         A note that is gone is written again: of two runs that do so, one comes last.
         """
-        run = last_started(self._folder, self._pipeline)
+        run = last_started(self._store, self._pipeline)
         if not run:
             with contextlib.suppress(OSError):
-                self.take()
+                self.occupy()
         return "" if run == self._run else run
 
 
-def last_started(folder: Path, pipeline: str) -> str:
-    """The run that has the pipeline's place; empty where none is known. `folder`: the table's `.hoodie`."""
+def last_started(store: Store, pipeline: str) -> str:
+    """The run that has the pipeline's place; empty where none is known. `store`: as `Place` has it."""
     try:
-        with _note(folder, pipeline).open("rb") as file:
-            said = json.loads(file.read(NOTE_BYTES_MAX))
+        said = json.loads(store.read(_note(pipeline), bytes_max=NOTE_BYTES_MAX))
         who, run = said["pipeline"], said["run"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
@@ -68,5 +57,5 @@ def last_started(folder: Path, pipeline: str) -> str:
     return run if known else ""
 
 
-def _note(folder: Path, pipeline: str) -> Path:
-    return folder / f"{NOTE}_{sha256(pipeline.encode()).hexdigest()[:12]}"
+def _note(pipeline: str) -> str:
+    return f"{NOTE}_{sha256(pipeline.encode()).hexdigest()[:12]}"

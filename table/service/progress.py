@@ -83,6 +83,7 @@ class Progress:
 def _worker(entry: Entry, now_ms: int) -> dict[str, Any]:
     report: WorkerReport = entry.report
     return {
+        **report.metrics,  # whatever they are called, what follows is what it says
         "slot": report.slot,
         "incarnation": report.incarnation,
         "pid": report.pid,
@@ -90,9 +91,6 @@ def _worker(entry: Entry, now_ms: int) -> dict[str, Any]:
         "state": "dead" if entry.dead else report.state,
         "age_ms": now_ms - entry.at_ms,
         "partitions": [str(partition) for partition in report.partitions],
-        "records": report.records,
-        "bytes": report.size_bytes,
-        "buffered_bytes": report.buffered_bytes,
         "coordinator": report.coordinator is not None,
         "fenced": report.fenced,
         "poison": report.poison or None,

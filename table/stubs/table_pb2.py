@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from control_topic.stubs import control_pb2 as proto_dot_control__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11proto/table.proto\x12\x11lockstep.table.v1\x1a\x13proto/control.proto\"\xd4\x01\n\x05Reply\x12)\n\x06result\x18\x01 \x01(\x0e\x32\x19.lockstep.table.v1.Result\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07wait_ms\x18\x03 \x01(\x04\x12\x0f\n\x07instant\x18\x04 \x01(\t\x12\x34\n\tcommitted\x18\x05 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x38\n\npartitions\x18\x06 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\"\x0f\n\rSurveyRequest\"h\n\x0bSurveyReply\x12)\n\x06result\x18\x01 \x01(\x0e\x32\x19.lockstep.table.v1.Result\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x0f\n\x07wait_ms\x18\x04 \x01(\x04\"5\n\x0fRegisterRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\"\x1f\n\x0eRecoverRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\"2\n\x0c\x42\x65ginRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\"\xad\x01\n\rCommitRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x33\n\x08\x65xpected\x18\x04 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x32\n\x08statuses\x18\x05 \x03(\x0b\x32 .lockstep.control.v1.WriteStatus\"T\n\x0b\x46indRequest\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x30\n\x06ranges\x18\x02 \x03(\x0b\x32 .lockstep.control.v1.TopicRanges\"|\n\x0c\x41\x62ortRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\'\n\x05\x66\x61ult\x18\x05 \x01(\x0e\x32\x18.lockstep.table.v1.Fault\"\x10\n\x0eOffsetsRequest\"\xa7\x03\n\x0cWorkerReport\x12\x0c\n\x04slot\x18\x01 \x01(\r\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\x12\x0b\n\x03pid\x18\x03 \x01(\r\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\r\n\x05state\x18\x05 \x01(\t\x12\x38\n\npartitions\x18\x06 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\x12\x0f\n\x07records\x18\x07 \x01(\x04\x12\r\n\x05\x62ytes\x18\x08 \x01(\x04\x12\x16\n\x0e\x62uffered_bytes\x18\t \x01(\x04\x12\x39\n\x0b\x63oordinator\x18\n \x01(\x0b\x32$.lockstep.table.v1.CoordinatorReport\x12\x0e\n\x06poison\x18\x0b \x01(\t\x12\x0e\n\x06\x66\x65nced\x18\x0c \x01(\x08\x12=\n\x07seconds\x18\r \x03(\x0b\x32,.lockstep.table.v1.WorkerReport.SecondsEntry\x12\x0e\n\x06\x61larms\x18\x0e \x03(\t\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\xa2\x01\n\x11\x43oordinatorReport\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05state\x18\x02 \x01(\t\x12\x13\n\x0btransaction\x18\x03 \x01(\t\x12\x0f\n\x07instant\x18\x04 \x01(\t\x12\x15\n\rstarted_at_ms\x18\x05 \x01(\x03\x12\x10\n\x08\x61nswered\x18\x06 \x03(\t\x12\x0f\n\x07missing\x18\x07 \x03(\t\x12\x0f\n\x07ignored\x18\x08 \x01(\x04\"\xc8\x01\n\tDirective\x12%\n\x04mode\x18\x01 \x01(\x0e\x32\x17.lockstep.table.v1.Mode\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x65\x61\x64\x18\x03 \x03(\t\x12\x39\n\x07\x64ied_of\x18\x05 \x03(\x0b\x32(.lockstep.table.v1.Directive.DiedOfEntry\x12\x0c\n\x04join\x18\x04 \x01(\x08\x1a-\n\x0b\x44iedOfEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x0f\n\rStatusRequest\"\x1b\n\x0bStatusReply\x12\x0c\n\x04json\x18\x01 \x01(\x0c*\x85\x01\n\x06Result\x12\x16\n\x12RESULT_UNSPECIFIED\x10\x00\x12\x06\n\x02OK\x10\x01\x12\t\n\x05STALE\x10\x02\x12\x0b\n\x07REFUSED\x10\x03\x12\x0f\n\x0bUNAVAILABLE\x10\x04\x12\x0b\n\x07UNKNOWN\x10\x05\x12\n\n\x06HALTED\x10\x06\x12\r\n\tCOMMITTED\x10\x07\x12\n\n\x06\x41\x42SENT\x10\x08*B\n\x05\x46\x61ult\x12\x0e\n\nFAULT_NONE\x10\x00\x12\x12\n\x0e\x46\x41ULT_PIPELINE\x10\x01\x12\x15\n\x11\x46\x41ULT_ENVIRONMENT\x10\x02*D\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x07\n\x03RUN\x10\x01\x12\t\n\x05\x44RAIN\x10\x02\x12\x08\n\x04HALT\x10\x03\x12\x08\n\x04STOP\x10\x04\x32\xd9\x05\n\x0cTableService\x12J\n\x06Survey\x12 .lockstep.table.v1.SurveyRequest\x1a\x1e.lockstep.table.v1.SurveyReply\x12H\n\x08Register\x12\".lockstep.table.v1.RegisterRequest\x1a\x18.lockstep.table.v1.Reply\x12\x46\n\x07Recover\x12!.lockstep.table.v1.RecoverRequest\x1a\x18.lockstep.table.v1.Reply\x12\x42\n\x05\x42\x65gin\x12\x1f.lockstep.table.v1.BeginRequest\x1a\x18.lockstep.table.v1.Reply\x12\x44\n\x06\x43ommit\x12 .lockstep.table.v1.CommitRequest\x1a\x18.lockstep.table.v1.Reply\x12@\n\x04\x46ind\x12\x1e.lockstep.table.v1.FindRequest\x1a\x18.lockstep.table.v1.Reply\x12\x42\n\x05\x41\x62ort\x12\x1f.lockstep.table.v1.AbortRequest\x1a\x18.lockstep.table.v1.Reply\x12\x46\n\x07Offsets\x12!.lockstep.table.v1.OffsetsRequest\x1a\x18.lockstep.table.v1.Reply\x12G\n\x06Report\x12\x1f.lockstep.table.v1.WorkerReport\x1a\x1c.lockstep.table.v1.Directive\x12J\n\x06Status\x12 .lockstep.table.v1.StatusRequest\x1a\x1e.lockstep.table.v1.StatusReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11proto/table.proto\x12\x11lockstep.table.v1\x1a\x13proto/control.proto\"\xd4\x01\n\x05Reply\x12)\n\x06result\x18\x01 \x01(\x0e\x32\x19.lockstep.table.v1.Result\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07wait_ms\x18\x03 \x01(\x04\x12\x0f\n\x07instant\x18\x04 \x01(\t\x12\x34\n\tcommitted\x18\x05 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x38\n\npartitions\x18\x06 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\"\x0f\n\rSurveyRequest\"h\n\x0bSurveyReply\x12)\n\x06result\x18\x01 \x01(\x0e\x32\x19.lockstep.table.v1.Result\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x0f\n\x07wait_ms\x18\x04 \x01(\x04\"5\n\x0fRegisterRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\"\x1f\n\x0eRecoverRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\"2\n\x0c\x42\x65ginRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\"\xad\x01\n\rCommitRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x33\n\x08\x65xpected\x18\x04 \x03(\x0b\x32!.lockstep.control.v1.TopicOffsets\x12\x32\n\x08statuses\x18\x05 \x03(\x0b\x32 .lockstep.control.v1.WriteStatus\"T\n\x0b\x46indRequest\x12\x13\n\x0btransaction\x18\x01 \x01(\t\x12\x30\n\x06ranges\x18\x02 \x03(\x0b\x32 .lockstep.control.v1.TopicRanges\"|\n\x0c\x41\x62ortRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x13\n\x0btransaction\x18\x02 \x01(\t\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\'\n\x05\x66\x61ult\x18\x05 \x01(\x0e\x32\x18.lockstep.table.v1.Fault\"\x10\n\x0eOffsetsRequest\"\xe4\x03\n\x0cWorkerReport\x12\x0c\n\x04slot\x18\x01 \x01(\r\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\x12\x0b\n\x03pid\x18\x03 \x01(\r\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\r\n\x05state\x18\x05 \x01(\t\x12\x38\n\npartitions\x18\x06 \x03(\x0b\x32$.lockstep.control.v1.TopicPartitions\x12\x39\n\x0b\x63oordinator\x18\n \x01(\x0b\x32$.lockstep.table.v1.CoordinatorReport\x12\x0e\n\x06poison\x18\x0b \x01(\t\x12\x0e\n\x06\x66\x65nced\x18\x0c \x01(\x08\x12=\n\x07seconds\x18\r \x03(\x0b\x32,.lockstep.table.v1.WorkerReport.SecondsEntry\x12\x0e\n\x06\x61larms\x18\x0e \x03(\t\x12=\n\x07metrics\x18\x0f \x03(\x0b\x32,.lockstep.table.v1.WorkerReport.MetricsEntry\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x1a.\n\x0cMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01J\x04\x08\x07\x10\n\"\xa2\x01\n\x11\x43oordinatorReport\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05state\x18\x02 \x01(\t\x12\x13\n\x0btransaction\x18\x03 \x01(\t\x12\x0f\n\x07instant\x18\x04 \x01(\t\x12\x15\n\rstarted_at_ms\x18\x05 \x01(\x03\x12\x10\n\x08\x61nswered\x18\x06 \x03(\t\x12\x0f\n\x07missing\x18\x07 \x03(\t\x12\x0f\n\x07ignored\x18\x08 \x01(\x04\"\xc8\x01\n\tDirective\x12%\n\x04mode\x18\x01 \x01(\x0e\x32\x17.lockstep.table.v1.Mode\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x65\x61\x64\x18\x03 \x03(\t\x12\x39\n\x07\x64ied_of\x18\x05 \x03(\x0b\x32(.lockstep.table.v1.Directive.DiedOfEntry\x12\x0c\n\x04join\x18\x04 \x01(\x08\x1a-\n\x0b\x44iedOfEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x0f\n\rStatusRequest\"\x1b\n\x0bStatusReply\x12\x0c\n\x04json\x18\x01 \x01(\x0c*\x85\x01\n\x06Result\x12\x16\n\x12RESULT_UNSPECIFIED\x10\x00\x12\x06\n\x02OK\x10\x01\x12\t\n\x05STALE\x10\x02\x12\x0b\n\x07REFUSED\x10\x03\x12\x0f\n\x0bUNAVAILABLE\x10\x04\x12\x0b\n\x07UNKNOWN\x10\x05\x12\n\n\x06HALTED\x10\x06\x12\r\n\tCOMMITTED\x10\x07\x12\n\n\x06\x41\x42SENT\x10\x08*B\n\x05\x46\x61ult\x12\x0e\n\nFAULT_NONE\x10\x00\x12\x12\n\x0e\x46\x41ULT_PIPELINE\x10\x01\x12\x15\n\x11\x46\x41ULT_ENVIRONMENT\x10\x02*D\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x07\n\x03RUN\x10\x01\x12\t\n\x05\x44RAIN\x10\x02\x12\x08\n\x04HALT\x10\x03\x12\x08\n\x04STOP\x10\x04\x32\xd9\x05\n\x0cTableService\x12J\n\x06Survey\x12 .lockstep.table.v1.SurveyRequest\x1a\x1e.lockstep.table.v1.SurveyReply\x12H\n\x08Register\x12\".lockstep.table.v1.RegisterRequest\x1a\x18.lockstep.table.v1.Reply\x12\x46\n\x07Recover\x12!.lockstep.table.v1.RecoverRequest\x1a\x18.lockstep.table.v1.Reply\x12\x42\n\x05\x42\x65gin\x12\x1f.lockstep.table.v1.BeginRequest\x1a\x18.lockstep.table.v1.Reply\x12\x44\n\x06\x43ommit\x12 .lockstep.table.v1.CommitRequest\x1a\x18.lockstep.table.v1.Reply\x12@\n\x04\x46ind\x12\x1e.lockstep.table.v1.FindRequest\x1a\x18.lockstep.table.v1.Reply\x12\x42\n\x05\x41\x62ort\x12\x1f.lockstep.table.v1.AbortRequest\x1a\x18.lockstep.table.v1.Reply\x12\x46\n\x07Offsets\x12!.lockstep.table.v1.OffsetsRequest\x1a\x18.lockstep.table.v1.Reply\x12G\n\x06Report\x12\x1f.lockstep.table.v1.WorkerReport\x1a\x1c.lockstep.table.v1.Directive\x12J\n\x06Status\x12 .lockstep.table.v1.StatusRequest\x1a\x1e.lockstep.table.v1.StatusReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,14 +34,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_WORKERREPORT_SECONDSENTRY']._loaded_options = None
   _globals['_WORKERREPORT_SECONDSENTRY']._serialized_options = b'8\001'
+  _globals['_WORKERREPORT_METRICSENTRY']._loaded_options = None
+  _globals['_WORKERREPORT_METRICSENTRY']._serialized_options = b'8\001'
   _globals['_DIRECTIVE_DIEDOFENTRY']._loaded_options = None
   _globals['_DIRECTIVE_DIEDOFENTRY']._serialized_options = b'8\001'
-  _globals['_RESULT']._serialized_start=1786
-  _globals['_RESULT']._serialized_end=1919
-  _globals['_FAULT']._serialized_start=1921
-  _globals['_FAULT']._serialized_end=1987
-  _globals['_MODE']._serialized_start=1989
-  _globals['_MODE']._serialized_end=2057
+  _globals['_RESULT']._serialized_start=1847
+  _globals['_RESULT']._serialized_end=1980
+  _globals['_FAULT']._serialized_start=1982
+  _globals['_FAULT']._serialized_end=2048
+  _globals['_MODE']._serialized_start=2050
+  _globals['_MODE']._serialized_end=2118
   _globals['_REPLY']._serialized_start=62
   _globals['_REPLY']._serialized_end=274
   _globals['_SURVEYREQUEST']._serialized_start=276
@@ -63,19 +65,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OFFSETSREQUEST']._serialized_start=927
   _globals['_OFFSETSREQUEST']._serialized_end=943
   _globals['_WORKERREPORT']._serialized_start=946
-  _globals['_WORKERREPORT']._serialized_end=1369
-  _globals['_WORKERREPORT_SECONDSENTRY']._serialized_start=1323
-  _globals['_WORKERREPORT_SECONDSENTRY']._serialized_end=1369
-  _globals['_COORDINATORREPORT']._serialized_start=1372
-  _globals['_COORDINATORREPORT']._serialized_end=1534
-  _globals['_DIRECTIVE']._serialized_start=1537
-  _globals['_DIRECTIVE']._serialized_end=1737
-  _globals['_DIRECTIVE_DIEDOFENTRY']._serialized_start=1692
-  _globals['_DIRECTIVE_DIEDOFENTRY']._serialized_end=1737
-  _globals['_STATUSREQUEST']._serialized_start=1739
-  _globals['_STATUSREQUEST']._serialized_end=1754
-  _globals['_STATUSREPLY']._serialized_start=1756
-  _globals['_STATUSREPLY']._serialized_end=1783
-  _globals['_TABLESERVICE']._serialized_start=2060
-  _globals['_TABLESERVICE']._serialized_end=2789
+  _globals['_WORKERREPORT']._serialized_end=1430
+  _globals['_WORKERREPORT_SECONDSENTRY']._serialized_start=1330
+  _globals['_WORKERREPORT_SECONDSENTRY']._serialized_end=1376
+  _globals['_WORKERREPORT_METRICSENTRY']._serialized_start=1378
+  _globals['_WORKERREPORT_METRICSENTRY']._serialized_end=1424
+  _globals['_COORDINATORREPORT']._serialized_start=1433
+  _globals['_COORDINATORREPORT']._serialized_end=1595
+  _globals['_DIRECTIVE']._serialized_start=1598
+  _globals['_DIRECTIVE']._serialized_end=1798
+  _globals['_DIRECTIVE_DIEDOFENTRY']._serialized_start=1753
+  _globals['_DIRECTIVE_DIEDOFENTRY']._serialized_end=1798
+  _globals['_STATUSREQUEST']._serialized_start=1800
+  _globals['_STATUSREQUEST']._serialized_end=1815
+  _globals['_STATUSREPLY']._serialized_start=1817
+  _globals['_STATUSREPLY']._serialized_end=1844
+  _globals['_TABLESERVICE']._serialized_start=2121
+  _globals['_TABLESERVICE']._serialized_end=2850
 # @@protoc_insertion_point(module_scope)

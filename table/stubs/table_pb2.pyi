@@ -146,8 +146,15 @@ class OffsetsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class WorkerReport(_message.Message):
-    __slots__ = ("slot", "incarnation", "pid", "host", "state", "partitions", "records", "bytes", "buffered_bytes", "coordinator", "poison", "fenced", "seconds", "alarms")
+    __slots__ = ("slot", "incarnation", "pid", "host", "state", "partitions", "coordinator", "poison", "fenced", "seconds", "alarms", "metrics")
     class SecondsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    class MetricsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -160,29 +167,25 @@ class WorkerReport(_message.Message):
     HOST_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
-    RECORDS_FIELD_NUMBER: _ClassVar[int]
-    BYTES_FIELD_NUMBER: _ClassVar[int]
-    BUFFERED_BYTES_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_FIELD_NUMBER: _ClassVar[int]
     POISON_FIELD_NUMBER: _ClassVar[int]
     FENCED_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     ALARMS_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
     slot: int
     incarnation: str
     pid: int
     host: str
     state: str
     partitions: _containers.RepeatedCompositeFieldContainer[_control_pb2.TopicPartitions]
-    records: int
-    bytes: int
-    buffered_bytes: int
     coordinator: CoordinatorReport
     poison: str
     fenced: bool
     seconds: _containers.ScalarMap[str, float]
     alarms: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, slot: _Optional[int] = ..., incarnation: _Optional[str] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., state: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., buffered_bytes: _Optional[int] = ..., coordinator: _Optional[_Union[CoordinatorReport, _Mapping]] = ..., poison: _Optional[str] = ..., fenced: _Optional[bool] = ..., seconds: _Optional[_Mapping[str, float]] = ..., alarms: _Optional[_Iterable[str]] = ...) -> None: ...
+    metrics: _containers.ScalarMap[str, float]
+    def __init__(self, slot: _Optional[int] = ..., incarnation: _Optional[str] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., state: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ..., coordinator: _Optional[_Union[CoordinatorReport, _Mapping]] = ..., poison: _Optional[str] = ..., fenced: _Optional[bool] = ..., seconds: _Optional[_Mapping[str, float]] = ..., alarms: _Optional[_Iterable[str]] = ..., metrics: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class CoordinatorReport(_message.Message):
     __slots__ = ("epoch", "state", "transaction", "instant", "started_at_ms", "answered", "missing", "ignored")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from table.memory.store import MemoryStore
 from table.store.local import LocalStore
 from table.store.port import Store
-from tests.memory_store import MemoryStore
 
 MAX = 1 << 24
 

@@ -499,7 +499,7 @@ def test_what_a_stranger_writes_to_the_control_topic_hides_no_halt_and_blocks_no
     pipeline = make()
     pipeline.produce(10)
     pipeline.take(0, 4)
-    Place(pipeline.path / ".hoodie", pipeline=PIPELINE, run="true").take()
+    Place(LocalStore(pipeline.path / ".hoodie"), pipeline=PIPELINE, run="true").occupy()
     topic = f"control-{pipeline.topic}"
     ControlTopic(pipeline.kafka, topic).ensure(timeout_s=DEADLINE_S)
     producer = Producer({"bootstrap.servers": pipeline.kafka["bootstrap.servers"]})

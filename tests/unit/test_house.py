@@ -19,10 +19,10 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "coordinator": ("control_topic",),
     "table": ("control_topic", "table.partitioners", "table.store"),
     "table.store": ("table",),
-    "table.service": ("control_topic", "coordinator", "table"),
+    "table.service": ("control_topic", "coordinator", "table", "table.store"),
     "table.hudi.reader": ("control_topic", "table", "table.hudi", "table.store"),
     "table.partitioners": (),
-    "table.memory": ("control_topic", "table", "table.partitioners"),
+    "table.memory": ("control_topic", "table", "table.partitioners", "table.store"),
     "table.hudi.files": ("control_topic", "table", "table.hudi", "table.partitioners", "table.store"),
     "table.hudi.driver": (
         *("control_topic", "table", "table.store", "table.hudi", "table.hudi.files", "table.hudi.reader"),

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.hudi.layout import META_FOLDER
 from table.store.port import Store
 
 FILE_ID_PREFIX = "10c857e9"
@@ -29,7 +30,6 @@ PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 
-META_FOLDER = ".hoodie"
 MARKER_SUFFIX = ".marker.CREATE"
 PARTITION_METADATA = ".hoodie_partition_metadata"
 MIN_KEY_FOOTER = "hoodie_min_record_key"

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from table.service.place import NOTE, NOTE_BYTES_MAX, Place
+from table.store.local import LocalStore
 
 
 def started(folder: Path, run: str, *, pipeline: str = "p") -> Place:
-    place = Place(folder, pipeline=pipeline, run=run)
-    place.take()
+    place = Place(LocalStore(folder), pipeline=pipeline, run=run)
+    place.occupy()
     return place
 
 
@@ -56,9 +57,9 @@ def test_of_two_runs_exactly_one_has_the_place_although_the_note_was_lost(
 
 
 def test_a_folder_that_cannot_be_written_is_said_at_the_start_and_nothing_is_left(tmp_path: Path) -> None:
-    place = Place(tmp_path / "gone", pipeline="p", run="a")
+    place = Place(LocalStore(tmp_path / "gone"), pipeline="p", run="a")
     with pytest.raises(FileNotFoundError):
-        place.take()
+        place.occupy()
     assert place.taken_by() == ""
     assert os.listdir(tmp_path) == []
 

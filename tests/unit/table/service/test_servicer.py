@@ -920,7 +920,7 @@ def report(
             coordinator=held if coordinator else None,
             poison=poison,
             fenced=fenced,
-            records=records,
+            metrics={"records": records},
             alarms=alarms,
         )
     )
@@ -959,6 +959,33 @@ def test_a_report_with_a_time_that_is_none_is_refused(seconds: float) -> None:
     message = pb.WorkerReport(slot=1, incarnation="w", seconds={"decode": seconds})
     with pytest.raises(Malformed, match="decode"):
         codec.report_from_proto(message)
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"records": math.nan},
+        {"x": math.inf},
+        {"Rows": 1},
+        {"": 1},
+        {"x" * 61: 1},
+        {f"m{n}": 1 for n in range(101)},
+    ],
+)
+def test_a_report_with_a_metric_that_is_none_is_refused(metrics: dict[str, float]) -> None:
+    with pytest.raises(Malformed, match="metric"):
+        codec.report_from_proto(pb.WorkerReport(slot=1, incarnation="w", metrics=metrics))
+
+
+def test_a_metric_that_nobody_here_knows_is_passed_on_and_counts_stay_whole(driver: Driver) -> None:
+    made = WorkerReport(slot=0, incarnation="w0", metrics={"records": 2**53, "lag_s": 0.5})
+    back = codec.report_from_proto(codec.report_to_proto(made))
+    assert back == made and isinstance(back.metrics["records"], int)
+    driver.client.report(made)
+    document = driver.client.status()
+    assert isinstance(document, dict)
+    (worker,) = document["workers"]
+    assert (worker["records"], worker["lag_s"]) == (2**53, 0.5)
 
 
 def test_a_report_is_answered_with_the_mode_and_remembered_for_status(driver: Driver) -> None:

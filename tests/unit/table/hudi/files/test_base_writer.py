@@ -27,10 +27,10 @@ from table.hudi.files.base_file import FILE_ID_PREFIX, KeyRange, sequence_number
 from table.hudi.files.base_writer import TransactionWriter
 from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.hudi.layout import HudiLayout
+from table.memory.store import MemoryStore
 from table.schema import table_schema
 from table.store.local import LocalStore
 from table.store.port import Sink
-from tests.memory_store import MemoryStore
 
 INSTANT = "20261120201248694"
 DDL = "id STRING, day STRING, amount DOUBLE, n BIGINT, tags ARRAY<STRING>, at TIMESTAMP, price DECIMAL(10,2)"

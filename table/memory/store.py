@@ -1,4 +1,4 @@
-"""A store in memory, for tests. tests/conformance/test_store.py proves that it does as the local one."""
+"""The reference store, in memory. tests/conformance/test_store.py proves that it does as the local one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class MemoryStore:
         self._folder(_parent(path))
         file = self._entries.setdefault(path, self._made(b""))
         assert isinstance(file, _File)
-        file.data += b"".join(map(bytes, parts))
+        file.data = file.data + b"".join(map(bytes, parts))
 
     def secure(self, path: str) -> int:
         entry = self._entry(path)
@@ -101,7 +101,7 @@ class MemoryStore:
             return None
         is_folder = isinstance(entry, _Folder)
         return Stat(
-            size_bytes=0 if is_folder else len(entry.data),
+            size_bytes=len(entry.data) if isinstance(entry, _File) else 0,
             modified_s=entry.modified_s,
             changed_s=entry.modified_s,
             identity=(entry.number,),
