@@ -298,6 +298,7 @@ class Plane:
         self._transaction = order.transaction
         self._held = []
         self._written, self._set_aside_steps = Written(), 0
+        self.fault = WorkerFault.PIPELINE  # what failed before was given up, and the worker has outlived it
         self._writer = self._stages.files.writer(order.instant, self._wrote)
 
     def _wrote(self, written: Written) -> None:

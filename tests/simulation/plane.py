@@ -316,6 +316,7 @@ class Plane:
     def _open(self, order: ev.Open) -> None:
         self._transaction, self._instant = order.transaction, order.instant
         self._rows, self._set_aside = [], []
+        self.fault = WorkerFault.PIPELINE
 
     def _write(self, order: ev.Write) -> None:
         partition = order.partition
@@ -413,9 +414,10 @@ class Plane:
         self._set_aside = []
 
     def _give_up(self, order: ev.Flush, reason: str, *, environment: bool) -> None:
-        """What was to be kept was not: the worker ends, and its end says whose fault that is."""
+        """What was to be kept was not. A core that waits for it ends the worker, whose end says whose fault
+        that is; one that has given the transaction up hears it too late, and consumer and plane go on.
+        """
         self.fault = WorkerFault.STORAGE if environment else WorkerFault.PIPELINE
-        self._stopped = True
         self._not_flushed(order, ev.Outcome.UNKNOWN, reason)
 
     def _not_flushed(self, order: ev.Flush, outcome: ev.Outcome, reason: str) -> None:

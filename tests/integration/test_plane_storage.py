@@ -1,0 +1,89 @@
+"""A worker's data plane on a store that takes nothing: what a failed flush ends, and what outlives it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from control_topic.messages import SourcePartition
+from participant import events as ev
+from participant.records.raw import RawBatch, Values
+from participant.source.fetched import Fetched
+from participant.worker.memory import MemoryBudget
+from participant.worker.plane import Plane
+from participant.worker.stages import stages
+from table.faults import WorkerFault
+from table.port import TableLayout
+from tests.harness import await_that
+
+MEMORY_BYTES = 64_000_000
+PARTITION = SourcePartition("events", 0)
+COUNT = 40
+
+
+def test_a_plane_whose_files_could_not_be_kept_goes_on_and_forgets_whose_fault_it_was(tmp_path: Path) -> None:
+    """A core that has given the transaction up meanwhile hears of it too late: nobody ends the worker."""
+    path = tmp_path / "table"
+    path.write_text("a file where the table's folder was")
+    layout = TableLayout(
+        path=str(path),
+        key_fields=("id",),
+        partition_field="",
+        kafka_columns=False,
+        target_file_bytes=1 << 20,
+        ddl="id STRING",
+    )
+    posted: list[Any] = []
+    memory = MemoryBudget(MEMORY_BYTES)
+    plane = Plane(
+        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory),
+        queued_bytes_max=memory.queued_bytes,
+        dead_letters=None,
+        post=posted.append,
+        now_ms=lambda: 0,
+    )
+
+    def answer(call: int) -> Any:
+        return await_that(
+            "an answer",
+            lambda: next(
+                (o for o in posted if isinstance(o, ev.EffectFailed) or getattr(o, "call", 0) == call), None
+            ),
+        )
+
+    plane.start()
+    try:
+        plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=1))
+        assert plane.deliver(good(0))
+        await_that("decoding", lambda: len(posted) == 1)
+        plane.order(ev.Open(transaction="t1", instant="20260101000000000"))
+        plane.order(ev.Write(transaction="t1", partition=PARTITION, generation=1, upto=COUNT))
+        plane.order(ev.Flush(call=1, transaction="t1"))
+        failed = answer(1)
+        assert (failed.outcome, plane.fault) == (ev.Outcome.UNKNOWN, WorkerFault.STORAGE), failed
+        plane.order(ev.Discard(transaction="t1"))
+
+        path.unlink()
+        (path / ".hoodie").mkdir(parents=True)
+        (path / ".hoodie" / "hoodie.properties").touch()
+        plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=2))
+        assert plane.deliver(good(0, generation=2))
+        await_that("decoding", lambda: isinstance(posted[-1], ev.Buffered))
+        plane.order(ev.Open(transaction="t2", instant="20260101000001000"))
+        plane.order(ev.Write(transaction="t2", partition=PARTITION, generation=2, upto=COUNT))
+        plane.order(ev.Flush(call=2, transaction="t2"))
+        flushed = answer(2)
+        assert flushed.outcome is ev.Outcome.SUCCEEDED, flushed
+        assert sum(file.rows for file in flushed.files) == COUNT
+        assert plane.fault is WorkerFault.PIPELINE
+    finally:
+        assert plane.stop(30)
+
+
+def good(start: int, *, generation: int = 1) -> Fetched:
+    offsets = np.arange(start, start + COUNT, dtype=np.int64)
+    values = Values.of([b'{"id": "%d"}' % offset for offset in offsets])
+    raw = RawBatch(partition=PARTITION, offsets=offsets, timestamps_ms=offsets, values=values)
+    return Fetched(partition=PARTITION, generation=generation, start=start, next=start + COUNT, raw=raw)
