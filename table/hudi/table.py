@@ -7,7 +7,6 @@ write client.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -34,6 +33,7 @@ from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.storage import is_of_one_machine
 from table.hudi.driver.watchdog import CALLBACK_S, SILENCE_S, Watchdog
+from table.hudi.layout import META_FOLDER
 from table.hudi.modes import INDEX_TYPE, MODES, kept_properties
 from table.hudi.properties import LOCK_EXPIRE_MINUTES, ONE_CLOCK
 from table.hudi.properties import check as check_properties
@@ -43,6 +43,7 @@ from table.hudi.upkeep.services import upkeep
 from table.hudi.upkeep.sweep import Sweeper
 from table.port import UPSERT, Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
 from table.state import TableState, encode, owner
+from table.store.port import Store
 
 log = logging.getLogger(__name__)
 
@@ -104,9 +105,8 @@ class HudiTable:
         schema = schema_of(spec)
         doing = f"table {spec.path} could not be opened"
         with changing(doing):
-            created = not os.path.isfile(os.path.join(spec.path, ".hoodie", "hoodie.properties"))
+            created = _is_new(self._session.store)
             if created:
-                _check_empty(spec.path)
                 self._session.create(spec, schema)
             definition = self._session.load()
             if spec.mode == UPSERT and INDEX_TYPE not in definition.properties:
@@ -179,7 +179,7 @@ class HudiTable:
         self._enter()
         if self._is_repeat(commit):
             return
-        check_files(self._spec.path, self._spec.mode, commit.instant, commit.files)
+        check_files(self._session.store, self._spec.mode, commit.instant, commit.files)
         await_clock(self._session)
         self._untended += 1
         pre_commit = PreCommit(
@@ -373,12 +373,16 @@ class HudiTable:
         )
 
 
-def _check_empty(path: str) -> None:
-    """A folder that holds something, and no table, is somebody's: refuse it."""
+def _is_new(store: Store) -> bool:
+    """Whether no table is there yet. A folder that holds something else is somebody's: refuse it."""
+    path = store.place()
     try:
-        held = [name for name in os.listdir(path) if not name.startswith(".")]
+        properties = store.stat(f"{META_FOLDER}/hoodie.properties")
+        if properties is not None and not properties.is_folder:
+            return False
+        held = [name for name in store.names() if not name.startswith(".")]
     except FileNotFoundError:
-        return
+        return True
     except NotADirectoryError:
         raise Refused(f"table.path {path} is a file: give a folder") from None
     except OSError as error:
@@ -387,3 +391,4 @@ def _check_empty(path: str) -> None:
         raise Refused(
             f"table.path {path} holds {held[0]} and is no Hudi table: give an empty folder or a table's path"
         )
+    return True

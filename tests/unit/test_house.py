@@ -49,6 +49,21 @@ KNOW_HUDI = frozenset(
 )
 """Outside `table/hudi`. The fewer the better: a new one is to go through `table/port.py` instead."""
 
+SYSTEM = frozenset({"os", "pathlib.Path", "shutil", "tempfile", "glob", "fcntl"})
+KNOW_FILES: Mapping[str, str] = {
+    "table.store.local": "it is the store of files",
+    "table.hudi.driver.holder": "which processes live, by /proc",
+    "table.hudi.driver.storage": "which file systems are mounted",
+    "table.hudi.driver.watchdog": "a process of its own, which looks at the lock and ends its holder",
+    "table.hudi.files.durable": "the system's words for an error's number",
+    "table.hudi.reader.timeline": "a path may be given as one",
+    "participant.records.json.lines": "a library's variable of the environment",
+    "participant.source.native": "the libraries that this process has loaded",
+    "participant.worker.task": "a library's variable of the environment",
+    "participant.worker.worker": "its process's number",
+}
+"""In `table/` and `participant/`, whose files are a store's: those that know the system, and for what."""
+
 
 @cache
 def modules() -> dict[str, Path]:
@@ -125,6 +140,25 @@ def test_those_who_know_hudi_are_named() -> None:
         if not name.startswith("table.hudi") and any(other.startswith("table.hudi") for other in others)
     }
     assert knowing == KNOW_HUDI, "a name too many is a wall that can go; a name too few is one to go around"
+
+
+def test_those_who_reach_for_the_system_beside_the_store_are_named() -> None:
+    reach = {
+        name
+        for name in modules()
+        if name.split(".")[0] in ("table", "participant") and SYSTEM & set(named(modules()[name]))
+    }
+    assert reach == set(KNOW_FILES)
+
+
+def named(path: Path) -> Iterator[str]:
+    """What a module imports, whosever it is."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
 
 
 def test_what_spark_starts_stands_alone_in_its_folder() -> None:

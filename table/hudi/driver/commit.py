@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
@@ -32,6 +31,7 @@ from table.hudi.layout import file_id
 from table.hudi.reader.torn import Torn
 from table.port import UPSERT, Commit, TableSpec
 from table.state import PREFIX, TableState
+from table.store.port import Store
 
 FOOTERS_READ_MAX = 100
 """Base files of one commit whose rows are counted, spread evenly over more. Every file's size is compared."""
@@ -188,7 +188,7 @@ def write_stats(session: Session, mode: str, commit: Commit) -> Any:
     return mapper.readValue(json.dumps([of_one(file, commit.instant) for file in commit.files]), kinds)
 
 
-def check_files(path: str, mode: str, instant: str, files: Sequence[DataFile]) -> None:
+def check_files(store: Store, mode: str, instant: str, files: Sequence[DataFile]) -> None:
     """Raise `Refused` unless every file is there, with its size, under the name that the instant gives it.
 
     And, of at most `FOOTERS_READ_MAX` base files, with its rows.
@@ -204,23 +204,24 @@ def check_files(path: str, mode: str, instant: str, files: Sequence[DataFile]) -
                 f"instant {instant}: file {file.path} is not in table partition {file.table_partition!r}"
             )
         try:
-            size_bytes = os.stat(os.path.join(path, file.path)).st_size
-        except FileNotFoundError:
-            raise Refused(f"instant {instant}: file {file.path} is not there") from None
+            found = store.stat(file.path)
         except OSError as error:
             raise Unavailable(
                 f"instant {instant}: file {file.path} cannot be looked at: {error.strerror}"
             ) from error
-        if size_bytes != file.size_bytes:
+        if found is None:
+            raise Refused(f"instant {instant}: file {file.path} is not there")
+        if found.size_bytes != file.size_bytes:
             raise Refused(
-                f"instant {instant}: file {file.path} has {size_bytes} bytes, {file.size_bytes} were reported"
+                f"instant {instant}: file {file.path} has {found.size_bytes} bytes, {file.size_bytes} were "
+                "reported"
             )
     if mode != UPSERT:
         every = -(-len(files) // FOOTERS_READ_MAX) or 1
-        _check_rows(path, instant, files[::every])
+        _check_rows(store, instant, files[::every])
 
 
-def _check_rows(path: str, instant: str, files: Sequence[DataFile]) -> None:
+def _check_rows(store: Store, instant: str, files: Sequence[DataFile]) -> None:
     """Raise `Refused` unless each base file holds as many rows as its footer is reported to say.
 
     A footer costs about half a millisecond, which a log file's blocks would not be counted in: of those the
@@ -228,7 +229,8 @@ def _check_rows(path: str, instant: str, files: Sequence[DataFile]) -> None:
     """
     for file in files:
         try:
-            rows = pq.read_metadata(os.path.join(path, file.path)).num_rows
+            with store.source(file.path) as source:
+                rows = pq.read_metadata(source).num_rows
         except pa.ArrowException as error:
             raise Refused(f"instant {instant}: file {file.path} is not whole: {error}") from error
         except OSError as error:

@@ -11,8 +11,6 @@ A clock that is behind does no harm: locks that nobody holds any more live for l
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,6 +19,8 @@ from typing import NamedTuple
 from control_topic.spelling import lasting
 from table.errors import ClockAhead, Unavailable
 from table.hudi.driver.watchdog import LOCK_MARGIN_S
+from table.hudi.layout import META_FOLDER
+from table.store.location import store_at
 
 NAME = ".lockstep_clock"
 AHEAD_MAX_S = LOCK_MARGIN_S / 2
@@ -51,7 +51,7 @@ class FileClock:
     ) -> None:
         self._path = path
         self._folder = folder
-        self._file = os.path.join(folder, NAME)
+        self._store = store_at(folder)
         self._expire_s = expire_s
         self._clock_s = clock_s or time.time
 
@@ -78,13 +78,19 @@ class FileClock:
             before_s = self._clock_s()
             self._date()
             after_s = self._clock_s()
-            theirs_s = os.stat(self._file).st_mtime
+            found = self._store.stat(NAME)
         except OSError as error:
-            raise Unavailable(
-                f"table {self._path}: the clock of its file system cannot be asked: {self._file}: "
-                f"{error.strerror}"
-            ) from error
+            raise self._unasked(error.strerror) from error
+        if found is None:
+            raise self._unasked("somebody has removed it")
+        theirs_s = found.modified_s
         return Apart(before_s - theirs_s, after_s - theirs_s, theirs_s)
+
+    def _unasked(self, why: str | None) -> Unavailable:
+        return Unavailable(
+            f"table {self._path}: the clock of its file system cannot be asked: {self._store.place(NAME)}: "
+            f"{why}"
+        )
 
     def sentence(self) -> str:
         """How the clocks compare, for a person. Raises as `check`."""
@@ -100,23 +106,20 @@ class FileClock:
         return f"this clock and that of {self._folder}'s file system agree to {AHEAD_MAX_S:.0f} s"
 
     def _date(self) -> None:
-        """Have the file system say what time it is for it: no time of ours goes with it, so that a file
-        server takes its own, as NFS has it.
-        """
+        """Have the file system say what time it is for it."""
         try:
-            os.utime(self._file)
+            self._store.date(NAME)
         except FileNotFoundError:
             self._make()
         except PermissionError:  # of another user, who writes to the table as well
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._file)
+            self._store.delete(NAME)
             self._make()
 
     def _make(self) -> None:
-        if self._folder != os.path.join(self._path, ".hoodie"):  # a table that is gone is not begun anew
-            os.makedirs(self._folder, exist_ok=True)
-        os.close(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
-        os.utime(self._file)
+        if self._folder != f"{self._path}/{META_FOLDER}":  # a table that is gone is not begun anew
+            self._store.make_folder("")
+        self._store.create(NAME)
+        self._store.date(NAME)
 
     def _ahead(self, apart: Apart) -> ClockAhead:
         left_s = self._expire_s - apart.least_s

@@ -1,21 +1,21 @@
 """Taking over a table lock whose holder is proved dead, instead of waiting until it expires.
 
 Hudi's file lock is a file that says nothing of who made it, and lives on for a minute after its holder was
-killed. So whoever holds it here leaves a note beside it: which lock file it holds (inode and change time),
-and which process it is. A later driver on the same machine that finds this very lock file, and that process
-gone, removes it. Everything else (another machine or container, a foreign writer's lock, a holder that is
-merely stopped) is left to the lock's expiry.
+killed. So whoever holds it here leaves a note beside it: which lock file it holds (what the store tells it
+by), and which process it is. A later driver on the same machine that finds this very lock file, and that
+process gone, removes it. Everything else (another machine or container, a foreign writer's lock, a holder
+that is merely stopped) is left to the lock's expiry.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
+
+from table.store.port import Claim, Store
 
 NOTE = ".lockstep_lock_holder"
 NOTE_BYTES_MAX = 4_096
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 
 class LockHolder:
-    """`folder`: where Hudi keeps its lock file. `jvm_pid`: the process that holds the lock for us."""
+    """`locks`: where Hudi keeps its lock file. `jvm_pid`: the process that holds the lock for us."""
 
-    def __init__(self, folder: Path, jvm_pid: int) -> None:
-        self.lock = folder / LOCK
-        self._note = folder / NOTE
+    def __init__(self, locks: Store, jvm_pid: int) -> None:
+        self._locks = locks
+        self.lock = locks.place(LOCK)
         self._process = _process(jvm_pid)
 
     def note(self) -> None:
@@ -40,30 +40,27 @@ class LockHolder:
         lock = self._identity()
         if lock is None or self._process is None:
             return
-        with contextlib.suppress(OSError), self._opened() as file:
-            said = json.dumps({"lock": lock, "process": self._process}).encode()
-            os.pwrite(file, said, 0)
-            os.ftruncate(file, len(said))
+        with contextlib.suppress(OSError), self._locks.claimed(NOTE) as note:
+            note.write(json.dumps({"lock": lock, "process": self._process}).encode())
 
     def free_if_dead(self) -> bool:
         """Remove the lock where its holder is proved dead; whether it was."""
         if self._process is None or self._identity() is None:
             return False
         try:
-            with self._opened() as file:
-                held_by = self._said(file)
-                if held_by is None or not _is_dead(held_by, self._process):
+            with self._locks.claimed(NOTE) as note:  # of two that find a dead holder one removes the lock
+                held_by = self._said(note)
+                if held_by is None or not _is_dead(held_by, self._process) or not self._locks.delete(LOCK):
                     return False
-                os.unlink(self.lock)
         except OSError:
             return False  # somebody else was quicker, or it expires by itself
         log.warning("the table lock was held by process %s, which is dead: it is free again", held_by["pid"])
         return True
 
-    def _said(self, file: int) -> dict[str, str] | None:
+    def _said(self, note: Claim) -> dict[str, str] | None:
         """Who holds the lock file that is there now, as far as the note knows."""
         try:
-            said = json.loads(os.pread(file, NOTE_BYTES_MAX, 0))
+            said = json.loads(note.read(NOTE_BYTES_MAX))
             lock, process = said["lock"], said["process"]
         except (ValueError, KeyError, TypeError):
             return None
@@ -72,22 +69,12 @@ class LockHolder:
         return {str(name): str(value) for name, value in process.items()}
 
     def _identity(self) -> list[int] | None:
-        """Which lock file is there: none, or its inode and the time of its making."""
+        """Which lock file is there, as the store tells it from all others; None where there is none."""
         try:
-            stat = os.stat(self.lock)
+            found = self._locks.stat(LOCK)
         except OSError:
             return None
-        return [stat.st_ino, stat.st_ctime_ns]
-
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
-        """The note, ours alone for a moment: of two drivers that find a dead holder one removes the lock."""
-        file = os.open(self._note, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield file
-        finally:
-            os.close(file)
+        return None if found is None else list(found.identity)
 
 
 def _process(pid: int) -> dict[str, str] | None:

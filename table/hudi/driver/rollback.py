@@ -23,7 +23,7 @@ from table.hudi.driver.watchdog import Watchdog
 def table_lock(session: Session, watchdog: Watchdog) -> Iterator[None]:
     """Hudi's table lock, watched over. A dead holder is not waited for."""
     session.holder.free_if_dead()
-    watchdog.bound(session.lock_held_s(), str(session.holder.lock))
+    watchdog.bound(session.lock_held_s(), session.holder.lock)
     with watchdog.armed(), session.locked():
         watchdog.holding()
         yield

@@ -8,11 +8,9 @@ class path and can keep up the indexes that the table has. Both write the same t
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, reduce
-from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaClass
@@ -23,9 +21,11 @@ from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.holder import LockHolder
 from table.hudi.driver.watchdog import EXPIRE, held_s
+from table.hudi.layout import META_FOLDER
 from table.hudi.modes import INDEX_TYPE, LOCK_PROVIDER, MODES, merge_mode
 from table.hudi.properties import HIVE_STYLE, LOCK, LOCK_FOLDER, URL_ENCODE, merge
 from table.port import UPSERT, TableSpec
+from table.store.location import store_at
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,7 @@ class Session:
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.spark = spark
         self.path = path
+        self.store = store_at(path)
         self.base_path = f"file://{path}"  # spelled out, whatever the cluster's default file system is
         jvm: Any = spark._jvm
         self.jvm = jvm
@@ -137,9 +138,9 @@ class Session:
         self, properties: Mapping[str, str], fixed: Mapping[str, str], mode: str, *, by_spark: bool = False
     ) -> None:
         """Start the write client. `by_spark`: the Spark client, which runs its work as Spark's jobs."""
-        folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or os.path.join(self.path, ".hoodie")
+        folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or f"{self.path}/{META_FOLDER}"
         self.lock_folder = folder
-        self.holder = LockHolder(Path(folder), self.jvm_pid())
+        self.holder = LockHolder(store_at(folder), self.jvm_pid())
         merged = merge(properties, fixed, mode)
         expire_s = 60 * int(merged.get(EXPIRE, "0")) if merged.get(LOCK) == LOCK_PROVIDER else 0
         self.file_clock = FileClock(self.path, folder, expire_s=expire_s)

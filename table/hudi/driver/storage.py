@@ -11,6 +11,8 @@ import re
 import uuid
 from pathlib import Path
 
+from table.store.location import store_at
+
 PROBE_BYTES = 8 * 1024
 MOUNTS = Path("/proc/self/mounts")
 OF_ONE_MACHINE = frozenset(
@@ -21,19 +23,14 @@ OF_ONE_MACHINE = frozenset(
 
 def unwritable(folder: str) -> str:
     """Why not, as a sentence's end; empty where a file was written and removed."""
-    probe = os.path.join(folder, f".lockstep-probe-{uuid.uuid4().hex}")
+    store, probe = store_at(folder), f".lockstep-probe-{uuid.uuid4().hex}"
     try:
-        file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            os.write(file, bytes(PROBE_BYTES))
-            os.fsync(file)
-        finally:
-            os.close(file)
+        store.put(probe, bytes(PROBE_BYTES), durable=True)
     except OSError as error:
         return f"{folder} cannot be written: {error.strerror}"
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(probe)
+            store.delete(probe)
     return ""
 
 

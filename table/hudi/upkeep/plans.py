@@ -19,12 +19,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import shutil
+import posixpath
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from table.errors import Refused, Unavailable
@@ -35,15 +33,17 @@ from table.hudi.driver.java import changing, reading
 from table.hudi.driver.rollback import table_lock
 from table.hudi.driver.session import Session
 from table.hudi.driver.watchdog import Watchdog
+from table.hudi.layout import META_FOLDER
 from table.state import PREFIX
+from table.store.port import Stat, Store
 
 log = logging.getLogger(__name__)
 
-NOTES = Path(".hoodie", ".lockstep", "taken_away")
+NOTES = f"{META_FOLDER}/.lockstep/taken_away"
 """Empty files, named as the instants; Hudi has no use for this folder."""
 NOTED_S = 7 * 24 * 3600
 
-BEGUN = Path(".hoodie", ".lockstep", "begun")
+BEGUN = f"{META_FOLDER}/.lockstep/begun"
 """Files named as the instants that a driver of ours was about to carry out, as old as that."""
 BEGINS_WITHIN_S = 30
 """Hudi marks a plan as begun so soon after its client was told to carry it out."""
@@ -104,12 +104,8 @@ def begin(session: Session, action: str, instant: str) -> None:
     """
     if _inflight(session, action, instant) is not None:
         raise Refused(f"{action} {instant} of table {session.path} is carried out by somebody else already")
-    note = Path(session.path) / BEGUN / instant
-    note.parent.mkdir(parents=True, exist_ok=True)
-    with note.open("w", encoding="ascii") as file:
-        file.write(action)
-        file.flush()
-        os.fsync(file.fileno())
+    session.store.make_folder(BEGUN)
+    session.store.put(f"{BEGUN}/{instant}", action.encode(), durable=True)
 
 
 @contextmanager
@@ -169,44 +165,31 @@ def abandon(
     return Tidied(taken, left)
 
 
-class Made(NamedTuple):
-    """Which file it is: one that is made anew differs in the times at least, Unix epoch."""
+def _inflight(session: Session, action: str, instant: str) -> Stat | None:
+    """The file that says that somebody has begun to carry the plan out; it stays when that is complete.
 
-    inode: int
-    changed_ns: int
-    modified_ns: int
-
-
-def _made(path: Path) -> Made | None:
-    try:
-        stat = path.stat()
-    except FileNotFoundError:
-        return None
-    return Made(stat.st_ino, stat.st_ctime_ns, stat.st_mtime_ns)
+    One that is made anew differs in its identity at least.
+    """
+    return session.store.stat(f"{_timeline(session)}/{instant}.{action}.inflight")
 
 
-def _inflight(session: Session, action: str, instant: str) -> Made | None:
-    """The file that says that somebody has begun to carry the plan out; it stays when that is complete."""
-    return _made(_timeline(session) / f"{instant}.{action}.inflight")
-
-
-def _timeline(session: Session) -> Path:
+def _timeline(session: Session) -> str:
     name = session.meta.getTableConfig().propsMap().get("hoodie.timeline.path")
-    return Path(session.path) / ".hoodie" / str(name or "timeline")
+    return f"{META_FOLDER}/{name or 'timeline'}"
 
 
-def _is_ours(session: Session, instant: str, inflight: Made | None) -> bool:
+def _is_ours(session: Session, instant: str, inflight: Stat | None) -> bool:
     """Whether nobody but a driver of this pipeline has begun to carry a plan of this pipeline out."""
     if inflight is None:
         return True
-    note = _made(Path(session.path) / BEGUN / instant)
-    if note is None or not 0 <= inflight.modified_ns - note.modified_ns <= BEGINS_WITHIN_S * 10**9:
+    note = session.store.stat(f"{BEGUN}/{instant}")
+    if note is None or not 0 <= inflight.modified_s - note.modified_s <= BEGINS_WITHIN_S:
         return False
     rolled_back = _rolled_back(session, instant)
-    return rolled_back is None or inflight.modified_ns < rolled_back.modified_ns
+    return rolled_back is None or inflight.modified_s < rolled_back.modified_s
 
 
-def _rolled_back(session: Session, instant: str) -> Made | None:
+def _rolled_back(session: Session, instant: str) -> Stat | None:
     """When a rollback of this pending instant was completed last: somebody made it ready to begin anew."""
     timeline = session.meta.getActiveTimeline()
     for one in timeline.getRollbackTimeline().filterCompletedInstants().getReverseOrderedInstants().toArray():
@@ -214,28 +197,40 @@ def _rolled_back(session: Session, instant: str) -> Made | None:
             break
         if instant in timeline.readRollbackMetadata(one).getCommitsRollback():
             name = session.meta.getInstantFileNameGenerator().getFileName(one)
-            return _made(_timeline(session) / str(name))
+            return session.store.stat(f"{_timeline(session)}/{name}")
     return None
 
 
-def _remove(session: Session, action: str, instant: str, seen: Made | None) -> bool:
+def _remove(session: Session, action: str, instant: str, seen: Stat | None) -> bool:
     """Take a plan off the timeline; False where somebody has begun, or begun anew, since it was looked at.
 
     Under the table lock, which nobody needs to begin: so the plan goes first, and the look follows.
     """
-    plan = _timeline(session) / f"{instant}.{action}.requested"
-    aside = Path(session.path) / BEGUN / plan.name
-    aside.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileNotFoundError):
-        plan.rename(aside)
+    store, folder, name = session.store, _timeline(session), f"{instant}.{action}.requested"
+    plan, aside = f"{folder}/{name}", f"{BEGUN}/{name}"
+    kept = _content(store, plan)
+    if kept is not None:  # a copy outlives us: not every store can rename
+        store.make_folder(BEGUN)
+        store.put(aside, kept, durable=True)
+        store.delete(plan)
     if _inflight(session, action, instant) not in (seen, None):
-        with contextlib.suppress(FileNotFoundError):
-            aside.rename(plan)
+        if kept is not None:
+            store.put(plan, kept, durable=True)
+            store.delete(aside)
         return False
     session.remove_pending(action, instant)
-    aside.unlink(missing_ok=True)
-    plan.with_name(f".{plan.name}.crc").unlink(missing_ok=True)  # Hadoop's, where it keeps checksums
+    store.delete(aside)
+    store.delete(f"{folder}/.{name}.crc")  # Hadoop's, where it keeps checksums
     return True
+
+
+def _content(store: Store, path: str) -> bytes | None:
+    """The whole of a plan, which Hudi holds in memory as well; None where it is not there."""
+    try:
+        with store.source(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
 
 
 def _stop(session: Session, action: str, instant: str) -> tuple[Any, Any] | None:
@@ -267,35 +262,45 @@ def _roll_back(session: Session, begun: tuple[Any, Any] | None) -> None:
 
 def remove_files(session: Session, folders: Iterable[str], instant: str) -> None:
     """Remove base files and markers, in these table partitions, of an instant that is on no timeline."""
+    store = session.store
     for folder in folders:
-        for path in (Path(session.path) / folder).glob(f"*_{instant}.parquet"):
-            path.unlink(missing_ok=True)
-    shutil.rmtree(Path(session.path) / ".hoodie" / ".temp" / instant, ignore_errors=True)
+        for name in _names(store, folder):
+            if name.endswith(f"_{instant}.parquet"):
+                store.delete(posixpath.join(folder, name))
+    store.delete_folder(f"{META_FOLDER}/.temp/{instant}")
 
 
-def taken_away(path: Path) -> set[str]:
+def _names(store: Store, folder: str) -> list[str]:
+    """Of what is in it; none where it is not there."""
+    try:
+        return store.names(folder)
+    except FileNotFoundError:
+        return []
+
+
+def taken_away(store: Store) -> set[str]:
     """The instants that were taken away from this table within the week."""
-    return _within_the_week(path / NOTES)
+    return _within_the_week(store, NOTES)
 
 
 def _forget(session: Session) -> None:
     """Notes of what was begun long ago."""
-    _within_the_week(Path(session.path) / BEGUN)
+    _within_the_week(session.store, BEGUN)
 
 
-def _within_the_week(folder: Path) -> set[str]:
+def _within_the_week(store: Store, folder: str) -> set[str]:
     """The names in this folder; older ones are removed."""
     found: set[str] = set()
-    with contextlib.suppress(FileNotFoundError):
-        for note in folder.iterdir():
-            if note.stat().st_mtime > time.time() - NOTED_S:
-                found.add(note.name)
-            else:
-                note.unlink(missing_ok=True)
+    for name in _names(store, folder):
+        note = store.stat(f"{folder}/{name}")
+        if note is not None and note.modified_s > time.time() - NOTED_S:
+            found.add(name)
+        else:
+            store.delete(f"{folder}/{name}")
     return found
 
 
 def _note(session: Session, instant: str) -> None:
-    note = Path(session.path) / NOTES / instant
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.touch()
+    session.store.make_folder(NOTES)
+    if not session.store.create(f"{NOTES}/{instant}"):
+        session.store.date(f"{NOTES}/{instant}")

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
+import posixpath
 import re
-import shutil
 import time
 from collections import defaultdict
 from collections.abc import Container, Iterator
-from pathlib import Path
 from typing import Any
 
 from table.hudi.driver.history import History, archived_between, listed_files
@@ -28,11 +26,14 @@ from table.hudi.driver.java import reading
 from table.hudi.driver.session import Session
 from table.hudi.files.base_file import is_ours, parse_file_name
 from table.hudi.files.log_file import is_in_bucket, is_our_log_file, parse_log_file_name
+from table.hudi.layout import META_FOLDER
 from table.hudi.upkeep import plans
+from table.store.port import Store
 
 log = logging.getLogger(__name__)
 
 COMPACTED = "commit"
+MARKERS = f"{META_FOLDER}/.temp"
 INSTANT_NAME = re.compile(r"^\d{17}$")
 MARKER_NAME = re.compile(r"^(?P<of>.+)\.marker\.(CREATE|MERGE|APPEND)$")
 """Those of compactions are Hudi's, and may be hidden beside a checksum: `.NAME.crc`."""
@@ -48,7 +49,7 @@ class Sweeper:
     def __init__(self, session: Session, history: History) -> None:
         self._session = session
         self._history = history
-        self._root = Path(session.path)
+        self._store = session.store
         self._judged_until_s = time.time() - FIRST_LOOK_BACK_S
         self._unjudged: set[str] = set()
 
@@ -58,7 +59,7 @@ class Sweeper:
         if until_s < self._judged_until_s:  # the clock went back: what came since may look older than it is
             self._judged_until_s = until_s - FIRST_LOOK_BACK_S
         by_instant: dict[str, list[str]] = defaultdict(list)
-        taken_away = plans.taken_away(self._root)
+        taken_away = plans.taken_away(self._store)
         for path, instant in self._candidates(until_s, taken_away):
             by_instant[instant].append(path)
         pending = self._history.pending_times()
@@ -77,7 +78,7 @@ class Sweeper:
                     continue
                 lookups += 1
                 listed = self._listed_in_archive(instant)
-            removed += [(path, instant) for path in paths if path not in listed and self._remove(path)]
+            removed += [(path, instant) for path in paths if path not in listed and self._store.delete(path)]
         self._judged_until_s, self._unjudged = until_s, unjudged
         self._remove_markers(pending, until_s, taken_away)
         if removed:
@@ -90,18 +91,16 @@ class Sweeper:
 
     def _candidates(self, until_s: float, taken_away: Container[str]) -> Iterator[tuple[str, str]]:
         """(path below the table, instant) of files with our mark that are old enough and not judged yet."""
-        for folder, folders, names in os.walk(self._root):
-            if ".hoodie" in folders:
-                folders.remove(".hoodie")
+        for folder, names in self._store.walk(leaving_out=(META_FOLDER,)):
             for name in names:
                 instant = _instant_of_ours(name, taken_away)
                 if not instant:
                     continue
-                path = os.path.relpath(os.path.join(folder, name), self._root)
-                changed_s = _changed_s(self._root / path)
-                if changed_s is None or changed_s > until_s:
+                path = posixpath.join(folder, name)
+                found = self._store.stat(path)
+                if found is None or found.changed_s > until_s:
                     continue
-                if changed_s > self._judged_until_s or path in self._unjudged:
+                if found.changed_s > self._judged_until_s or path in self._unjudged:
                     yield path, instant
 
     def _listed(self, instant: str) -> Container[str] | None:
@@ -122,28 +121,23 @@ class Sweeper:
             return _Everything()  # a replacecommit of others', say: its files are no affair of ours
         return None
 
-    def _remove(self, orphan: str) -> bool:
-        """Whether it was there to be removed."""
-        try:
-            (self._root / orphan).unlink()
-        except FileNotFoundError:
-            return False
-        return True
-
     def _remove_markers(self, pending: set[str], until_s: float, taken_away: Container[str]) -> None:
         """Marker folders of instants that are over, where all markers are ours."""
-        with contextlib.suppress(FileNotFoundError), os.scandir(self._root / ".hoodie" / ".temp") as folders:
-            for folder in folders:
-                if not INSTANT_NAME.match(folder.name) or folder.name in pending:
-                    continue
-                if _is_ours_and_old(Path(folder.path), until_s, taken_away):
-                    shutil.rmtree(folder.path, ignore_errors=True)
+        instants: list[str] = []
+        with contextlib.suppress(FileNotFoundError):
+            instants = self._store.names(MARKERS)
+        for instant in instants:
+            folder = f"{MARKERS}/{instant}"
+            if not INSTANT_NAME.match(instant) or instant in pending:
+                continue
+            if _is_ours_and_old(self._store, folder, until_s, taken_away):
+                self._store.delete_folder(folder)
 
 
-def _is_ours_and_old(folder: Path, until_s: float, taken_away: Container[str]) -> bool:
-    for inner, _, names in os.walk(folder):
-        changed_s = _changed_s(Path(inner))
-        if changed_s is None or changed_s > until_s:
+def _is_ours_and_old(store: Store, folder: str, until_s: float, taken_away: Container[str]) -> bool:
+    for inner, names in store.walk(folder):
+        found = store.stat(inner)
+        if found is None or found.changed_s > until_s:
             return False
         if not all(_is_our_marker(name, taken_away) for name in names):
             return False
@@ -169,12 +163,3 @@ def _instant_of_ours(name: str, taken_away: Container[str]) -> str:
         return parsed[2] if is_ours(name) or is_in_bucket(name) or parsed[2] in taken_away else ""
     parsed = parse_log_file_name(name) if is_our_log_file(name) else None
     return parsed[2] if parsed is not None else ""
-
-
-def _changed_s(path: Path) -> float | None:
-    """The later of content and name change, Unix epoch: a file renamed late keeps its old content time."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return max(status.st_mtime, status.st_ctime)

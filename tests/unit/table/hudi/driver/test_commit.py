@@ -13,6 +13,7 @@ import pytest
 from control_topic.messages import DataFile
 from table.errors import Refused
 from table.hudi.driver.commit import FOOTERS_READ_MAX, check_files
+from table.store.local import LocalStore
 
 INSTANT = "20261122120000000"
 INSERT = "insert"
@@ -32,13 +33,13 @@ def written(folder: Path, number: int, rows: int = 3) -> DataFile:
 
 def refusal(folder: Path, files: Sequence[DataFile]) -> str:
     with pytest.raises(Refused) as refused:
-        check_files(str(folder), INSERT, INSTANT, files)
+        check_files(LocalStore(folder), INSERT, INSTANT, files)
     return str(refused.value)
 
 
 def test_files_that_are_what_was_reported_pass(tmp_path: Path) -> None:
-    check_files(str(tmp_path), INSERT, INSTANT, [])
-    check_files(str(tmp_path), INSERT, INSTANT, [written(tmp_path, n, rows=n) for n in range(5)])
+    check_files(LocalStore(tmp_path), INSERT, INSTANT, [])
+    check_files(LocalStore(tmp_path), INSERT, INSTANT, [written(tmp_path, n, rows=n) for n in range(5)])
 
 
 @pytest.mark.parametrize("rows", [0, 2, 4])

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from table.errors import ClockAhead, Unavailable
-from table.hudi.driver import file_clock
 from table.hudi.driver.file_clock import AHEAD_MAX_S, NAME, FileClock
 from table.hudi.driver.watchdog import LOCK_MARGIN_S, held_s
 
@@ -120,7 +119,7 @@ def test_a_file_of_another_user_is_replaced(tmp_path: Path, monkeypatch: pytest.
             raise PermissionError(1, "Operation not permitted")
         dated(path)
 
-    monkeypatch.setattr(file_clock.os, "utime", of_theirs)
+    monkeypatch.setattr(os, "utime", of_theirs)
     one.check()
     assert os.stat(tmp_path / "table" / ".hoodie" / NAME).st_ino != theirs.st_ino
 
@@ -131,7 +130,7 @@ def test_a_file_system_that_cannot_be_asked_is_not_available_and_names_the_file(
     def read_only(_path: str) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(file_clock.os, "utime", read_only)
+    monkeypatch.setattr(os, "utime", read_only)
     with pytest.raises(Unavailable, match=f"{NAME}: Read-only file system"):
         compared(tmp_path, 0.0).check()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from table.hudi.driver.holder import NOTE, LockHolder
+from table.store.local import LocalStore
 
 
 @pytest.fixture
@@ -27,8 +28,8 @@ def other() -> Iterator[subprocess.Popen[bytes]]:
 def locked(folder: Path, holder: int) -> LockHolder:
     """The lock is there and noted; what a later driver in this process makes of it."""
     (folder / "lock").touch()
-    LockHolder(folder, holder).note()
-    return LockHolder(folder, os.getpid())
+    LockHolder(LocalStore(folder), holder).note()
+    return LockHolder(LocalStore(folder), os.getpid())
 
 
 def die(process: subprocess.Popen[bytes]) -> None:
@@ -91,11 +92,11 @@ def test_a_process_that_got_the_dead_holders_number_is_not_taken_for_it(
 def test_a_damaged_note_proves_nothing(tmp_path: Path, note: bytes) -> None:
     (tmp_path / "lock").touch()
     (tmp_path / NOTE).write_bytes(note)
-    assert not LockHolder(tmp_path, os.getpid()).free_if_dead()
+    assert not LockHolder(LocalStore(tmp_path), os.getpid()).free_if_dead()
 
 
 def test_without_a_lock_nothing_is_written(tmp_path: Path) -> None:
-    holder = LockHolder(tmp_path, os.getpid())
+    holder = LockHolder(LocalStore(tmp_path), os.getpid())
     holder.note()
     assert not holder.free_if_dead()
     assert list(tmp_path.iterdir()) == []
