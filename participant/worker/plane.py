@@ -50,7 +50,7 @@ class Chunk:
 
 
 @dataclass(slots=True, kw_only=True)
-class Lane:
+class PartitionBuffer:
     """What is buffered of one source partition, in offset order."""
 
     generation: int
@@ -98,7 +98,7 @@ class Plane:
         self._post = post
         self._now_ms = now_ms
         self._queue: ByteQueue[Order | None] = ByteQueue(queued_bytes_max)
-        self._lanes: dict[SourcePartition, Lane] = {}
+        self._buffers: dict[SourcePartition, PartitionBuffer] = {}
         self._stages = stages
         self._writer: FileWriter | None = None
         self._transaction = ""
@@ -186,9 +186,9 @@ class Plane:
             case Fetched():
                 self._take(order)
             case ev.Rewind():
-                self._lanes[order.partition] = Lane(generation=order.generation)
+                self._buffers[order.partition] = PartitionBuffer(generation=order.generation)
             case ev.Drop():
-                self._lanes.pop(order.partition, None)
+                self._buffers.pop(order.partition, None)
             case ev.Open():
                 self._open(order)
             case ev.Write():
@@ -202,8 +202,8 @@ class Plane:
     # --- decoding ---------------------------------------------------------------------------------
 
     def _take(self, fetched: Fetched) -> None:
-        lane = self._lanes.get(fetched.partition)
-        if lane is None or lane.generation != fetched.generation or lane.blocked:
+        buffer = self._buffers.get(fetched.partition)
+        if buffer is None or buffer.generation != fetched.generation or buffer.blocked:
             return
         chunk = Chunk(next=fetched.next, shaped=None)
         poison = ""
@@ -217,7 +217,7 @@ class Plane:
             rows = chunk.shaped.count
             size_bytes += chunk.shaped.nbytes
         if chunk.next > fetched.start:
-            lane.chunks.append(chunk)
+            buffer.chunks.append(chunk)
             self._post(
                 ev.Buffered(
                     now_ms=self._now_ms(),
@@ -234,7 +234,7 @@ class Plane:
                 )
             )
         if poison:
-            lane.blocked = True
+            buffer.blocked = True
             self._post(
                 ev.Blocked(
                     now_ms=self._now_ms(),
@@ -321,13 +321,13 @@ class Plane:
         )
 
     def _write(self, order: ev.Write) -> None:
-        lane = self._lanes.get(order.partition)
-        if lane is None or lane.generation != order.generation or order.transaction != self._transaction:
+        buffer = self._buffers.get(order.partition)
+        if buffer is None or buffer.generation != order.generation or order.transaction != self._transaction:
             return
         assert self._writer is not None
         with self._writing(self._writer) as writer:
-            while lane.chunks and lane.chunks[0].next <= order.upto:
-                chunk = lane.chunks.popleft()
+            while buffer.chunks and buffer.chunks[0].next <= order.upto:
+                chunk = buffer.chunks.popleft()
                 if chunk.shaped is not None and chunk.shaped.count:
                     writer.write(chunk.shaped)
                 if chunk.held is not None:
