@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 
 from control_topic.messages import Body
@@ -23,6 +23,7 @@ class Machine:
         """What the event that is being handled causes, in order."""
         self._calls = 0
         self._unanswered: set[int] = set()
+        self._flushes: deque[int] = deque()
 
     def do(self, *actions: Action) -> None:
         self.out += actions
@@ -34,11 +35,20 @@ class Machine:
         """Ask for what is answered. `make` is given the call's number, which is the answer's."""
         self._calls += 1
         self._unanswered.add(self._calls)
-        self.out.append(make(self._calls))
+        action = make(self._calls)
+        if isinstance(action, Flush):
+            self._flushes.append(self._calls)
+        self.out.append(action)
         return self._calls
 
     def answered(self, call: int) -> None:
-        """Raises `IllegalEvent` for an answer to what was not asked, or is answered already."""
+        """Raises `IllegalEvent` for an answer to what was not asked, or is answered already, and for
+        a flush's before an earlier one's: whoever writes files does so one after the other.
+        """
         if call not in self._unanswered:
             raise IllegalEvent(f"completion of call {call} in {self.state.name}, which awaits no such answer")
+        if call in self._flushes:
+            first = self._flushes.popleft()
+            if call != first:
+                raise IllegalEvent(f"completion of call {call} in {self.state.name}, before call {first}")
         self._unanswered.remove(call)

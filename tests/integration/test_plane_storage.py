@@ -23,27 +23,34 @@ PARTITION = SourcePartition("events", 0)
 COUNT = 40
 
 
+def test_a_plane_answers_in_the_order_it_was_asked_though_what_was_asked_first_is_given_up(
+    tmp_path: Path,
+) -> None:
+    """Whatever was ordered behind it waits, so that nothing of a later transaction comes before."""
+    posted: list[Any] = []
+    plane = plane_of(layout_of(table_in(tmp_path / "table")), posted)
+    for number, transaction in enumerate(("t1", "t2", "t3"), start=1):
+        if transaction != "t2":  # which has nothing to write
+            plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=number))
+            assert plane.deliver(good(0, generation=number))
+        plane.order(ev.Open(transaction=transaction, instant=f"2026010100000{number}000"))
+        plane.order(ev.Write(transaction=transaction, partition=PARTITION, generation=number, upto=COUNT))
+        plane.order(ev.Flush(call=number, transaction=transaction))
+        plane.order(ev.Discard(transaction=transaction))
+    plane.start()
+    try:
+        await_that("answers", lambda: sum(isinstance(event, ev.Flushed) for event in posted) == 3)
+    finally:
+        assert plane.stop(30)
+    assert [event.call for event in posted if isinstance(event, ev.Flushed)] == [1, 2, 3]
+
+
 def test_a_plane_whose_files_could_not_be_kept_goes_on_and_forgets_whose_fault_it_was(tmp_path: Path) -> None:
     """A core that has given the transaction up meanwhile hears of it too late: nobody ends the worker."""
     path = tmp_path / "table"
     path.write_text("a file where the table's folder was")
-    layout = TableLayout(
-        path=str(path),
-        key_fields=("id",),
-        partition_field="",
-        kafka_columns=False,
-        target_file_bytes=1 << 20,
-        ddl="id STRING",
-    )
     posted: list[Any] = []
-    memory = MemoryBudget(MEMORY_BYTES)
-    plane = Plane(
-        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory),
-        queued_bytes_max=memory.queued_bytes,
-        dead_letters=None,
-        post=posted.append,
-        now_ms=lambda: 0,
-    )
+    plane = plane_of(layout_of(path), posted)
 
     def answer(call: int) -> Any:
         return await_that(
@@ -66,8 +73,7 @@ def test_a_plane_whose_files_could_not_be_kept_goes_on_and_forgets_whose_fault_i
         plane.order(ev.Discard(transaction="t1"))
 
         path.unlink()
-        (path / ".hoodie").mkdir(parents=True)
-        (path / ".hoodie" / "hoodie.properties").touch()
+        table_in(path)
         plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=2))
         assert plane.deliver(good(0, generation=2))
         await_that("decoding", lambda: isinstance(posted[-1], ev.Buffered))
@@ -80,6 +86,34 @@ def test_a_plane_whose_files_could_not_be_kept_goes_on_and_forgets_whose_fault_i
         assert plane.fault is WorkerFault.PIPELINE
     finally:
         assert plane.stop(30)
+
+
+def table_in(path: Path) -> Path:
+    (path / ".hoodie").mkdir(parents=True)
+    (path / ".hoodie" / "hoodie.properties").touch()
+    return path
+
+
+def layout_of(path: Path) -> TableLayout:
+    return TableLayout(
+        path=str(path),
+        key_fields=("id",),
+        partition_field="",
+        kafka_columns=False,
+        target_file_bytes=1 << 20,
+        ddl="id STRING",
+    )
+
+
+def plane_of(layout: TableLayout, posted: list[Any]) -> Plane:
+    memory = MemoryBudget(MEMORY_BYTES)
+    return Plane(
+        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory),
+        queued_bytes_max=memory.queued_bytes,
+        dead_letters=None,
+        post=posted.append,
+        now_ms=lambda: 0,
+    )
 
 
 def good(start: int, *, generation: int = 1) -> Fetched:

@@ -93,8 +93,14 @@ class Plane:
         self._set_aside: list[tuple[SourcePartition, Chunk]] = []
         self._files = 0
         self._writing: ev.Flush | None = None
+        self._closing = False
+        self._given_up = ""
         self._went_on_ms = 0
-        self._behind: list[tuple[Channel, Any, tuple[Any, ...]]] = []
+        self._queued: dict[Channel, deque[tuple[Any, tuple[Any, ...]]]] = {
+            self._orders: deque(),
+            self._records: deque(),
+        }
+        self._due: dict[Channel, int] = {self._orders: 0, self._records: 0}
         self._delay_ms = self._world.chance.random.choice((0, 0, 50, 400))
         self._world.scheduler.at(POLL_MS, worker, self._poll)
 
@@ -121,7 +127,7 @@ class Plane:
     @property
     def still_ms(self) -> int:
         """Until when it was paused, or wrote and obeyed no order, by the world's time."""
-        return self._world.scheduler.now_ms if self._paused or self._writing else self._went_on_ms
+        return self._world.scheduler.now_ms if self._paused or self._busy else self._went_on_ms
 
     def held_bytes(self, until_ms: int) -> int:
         """What memory holds of what it held by then.
@@ -246,6 +252,7 @@ class Plane:
             case ev.Flush():
                 self._through(self._orders, self._flush, order)
             case ev.Discard():
+                self._given_up = order.transaction
                 self._through(self._orders, self._discard, order)
                 writing = self._writing
                 if writing and order.transaction == writing.transaction:  # not written to its end first
@@ -253,15 +260,26 @@ class Plane:
                     self._end_writing()
 
     def _through(self, channel: Channel, do: Any, *args: Any) -> None:
-        if self._writing:
-            self._behind.append((channel, do, args))
-            return
+        self._queued[channel].append((do, args))
         if channel is self._records:
             channel.last_ms = max(channel.last_ms, self._orders.last_ms)
         delay_ms = self._world.chance.upto(self._delay_ms) if self._delay_ms else 0
-        self._world.scheduler.through(channel, delay_ms, self._worker, do, *args)
+        self._world.scheduler.through(channel, delay_ms, self._worker, self._turn, channel)
 
     # --- the plane's thread -----------------------------------------------------------------------
+
+    @property
+    def _busy(self) -> bool:
+        """It writes, and does nothing else: it is one thread."""
+        return self._writing is not None or self._closing
+
+    def _turn(self, channel: Channel) -> None:
+        """The next of a channel; while it is busy, when it is done."""
+        if self._busy:
+            self._due[channel] += 1
+            return
+        do, args = self._queued[channel].popleft()
+        do(*args)
 
     def _take(self, partition: SourcePartition, generation: int, chunk: Chunk) -> None:
         lane = self._lanes.get(partition)
@@ -344,14 +362,24 @@ class Plane:
         if endless:
             row_ms = world.write_limit_ms + world.chance.upto(4_000)
         if not row_ms:
-            world.scheduler.through(self._orders, slow_ms, self._worker, self._close, order)
+            self._closing = True
+            world.scheduler.at(slow_ms, self._worker, self._close_in_one_step, order)
             return
         self._writing = order
         self._write_on(order, world.scheduler.now_ms + slow_ms + row_ms, 1, endless)
 
+    def _close_in_one_step(self, order: ev.Flush) -> None:
+        """What is too short to be given up in between."""
+        self._close(order)
+        self._end_writing()
+
     def _write_on(self, order: ev.Flush, ends_ms: int, steps: int, endless: bool) -> None:
         """A step of a long flush, and word of it; beyond the limit, unless the faults are over before."""
         if order is not self._writing:
+            return
+        if order.transaction == self._given_up:
+            self._not_flushed(order, ev.Outcome.FAILED, "given up")
+            self._end_writing()
             return
         world, worker = self._world, self._worker
         if world.scheduler.now_ms >= ends_ms or (endless and not world.faults.endless_writer):
@@ -372,11 +400,12 @@ class Plane:
         world.scheduler.at(step_ms, worker, self._write_on, order, ends_ms, steps + 1, endless)
 
     def _end_writing(self) -> None:
-        """What came meanwhile has its turn."""
-        self._writing, self._went_on_ms = None, self._world.scheduler.now_ms
-        behind, self._behind = self._behind, []
-        for channel, do, args in behind:
-            self._through(channel, do, *args)
+        """What was due meanwhile has its turn, orders first."""
+        self._writing, self._closing, self._went_on_ms = None, False, self._world.scheduler.now_ms
+        for channel in (self._orders, self._records):
+            while self._due[channel] and not self._busy:
+                self._due[channel] -= 1
+                self._turn(channel)
 
     def _close(self, order: ev.Flush) -> None:
         if order.transaction != self._transaction:
@@ -438,6 +467,3 @@ class Plane:
     def _discard(self, order: ev.Discard) -> None:
         if order.transaction == self._transaction:
             self._rows, self._set_aside, self._transaction = [], [], ""
-        if self._writing and order.transaction == self._writing.transaction:
-            self._not_flushed(self._writing, ev.Outcome.FAILED, "given up")
-            self._end_writing()

@@ -379,6 +379,19 @@ def test_a_call_is_answered_once_and_only_where_it_was_made(call: int) -> None:
         talk.feed(p.Flushed(now_ms=0, call=call))
 
 
+def test_flushes_are_answered_in_the_order_they_were_asked_for() -> None:
+    """Also those that were given up: one thread writes, and does so one after the other."""
+    talk = ParticipantTalk().flushing()
+    talk.hear(AbortCommit(transaction="t1", reason="x"))
+    talk.buffered(P0, 5)
+    talk.start("t2", P0)
+    asked = of(talk.end("t2"), p.Flush)[0].call
+    with pytest.raises(IllegalEvent, match=f"call {asked} in FLUSHING, before call 1"):
+        talk.feed(p.Flushed(now_ms=0, call=asked))
+    assert talk.feed(p.Flushed(now_ms=0, call=1)) == []
+    assert sent(talk.feed(p.Flushed(now_ms=0, call=asked)), WriteStatus)
+
+
 def test_an_end_that_does_not_come_makes_it_ask() -> None:
     """ABORT may be lost: who waits for END says JOIN, and is told again."""
     talk = ParticipantTalk(repeat_ms=1_000).writing()
