@@ -47,12 +47,12 @@ class CoordinatorHost:
 
     def directed(self, directive: Directive) -> None:
         """The driver's word: which workers are dead, and how this run is to go on."""
-        runner = self._current()
+        with self._lock:  # whoever is not told to stop does not begin
+            self._leaving = self._leaving or directive.mode is Mode.STOP
+            runner = self._runner
         if runner is not None:
             runner.died(directive.dead, directive.died_of)
             runner.directed(directive.mode, directive.reason)
-        if directive.mode is Mode.STOP:
-            self._leaving = True
 
     def report(self) -> CoordinatorReport | None:
         """None where there is no coordinator, or it has not begun."""
