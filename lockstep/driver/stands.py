@@ -96,13 +96,11 @@ def sentence(members: Sequence[GroupMember], group: str) -> str:
 
 @dataclass(slots=True)
 class Stands:
-    """One run's memory of it. `look` is called every some seconds while the run is to go on.
-
-    `session_s`: for so long the group keeps the place of a worker that is gone, if no other takes its slot.
-    """
+    """One run's memory of it. `look` is called every some seconds while the run is to go on."""
 
     group: str
     session_s: float = 0.0
+    """So long the group keeps the place of a worker that is gone, if no other takes its slot."""
     _unread_s: dict[SourcePartition, float] = field(default_factory=dict)
     _known: frozenset[SourcePartition] = frozenset()
     _last_s: float | None = None

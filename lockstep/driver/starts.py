@@ -62,9 +62,10 @@ class _Slot:
 
 @dataclass(slots=True)
 class Starts:
-    """`start_s`: from the start of a worker's task to its first report."""
+    """How long the workers' slots have been waited for, and which are late."""
 
     start_s: float
+    """The bound, from the start of a worker's task to its first report."""
     _slots: dict[int, _Slot] = field(default_factory=dict)
     _last_s: float | None = None
 

@@ -140,7 +140,7 @@ class SourceLog:
             messages = consumer.consume(BATCH_RECORDS, POLL_S)
             if messages:
                 heard_at = now
-            log_end = self._take(messages, missing, looked)
+            log_end = self._count_delivered(messages, missing, looked)
             offsets = [message.offset() or 0 for message in messages if message.error() is None]
             reached = max([at, *(offset + 1 for offset in offsets[-1:]), log_end])
             self._pass(missing, at, min(reached, end), looked)
@@ -151,7 +151,7 @@ class SourceLog:
                 )
         return ""
 
-    def _take(self, messages: Sequence[Message], missing: Intervals, looked: Looked) -> int:
+    def _count_delivered(self, messages: Sequence[Message], missing: Intervals, looked: Looked) -> int:
         """Count what is delivered and missing; the log's end where it was reached, else 0."""
         log_end = 0
         offsets = []

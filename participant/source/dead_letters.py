@@ -116,15 +116,14 @@ class _Line:
 
 @dataclass(slots=True, kw_only=True)
 class _Piece:
-    """On its way: all rejects of a source partition from offset `after` to before `next`, which are
-    `[first, end)` of `held`; that is None where they are no longer wanted.
-    """
+    """On its way: all rejects of a source partition from offset `after` to before `next`."""
 
     number: int
     partition: SourcePartition
     after: int
     next: int
     held: HeldRejects | None
+    """Where they are, as `[first, end)`; None where they are no longer wanted."""
     first: int
     end: int
     size_bytes: int

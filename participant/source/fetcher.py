@@ -45,15 +45,14 @@ TIME = itemgetter(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Something that the client says instead of a record. `code` is librdkafka's.
-
-    `offset`: the end of the log where the code says that it was reached.
-    """
+    """Something that the client says instead of a record."""
 
     partition: SourcePartition
     code: int
+    """librdkafka's."""
     text: str
     offset: int | None = None
+    """The end of the log, where the code says that it was reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

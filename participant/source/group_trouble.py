@@ -44,13 +44,17 @@ HINTS = {
 
 @dataclass(slots=True)
 class GroupTrouble:
-    """`alarm`: the sentence for the status, empty where all is well."""
+    """What the consumer group has against this worker, and since when."""
 
     group: str
     alarm: str = ""
+    """The sentence for the status, empty where all is well."""
     _since_s: float = 0.0
+    """When the first error of this trouble came."""
     _said_s: float = 0.0
+    """When the log was told of it last."""
     _met_s: float = 0.0
+    """When the last error came."""
 
     def met(self, now_s: float, code: int, text: str) -> bool:
         """The group answered with an error; whether that is worth a line in the log."""

@@ -37,12 +37,16 @@ STALLED_MAX_S = 300.0
 
 @dataclass(slots=True, kw_only=True)
 class Standstill:
-    """Of one source partition. `since_s`: what had been waited when something last came, or its end."""
+    """How one source partition stands still, if it does."""
 
     since_s: float = 0.0
+    """What had been waited (`Stalls.waited_s`) when its records or its end last came."""
     damaged_at: int = -1
+    """The offset that could not be read, -1 for none."""
     damaged: int = 0
+    """How often in a row it could not."""
     said: str = ""
+    """What the log was told of it last."""
 
     def came(self, waited_s: float) -> None:
         """Records, or the log's end."""
@@ -57,10 +61,12 @@ class Standstill:
 
 @dataclass(slots=True)
 class Stalls:
-    """All of them. `alarms`: sentences, by source partition; replaced whole, since other threads read it."""
+    """The standstills of all source partitions that are read here."""
 
     waited_s: float = 0.0
+    """For how long records could have come, so far. What a pause takes does not count."""
     alarms: dict[SourcePartition, str] = field(default_factory=dict)
+    """Sentences for the status. Replaced whole, since other threads read it."""
     _looked_s: float = 0.0
 
     def waited(self, for_s: float) -> bool:

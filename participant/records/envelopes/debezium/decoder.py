@@ -71,20 +71,19 @@ PROBE_RECORDS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a batch of change events says. Rows, tombstones and rejects together are the batch.
-
-    `rows`: the record's columns in the schema's order and types, all nullable, and POSITION_COLUMN last.
-    `deleted`: per row, whether it is a delete. `kept`: per row, its index in the batch, ascending.
-    `tombstones`: the indices of the records without a value. `stop`: the index of a change that must not
-    pass, and why; what stands behind it is not to be used.
-    """
+    """What a batch of change events says. Rows, tombstones and rejects together are the batch."""
 
     rows: pa.Table
+    """The record's columns in the schema's order and types, all nullable, and POSITION_COLUMN last."""
     deleted: npt.NDArray[np.bool_]
+    """Per row, whether it is a delete."""
     kept: npt.NDArray[np.int64]
+    """Per row, its index in the batch, ascending."""
     tombstones: npt.NDArray[np.int64]
+    """The indices of the records without a value."""
     rejects: Rejects = NONE
     stop: tuple[int, str] | None = None
+    """The index of a change that must not pass, and why; what stands behind it is not to be used."""
 
 
 class DebeziumDecoder:
@@ -175,16 +174,18 @@ class DebeziumDecoder:
 
 @dataclass(slots=True, kw_only=True)
 class _Events:
-    """Events as columns. Per event: `kept`, its index in the batch, and `good`, whether it is not refused.
-    `reasons`: by index in the batch, of these and of what is no event at all."""
+    """Events as columns."""
 
     op: pa.Array
     source: pa.StructArray
     before: pa.StructArray
     after: pa.StructArray
     kept: npt.NDArray[np.int64]
+    """Per event, its index in the batch."""
     good: npt.NDArray[np.bool_]
+    """Per event, whether it is not refused."""
     reasons: dict[int, str]
+    """Why, by index in the batch, of those that are refused and of what is no event at all."""
 
     def refuse(self, which: npt.NDArray[np.bool_], reason: str) -> None:
         """Refuse the events at these places, except those that are refused already."""

@@ -46,19 +46,22 @@ LSN = r"^(?P<file>[0-9a-fA-F]{8}):(?P<block>[0-9a-fA-F]{8}):[0-9a-fA-F]{4}$"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
-    """`numbers`: a BIGINT per change, null where there is none. `reasons`: why, by place."""
+    """Where changes stand in their database's log, as numbers that can be compared."""
 
     numbers: pa.Array
+    """A BIGINT per change, null where there is none."""
     reasons: dict[int, str]
+    """Why there is none, by the change's place among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A field of `source`. `read` gives a number below 2 to the `bits`, null for what is no such thing."""
+    """A field of an event's `source` that is a part of its position."""
 
     field: str
     kind: pa.DataType
     read: Callable[[pa.Array], pa.Array]
+    """To numbers below 2 to the `bits`, null for what is no such thing."""
     bits: int
 
 
