@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -96,7 +97,7 @@ class LocalStore:
             modified_s=found.st_mtime,
             changed_s=max(found.st_mtime, found.st_ctime),  # one renamed late keeps its old content time
             identity=(found.st_ino, found.st_ctime_ns),
-            is_folder=os.path.isdir(self.place(path)),
+            is_folder=stat.S_ISDIR(found.st_mode),
         )
 
     def make_folder(self, path: str) -> None:

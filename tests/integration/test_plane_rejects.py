@@ -6,22 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition
+from control_topic.messages import REJECTS_LISTED_MAX
 from lockstep.brokers.local import Broker
 from participant import events as ev
-from participant.records.raw import RawBatch, Values
 from participant.source.dead_letters import DeadLetters
-from participant.source.fetched import Fetched
-from participant.worker.memory import MemoryBudget
-from participant.worker.plane import Plane
-from participant.worker.stages import stages
-from table.port import TableLayout
 from tests.harness import await_that
+from tests.integration.planes import PARTITION, consumed, plane_of
 
-MEMORY_BYTES = 64_000_000
-PARTITION = SourcePartition("events", 0)
 COUNT = 400
 
 
@@ -29,28 +20,13 @@ def test_of_a_flood_of_rejects_all_are_counted_and_the_first_are_named(
     broker: Broker, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     letters = DeadLetters({"bootstrap.servers": broker.bootstrap_servers}, make_topic(), bytes_max=1 << 20)
-    layout = TableLayout(
-        path=str(tmp_path),
-        key_fields=("id",),
-        partition_field="",
-        kafka_columns=False,
-        target_file_bytes=1 << 20,
-        ddl="id STRING",
-    )
     posted: list[Any] = []
-    memory = MemoryBudget(MEMORY_BYTES)
-    plane = Plane(
-        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory),
-        queued_bytes_max=memory.queued_bytes,
-        dead_letters=letters,
-        post=posted.append,
-        now_ms=lambda: 0,
-    )
+    plane = plane_of(tmp_path, posted, dead_letters=letters)
     plane.start()
     try:
         plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=1))
         for start in range(0, 4 * COUNT, COUNT):  # several chunks, of which the third is named in part
-            assert plane.deliver(bad(start))
+            assert plane.deliver(consumed(start, [b"nope"] * COUNT))
         await_that("decoding", lambda: len(posted) == 4)
         plane.order(ev.Open(transaction="t", instant="20260101000000000"))
         plane.order(ev.Write(transaction="t", partition=PARTITION, generation=1, upto=4 * COUNT))
@@ -65,11 +41,3 @@ def test_of_a_flood_of_rejects_all_are_counted_and_the_first_are_named(
     assert (flushed.call, flushed.outcome) == (1, ev.Outcome.SUCCEEDED)
     assert flushed.reject_count == 4 * COUNT > REJECTS_LISTED_MAX
     assert [one.offset for one in flushed.rejects] == list(range(REJECTS_LISTED_MAX))
-
-
-def bad(start: int) -> Fetched:
-    offsets = np.arange(start, start + COUNT, dtype=np.int64)
-    raw = RawBatch(
-        partition=PARTITION, offsets=offsets, timestamps_ms=offsets, values=Values.of([b"nope"] * COUNT)
-    )
-    return Fetched(partition=PARTITION, generation=1, start=start, next=start + COUNT, raw=raw)

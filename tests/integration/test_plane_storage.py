@@ -5,21 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from control_topic.messages import SourcePartition
 from participant import events as ev
-from participant.records.raw import RawBatch, Values
 from participant.source.fetched import Fetched
-from participant.worker.memory import MemoryBudget
-from participant.worker.plane import Plane
-from participant.worker.stages import stages
 from table.faults import WorkerFault
-from table.port import TableLayout
 from tests.harness import await_that
+from tests.integration.planes import PARTITION, consumed, plane_of
 
-MEMORY_BYTES = 64_000_000
-PARTITION = SourcePartition("events", 0)
 COUNT = 40
 
 
@@ -28,11 +19,11 @@ def test_a_plane_answers_in_the_order_it_was_asked_though_what_was_asked_first_i
 ) -> None:
     """Whatever was ordered behind it waits, so that nothing of a later transaction comes before."""
     posted: list[Any] = []
-    plane = plane_of(layout_of(table_in(tmp_path / "table")), posted)
+    plane = plane_of(table_in(tmp_path / "table"), posted)
     for number, transaction in enumerate(("t1", "t2", "t3"), start=1):
         if transaction != "t2":  # which has nothing to write
             plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=number))
-            assert plane.deliver(good(0, generation=number))
+            assert plane.deliver(good(generation=number))
         plane.order(ev.Open(transaction=transaction, instant=f"2026010100000{number}000"))
         plane.order(ev.Write(transaction=transaction, partition=PARTITION, generation=number, upto=COUNT))
         plane.order(ev.Flush(call=number, transaction=transaction))
@@ -50,7 +41,7 @@ def test_a_plane_whose_files_could_not_be_kept_goes_on_and_forgets_whose_fault_i
     path = tmp_path / "table"
     path.write_text("a file where the table's folder was")
     posted: list[Any] = []
-    plane = plane_of(layout_of(path), posted)
+    plane = plane_of(path, posted)
 
     def answer(call: int) -> Any:
         return await_that(
@@ -63,7 +54,7 @@ def test_a_plane_whose_files_could_not_be_kept_goes_on_and_forgets_whose_fault_i
     plane.start()
     try:
         plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=1))
-        assert plane.deliver(good(0))
+        assert plane.deliver(good(generation=1))
         await_that("decoding", lambda: len(posted) == 1)
         plane.order(ev.Open(transaction="t1", instant="20260101000000000"))
         plane.order(ev.Write(transaction="t1", partition=PARTITION, generation=1, upto=COUNT))
@@ -75,7 +66,7 @@ def test_a_plane_whose_files_could_not_be_kept_goes_on_and_forgets_whose_fault_i
         path.unlink()
         table_in(path)
         plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=2))
-        assert plane.deliver(good(0, generation=2))
+        assert plane.deliver(good(generation=2))
         await_that("decoding", lambda: isinstance(posted[-1], ev.Buffered))
         plane.order(ev.Open(transaction="t2", instant="20260101000001000"))
         plane.order(ev.Write(transaction="t2", partition=PARTITION, generation=2, upto=COUNT))
@@ -94,30 +85,5 @@ def table_in(path: Path) -> Path:
     return path
 
 
-def layout_of(path: Path) -> TableLayout:
-    return TableLayout(
-        path=str(path),
-        key_fields=("id",),
-        partition_field="",
-        kafka_columns=False,
-        target_file_bytes=1 << 20,
-        ddl="id STRING",
-    )
-
-
-def plane_of(layout: TableLayout, posted: list[Any]) -> Plane:
-    memory = MemoryBudget(MEMORY_BYTES)
-    return Plane(
-        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory),
-        queued_bytes_max=memory.queued_bytes,
-        dead_letters=None,
-        post=posted.append,
-        now_ms=lambda: 0,
-    )
-
-
-def good(start: int, *, generation: int = 1) -> Fetched:
-    offsets = np.arange(start, start + COUNT, dtype=np.int64)
-    values = Values.of([b'{"id": "%d"}' % offset for offset in offsets])
-    raw = RawBatch(partition=PARTITION, offsets=offsets, timestamps_ms=offsets, values=values)
-    return Fetched(partition=PARTITION, generation=generation, start=start, next=start + COUNT, raw=raw)
+def good(*, generation: int) -> Fetched:
+    return consumed(0, [b'{"id": "%d"}' % number for number in range(COUNT)], generation=generation)

@@ -264,13 +264,13 @@ def remove_files(session: Session, folders: Iterable[str], instant: str) -> None
     """Remove base files and markers, in these table partitions, of an instant that is on no timeline."""
     store = session.store
     for folder in folders:
-        for name in _names(store, folder):
+        for name in names_in(store, folder):
             if name.endswith(f"_{instant}.parquet"):
                 store.delete(posixpath.join(folder, name))
     store.delete_folder(f"{META_FOLDER}/.temp/{instant}")
 
 
-def _names(store: Store, folder: str) -> list[str]:
+def names_in(store: Store, folder: str) -> list[str]:
     """Of what is in it; none where it is not there."""
     try:
         return store.names(folder)
@@ -291,7 +291,7 @@ def _forget(session: Session) -> None:
 def _within_the_week(store: Store, folder: str) -> set[str]:
     """The names in this folder; older ones are removed."""
     found: set[str] = set()
-    for name in _names(store, folder):
+    for name in names_in(store, folder):
         note = store.stat(f"{folder}/{name}")
         if note is not None and note.modified_s > time.time() - NOTED_S:
             found.add(name)

@@ -12,7 +12,6 @@ always found where it is.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import posixpath
 import re
@@ -123,10 +122,7 @@ class Sweeper:
 
     def _remove_markers(self, pending: set[str], until_s: float, taken_away: Container[str]) -> None:
         """Marker folders of instants that are over, where all markers are ours."""
-        instants: list[str] = []
-        with contextlib.suppress(FileNotFoundError):
-            instants = self._store.names(MARKERS)
-        for instant in instants:
+        for instant in plans.names_in(self._store, MARKERS):
             folder = f"{MARKERS}/{instant}"
             if not INSTANT_NAME.match(instant) or instant in pending:
                 continue

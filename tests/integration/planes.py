@@ -1,0 +1,51 @@
+"""A worker's data plane that tests give orders to, and batches for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from control_topic.messages import SourcePartition
+from participant.records.raw import RawBatch, Values
+from participant.source.dead_letters import DeadLetters
+from participant.source.fetched import Fetched
+from participant.worker.memory import MemoryBudget
+from participant.worker.plane import Plane
+from participant.worker.stages import stages
+from table.port import TableLayout
+
+MEMORY_BYTES = 64_000_000
+PARTITION = SourcePartition("events", 0)
+
+
+def plane_of(path: Path, posted: list[Any], *, dead_letters: DeadLetters | None = None) -> Plane:
+    """It writes records with an `id` into the table at this path, and tells `posted` what it does."""
+    layout = TableLayout(
+        path=str(path),
+        key_fields=("id",),
+        partition_field="",
+        kafka_columns=False,
+        target_file_bytes=1 << 20,
+        ddl="id STRING",
+    )
+    memory = MemoryBudget(MEMORY_BYTES)
+    return Plane(
+        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory),
+        queued_bytes_max=memory.queued_bytes,
+        dead_letters=dead_letters,
+        post=posted.append,
+        now_ms=lambda: 0,
+    )
+
+
+def consumed(start: int, values: Sequence[bytes], *, generation: int = 1) -> Fetched:
+    """These values, from this offset of PARTITION on."""
+    following = start + len(values)
+    offsets = np.arange(start, following, dtype=np.int64)
+    raw = RawBatch(
+        partition=PARTITION, offsets=offsets, timestamps_ms=offsets, values=Values.of(list(values))
+    )
+    return Fetched(partition=PARTITION, generation=generation, start=start, next=following, raw=raw)
