@@ -9,23 +9,25 @@ from table.errors import Refused
 from table.store.port import Store
 
 
-def local_path(path: str) -> str:
-    """The plain path of a `file://` address or of an absolute path. Raises `Refused` for anything else."""
+def local_path(path: str, *, setting: str = "table.path") -> str:
+    """The plain path of a `file://` address or of an absolute path, which a setting gives. Raises `Refused`
+    for anything else.
+    """
     address = urlsplit(path) if re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:", path) else None
     if address is not None and address.scheme != "file":
         raise Refused(
-            f"table.path {path}: {address.scheme}:// is not supported; give a path that begins with file://"
+            f"{setting} {path}: {address.scheme}:// is not supported; give a path that begins with file://"
         )
     if address is not None and address.netloc not in ("", "localhost"):
-        raise Refused(f"table.path {path}: it names the host {address.netloc}; write file:/// and the path")
+        raise Refused(f"{setting} {path}: it names the host {address.netloc}; write file:/// and the path")
     plain = path if address is None else path.split(":", 1)[1].removeprefix("//").removeprefix("localhost")
     if not plain.startswith("/") or len(plain.rstrip("/")) == 0:
-        raise Refused(f"table.path {path}: it must be absolute, such as file:///data/lake/events")
+        raise Refused(f"{setting} {path}: it must be absolute, such as file:///data/lake/events")
     return "/" + plain.strip("/")
 
 
-def store_at(path: str) -> Store:
+def store_at(path: str, *, setting: str = "table.path") -> Store:
     """The store whose root is this path or address. Raises `Refused` where there is none for it."""
     from table.store.local import LocalStore
 
-    return LocalStore(local_path(path))
+    return LocalStore(local_path(path, setting=setting))

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
 from table.hudi.definition import Definition, check_table
+from table.hudi.driver.file_clock import NAME as CLOCK
 from table.hudi.driver.holder import NOTE, started_at
 from table.hudi.driver.rollback import _request, table_lock
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
@@ -532,6 +533,30 @@ def test_a_lock_that_somebody_holds_makes_the_table_unavailable_without_effect(
 
 
 # --- rolling back -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["file://", "file:", ""])
+def test_a_lock_folder_of_ones_own_is_the_same_to_hudi_and_to_us(
+    driver: Callable[..., Driver], tmp_path: Path, scheme: str
+) -> None:
+    """Hudi's lock, the note of its holder and the clock's file are in it, none of them in the table."""
+    locks = tmp_path / "locks"
+    made = driver({**PLAIN, "hoodie.write.lock.filesystem.path": f"{scheme}{locks}"})
+    seen: list[set[str]] = []
+
+    def look(_newest: TableState | None) -> str:
+        seen.append({path.name for path in locks.iterdir()})
+        return ""
+
+    made.table.commit(made.planned("t1", made.begin("t1"), 0), fence=look)
+    assert seen
+    assert {"lock", NOTE, CLOCK} <= seen[-1]
+    assert not {"lock", NOTE, CLOCK} & {path.name for path in (made.path / ".hoodie").iterdir()}
+
+
+def test_a_lock_folder_that_is_no_local_path_is_refused_by_name(driver: Callable[..., Driver]) -> None:
+    with pytest.raises(Refused, match=r"^hoodie\.write\.lock\.filesystem\.path hdfs:///locks: hdfs://"):
+        driver({**PLAIN, "hoodie.write.lock.filesystem.path": "hdfs:///locks"})
 
 
 def test_the_rollback_of_a_complete_instant_takes_nothing_away(

@@ -138,12 +138,13 @@ class Session:
         self, properties: Mapping[str, str], fixed: Mapping[str, str], mode: str, *, by_spark: bool = False
     ) -> None:
         """Start the write client. `by_spark`: the Spark client, which runs its work as Spark's jobs."""
-        folder = properties.get(LOCK_FOLDER, "").removeprefix("file://") or f"{self.path}/{META_FOLDER}"
-        self.lock_folder = folder
-        self.holder = LockHolder(store_at(folder), self.jvm_pid())
+        folder = properties.get(LOCK_FOLDER) or f"{self.path}/{META_FOLDER}"
+        locks = store_at(folder, setting=LOCK_FOLDER)
+        self.lock_folder = locks.place()
+        self.holder = LockHolder(locks, self.jvm_pid())
         merged = merge(properties, fixed, mode)
         expire_s = 60 * int(merged.get(EXPIRE, "0")) if merged.get(LOCK) == LOCK_PROVIDER else 0
-        self.file_clock = FileClock(self.path, folder, expire_s=expire_s)
+        self.file_clock = FileClock(self.path, self.lock_folder, expire_s=expire_s)
         self._config = self.hudi.DataSourceUtils.createHoodieConfig(
             fixed["hoodie.avro.schema"],
             self.base_path,

@@ -23,5 +23,11 @@ def test_only_local_paths_are_taken() -> None:
             local_path(path)
 
 
+@pytest.mark.parametrize("path", ["hdfs:///locks", "file://host/locks", "locks"])
+def test_what_is_refused_is_named_by_its_setting(path: str) -> None:
+    with pytest.raises(Refused, match=f"^hoodie.x {path}: "):
+        store_at(path, setting="hoodie.x")
+
+
 def test_a_location_has_a_store_whose_root_it_is() -> None:
     assert store_at("file:///data/a b").place("c") == "/data/a b/c"
