@@ -129,12 +129,15 @@ class Wrote(Event):
 class Flushed(Event):
     """The answer to `Flush`.
 
-    SUCCEEDED: the files are closed and whole, rejects are in the dead-letter topic. FAILED: none is reported,
-    and whoever tries again meets the same, unless it was given up meanwhile. UNKNOWN: some may be there.
+    SUCCEEDED: the files are closed and whole, rejects are in the dead-letter topic. FAILED: none is reported.
+    UNKNOWN: some may be there.
     """
 
     call: int
     outcome: Outcome = Outcome.SUCCEEDED
+    final: bool = False
+    """Of FAILED: whoever tries again meets the same, since the dead-letter topic refuses a reject for good.
+    Else the transaction was given up, or its files were taken away, as its rollback does."""
     reason: str = ""
     """A sentence, where it did not succeed."""
     files: tuple[DataFile, ...] = ()

@@ -207,12 +207,20 @@ class Rounds:
         work = self._work()
         if event.call != work.flush:
             return  # of one that was given up
-        if event.outcome is Outcome.FAILED:
+        if event.outcome is Outcome.FAILED and event.final:
             self._refuse(work, event.reason)
+        elif event.outcome is Outcome.FAILED:
+            self._taken_away(work, event)
         elif event.outcome is Outcome.UNKNOWN:
             self.stop(event.reason, failed=True)
         else:
             self._report(event, work)
+
+    def _taken_away(self, work: Work, event: Flushed) -> None:
+        """Its files are gone: it is rolled back, which we have not heard yet, or can never be committed."""
+        self.abandon()
+        self._leave_again(work.id, event.reason)
+        self.repeats.soon(event.now_ms)
 
     def _report(self, event: Flushed, work: Work) -> None:
         work.ranges = tuple(r for r in work.ranges if r.partition in work.partitions)
@@ -340,9 +348,9 @@ class Rounds:
         self.intake.meter(None)
         self._leave_again(work.id)
 
-    def _leave_again(self, transaction: str) -> None:
+    def _leave_again(self, transaction: str, reason: str = "") -> None:
         partitions = tuple(sorted(self.intake.owned))
-        self.machine.send(ParticipantLeave(partitions=partitions, transaction=transaction))
+        self.machine.send(ParticipantLeave(partitions=partitions, transaction=transaction, reason=reason))
         self.machine.send(ParticipantJoin(partitions=partitions))
 
     def stop(self, reason: str, *, failed: bool) -> None:

@@ -41,3 +41,9 @@ class StorageError(TableError):
 
     Raised where workers write files: it ends the worker, and a fresh one starts from what the table holds.
     """
+
+
+class FilesGone(StorageError):
+    """A file that was being written was taken away, and its table is still there: so does the rollback of its
+    transaction, which thus is over. Storage serves, and so does the worker.
+    """

@@ -29,7 +29,7 @@ from participant.source.dead_letters import DeadLetters
 from participant.source.fetched import Fetched
 from participant.worker.queues import ByteQueue
 from participant.worker.stages import Stages
-from table.errors import StorageError
+from table.errors import FilesGone, StorageError
 from table.faults import WorkerFault
 from table.port import FileWriter, Shaped, Written
 
@@ -106,6 +106,7 @@ class Plane:
         self._written = Written()
         self._set_aside_steps = 0
         self._given_up = ""
+        self._gone = ""
         self._held: list[HeldRejects] = []
         self.meters = Meters()
         self.fault = WorkerFault.PIPELINE
@@ -192,8 +193,12 @@ class Plane:
             case ev.Open():
                 self._open(order)
             case ev.Write():
-                with contextlib.suppress(_GivenUp):
+                try:
                     self._write(order)
+                except _GivenUp:
+                    pass
+                except FilesGone as gone:
+                    self._taken_away(gone)
             case ev.Flush():
                 self._post(self._flush(order))
             case ev.Discard():
@@ -295,7 +300,7 @@ class Plane:
     # --- writing ----------------------------------------------------------------------------------
 
     def _open(self, order: ev.Open) -> None:
-        self._transaction = order.transaction
+        self._transaction, self._gone = order.transaction, ""
         self._held = []
         self._written, self._set_aside_steps = Written(), 0
         self.fault = WorkerFault.PIPELINE  # what failed before was given up, and the worker has outlived it
@@ -337,11 +342,27 @@ class Plane:
         """The answer, whatever becomes of it."""
         try:
             return self._close(order)
-        except (_GivenUp, DeadLetterRefused) as why:
-            outcome, reason = ev.Outcome.FAILED, str(why)
+        except DeadLetterRefused as why:
+            return self._not_flushed(order, ev.Outcome.FAILED, str(why), final=True)
+        except FilesGone as gone:
+            self._taken_away(gone)
+            return self._not_flushed(order, ev.Outcome.FAILED, self._gone)
+        except _GivenUp as why:
+            return self._not_flushed(order, ev.Outcome.FAILED, self._gone or str(why))
         except FAILURES as error:
-            outcome, reason = ev.Outcome.UNKNOWN, self._blamed(error)
-        return ev.Flushed(now_ms=self._now_ms(), call=order.call, outcome=outcome, reason=reason)
+            return self._not_flushed(order, ev.Outcome.UNKNOWN, self._blamed(error))
+
+    def _not_flushed(
+        self, order: ev.Flush, outcome: ev.Outcome, reason: str, *, final: bool = False
+    ) -> ev.Flushed:
+        now_ms = self._now_ms()
+        return ev.Flushed(now_ms=now_ms, call=order.call, outcome=outcome, reason=reason, final=final)
+
+    def _taken_away(self, gone: FilesGone) -> None:
+        """What is open is over, as whoever has rolled it back will say; if nobody says it, the core does."""
+        log.info("%s: %s", self._transaction, gone)
+        self._discard(self._transaction)
+        self._gone = str(gone)
 
     def _close(self, order: ev.Flush) -> ev.Flushed:
         if order.transaction != self._transaction or self._writer is None:

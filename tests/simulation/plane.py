@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from control_topic.messages import DataFile, Lost, Reject, SourcePartition
 from participant import events as ev
 from table.faults import WorkerFault
+from table.memory.timeline import Phase
 from tests.simulation.lake import Row
 from tests.simulation.scheduler import Channel
 
@@ -92,6 +93,7 @@ class Plane:
         self._rows: list[Row] = []
         self._set_aside: list[tuple[SourcePartition, Chunk]] = []
         self._files = 0
+        self._began_open = False
         self._writing: ev.Flush | None = None
         self._closing = False
         self._given_up = ""
@@ -353,6 +355,7 @@ class Plane:
         if order.transaction != self._transaction:
             self._not_flushed(order, ev.Outcome.FAILED, "given up")
             return
+        self._began_open = not self._is_rolled_back()
         world = self._world
         slow_ms = world.chance.upto(world.flush_ms)
         if world.tail_began_ms is not None:  # in peace nobody is silent for as long as the write timeout
@@ -412,7 +415,11 @@ class Plane:
             self._not_flushed(order, ev.Outcome.FAILED, "given up")
             return
         if refusal := self._world.letters.refusal([(r.partition, r.offset) for r in self._rejects()]):
-            self._not_flushed(order, ev.Outcome.FAILED, refusal)
+            self._not_flushed(order, ev.Outcome.FAILED, refusal, final=True)
+            return
+        if self._rows and self._began_open and self._is_rolled_back():
+            self._rows, self._set_aside, self._transaction = [], [], ""
+            self._not_flushed(order, ev.Outcome.FAILED, "its files were taken away")
             return
         rows, self._rows, self._transaction = self._rows, [], ""
         if rows and not self._world.storage.timeline.available:
@@ -449,9 +456,13 @@ class Plane:
         self.fault = WorkerFault.STORAGE if environment else WorkerFault.PIPELINE
         self._not_flushed(order, ev.Outcome.UNKNOWN, reason)
 
-    def _not_flushed(self, order: ev.Flush, outcome: ev.Outcome, reason: str) -> None:
-        worker = self._worker
-        worker.post(ev.Flushed(now_ms=worker.clock_ms(), call=order.call, outcome=outcome, reason=reason))
+    def _not_flushed(self, order: ev.Flush, outcome: ev.Outcome, reason: str, *, final: bool = False) -> None:
+        worker, now_ms = self._worker, self._worker.clock_ms()
+        worker.post(ev.Flushed(now_ms=now_ms, call=order.call, outcome=outcome, reason=reason, final=final))
+
+    def _is_rolled_back(self) -> bool:
+        """Then the files that were begun before are gone; one that is begun later is closed, an orphan."""
+        return self._world.storage.timeline.instants[self._instant].phase is Phase.ROLLED_BACK
 
     def _rejects(self) -> list[Reject]:
         return [Reject(partition=p, offset=o, reason=BAD) for p, c in self._set_aside for o in c.rejected]

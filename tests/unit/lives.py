@@ -183,7 +183,9 @@ def _of_files(random: Random, core: Participant, flushes: list[tuple[int, str]],
     del flushes[0]
     given_up = core.work is None or core.work.flush != call
     outcomes = [p.Outcome.FAILED] if given_up else [p.Outcome.SUCCEEDED] * 6 + list(p.Outcome)
-    return p.Flushed(now_ms=now_ms, call=call, outcome=random.choice(outcomes), reason="x")
+    outcome = random.choice(outcomes)
+    final = outcome is p.Outcome.FAILED and not given_up and random.random() < 0.5
+    return p.Flushed(now_ms=now_ms, call=call, outcome=outcome, reason="x", final=final)
 
 
 def _of_the_shell(random: Random, core: Participant, now_ms: int) -> p.Event:

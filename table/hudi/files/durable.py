@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from table.errors import StorageError
+from table.errors import FilesGone, StorageError
+from table.hudi.layout import META_FOLDER
 from table.port import Tell, Written
 from table.store.port import Store
 
@@ -35,10 +36,14 @@ class Files:
 
     @contextlib.contextmanager
     def storing(self, path: str) -> Iterator[None]:
-        """Raise what goes wrong here with the file as a `StorageError`."""
+        """Raise what goes wrong here with the file as a `StorageError`; as `FilesGone` where it was made
+        here and is not there any more, though the table is.
+        """
         try:
             yield
         except (OSError, pa.ArrowException) as error:
+            if isinstance(error, FileNotFoundError) and path in self.created and self._table_is_there():
+                raise self.gone(path) from error
             # Arrow wraps the system's own words in its own.
             number = getattr(error, "errno", None)
             why = os.strerror(number) if number else str(error)
@@ -46,6 +51,18 @@ class Files:
                 f"{self.store.place(path)} of instant {self._instant} could not be written: {why}. The "
                 "transaction is aborted and tried again; see to the storage"
             ) from error
+
+    def gone(self, path: str) -> FilesGone:
+        return FilesGone(
+            f"{self.store.place(path)} of instant {self._instant} was taken away while it was being written, "
+            "as the rollback of its transaction does"
+        )
+
+    def _table_is_there(self) -> bool:
+        try:
+            return self.store.stat(META_FOLDER) is not None
+        except OSError:
+            return False
 
     @contextlib.contextmanager
     def uploading(self) -> Iterator[None]:

@@ -55,6 +55,8 @@ class _LogFile:
     file_id: str
     rows: int = 0
     deletes: int = 0
+    size_bytes: int = 0
+    """Appended: one that is taken away comes back with what is appended later, and is smaller then."""
 
 
 class LogWriter:
@@ -258,17 +260,20 @@ class LogWriter:
     def _append(self, log: _LogFile, *parts: bytes | pa.Buffer) -> None:
         with self._files.storing(log.path), self._files.uploading():
             self._files.store.append(log.path, *parts)
-        self._files.stepped(size_bytes=sum(map(len, parts)))
+        size_bytes = sum(map(len, parts))
+        log.size_bytes += size_bytes
+        self._files.stepped(size_bytes=size_bytes)
 
     def _finish(self, log: _LogFile) -> DataFile:
         with self._files.storing(log.path), self._files.uploading():
-            size_bytes = self._files.store.secure(log.path)
+            if self._files.store.secure(log.path) != log.size_bytes:
+                raise self._files.gone(log.path)
         self._files.stepped(files=1)
         return DataFile(
             path=log.path,
             body=log.file_id,
             table_partition=log.table_partition,
             rows=log.rows,
-            size_bytes=size_bytes,
+            size_bytes=log.size_bytes,
             deletes=log.deletes,
         )

@@ -13,7 +13,6 @@ from participant.events import (
     Flushed,
     OffsetsFetched,
     Open,
-    Outcome,
     Poison,
 )
 from participant.hearing import Hearing
@@ -120,7 +119,7 @@ class UndeliverablePassed(Rounds):
     """
 
     def on_flushed(self, event: Flushed) -> None:
-        if event.outcome is Outcome.FAILED:
+        if event.final:
             event = Flushed(now_ms=event.now_ms, call=event.call)
         super().on_flushed(event)
 
@@ -129,12 +128,7 @@ class UndeliverableUnheard(Rounds):
     """That the dead-letter topic refuses a reject for good is told nobody: it is tried again and again."""
 
     def on_flushed(self, event: Flushed) -> None:
-        work = self._work()
-        if event.call == work.flush and event.outcome is Outcome.FAILED:
-            self.abandon()
-            self._leave_again(work.id)
-        else:
-            super().on_flushed(event)
+        super().on_flushed(replace(event, final=False))
 
 
 class BufferedButNotWritten(Intake):

@@ -379,6 +379,20 @@ def test_a_call_is_answered_once_and_only_where_it_was_made(call: int) -> None:
         talk.feed(p.Flushed(now_ms=0, call=call))
 
 
+def test_files_that_are_taken_away_end_the_transaction_and_not_the_worker() -> None:
+    """Their rollback comes before the word of it: ABORT is said when it is done."""
+    talk = ParticipantTalk().flushing()
+    actions = talk.flushed(outcome=p.Outcome.FAILED, reason="taken away")
+    assert not of(actions, p.Stop) and not of(actions, p.Poison)
+    assert of(actions, p.Discard) == [p.Discard(transaction="t1")]
+    (leave,) = sent(actions, ParticipantLeave)
+    assert (leave.transaction, leave.reason) == ("t1", "taken away")
+    assert sent(actions, ParticipantJoin)
+    assert of(actions, p.Rewind), "what the files held is consumed again"
+    assert talk.core.state is State.JOINING
+    assert not of(talk.hear(AbortCommit(transaction="t1", reason="another worker died")), p.Stop)
+
+
 def test_flushes_are_answered_in_the_order_they_were_asked_for() -> None:
     """Also those that were given up: one thread writes, and does so one after the other."""
     talk = ParticipantTalk().flushing()

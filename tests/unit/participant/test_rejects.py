@@ -126,7 +126,7 @@ def test_more_source_partitions_than_a_sentence_holds_are_counted() -> None:
 
 def test_a_reject_that_the_dead_letter_topic_refuses_halts_the_run_and_moves_no_offset() -> None:
     talk = ParticipantTalk().flushing()
-    actions = talk.flushed(outcome=p.Outcome.FAILED, reason="too large")
+    actions = talk.flushed(outcome=p.Outcome.FAILED, reason="too large", final=True)
     assert of(actions, p.Poison) == [p.Poison(reason="too large")]
     assert of(actions, p.Discard)
     assert not sent(actions, WriteStatus)
