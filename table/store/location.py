@@ -22,7 +22,7 @@ def local_path(path: str, *, setting: str = "table.path") -> str:
     if address is not None and address.netloc not in ("", "localhost"):
         raise Refused(f"{setting} {path}: it names the host {address.netloc}; write file:/// and the path")
     plain = path if address is None else path.split(":", 1)[1].removeprefix("//").removeprefix("localhost")
-    normal = posixpath.normpath("/" + plain.strip("/"))  # by its text, as Hadoop does it, not by what is a link
+    normal = posixpath.normpath("/" + plain.strip("/"))  # by its text, as Hadoop does it
     if not plain.startswith("/") or normal == "/":
         raise Refused(f"{setting} {path}: it must be absolute, such as file:///data/lake/events")
     return normal
