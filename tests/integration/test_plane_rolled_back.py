@@ -34,12 +34,21 @@ def posted() -> list[Any]:
 def plane(request: pytest.FixtureRequest, tmp_path: Path, posted: list[Any]) -> Iterator[Plane]:
     (tmp_path / ".hoodie").mkdir()
     layout = TableLayout(
-        path=str(tmp_path), key_fields=("id",), partition_field="", kafka_columns=False, target_file_bytes=1 << 30,
-        ddl="id STRING", mode=request.param, body={"bucket_count": 1} if request.param == "upsert" else {},
+        path=str(tmp_path),
+        key_fields=("id",),
+        partition_field="",
+        kafka_columns=False,
+        target_file_bytes=1 << 30,
+        ddl="id STRING",
+        mode=request.param,
+        body={"bucket_count": 1} if request.param == "upsert" else {},
     )
     plane = Plane(
         stages=stages(layout=layout, slot=0, incarnation="i", memory=MemoryBudget(64_000_000)),
-        queued_bytes_max=8_000_000, dead_letters=None, post=posted.append, now_ms=lambda: 0,
+        queued_bytes_max=8_000_000,
+        dead_letters=None,
+        post=posted.append,
+        now_ms=lambda: 0,
     )
     plane.start()
     yield plane
@@ -54,7 +63,9 @@ def test_a_worker_whose_files_are_rolled_back_under_it_is_no_storage_that_failed
     await_that("rows", lambda: any(isinstance(one, ev.Buffered) for one in posted))
     plane.order(ev.Open(transaction="t1", instant="20260101000000000"))
     plane.order(ev.Write(transaction="t1", partition=PARTITION, generation=1, upto=COUNT))
-    (begun,) = await_that("a file that is begun", lambda: list(tmp_path.glob("*.parquet")) + list(tmp_path.glob(".*.log*")))
+    (begun,) = await_that(
+        "a file that is begun", lambda: list(tmp_path.glob("*.parquet")) + list(tmp_path.glob(".*.log*"))
+    )
     begun.unlink()  # the rollback: another worker of the transaction has died
     plane.order(ev.Flush(call=1, transaction="t1"))
     answer = await_that("answer", lambda: next((one for one in posted if isinstance(one, ev.Flushed)), None))

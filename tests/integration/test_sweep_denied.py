@@ -42,7 +42,9 @@ def driver(spark: SparkSession) -> Iterator[tuple[Driver, Path]]:
         folder = Path(opened.enter_context(TemporaryDirectory(prefix="lockstep-denied-")))
         folder.chmod(0o755)
         path = folder / "table"
-        site = Site(kind_name="hudi", path=f"file://{path}", spark=spark, opened=opened, properties=QUICK_ARCHIVE)
+        site = Site(
+            kind_name="hudi", path=f"file://{path}", spark=spark, opened=opened, properties=QUICK_ARCHIVE
+        )
         driver = site.driver()
         driver.genesis()
         driver.run("t1", 4)
