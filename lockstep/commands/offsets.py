@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -104,10 +105,16 @@ def _plan(
             " source.starting_offsets"
         )
     wanted = parse_assignments(assignments, view.partitions)
-    operator = getpass.getuser()[:PLANNED_BY_MAX]
-    if adopt:
-        return plan_adopt(state, wanted, view, operator=operator, reason=reason)
-    return plan_set(state, wanted, view, operator=operator, reason=reason)
+    plan = plan_adopt if adopt else plan_set
+    return plan(state, wanted, view, operator=operator(), reason=reason)
+
+
+def operator() -> str:
+    """Who asks: by number where the machine knows no name, as in many a container."""
+    try:
+        return getpass.getuser()[:PLANNED_BY_MAX]
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def _refuse_while_alive(output: Output, config: Config, state: TableState, source: SourceTopics) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from urllib.parse import urlsplit
 
@@ -21,9 +22,10 @@ def local_path(path: str, *, setting: str = "table.path") -> str:
     if address is not None and address.netloc not in ("", "localhost"):
         raise Refused(f"{setting} {path}: it names the host {address.netloc}; write file:/// and the path")
     plain = path if address is None else path.split(":", 1)[1].removeprefix("//").removeprefix("localhost")
-    if not plain.startswith("/") or len(plain.rstrip("/")) == 0:
+    normal = posixpath.normpath("/" + plain.strip("/"))  # by its text, as Hadoop does it
+    if not plain.startswith("/") or normal == "/":
         raise Refused(f"{setting} {path}: it must be absolute, such as file:///data/lake/events")
-    return "/" + plain.strip("/")
+    return normal
 
 
 def store_at(path: str, *, setting: str = "table.path") -> Store:

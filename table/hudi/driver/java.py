@@ -62,6 +62,8 @@ def causes(error: Py4JJavaError | CapturedException) -> list[tuple[str, str]]:
 
 def sentence(error: BaseException) -> str:
     """The deepest cause that says something, without a stack trace."""
+    if isinstance(error, OSError) and error.filename is not None:  # a store's; a connection has no file
+        return f"{error.filename}: {error.strerror}"
     if not isinstance(error, THROWN):
         return f"the JVM did not answer ({type(error).__name__})"
     chain = causes(error)

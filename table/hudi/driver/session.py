@@ -143,6 +143,8 @@ class Session:
         self.lock_folder = locks.place()
         self.holder = LockHolder(locks, self.jvm_pid())
         merged = merge(properties, fixed, mode)
+        if LOCK_FOLDER in merged:  # as we spell it: Hudi knows no localhost, and a default file system
+            merged[LOCK_FOLDER] = f"file://{self.lock_folder}"
         expire_s = 60 * int(merged.get(EXPIRE, "0")) if merged.get(LOCK) == LOCK_PROVIDER else 0
         self.file_clock = FileClock(self.path, self.lock_folder, expire_s=expire_s)
         self._config = self.hudi.DataSourceUtils.createHoodieConfig(

@@ -64,6 +64,7 @@ class Sweeper:
         pending = self._history.pending_times()
         unjudged: set[str] = set()
         removed: list[tuple[str, str]] = []
+        refused: dict[str, str] = {}
         lookups = 0
         for instant in sorted(by_instant, reverse=True):
             paths = by_instant[instant]
@@ -77,7 +78,10 @@ class Sweeper:
                     continue
                 lookups += 1
                 listed = self._listed_in_archive(instant)
-            removed += [(path, instant) for path in paths if path not in listed and self._store.delete(path)]
+            removed += [
+                (path, instant) for path in paths if path not in listed and self._delete(path, refused)
+            ]
+        unjudged.update(refused)
         self._judged_until_s, self._unjudged = until_s, unjudged
         self._remove_markers(pending, until_s, taken_away)
         if removed:
@@ -86,7 +90,22 @@ class Sweeper:
                 "removed %d files that no commit names, of %d instants; one of them: %s of instant %s",
                 *(len(removed), len({one for _, one in removed}), path, instant),
             )
+        if refused:
+            path, why = next(iter(refused.items()))
+            log.warning(
+                "%d files that no commit names could not be removed; one of them: %s: %s. It is tried again: "
+                "see who may write there",
+                *(len(refused), self._store.place(path), why),
+            )
         return len(removed)
+
+    def _delete(self, path: str, refused: dict[str, str]) -> bool:
+        """Whether it was there to be removed. One that may not be is noted, and keeps no other."""
+        try:
+            return self._store.delete(path)
+        except OSError as error:
+            refused[path] = error.strerror or repr(error)
+            return False
 
     def _candidates(self, until_s: float, taken_away: Container[str]) -> Iterator[tuple[str, str]]:
         """(path below the table, instant) of files with our mark that are old enough and not judged yet."""

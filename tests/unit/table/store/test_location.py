@@ -31,3 +31,12 @@ def test_what_is_refused_is_named_by_its_setting(path: str) -> None:
 
 def test_a_location_has_a_store_whose_root_it_is() -> None:
     assert store_at("file:///data/a b").place("c") == "/data/a b/c"
+
+
+@pytest.mark.parametrize(
+    "path", ["/lake/link/../events", "file:///lake//events", "/lake/./events/", "file:/lake/x/../events"]
+)
+def test_a_path_is_read_as_hudi_reads_it_whatever_is_a_link(path: str) -> None:
+    """Hadoop's paths are normalised by their text. Left to the system, `link/..` is where the link leads: the
+    driver's Hudi and our own half would each have a table, a lock or a clock of its own."""
+    assert local_path(path) == "/lake/events"

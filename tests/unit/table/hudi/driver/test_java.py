@@ -1,0 +1,25 @@
+"""What became of a call, as a sentence that a person can use."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from table.errors import TableError
+from table.hudi.driver.java import changing, reading
+
+
+def test_what_storage_refuses_to_python_is_not_put_down_to_a_jvm_that_did_not_answer() -> None:
+    """Since the driver's half of a table writes notes and plans through its store, inside these contexts."""
+    full = OSError(errno.ENOSPC, "No space left on device", "/lake/events/.hoodie/.lockstep/begun/2026")
+    for context in (changing("compaction 2026 was not completed"), reading("its timeline cannot be read")):
+        with pytest.raises(TableError) as raised, context:
+            raise full
+        assert "/lake/events/.hoodie/.lockstep/begun/2026: No space left on device" in str(raised.value)
+        assert "JVM did not answer" not in str(raised.value)
+
+
+def test_a_connection_to_the_jvm_that_broke_is_said_to_be_that() -> None:
+    with pytest.raises(TableError, match="the JVM did not answer"), changing("compaction 2026"):
+        raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
