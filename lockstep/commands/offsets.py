@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
+import secrets
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,9 +22,10 @@ from lockstep.offsets.plan import Plan, heard_lately, parse_assignments, plan_ad
 from lockstep.offsets.standing import SourceView, compare, look, to_json, to_text
 from lockstep.output import Output
 from lockstep.watch.run_seen import ask_driver, read_topic
+from table.errors import TableError
 from table.instants import MissingTable
 from table.kinds import table_kind
-from table.state import TableState
+from table.state import StateError, TableState
 
 REASON_CHARS_MAX = 1_000
 PLANNED_BY_MAX = 200
@@ -147,12 +150,34 @@ def _execute(config: Config, plan: Plan, master: str, confs: Sequence[str]) -> N
     from lockstep.launch.short_job import run_short_job
     from lockstep.offsets.operator_commit import to_document  # brings Spark with it
 
+    state = replace(plan.state, transaction=secrets.token_hex(16))
     with tempfile.TemporaryDirectory(prefix="lockstep-offsets-") as folder:
         document = Path(folder) / "plan.json"
         document.touch(mode=0o600)
-        document.write_text(to_document(plan.state, plan.expected), encoding="utf-8")
-        status, last = run_short_job(
-            config, Path(folder), ["--operator-commit", str(document)], master=master, confs=confs
-        )
+        document.write_text(to_document(state, plan.expected), encoding="utf-8")
+        try:
+            status, last = run_short_job(
+                config, Path(folder), ["--operator-commit", str(document)], master=master, confs=confs
+            )
+        except Failed as error:
+            _look_for(config, state, str(error))
+            return
     if status != EXIT_WELL:
-        raise Failed(f"The change was not committed (exit code {status}): {last}")
+        _look_for(config, state, f"exit code {status}: {last}")
+
+
+def _look_for(config: Config, state: TableState, ended: str) -> None:
+    """The job did not end well, and may have been killed right behind its commit: the table knows.
+
+    Raises `Failed` unless the change is there.
+    """
+    look = f"lockstep offsets -c … shows what table {config.table.path} holds: look before you try again"
+    try:
+        newest = table_kind().reader(config.table.path).newest(config.pipeline.id)
+    except (TableError, StateError) as error:
+        raise Failed(
+            f"Whether the change was committed is not known ({ended}), and the table cannot be asked: "
+            f"{error}. Once it can, {look}."
+        ) from error
+    if newest is None or newest.transaction != state.transaction:
+        raise Failed(f"The change is not in the table ({ended}). {look[0].upper()}{look[1:]}.")

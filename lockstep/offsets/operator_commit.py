@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-import secrets
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
@@ -76,9 +74,8 @@ def move_offsets(
     Raises `Failed` where the table has moved on, or where it cannot be told, for as long as an outage may
     last, what became of the commit.
     """
-    state = replace(planned, transaction=secrets.token_hex(16))
-    ledger = Ledger(run=state.run, now_ms=clock_ms())
-    claim = Claiming(table=table, ledger=ledger, guard=Lock(), run=state.run, clock_ms=clock_ms)
+    ledger = Ledger(run=planned.run, now_ms=clock_ms())
+    claim = Claiming(table=table, ledger=ledger, guard=Lock(), run=planned.run, clock_ms=clock_ms)
 
     def until_known(ask: Callable[[], Answer]) -> Answer:
         """Ask until there is an answer: the same again, since no call does twice what it has done."""
@@ -86,12 +83,12 @@ def move_offsets(
             sleep(max(WAIT_MIN_MS, answer.wait_ms) / 1_000)
         return answer
 
-    registered = until_known(lambda: claim.register(state.epoch, state.transaction))
+    registered = until_known(lambda: claim.register(planned.epoch, planned.transaction))
     if registered.result is Result.STALE:
         raise Failed(f"{registered.reason}: somebody has committed since the plan was made. {AGAIN}")
     if registered.result is not Result.OK:
         raise Failed(registered.reason)
-    moved = until_known(lambda: claim.move(state.epoch, expected, state))
+    moved = until_known(lambda: claim.move(planned.epoch, expected, planned))
     if moved.result in (Result.STALE, Result.REFUSED):
         raise Failed(f"the table refused the change: {moved.reason}. {AGAIN}")
     if moved.result is not Result.OK:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields
 from control_topic.messages import DataFile
 from table.port import TableLayout
 
+PROPERTIES = ("hoodie.properties", "hoodie.properties.backup")
+"""What makes a folder a table. The second is there while Hudi rewrites the first, or died over it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiLayout(TableLayout):

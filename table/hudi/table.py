@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.storage import is_of_one_machine
 from table.hudi.driver.watchdog import CALLBACK_S, SILENCE_S, Watchdog
-from table.hudi.layout import META_FOLDER
+from table.hudi.layout import META_FOLDER, PROPERTIES
 from table.hudi.modes import INDEX_TYPE, MODES, kept_properties
 from table.hudi.properties import LOCK_EXPIRE_MINUTES, ONE_CLOCK
 from table.hudi.properties import check as check_properties
@@ -52,6 +53,8 @@ TEND_FACTOR = 2
 few percent of the commits' time. Unless commits are fast, a sweep comes before it."""
 
 UPKEEP_STOP_S = 1.0
+REWRITTEN_S = 60
+"""Hudi rewrites the properties of a table in milliseconds: who has not in so many seconds never will."""
 NOTHING: Mapping[str, str] = {}
 
 
@@ -108,6 +111,13 @@ class HudiTable:
             created = _is_new(self._session.store)
             if created:
                 self._session.create(spec, schema)
+            elif _died_over_properties(self._session.store):
+                log.warning(
+                    "table %s: somebody died while rewriting %s: its backup is taken",
+                    spec.path,
+                    PROPERTIES[0],
+                )
+                self._session.recover_properties()
             definition = self._session.load()
             if spec.mode == UPSERT and INDEX_TYPE not in definition.properties:
                 definition = self._keep_index(spec) or definition
@@ -373,13 +383,20 @@ class HudiTable:
         )
 
 
+def _died_over_properties(store: Store) -> bool:
+    """Whether the table's properties are in their backup alone, for longer than it takes to rewrite them."""
+    written, backup = (store.stat(f"{META_FOLDER}/{name}") for name in PROPERTIES)
+    return written is None and backup is not None and time.time() - backup.modified_s > REWRITTEN_S
+
+
 def _is_new(store: Store) -> bool:
     """Whether no table is there yet. A folder that holds something else is somebody's: refuse it."""
     path = store.place()
     try:
-        properties = store.stat(f"{META_FOLDER}/hoodie.properties")
-        if properties is not None and not properties.is_folder:
-            return False
+        for name in PROPERTIES:
+            found = store.stat(f"{META_FOLDER}/{name}")
+            if found is not None and not found.is_folder:
+                return False
         held = [name for name in store.names() if not name.startswith(".")]
     except FileNotFoundError:
         return True

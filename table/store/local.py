@@ -82,10 +82,14 @@ class LocalStore:
         return os.listdir(self.place(folder))
 
     def walk(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[tuple[str, list[str]]]:
-        for here, folders, names in os.walk(self.place(folder)):
+        refused: list[OSError] = []
+        for here, folders, names in os.walk(self.place(folder), onerror=refused.append):
             folders[:] = [name for name in folders if name not in leaving_out]
             below = os.path.relpath(here, self._root)
             yield "" if below == "." else below, names
+        for error in refused:
+            if not isinstance(error, FileNotFoundError):  # else it went meanwhile, or never was
+                raise error
 
     def stat(self, path: str) -> Stat | None:
         try:

@@ -112,6 +112,8 @@ class Store(Protocol):
     def walk(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[tuple[str, list[str]]]:
         """(folder, names of the files in it), for it and for all folders below it whose names are not left
         out. None where it is not there.
+
+        Folders that may not be listed keep no others from being given: the first `OSError` is raised then.
         """
 
     def stat(self, path: str) -> Stat | None:

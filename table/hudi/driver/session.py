@@ -100,6 +100,12 @@ class Session:
             java.setProperty(name, value)
         self.hudi.common.table.HoodieTableConfig.update(self.meta.getStorage(), self.meta.getMetaPath(), java)
 
+    def recover_properties(self) -> None:
+        """Take the backup of the table's properties for them, as Hudi does before it rewrites them again."""
+        folder = self.hudi.storage.StoragePath(self.base_path, META_FOLDER)
+        storage = self.hudi.storage.HoodieStorageUtils.getStorage(folder, self._storage_conf)
+        self.hudi.common.table.HoodieTableConfig.recover(storage, folder)
+
     def is_untouched(self) -> bool:
         """Whether nobody has begun to write to the table, as it was loaded."""
         return bool(self.meta.getActiveTimeline().empty())

@@ -31,6 +31,7 @@ from fastavro.schema import SchemaParseException
 
 from table.chain import earliest_after, newest_of
 from table.errors import Refused, Unavailable
+from table.hudi.layout import PROPERTIES
 from table.instants import CommittedFile, Instant, MissingTable, PendingInstant
 from table.state import PREFIX, StateError, TableState, decode
 from table.store.location import store_at
@@ -309,7 +310,7 @@ def table_properties(base_path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _properties(store: Store) -> dict[str, str]:
-    for name in ("hoodie.properties", "hoodie.properties.backup"):  # the second while Hudi rewrites the first
+    for name in PROPERTIES:
         try:
             raw = store.read(posixpath.join(".hoodie", name), bytes_max=PROPERTIES_BYTES_MAX)
             return parse_properties(raw.decode("utf-8"))

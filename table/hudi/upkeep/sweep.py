@@ -17,7 +17,7 @@ import posixpath
 import re
 import time
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from table.hudi.driver.history import History, archived_between, listed_files
@@ -59,7 +59,8 @@ class Sweeper:
             self._judged_until_s = until_s - FIRST_LOOK_BACK_S
         by_instant: dict[str, list[str]] = defaultdict(list)
         taken_away = plans.taken_away(self._store)
-        for path, instant in self._candidates(until_s, taken_away):
+        unseen: list[OSError] = []
+        for path, instant in self._candidates(until_s, taken_away, unseen):
             by_instant[instant].append(path)
         pending = self._history.pending_times()
         unjudged: set[str] = set()
@@ -82,13 +83,21 @@ class Sweeper:
                 (path, instant) for path in paths if path not in listed and self._delete(path, refused)
             ]
         unjudged.update(refused)
-        self._judged_until_s, self._unjudged = until_s, unjudged
+        self._unjudged = unjudged
+        if not unseen:  # else what is there is judged once it can be seen
+            self._judged_until_s = until_s
         self._remove_markers(pending, until_s, taken_away)
         if removed:
             path, instant = removed[0]
             log.warning(
                 "removed %d files that no commit names, of %d instants; one of them: %s of instant %s",
                 *(len(removed), len({one for _, one in removed}), path, instant),
+            )
+        if unseen:
+            log.warning(
+                "%s could not be looked at, and may hold what no commit names: %s. It is tried again: see "
+                "who may read there",
+                *(unseen[0].filename, unseen[0].strerror),
             )
         if refused:
             path, why = next(iter(refused.items()))
@@ -107,19 +116,41 @@ class Sweeper:
             refused[path] = error.strerror or repr(error)
             return False
 
-    def _candidates(self, until_s: float, taken_away: Container[str]) -> Iterator[tuple[str, str]]:
-        """(path below the table, instant) of files with our mark that are old enough and not judged yet."""
-        for folder, names in self._store.walk(leaving_out=(META_FOLDER,)):
-            for name in names:
-                instant = _instant_of_ours(name, taken_away)
-                if not instant:
-                    continue
-                path = posixpath.join(folder, name)
+    def _candidates(
+        self, until_s: float, taken_away: Container[str], unseen: list[OSError]
+    ) -> Iterator[tuple[str, str]]:
+        """(path below the table, instant) of files with our mark that are old enough and not judged yet.
+
+        What storage refuses to show is noted in `unseen`.
+        """
+        try:
+            for folder, names in self._store.walk(leaving_out=(META_FOLDER,)):
+                yield from self._candidates_in(folder, names, until_s, taken_away, unseen)
+        except OSError as error:
+            unseen.append(error)
+
+    def _candidates_in(
+        self,
+        folder: str,
+        names: Sequence[str],
+        until_s: float,
+        taken_away: Container[str],
+        unseen: list[OSError],
+    ) -> Iterator[tuple[str, str]]:
+        for name in names:
+            instant = _instant_of_ours(name, taken_away)
+            if not instant:
+                continue
+            path = posixpath.join(folder, name)
+            try:
                 found = self._store.stat(path)
-                if found is None or found.changed_s > until_s:
-                    continue
-                if found.changed_s > self._judged_until_s or path in self._unjudged:
-                    yield path, instant
+            except OSError as error:
+                unseen.append(error)
+                continue
+            if found is None or found.changed_s > until_s:
+                continue
+            if found.changed_s > self._judged_until_s or path in self._unjudged:
+                yield path, instant
 
     def _listed(self, instant: str) -> Container[str] | None:
         """The files that a completed instant of the active timeline names, None where it holds none such."""
@@ -150,12 +181,16 @@ class Sweeper:
 
 
 def _is_ours_and_old(store: Store, folder: str, until_s: float, taken_away: Container[str]) -> bool:
-    for inner, names in store.walk(folder):
-        found = store.stat(inner)
-        if found is None or found.changed_s > until_s:
-            return False
-        if not all(_is_our_marker(name, taken_away) for name in names):
-            return False
+    """False also where it cannot be seen."""
+    try:
+        for inner, names in store.walk(folder):
+            found = store.stat(inner)
+            if found is None or found.changed_s > until_s:
+                return False
+            if not all(_is_our_marker(name, taken_away) for name in names):
+                return False
+    except OSError:
+        return False
     return True
 
 
