@@ -218,7 +218,10 @@ class HudiTable:
         The metadata table is tended as well; where that fails it is logged, and tried again.
         """
         self._enter()
-        removed = self._sweeper.sweep(grace_ms)
+        try:
+            removed = self._sweeper.sweep(grace_ms)
+        except OSError as error:
+            raise Unavailable(f"table {self._spec.path} could not be swept: {sentence(error)}") from error
         self._tend()
         return removed
 
