@@ -28,6 +28,10 @@ EVERYTHING = ("Admin", "Read", "Write", "List", "Tagging")
 REGION = "us-east-1"
 POLL_S = 0.1
 ANSWER_TIMEOUT_S = 2.0
+PORTS_OF_PARTS = (
+    *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc"),
+    *("filer.port", "filer.port.grpc", "s3.port.grpc"),
+)
 VOLUME_MB = 256
 VOLUMES_MAX = 200
 """A bucket takes some of them for itself. They grow as they are written to."""
@@ -54,6 +58,7 @@ class S3Server(LocalServer):
         super().__init__(data_dir, port=port)
         self._may = {ACCESS_KEY: EVERYTHING, **(others or {})}
         self._binary = ""
+        self._ports: dict[str, int] = {}  # of its parts, which know each other by them after a restart, too
 
     @property
     def endpoint(self) -> str:
@@ -100,6 +105,7 @@ class S3Server(LocalServer):
             "ip.bind": HOST,
             "filer": "true",
             "master.telemetry": "false",
+            "master.electionTimeout": "1s",  # else a restarted one waits for others for 20 s
             "master.volumeSizeLimitMB": VOLUME_MB,
             "volume.max": VOLUMES_MAX,
             "volume.preStopSeconds": 0,
@@ -110,11 +116,8 @@ class S3Server(LocalServer):
             "s3.config": identities,
             "s3.autoCreateBucket": "false",  # a bucket that is missing is to be said to be missing
         }
-        for part in ("master", "volume", "filer"):
-            options[f"{part}.port"] = free_port(S3ServerError)
-        for part in ("master", "volume", "filer", "s3"):
-            options[f"{part}.port.grpc"] = free_port(S3ServerError)
-        arguments = [f"-{name}={value}" for name, value in options.items()]
+        self._ports = self._ports or {name: free_port(S3ServerError) for name in PORTS_OF_PARTS}
+        arguments = [f"-{name}={value}" for name, value in {**options, **self._ports}.items()]
         self._spawn([self._binary, "-logtostderr=true", "server", *arguments])
         self._await_answer(timeout_s)
 

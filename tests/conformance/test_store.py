@@ -26,7 +26,10 @@ DATED_S = 10.0
 ODD = ("with blanks", "day=2024%2F01", "100%", "ä ö/日本", "q?#[]*{}~'&+=;:@!$,()|<>^`", 'a"b', ".hidden")
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+S3 = pytest.param("s3", marks=(pytest.mark.integration, pytest.mark.xdist_group("s3")))
+
+
+@pytest.fixture(params=["local", "memory", S3])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "s3":
         return store_at(new_place(), settings=request.getfixturevalue("s3").settings)

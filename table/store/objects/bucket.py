@@ -138,8 +138,11 @@ class Bucket:
         return True
 
     def delete(self, key: str) -> bool:
-        """False where the store says that it was not there; S3 never says so."""
-        self.requests.add(Request.DELETE)
+        """False where the store says that it was not there; S3 never says so.
+
+        Of S3 obstore deletes one object as it does many.
+        """
+        self.requests.add(Request.DELETE_MANY if self.scheme == "s3a" else Request.DELETE)
         try:
             with self.asking(Act.DELETE, key):
                 obstore.delete(self.client, key)

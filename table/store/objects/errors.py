@@ -14,7 +14,8 @@ from enum import StrEnum
 
 SENTENCE_MAX = 300
 _STATUS = re.compile(r"status code: (\d{3})")
-_CODE = re.compile(r"<Code>([A-Za-z0-9._-]{1,80})</Code>")
+_CODE = re.compile(r"(?:<Code>|\(code: )([A-Za-z0-9._-]{1,80})(?:</Code>|\))")
+_PROVIDER = re.compile(r"credential provider: (\w{1,80})")
 _SENTENCE = re.compile(r"<Message>([^<]*)</Message>")
 _KIND = re.compile(r"kind: (Connect|Timeout|Interrupted|Decode)\b")
 _KEY = re.compile(r"\b(?:A3T|AKIA|ASIA|AROA)[A-Z0-9]{12,}\b")
@@ -93,17 +94,22 @@ class Answer:
         """Of an error of obstore's, or of its files'."""
         text = str(error)
         status, code, sentence = _STATUS.search(text), _CODE.search(text), _SENTENCE.search(text)
-        kind = _KIND.search(text)
+        kind, provider = _KIND.search(text), _PROVIDER.search(text)
+        if provider:  # ours, which was asked for keys and had none
+            return cls(status=401, code=provider[1])
+        named = code[1] if code else ""
         return cls(
-            status=int(status[1]) if status else _status_of(error),
-            code=code[1] if code else "",
+            status=int(status[1]) if status else _status_of(error, named),
+            code=named,
             sentence=sentence[1] if sentence else "",
             broke=kind[1] if kind else "",
         )
 
 
-def _status_of(error: BaseException) -> int:
-    """Of errors that came without an answer of the store's."""
+def _status_of(error: BaseException, code: str) -> int:
+    """Of errors that came without one: one object's of many, and those that the client finds itself."""
+    if code:
+        return 403 if code in ("AccessDenied", "Forbidden") else 500
     return 404 if isinstance(error, FileNotFoundError) else 0
 
 
@@ -137,6 +143,8 @@ def _refusal(answer: Answer, act: Act, scheme: str) -> str:
     said = f"{answer.status} {answer.code}".strip()
     if answer.code in _WRONG_KEYS:
         return f"the store refuses the credentials ({said}): {_WRONG_KEYS[answer.code]}"
+    if answer.status == 401 and answer.code not in _WRONG_KEYS:
+        return f"no credentials could be had, or renewed ({said}): see to where the settings take them from"
     permission = PERMISSIONS[scheme].get(act, "")
     why = f"the store does not let these credentials {act} here ({said}): the policy must allow {permission}"
     if scheme == "s3a" and act is Act.READ:

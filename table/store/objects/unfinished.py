@@ -56,9 +56,9 @@ class Unfinished:
             path = key[len(self._root) + 1 :] if self._root else key
             yield Upload(path=path, number=number, begun=begun)
 
-    def abort(self, upload: Upload) -> bool:
-        """Whether it was there; its parts are gone then."""
-        return self._abort(f"{self._root}/{upload.path}" if self._root else upload.path, upload.number)
+    def abort(self, upload: Upload) -> None:
+        """Its parts are gone then. It may be so already."""
+        self._abort(f"{self._root}/{upload.path}" if self._root else upload.path, upload.number)
 
     def abort_of(self, key: str) -> None:
         """All of one object's."""
@@ -112,14 +112,10 @@ class Unfinished:
                 return
             marker = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
 
-    def _abort(self, key: str, number: str) -> bool:
+    def _abort(self, key: str, number: str) -> None:
         self._bucket.requests.add(Request.ABORT)
-        try:
-            with self._asking(Act.ABORT, key):
-                self._client.abort_multipart_upload(Bucket=self._bucket.name, Key=key, UploadId=number)
-        except FileNotFoundError:
-            return False
-        return True
+        with contextlib.suppress(FileNotFoundError), self._asking(Act.ABORT, key):
+            self._client.abort_multipart_upload(Bucket=self._bucket.name, Key=key, UploadId=number)
 
     @contextlib.contextmanager
     def _asking(self, act: Act, key: str) -> Iterator[None]:
