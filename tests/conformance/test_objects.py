@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import io
 import subprocess
@@ -86,8 +87,8 @@ def test_parts_of_a_worker_that_was_killed_are_found_below_their_folder_and_abor
     place = new_place()
     code = (
         "import sys\n"
-        "from lockstep.stores.local import FixedKeys, ObjectSettings\n"
         "from table.store.location import store_at\n"
+        "from table.store.objects.settings import FixedKeys, ObjectSettings\n"
         "settings = ObjectSettings(endpoint=sys.argv[2], region='us-east-1', path_style=True,\n"
         "    credentials=FixedKeys('lockstep', 'lockstep-secret'), part_bytes=5 << 20)\n"
         "sink = store_at(sys.argv[1], settings=settings).sink('day=1/one')\n"
@@ -195,6 +196,33 @@ def test_of_a_file_that_is_replaced_nobody_reads_parts_of_both(s3: S3Server) -> 
     assert raised.value.errno == errno.ESTALE
 
 
+# --- processes ---------------------------------------------------------------------------------------
+
+
+def test_a_process_that_was_forked_is_told_that_it_has_no_threads_to_wait_for(s3: S3Server) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from table.store.location import store_at\n"
+        "from table.store.objects.settings import FixedKeys, ObjectSettings\n"
+        "settings = ObjectSettings(endpoint=sys.argv[2], region='us-east-1', path_style=True,\n"
+        "    credentials=FixedKeys('lockstep', 'lockstep-secret'))\n"
+        "if not os.fork():\n"  # before it is used
+        "    store_at(sys.argv[1], settings=settings).put('one', b'1'); os._exit(0)\n"
+        "assert os.waitstatus_to_exitcode(os.wait()[1]) == 0\n"
+        "store = store_at(sys.argv[1], settings=settings)\n"
+        "assert store.names() == ['one']\n"
+        "if not os.fork():\n"
+        "    signal.alarm(60)\n"
+        "    for ask in (store.names, lambda: store.create('two'), lambda: store.sink('two'),\n"
+        "                lambda: store_at(sys.argv[1], settings=settings)):\n"
+        "        try: ask(); os._exit(1)\n"
+        "        except RuntimeError as error: assert 'forked' in str(error)\n"
+        "    os._exit(0)\n"
+        "assert os.waitstatus_to_exitcode(os.wait()[1]) == 0\n"
+    )
+    subprocess.run([sys.executable, "-c", code, new_place(), s3.endpoint], check=True, timeout=120)
+
+
 # --- being refused ------------------------------------------------------------------------------------
 
 
@@ -258,25 +286,72 @@ def test_wrong_keys_and_buckets_and_endpoints_are_told_apart_at_once(s3: S3Serve
 
 
 class _NoStore(BaseHTTPRequestHandler):
+    status = 404
+
     def do_GET(self) -> None:
-        self.send_error(404)
+        self.send_error(self.status)
+
+    do_PUT = do_HEAD = do_GET
 
     def log_message(self, *_arguments: object) -> None:
         return None
 
 
-def test_a_server_that_is_no_object_store_is_not_taken_for_an_empty_one(s3: S3Server) -> None:
-    with HTTPServer(("127.0.0.1", 0), _NoStore) as server:
+class _Elsewhere(_NoStore):
+    """As AWS answers for a bucket in another region: with no place to go to."""
+
+    status = 301
+
+
+class _Expired(_NoStore):
+    """As AWS answers where a token has ended."""
+
+    def do_GET(self) -> None:
+        self.send_response(400)
+        body = b"<Error><Code>ExpiredToken</Code><Message>m</Message><Token-0>SeCrEt</Token-0></Error>"
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_PUT = do_HEAD = do_GET
+
+
+@contextlib.contextmanager
+def answering(handler: type[BaseHTTPRequestHandler], s3: S3Server) -> Iterator[ObjectStore]:
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         try:
-            store = store_of(replace(s3.settings, endpoint=f"http://127.0.0.1:{server.server_port}"))
-            with pytest.raises(OSError, match="is no object store") as raised:
-                store.read("one", bytes_max=MAX)
-            assert not isinstance(raised.value, FileNotFoundError)
-            with pytest.raises(OSError, match="is no object store"):
-                store.names()
+            yield store_of(replace(s3.settings, endpoint=f"http://127.0.0.1:{server.server_port}"))
         finally:
             server.shutdown()
+
+
+def test_a_server_that_is_no_object_store_is_not_taken_for_an_empty_one(s3: S3Server) -> None:
+    with answering(_NoStore, s3) as store:
+        with pytest.raises(OSError, match="is no object store") as raised:
+            store.read("one", bytes_max=MAX)
+        assert not isinstance(raised.value, FileNotFoundError)
+        with pytest.raises(OSError, match="is no object store"):
+            store.names()
+
+
+def test_a_bucket_elsewhere_and_keys_that_have_ended_are_named_and_no_token_is(s3: S3Server) -> None:
+    """As AWS says it; the server of these tests knows neither."""
+    asked: Callable[[ObjectStore], object]
+    for asked in (
+        lambda store: store.put("one", b""),
+        lambda store: store.read("one", bytes_max=MAX),
+        lambda store: store.names(),
+        lambda store: store.create("one"),
+    ):
+        with answering(_Elsewhere, s3) as store, pytest.raises(OSError, match="in another region"):
+            asked(store)
+        with answering(_Expired, s3) as store, pytest.raises(PermissionError, match="have ended") as raised:
+            asked(store)
+        assert "SeCrEt" not in str(raised.value)
+    with answering(_Expired, s3) as store, pytest.raises(OSError, match="credentials have ended, or"):
+        store.stat("one")
 
 
 # --- requests -----------------------------------------------------------------------------------------

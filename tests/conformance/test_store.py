@@ -107,6 +107,17 @@ def test_a_file_that_is_written_has_what_was_written_and_its_size(store: Store) 
         assert (source.read(2), source.tell(), source.read(100), source.read(1)) == (b"bc", 3, b"de", b"")
 
 
+def test_what_was_written_stays_though_the_buffer_that_held_it_is_used_again(store: Store) -> None:
+    buffer = bytearray(b"first")
+    sink = store.sink("one")
+    sink.write(buffer)
+    buffer[:] = b"other"
+    sink.write(memoryview(buffer)[:2])
+    buffer[:] = b"again"
+    sink.close()
+    assert store.read("one", bytes_max=MAX) == b"firstot"
+
+
 def test_a_file_grows_where_the_store_says_that_files_do(store: Store) -> None:
     store.put("one", b"abc")
     if not store.capabilities.appends:

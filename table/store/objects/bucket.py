@@ -17,6 +17,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from table.store.objects.errors import Act, Answer, told
+from table.store.objects.process import stay_here
 from table.store.objects.requests import Request, Requests
 from table.store.port import Data
 
@@ -69,6 +70,7 @@ class Bucket:
     @contextlib.contextmanager
     def asking(self, act: Act, key: str) -> Iterator[None]:
         """Errors within are told as they are everywhere, and never with what the store's answer held."""
+        stay_here()
         try:
             yield
         except (BaseError, OSError) as error:
@@ -99,6 +101,7 @@ class Bucket:
 
         `begin` is below the object's size, or 0.
         """
+        stay_here()
         self.requests.add(Request.GET)
         options: GetOptions = {"range": (begin, end)}
         if e_tag:
@@ -123,6 +126,7 @@ class Bucket:
 
         Errors are obstore's own: whoever asks has to know which leave it open.
         """
+        stay_here()
         self.requests.add(Request.PUT_IF)
         try:
             obstore.put(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from table.errors import Refused
+from table.store.objects.process import stay_here
 from table.store.objects.settings import FixedKeys, KeyFile, ObjectSettings, ProviderChain
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ BACKOFF_MAX_S = 5.0
 
 def client_of(scheme: str, authority: str, settings: ObjectSettings) -> Client:
     """`authority`: the bucket, or of `abfss` the container and its account. Raises `Refused`."""
+    stay_here()
     options = {
         "client_options": {
             "allow_http": settings.endpoint.startswith("http://"),

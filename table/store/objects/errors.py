@@ -18,6 +18,7 @@ _CODE = re.compile(r"(?:<Code>|\(code: )([A-Za-z0-9._-]{1,80})(?:</Code>|\))")
 _PROVIDER = re.compile(r"credential provider: (\w{1,80})")
 _SENTENCE = re.compile(r"<Message>([^<]*)</Message>")
 _KIND = re.compile(r"kind: (Connect|Timeout|Interrupted|Decode)\b")
+_REDIRECT = "Received redirect without LOCATION"
 _KEY = re.compile(r"\b(?:A3T|AKIA|ASIA|AROA)[A-Z0-9]{12,}\b")
 
 
@@ -87,7 +88,7 @@ class Answer:
     @property
     def is_final(self) -> bool:
         """Whether the request provably had no effect, and asking again says the same."""
-        return 400 <= self.status < 500 and self.status not in (408, 409, 412, 429)
+        return 300 <= self.status < 500 and self.status not in (408, 409, 412, 429)
 
     @classmethod
     def of(cls, error: BaseException) -> Answer:
@@ -97,6 +98,8 @@ class Answer:
         kind, provider = _KIND.search(text), _PROVIDER.search(text)
         if provider:  # ours, which was asked for keys and had none
             return cls(status=401, code=provider[1])
+        if _REDIRECT in text:
+            return cls(status=301)
         named = code[1] if code else ""
         return cls(
             status=int(status[1]) if status else _status_of(error, named),
@@ -157,6 +160,8 @@ def _passing(answer: Answer, act: Act, said: str, bucket: str, place: str) -> OS
     """What may be otherwise soon."""
     if answer.status in (429, 503):
         return OSError(errno.EBUSY, f"the store asks for fewer requests ({said}), and kept to it", place)
+    if answer.status == 400 and act is Act.LOOK:  # whose answer has no body to say more
+        said = "400, as where credentials have ended, or the bucket is in another region"
     if answer.status:
         return OSError(errno.EIO, f"the store does not {act} here: it answers {said}", place)
     if answer.broke == "Timeout":

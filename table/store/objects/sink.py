@@ -16,6 +16,7 @@ from obstore.exceptions import BaseError
 
 from table.store.objects.bucket import MARK, Bucket, new_mark
 from table.store.objects.errors import Act, Answer
+from table.store.objects.process import stay_here
 from table.store.objects.requests import Request
 from table.store.port import Data, OutcomeUnknown
 
@@ -38,6 +39,7 @@ class ObjectSink:
         parts_at_once: int,
         forget: Callable[[str], None],
     ) -> None:
+        stay_here()
         self._bucket = bucket
         self._key = key
         self._part_bytes = part_bytes
@@ -67,22 +69,23 @@ class ObjectSink:
         return False
 
     def write(self, data: Data) -> int:
-        view = memoryview(data).cast("B")
         if self._closed:
             raise ValueError("write to a closed file")
-        if not view.nbytes:
+        # The client keeps what it is given until it is uploaded; only bytes cannot change until then.
+        part = data if isinstance(data, bytes) else bytes(data)
+        if not part:
             return 0
-        if self._size_bytes + view.nbytes > self._part_bytes * PARTS_MAX:
+        if self._size_bytes + len(part) > self._part_bytes * PARTS_MAX:
             self.discard()
             raise OSError(errno.EFBIG, f"more than {PARTS_MAX} parts", self._bucket.place(self._key))
         try:
-            self._writer.write(view)
+            self._writer.write(part)
         except (BaseError, OSError) as error:
             told = self._bucket.told(error, Act.PUT, self._key)
             self.discard()
             raise told from None
-        self._size_bytes += view.nbytes
-        return view.nbytes
+        self._size_bytes += len(part)
+        return len(part)
 
     def tell(self) -> int:
         return self._size_bytes

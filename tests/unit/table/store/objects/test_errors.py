@@ -22,6 +22,7 @@ XML = (
         (404, "", OSError, errno.ENXIO, "is no object store"),
         (301, "", OSError, errno.ENXIO, "another region"),
         (400, "AuthorizationHeaderMalformed", OSError, errno.ENXIO, "another region"),
+        (400, "IllegalLocationConstraintException", OSError, errno.ENXIO, "another region"),
         (400, "ExpiredToken", PermissionError, errno.EACCES, "credentials have ended"),
         (403, "AccessDenied", PermissionError, errno.EACCES, "the policy must allow s3:PutObject"),
         (403, "InvalidAccessKeyId", PermissionError, errno.EACCES, "nobody has this access key"),
