@@ -8,9 +8,10 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 from hypothesis import HealthCheck, settings
 
 from tests.broker_fixture import broker, make_topic
+from tests.s3_fixture import s3
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-__all__ = ["broker", "make_topic"]
+__all__ = ["broker", "make_topic", "s3"]

@@ -17,9 +17,9 @@ from typing import Any
 
 from bench.rivals.maven_jars import resolve_connect
 from bench.waiting import await_that, end, tail
-from lockstep.brokers.local import HOST, PORT_ATTEMPTS_MAX, PORTS
 from lockstep.errors import Failed
 from lockstep.launch.jars import find_java
+from lockstep.launch.local_server import HOST, PORT_ATTEMPTS_MAX, PORTS
 
 START_S = 120.0
 REST_S = 30.0

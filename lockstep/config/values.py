@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from lockstep.config.problems import shown
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
+from table.store.location import SPELLINGS
 
 TOPIC_LENGTH_MAX = 249
 REJECTS_MAX = 10**15
@@ -124,9 +125,10 @@ def _table_path(value: str) -> str:
     if not separator:
         raise ValueError(f'{value!r} has no scheme: write the whole URI, "file:///data/lake/events"')
     if scheme != "file":
+        not_yet = " yet" if scheme.lower() in SPELLINGS else ""
         raise ValueError(
-            f"{scheme}:// is not supported: the table must be on a file system that every worker sees "
-            'under the same path, written "file:///data/lake/events"'
+            f"{scheme}:// is not supported{not_yet}: the table must be on a file system that every worker "
+            'sees under the same path, written "file:///data/lake/events"'
         )
     path = rest.rstrip("/")
     if not path.startswith("/"):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
+from table.store.paths import inside
 from table.store.port import Capabilities, Claim, Data, Sink, Stat
 
 
@@ -33,7 +34,7 @@ class MemoryStore:
 
     clock_s: Callable[[], float] = field(default_factory=lambda: iter(itertools.count(1.0)).__next__)
     capabilities: Capabilities = field(
-        default_factory=lambda: Capabilities(appends=True, claims=True, dates=True)
+        default_factory=lambda: Capabilities(appends=True, claims=True, dates=True, folders=True)
     )
     _entries: dict[str, _File | _Folder] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -72,6 +73,9 @@ class MemoryStore:
         made = self._entries[path] = self._made(b"")
         return _Sink(made)
 
+    def discard(self, sink: Sink) -> None:
+        sink.close()
+
     def append(self, path: str, *parts: Data) -> None:
         self._folder(_parent(path))
         file = self._entries.setdefault(path, self._made(b""))
@@ -96,7 +100,7 @@ class MemoryStore:
                 yield from self.walk(_joined(folder, name), leaving_out=leaving_out)
 
     def stat(self, path: str) -> Stat | None:
-        entry = self._entries.get(path)
+        entry = self._entries.get(inside(path))
         if entry is None:
             return None
         is_folder = isinstance(entry, _Folder)
@@ -116,7 +120,7 @@ class MemoryStore:
                 raise FileExistsError(name) if name == path else NotADirectoryError(name)
 
     def delete(self, path: str) -> bool:
-        if isinstance(self._entries.get(path), _Folder):
+        if isinstance(self._entries.get(inside(path)), _Folder):
             raise IsADirectoryError(path)
         return self._entries.pop(path, None) is not None
 
@@ -139,7 +143,7 @@ class MemoryStore:
         return _File(next(self._numbers) + 1, self.clock_s(), bytes(data))
 
     def _entry(self, path: str) -> _File | _Folder:
-        if path not in self._entries:
+        if inside(path) not in self._entries:
             raise FileNotFoundError(2, "No such file or directory", path)
         return self._entries[path]
 
@@ -185,7 +189,7 @@ class _Claimed:
 
 
 def _parent(path: str) -> str:
-    parent = str(PurePosixPath(path).parent)
+    parent = str(PurePosixPath(inside(path)).parent)
     return "" if parent == "." else parent
 
 

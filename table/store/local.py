@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from table.store.paths import inside
 from table.store.port import Capabilities, Claim, Data, Sink, Stat
 
 MODE = 0o644
@@ -21,13 +22,13 @@ DRAFT = ".lockstep-draft-"
 class LocalStore:
     """See `table.store.port.Store`. Safe to use from any thread."""
 
-    capabilities = Capabilities(appends=True, claims=True, dates=True)
+    capabilities = Capabilities(appends=True, claims=True, dates=True, folders=True)
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.fspath(root)
 
     def place(self, path: str = "") -> str:
-        return os.path.join(self._root, path) if path else self._root
+        return os.path.join(self._root, inside(path)) if path else self._root
 
     def read(self, path: str, *, bytes_max: int) -> bytes:
         with open(self.place(path), "rb") as file:
@@ -69,6 +70,9 @@ class LocalStore:
 
         sink: Sink = pa.OSFile(self.place(path), "wb")
         return sink
+
+    def discard(self, sink: Sink) -> None:
+        sink.close()
 
     def append(self, path: str, *parts: Data) -> None:
         with open(self.place(path), "ab") as file:

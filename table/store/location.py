@@ -4,32 +4,164 @@ from __future__ import annotations
 
 import posixpath
 import re
-from urllib.parse import urlsplit
+from dataclasses import dataclass
 
 from table.errors import Refused
+from table.store.objects.settings import ObjectSettings
+from table.store.paths import CONTROL, key_of
 from table.store.port import Store
+
+FILE = "file"
+S3 = "s3a"
+GOOGLE = "gs"
+AZURE = "abfss"
+HDFS = "hdfs"
+OBJECTS = frozenset({S3, GOOGLE, AZURE})
+"""Schemes of object stores."""
+SPELLINGS = {
+    **{one: one for one in (FILE, S3, GOOGLE, AZURE, HDFS)},
+    **{"s3": S3, "s3n": S3, "abfs": AZURE},
+}
+"""As people write it -> as Spark's connectors of today do."""
+OLD = {"wasb": AZURE, "wasbs": AZURE, "adl": AZURE}
+EXAMPLES = {
+    FILE: "file:///data/lake/events",
+    S3: "s3a://bucket/lake/events",
+    GOOGLE: "gs://bucket/lake/events",
+    AZURE: "abfss://container@account.dfs.core.windows.net/lake/events",
+    HDFS: "hdfs://cluster/lake/events",
+}
+HDFS_PORT = ":8020"
+
+_SCHEME = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)$", re.DOTALL)
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
+_CONTAINER = re.compile(r"[a-z0-9$][a-z0-9-]{1,62}@[a-z0-9]{3,24}(\.[a-z0-9.-]+)?")
+_NAME_NODE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Equal for every spelling of one place. `scheme`: of `SPELLINGS`; `authority`: a bucket, a container and
+    its account, a cluster or its name node, nothing; `path`: begins with `/` and does not end with it.
+    """
+
+    scheme: str
+    authority: str
+    path: str
+
+    def __str__(self) -> str:
+        """As Spark spells it."""
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+    @classmethod
+    def parse(cls, text: str, *, setting: str = "table.path") -> Location:
+        """Of an address, or of an absolute path. Raises `Refused` with a sentence."""
+        match = _SCHEME.match(text)
+        written = match["scheme"].lower() if match else FILE
+        scheme = _scheme(written, text, setting)
+        rest = match["rest"] if match else text
+        if scheme == FILE:
+            authority, path = _split(rest) if rest.startswith("//") else ("", rest)
+            if authority not in ("", "localhost"):
+                raise Refused(f"{setting} {text}: it names the host {authority}; write file:/// and the path")
+            return cls(FILE, "", _file_path(path, text, setting))
+        if not rest.startswith("//"):
+            raise Refused(f"{setting} {text}: write {scheme}:// and what follows, such as {EXAMPLES[scheme]}")
+        authority, path = _split(rest)
+        return cls(scheme, _authority(scheme, authority, setting), _object_path(scheme, path, text, setting))
 
 
 def local_path(path: str, *, setting: str = "table.path") -> str:
     """The plain path of a `file://` address or of an absolute path, which a setting gives. Raises `Refused`
     for anything else.
     """
-    address = urlsplit(path) if re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:", path) else None
-    if address is not None and address.scheme != "file":
-        raise Refused(
-            f"{setting} {path}: {address.scheme}:// is not supported; give a path that begins with file://"
-        )
-    if address is not None and address.netloc not in ("", "localhost"):
-        raise Refused(f"{setting} {path}: it names the host {address.netloc}; write file:/// and the path")
-    plain = path if address is None else path.split(":", 1)[1].removeprefix("//").removeprefix("localhost")
-    normal = posixpath.normpath("/" + plain.strip("/"))  # by its text, as Hadoop does it
-    if not plain.startswith("/") or normal == "/":
-        raise Refused(f"{setting} {path}: it must be absolute, such as file:///data/lake/events")
-    return normal
+    location = Location.parse(path, setting=setting)
+    if location.scheme != FILE:
+        raise Refused(not_yet(location.scheme, f"{setting} {path}"))
+    return location.path
 
 
-def store_at(path: str, *, setting: str = "table.path") -> Store:
-    """The store whose root is this path or address. Raises `Refused` where there is none for it."""
+def not_yet(scheme: str, what: str) -> str:
+    """Why tables are not there yet, as a sentence."""
+    return (
+        f"{what}: {scheme}:// is not supported yet: tables are on file systems that driver and workers "
+        "share; give a path that begins with file://"
+    )
+
+
+def store_at(path: str, *, setting: str = "table.path", settings: ObjectSettings | None = None) -> Store:
+    """The store whose root is this path or address. Raises `Refused` where there is none for it.
+
+    `settings`: how an object store is reached. Nothing that runs a pipeline gives them yet: Spark's half of
+    such a table is missing, so that its address is refused.
+    """
+    location = Location.parse(path, setting=setting)
+    if location.scheme in OBJECTS and settings is not None:
+        try:
+            from table.store.objects.store import ObjectStore
+        except ImportError as error:
+            raise Refused(
+                f"{setting} {path}: the library {error.name} is missing here: pip install 'lockstep[objects]'"
+            ) from error
+        return ObjectStore(location.scheme, location.authority, location.path.strip("/"), settings)
     from table.store.local import LocalStore
 
     return LocalStore(local_path(path, setting=setting))
+
+
+def _scheme(written: str, text: str, setting: str) -> str:
+    if written in OLD:
+        raise Refused(
+            f"{setting} {text}: {written}:// is not supported; Azure's storage is written {EXAMPLES[AZURE]}"
+        )
+    if written not in SPELLINGS:
+        raise Refused(
+            f"{setting} {text}: {written}:// is not supported; give a path that begins with file://"
+        )
+    return SPELLINGS[written]
+
+
+def _split(rest: str) -> tuple[str, str]:
+    authority, slash, path = rest[2:].partition("/")
+    return authority, slash + path
+
+
+def _file_path(path: str, text: str, setting: str) -> str:
+    if not path.startswith("/") or not path.strip("/"):
+        raise Refused(f"{setting} {text}: it must be absolute, such as {EXAMPLES[FILE]}")
+    if CONTROL.search(path):
+        raise Refused(f"{setting} {text!r}: it holds a control character")
+    if ".." in path.split("/"):
+        raise Refused(f"{setting} {text}: it holds '..': write the path that is meant")
+    return "/" + posixpath.normpath(path).lstrip("/")
+
+
+def _authority(scheme: str, authority: str, setting: str) -> str:
+    """What it holds is in no message: somebody may have written a secret into it."""
+    if scheme != AZURE and "@" in authority:
+        raise Refused(
+            f"{setting}: the address holds credentials, before an @: take them out of it, and out of "
+            "wherever it was copied to"
+        )
+    lower = authority if scheme in (S3, GOOGLE) else authority.lower()
+    form = {AZURE: _CONTAINER, HDFS: _NAME_NODE}.get(scheme, _BUCKET)
+    if not form.fullmatch(lower):
+        raise Refused(f"{setting}: what follows {scheme}:// is no name of the kind of {EXAMPLES[scheme]}")
+    return lower.removesuffix(HDFS_PORT) if scheme == HDFS else lower
+
+
+def _object_path(scheme: str, path: str, text: str, setting: str) -> str:
+    """Parts are taken as they are: `%20` is three characters."""
+    plain = path.strip("/") if scheme == HDFS else path.removeprefix("/").removesuffix("/")
+    if not plain:
+        raise Refused(
+            f"{setting} {text}: it names no folder, and a table does not share one with others; such as "
+            f"{EXAMPLES[scheme]}"
+        )
+    if "?" in plain or "#" in plain:
+        raise Refused(f"{setting} {text}: it holds ? or #, which Hadoop reads as something else")
+    try:
+        key_of("", plain)
+    except OSError as error:
+        raise Refused(f"{setting} {text!r}: {error.strerror}: write the path without it") from None
+    return f"/{plain}"

@@ -1,9 +1,9 @@
 """What a store of files must do for a table. Every store implements `Store`.
 
-Paths are relative to the store's root, with `/` between folders; the root itself is the empty path. What the
-system says no to is raised as the `OSError` that it is, `FileNotFoundError` where something is not there; a
-store that is no file system raises the same classes. Only `make_folder` makes folders, so that nobody begins
-a table anew that is gone.
+Paths are relative to the store's root, with `/` between folders; the root itself is the empty path. None
+leaves it: `..` is refused. What the system says no to is raised as the `OSError` that it is,
+`FileNotFoundError` where something is not there; a store that is no file system raises the same classes. Only
+`make_folder` makes folders, so that nobody begins a table anew that is gone; that needs `folders`.
 """
 
 from __future__ import annotations
@@ -23,32 +23,43 @@ class Capabilities:
 
     `appends`: a file may grow after it was closed. `claims`: a file may be somebody's alone until he gives it
     back or dies. `dates`: a file bears the time of the store's own clock, so that clocks may be compared.
+    `folders`: a folder is there or not, whatever is in it. Where it is not, a folder is a part of files'
+    names: it is there as long as a file is below it, and nobody is refused because it is missing.
+
+    Without appends and claims, who asks for them is told so: `io.UnsupportedOperation`.
     """
 
     appends: bool
     claims: bool
     dates: bool
+    folders: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stat:
     """A file, or a folder. Times are Unix epoch, of the store's clock.
 
-    `modified_s`: of the content. `changed_s`: the later of content and name. `identity`: tells it from every
-    other that was or will be at the same path.
+    `modified_s`: of the content. `changed_s`: the later of content and name. A folder that is a part of names
+    has neither: infinity, so that nobody takes it for old. `identity`: tells it from every other that was or
+    will be at the same path.
     """
 
     size_bytes: int
     modified_s: float
     changed_s: float
-    identity: tuple[int, ...]
+    identity: tuple[int | str, ...]
     is_folder: bool = False
+
+
+class OutcomeUnknown(TimeoutError):
+    """What was asked for may have been done, or may be yet: the store did not say. Look before you go on."""
 
 
 class Sink(Protocol):
     """A new file that is being written, as Python's own files are, for libraries that write into one.
 
-    Nobody takes it for whole before `Store.secure` says so.
+    Nobody takes it for whole before `Store.secure` says so. One that is not to be is given to
+    `Store.discard`, and not closed: some stores show a file as soon as it is.
     """
 
     @property
@@ -92,13 +103,18 @@ class Store(Protocol):
         """
 
     def create(self, path: str, data: bytes = b"") -> bool:
-        """The file with this content, where there is none; False where there is. Of several one wins.
+        """The file with this content, where there is none; False where there is. Of several one wins, also
+        where an answer was lost: whoever made it is told so, and nobody else is, whatever he wanted to write.
 
-        Unlike with `put` a reader may meet it before its content is there.
+        Unlike with `put` a reader may meet it before its content is there. Raises `OutcomeUnknown` where the
+        store does not say within its patience.
         """
 
     def sink(self, path: str) -> Sink:
         """A new file, over whatever is there."""
+
+    def discard(self, sink: Sink) -> None:
+        """Let go of a file that is being written: whatever of it is left is for `delete`."""
 
     def append(self, path: str, *parts: Data) -> None:
         """So much more at the end of the file, which is made where it is missing."""

@@ -10,8 +10,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from control_topic.messages import SourcePartition
-from lockstep.brokers.local import HOST, Broker, _free_port
+from lockstep.brokers.local import Broker
 from lockstep.brokers.source_topics import SourceTopics
+from lockstep.launch.local_server import HOST, free_port
 from table.service.source_facts import SourceUnavailable
 from tests.harness import await_that
 
@@ -35,7 +36,7 @@ def nodes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Node
     """The topic has two source partitions, one led by each. By default who is frozen goes on leading, else
     until the session's timeout, which is the parameter, in milliseconds.
     """
-    port, controller, other_port = _free_port(), _free_port(), _free_port()
+    port, controller, other_port = free_port(), free_port(), free_port()
     both = {
         "controller.quorum.voters": f"1@{HOST}:{controller}",
         "offsets.topic.num.partitions": "1",

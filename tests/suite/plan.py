@@ -47,7 +47,11 @@ def lane_of(file: str, fixtures: Collection[str], markers: Collection[str]) -> L
     """By what the test asks for. A folder of real parts holds tests of pure functions, too."""
     if "spark" in fixtures:
         return Lane.SPARK
-    if "broker" in fixtures or "integration" in markers or REAL_FOLDER in PurePosixPath(file).parts[:-1]:
+    if (
+        {"broker", "s3"} & set(fixtures)
+        or "integration" in markers
+        or REAL_FOLDER in PurePosixPath(file).parts[:-1]
+    ):
         return Lane.PARTS
     return Lane.PURE
 

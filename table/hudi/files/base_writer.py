@@ -113,7 +113,7 @@ class TransactionWriter:
         if self._reported:
             return
         for file in self._open.values():
-            file.abandon()
+            file.abandon(self._files.store)
         self._open.clear()
         self._files.remove()
         self._finished.clear()
@@ -220,10 +220,10 @@ class _OpenFile:
             size_bytes=size_bytes,
         )
 
-    def abandon(self) -> None:
+    def abandon(self, store: Store) -> None:
         """Let go of the file as it is."""
         with contextlib.suppress(OSError, ValueError, pa.ArrowException):
-            self._sink.close()
+            store.discard(self._sink)
         # else its finaliser writes a footer to the closed sink
         self._writer.is_open = False
 

@@ -42,6 +42,7 @@ def all_of(plan: Plan, process: int) -> list[int]:
         ("tests/integration/test_x.py", ["spark", "broker"], ["integration"], Lane.SPARK),
         ("tests/integration/test_x.py", ["tmp_path"], [], Lane.PARTS),
         ("tests/conformance/test_x.py", ["broker"], [], Lane.PARTS),
+        ("tests/conformance/test_x.py", ["s3"], [], Lane.PARTS),
         ("tests/faults/test_x.py", ["tmp_path"], ["integration"], Lane.PARTS),
         ("tests/faults/test_x.py", ["tmp_path"], [], Lane.PURE),
         ("tests/simulation/test_x.py", [], ["timeout"], Lane.PURE),

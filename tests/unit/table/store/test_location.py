@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from table.errors import Refused
-from table.store.location import local_path, store_at
+from table.store.location import Location, local_path, store_at
+from table.store.objects.settings import ObjectSettings
 
 
 def test_only_local_paths_are_taken() -> None:
@@ -13,8 +14,10 @@ def test_only_local_paths_are_taken() -> None:
     assert local_path("file:/data/a b") == "/data/a b"
     assert local_path("/data/lake") == "/data/lake"
     for path, reason in {
-        "s3a://bucket/t": "s3a:// is not supported",
-        "hdfs:///t": "hdfs:// is not supported",
+        "s3a://bucket/t": "s3a:// is not supported yet",
+        "hdfs:///t": "hdfs:// is not supported yet",
+        "ftp://host/t": "ftp:// is not supported;",
+        "wasbs://box@account/t": "Azure's storage is written abfss://",
         "file://host/t": "names the host host",
         "data/t": "must be absolute",
         "file:///": "must be absolute",
@@ -33,10 +36,93 @@ def test_a_location_has_a_store_whose_root_it_is() -> None:
     assert store_at("file:///data/a b").place("c") == "/data/a b/c"
 
 
-@pytest.mark.parametrize(
-    "path", ["/lake/link/../events", "file:///lake//events", "/lake/./events/", "file:/lake/x/../events"]
-)
-def test_a_path_is_read_as_hudi_reads_it_whatever_is_a_link(path: str) -> None:
-    """Hadoop's paths are normalised by their text. Left to the system, `link/..` is where the link leads: the
-    driver's Hudi and our own half would each have a table, a lock or a clock of its own."""
+@pytest.mark.parametrize("path", ["file:///lake//events", "/lake/./events/", "file:/lake/events"])
+def test_a_path_is_read_as_hudi_reads_it(path: str) -> None:
+    """By its text. Left to the system, `link/..` would be where the link leads, to us and not to Hudi: it is
+    refused."""
     assert local_path(path) == "/lake/events"
+    with pytest.raises(Refused, match="write the path that is meant"):
+        local_path("/lake/link/../events")
+
+
+def test_an_object_store_is_had_by_those_alone_who_say_how_it_is_reached() -> None:
+    with pytest.raises(Refused, match="not supported yet"):
+        store_at("s3a://lake/t")
+    with pytest.raises(Refused, match="hdfs:// is not supported yet"):
+        store_at("hdfs:///t", settings=ObjectSettings())
+
+
+@pytest.mark.parametrize(
+    ("spellings", "is_written"),
+    [
+        (
+            ("/data/t", "file:/data/t", "file:///data/t/", "FILE://localhost/data//t", "/data/./t"),
+            "file:///data/t",
+        ),
+        (
+            ("s3a://Lake/a b/ä", "s3://Lake/a b/ä/", "s3n://Lake/a b/ä", "S3A://Lake/a b/ä"),
+            "s3a://Lake/a b/ä",
+        ),
+        (("gs://lake/t%20", "GS://lake/t%20/"), "gs://lake/t%20"),
+        (
+            ("abfss://box@acct.dfs.core.windows.net/t", "abfs://box@ACCT.dfs.core.windows.net/t/"),
+            "abfss://box@acct.dfs.core.windows.net/t",
+        ),
+        (("hdfs://Nn:8020/t", "hdfs://nn/t/", "hdfs://nn//t"), "hdfs://nn/t"),
+        (("hdfs:///t",), "hdfs:///t"),
+    ],
+)
+def test_spellings_of_one_place_are_one_location(spellings: tuple[str, ...], is_written: str) -> None:
+    assert {Location.parse(one) for one in spellings} == {Location.parse(is_written)}
+    assert {str(Location.parse(one)) for one in spellings} == {is_written}
+
+
+@pytest.mark.parametrize(
+    ("one", "another"),
+    [
+        ("s3a://lake/t", "s3a://lake/T"),
+        ("s3a://lake/t", "s3a://lake2/t"),
+        ("s3a://lake/t", "gs://lake/t"),
+        ("s3a://lake/a b", "s3a://lake/a%20b"),
+        ("hdfs://nn/t", "hdfs://nn:9000/t"),
+    ],
+)
+def test_places_that_differ_are_told_apart(one: str, another: str) -> None:
+    assert Location.parse(one) != Location.parse(another)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("s3a://lake", "names no folder"),
+        ("s3a://lake//", "names no folder|empty"),
+        ("s3a://lake/../t", r"'\.\.' part"),
+        ("s3a://lake/a/./t", r"'\.\.' part"),
+        ("s3a://lake/a//t", "an empty"),
+        ("s3a://lake/a\nt", "control character"),
+        ("file:///a\x00t", "control character"),
+        ("file:///a/../t", r"it holds '\.\.'"),
+        ("s3a://lake/a?b", "Hadoop"),
+        ("s3a://lake/a#b", "Hadoop"),
+        ("s3a:/lake/t", "such as s3a://bucket"),
+        ("s3a:///t", "no name of the kind"),
+        ("s3a://l ake/t", "no name of the kind"),
+        ("abfss://account.dfs.core.windows.net/t", "no name of the kind"),
+        ("hdfs://a b/t", "no name of the kind"),
+        ("s3a://lake/" + "x" * 1025, "more than 1024 bytes"),
+        ("s3a://lake/\udcff", "UTF-8"),
+        ("", "must be absolute"),
+    ],
+)
+def test_a_path_that_means_something_else_is_refused_with_a_sentence(path: str, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        Location.parse(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["s3a://AKIA:Secret@lake/t", "s3a://AKIA:Sec/ret@lake/t", "hdfs://me:Secret@nn/t"]
+)
+def test_a_secret_that_somebody_wrote_into_an_address_is_not_said_again(path: str) -> None:
+    with pytest.raises(Refused) as refused:
+        Location.parse(path)
+    assert "Sec" not in str(refused.value)

@@ -1,0 +1,1 @@
+"""Object stores to try things with."""

@@ -1,0 +1,161 @@
+"""S3's credentials, for weeks, and the client for what obstore cannot ask: botocore.
+
+obstore knows keys, the machine's role and web identity; it knows no profiles and assumes no role. Botocore
+finds what AWS's own tools find, and renews what ends; obstore asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import botocore.session
+from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.credentials import (
+    AssumeRoleCredentialFetcher,
+    AssumeRoleWithWebIdentityCredentialFetcher,
+    CredentialProvider,
+    CredentialResolver,
+    Credentials,
+    DeferredRefreshableCredentials,
+)
+from botocore.exceptions import BotoCoreError
+from botocore.utils import FileWebIdentityTokenLoader
+
+from table.errors import Refused
+from table.store.objects.settings import (
+    AskedKeys,
+    AssumedRole,
+    FixedKeys,
+    KeyFile,
+    ObjectSettings,
+    Profile,
+    WebIdentity,
+)
+
+if TYPE_CHECKING:
+    from obstore.store import S3Credential
+
+GOOD_FOR = timedelta(minutes=10)
+"""Keys that are handed out are good for so long: botocore renews what ends 15 minutes before it does."""
+CLIENTS_MAX = 16
+DEFAULT_REGION = "us-east-1"
+
+
+def session_of(settings: ObjectSettings) -> botocore.session.Session:
+    """A session of botocore's with these credentials. Raises `Refused` where they cannot be had."""
+    given = settings.credentials
+    try:
+        if isinstance(given, Profile):
+            session = botocore.session.Session(profile=given.name)
+        elif isinstance(given, AssumedRole) and given.profile:
+            session = botocore.session.Session(profile=given.profile)
+        else:
+            session = botocore.session.Session()
+        found = _credentials(session, settings)
+    except BotoCoreError as error:
+        raise Refused(f"no credentials for S3 can be had: {error}") from None
+    if found is None:
+        raise Refused(
+            "no credentials for S3 were found: set AWS's variables, or give a profile, a role or keys"
+        )
+    session.register_component("credential_provider", CredentialResolver([_Known(found)]))
+    return session
+
+
+def region_of(session: botocore.session.Session, settings: ObjectSettings) -> str:
+    return settings.region or session.get_config_variable("region") or DEFAULT_REGION
+
+
+def key_provider(session: botocore.session.Session) -> Callable[[], S3Credential]:
+    """What obstore asks for keys, again whenever the last ones are about to end."""
+
+    def provide() -> S3Credential:
+        frozen = session.get_credentials().get_frozen_credentials()
+        return {
+            "access_key_id": frozen.access_key,
+            "secret_access_key": frozen.secret_key,
+            "token": frozen.token,
+            "expires_at": datetime.now(UTC) + GOOD_FOR,
+        }
+
+    return provide
+
+
+@lru_cache(maxsize=CLIENTS_MAX)
+def s3_client(settings: ObjectSettings, *, timeout_s: float = 0.0, attempts_max: int = 4) -> BaseClient:
+    """Botocore's own client, for buckets, unfinished uploads and what stands for folders. Making one takes a
+    third of a second; one does for all threads.
+    """
+    session = session_of(settings)
+    return session.create_client(
+        "s3",
+        endpoint_url=settings.endpoint or None,
+        region_name=region_of(session, settings),
+        config=Config(
+            s3={"addressing_style": "path" if settings.path_style else "auto"},
+            connect_timeout=timeout_s or settings.connect_timeout_s,
+            read_timeout=timeout_s or settings.request_timeout_s,
+            retries={"mode": "standard", "total_max_attempts": attempts_max},
+            request_checksum_calculation="when_required",  # not every server knows the newer ones
+            response_checksum_validation="when_required",
+        ),
+    )
+
+
+def _credentials(session: botocore.session.Session, settings: ObjectSettings) -> Credentials | None:
+    given = settings.credentials
+    if isinstance(given, FixedKeys):
+        return Credentials(given.access_key, given.secret_key, given.token or None)
+    if isinstance(given, AskedKeys):
+        return DeferredRefreshableCredentials(refresh_using=lambda: _asked(given), method="lockstep-asked")
+    if isinstance(given, AssumedRole):
+        role = AssumeRoleCredentialFetcher(
+            client_creator=session.create_client,
+            source_credentials=session.get_credentials(),
+            role_arn=given.arn,
+            extra_args={
+                "RoleSessionName": given.session,
+                **({"ExternalId": given.external_id} if given.external_id else {}),
+            },
+        )
+        return DeferredRefreshableCredentials(refresh_using=role.fetch_credentials, method="assume-role")
+    if isinstance(given, WebIdentity):
+        identity = AssumeRoleWithWebIdentityCredentialFetcher(
+            client_creator=session.create_client,
+            web_identity_token_loader=FileWebIdentityTokenLoader(given.token_file),
+            role_arn=given.arn,
+            extra_args={"RoleSessionName": given.session},
+        )
+        return DeferredRefreshableCredentials(refresh_using=identity.fetch_credentials, method="web-identity")
+    if isinstance(given, KeyFile):
+        raise Refused("a service account's file is Google's, and no credentials for S3")
+    return session.get_credentials()
+
+
+def _asked(given: AskedKeys) -> dict[str, Any]:
+    keys = given.ask()
+    # Botocore asks again 15 minutes before they end.
+    ends = datetime.now(UTC) + timedelta(minutes=15) + GOOD_FOR
+    return {
+        "access_key": keys.access_key,
+        "secret_key": keys.secret_key,
+        "token": keys.token or None,
+        "expiry_time": ends.isoformat(),
+    }
+
+
+class _Known(CredentialProvider):  # type: ignore[misc]  # botocore has no types
+    """Those that were found already."""
+
+    METHOD = CANONICAL_NAME = "lockstep"
+
+    def __init__(self, found: Credentials) -> None:
+        super().__init__()
+        self._found = found
+
+    def load(self) -> Credentials:
+        return self._found

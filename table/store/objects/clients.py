@@ -1,0 +1,102 @@
+"""The client of one bucket: obstore's own store for the scheme."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
+
+from table.errors import Refused
+from table.store.objects.process import stay_here
+from table.store.objects.settings import FixedKeys, KeyFile, ObjectSettings, ProviderChain
+
+if TYPE_CHECKING:
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    Client: TypeAlias = S3Store | GCSStore | AzureStore
+
+RETRIES_MAX = 20
+FIRST_BACKOFF_S = 0.1
+BACKOFF_MAX_S = 5.0
+
+
+def client_of(scheme: str, authority: str, settings: ObjectSettings) -> Client:
+    """`authority`: the bucket, or of `abfss` the container and its account. Raises `Refused`."""
+    stay_here()
+    options = {
+        "client_options": {
+            "allow_http": settings.endpoint.startswith("http://"),
+            "connect_timeout": timedelta(seconds=settings.connect_timeout_s),
+            "timeout": timedelta(seconds=settings.request_timeout_s),
+        },
+        "retry_config": {
+            "max_retries": RETRIES_MAX,
+            "retry_timeout": timedelta(seconds=settings.patience_s),
+            "backoff": {
+                "init_backoff": timedelta(seconds=FIRST_BACKOFF_S),
+                "max_backoff": timedelta(seconds=BACKOFF_MAX_S),
+                "base": 2,
+            },
+        },
+    }
+    made = {"s3a": _s3, "gs": _gcs, "abfss": _azure}[scheme]
+    return made(authority, settings, options)
+
+
+def _s3(bucket: str, settings: ObjectSettings, options: dict[str, Any]) -> Client:
+    from obstore.store import S3Store
+
+    from table.store.objects.aws import key_provider, region_of, session_of
+
+    session = session_of(settings)
+    config: dict[str, Any] = {
+        "region": region_of(session, settings),
+        "virtual_hosted_style_request": not settings.path_style,
+    }
+    if settings.endpoint:
+        config["endpoint"] = _endpoint(bucket, settings)
+    if settings.encryption is not None:
+        config["server_side_encryption"] = settings.encryption.algorithm
+        if settings.encryption.kms_key:
+            config["sse_kms_key_id"] = settings.encryption.kms_key
+        if settings.encryption.bucket_key:
+            config["sse_bucket_key_enabled"] = True
+    return S3Store(bucket, credential_provider=key_provider(session), **options, **config)
+
+
+def _endpoint(bucket: str, settings: ObjectSettings) -> str:
+    """obstore wants the bucket's name in the host where it is not to be in the path."""
+    if settings.path_style:
+        return settings.endpoint
+    address = urlsplit(settings.endpoint)
+    return urlunsplit(address._replace(netloc=f"{bucket}.{address.netloc}"))
+
+
+def _gcs(bucket: str, settings: ObjectSettings, options: dict[str, Any]) -> Client:
+    from obstore.store import GCSStore
+
+    given = settings.credentials
+    if isinstance(given, KeyFile):
+        return GCSStore(bucket, service_account=given.path, **options)
+    if isinstance(given, ProviderChain):
+        return GCSStore(bucket, **options)
+    raise Refused(
+        f"gs://{bucket}: {type(given).__name__} is no credential of Google's: give a key file, or none"
+    )
+
+
+def _azure(authority: str, settings: ObjectSettings, options: dict[str, Any]) -> Client:
+    from obstore.store import AzureStore
+
+    container, _, host = authority.partition("@")
+    account = host.partition(".")[0]
+    given = settings.credentials
+    config: dict[str, Any] = {"endpoint": settings.endpoint} if settings.endpoint else {}
+    if isinstance(given, FixedKeys):
+        config["account_key"] = given.secret_key
+    elif not isinstance(given, ProviderChain):
+        raise Refused(
+            f"abfss://{authority}: {type(given).__name__} is no credential of Azure's: give the account's "
+            "name and key"
+        )
+    return AzureStore(container, account_name=account, **options, **config)

@@ -1,0 +1,175 @@
+"""What an object store says no with, as the `OSError` that callers know, and a sentence for a person.
+
+obstore gives most of it as text: the status, S3's error code in XML, the kind of what broke. Of an answer's
+body only the code, and of a refusal the server's own sentence, get into ours: the rest may hold tokens.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+SENTENCE_MAX = 300
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"(?:<Code>|\(code: )([A-Za-z0-9._-]{1,80})(?:</Code>|\))")
+_PROVIDER = re.compile(r"credential provider: (\w{1,80})")
+_SENTENCE = re.compile(r"<Message>([^<]*)</Message>")
+_KIND = re.compile(r"kind: (Connect|Timeout|Interrupted|Decode)\b")
+_REDIRECT = "Received redirect without LOCATION"
+_KEY = re.compile(r"\b(?:A3T|AKIA|ASIA|AROA)[A-Z0-9]{12,}\b")
+
+
+class Act(StrEnum):
+    """What is asked for."""
+
+    READ = "read"
+    LOOK = "look at what is"
+    PUT = "write"
+    LIST = "list"
+    DELETE = "delete"
+    LIST_UPLOADS = "list unfinished uploads"
+    ABORT = "abort an unfinished upload"
+
+
+PERMISSIONS: Mapping[str, Mapping[Act, str]] = {
+    "s3a": {
+        Act.READ: "s3:GetObject",
+        Act.LOOK: "s3:GetObject",
+        Act.PUT: "s3:PutObject",
+        Act.LIST: "s3:ListBucket",
+        Act.DELETE: "s3:DeleteObject",
+        Act.LIST_UPLOADS: "s3:ListBucketMultipartUploads",
+        Act.ABORT: "s3:AbortMultipartUpload",
+    },
+    "gs": {
+        Act.READ: "storage.objects.get",
+        Act.LOOK: "storage.objects.get",
+        Act.PUT: "storage.objects.create and storage.objects.delete",
+        Act.LIST: "storage.objects.list",
+        Act.DELETE: "storage.objects.delete",
+    },
+    "abfss": {
+        Act.READ: ".../blobs/read",
+        Act.LOOK: ".../blobs/read",
+        Act.PUT: ".../blobs/write",
+        Act.LIST: ".../blobs/read",
+        Act.DELETE: ".../blobs/delete",
+    },
+}
+"""Scheme -> what is asked for -> what a policy must allow."""
+
+_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken"})
+_ELSEWHERE = frozenset(
+    {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
+)
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"})
+_FULL = frozenset({"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull"})
+_NO_OBJECT = frozenset({"", "NoSuchKey", "BlobNotFound", "NoSuchUpload"})
+_WRONG_KEYS = {
+    "InvalidAccessKeyId": "nobody has this access key",
+    "SignatureDoesNotMatch": "the secret is not this access key's",
+    "AuthenticationFailed": "the account's key is not the account's",
+    "RequestTimeTooSkewed": "this machine's clock is too far from the store's: set it right, with NTP",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is known of a request that failed. `status`: 0 where none came. `broke`: what broke instead."""
+
+    status: int = 0
+    code: str = ""
+    sentence: str = ""
+    broke: str = ""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the request provably had no effect, and asking again says the same."""
+        return 300 <= self.status < 500 and self.status not in (408, 409, 412, 429)
+
+    @classmethod
+    def of(cls, error: BaseException) -> Answer:
+        """Of an error of obstore's, or of its files'."""
+        text = str(error)
+        status, code, sentence = _STATUS.search(text), _CODE.search(text), _SENTENCE.search(text)
+        kind, provider = _KIND.search(text), _PROVIDER.search(text)
+        if provider:  # ours, which was asked for keys and had none
+            return cls(status=401, code=provider[1])
+        if _REDIRECT in text:
+            return cls(status=301)
+        named = code[1] if code else ""
+        return cls(
+            status=int(status[1]) if status else _status_of(error, named),
+            code=named,
+            sentence=sentence[1] if sentence else "",
+            broke=kind[1] if kind else "",
+        )
+
+
+def _status_of(error: BaseException, code: str) -> int:
+    """Of errors that came without one: one object's of many, and those that the client finds itself."""
+    if code:
+        return 403 if code in ("AccessDenied", "Forbidden") else 500
+    return 404 if isinstance(error, FileNotFoundError) else 0
+
+
+def told(answer: Answer, act: Act, *, scheme: str, bucket: str, place: str) -> OSError:
+    """The error to raise. `place`: which object or folder, for people."""
+    status, code = answer.status, answer.code
+    said = f"{status} {code}".strip() if status else code
+    if code in _NO_BUCKET:
+        why = f"there is no bucket {bucket} at this endpoint ({said}): make it, or correct path or endpoint"
+        return OSError(errno.ENXIO, why, place)
+    if status == 301 or code in _ELSEWHERE:
+        why = f"the bucket {bucket} is in another region ({said}): set the region that it is in"
+        return OSError(errno.ENXIO, why, place)
+    if status == 404 and not code and act is not Act.LOOK:
+        why = (
+            f"what answers for bucket {bucket} is no object store ({said} and no more): correct the endpoint"
+        )
+        return OSError(errno.ENXIO, why, place)
+    if code in _EXPIRED:
+        return PermissionError(errno.EACCES, f"the credentials have ended ({code}): renew them", place)
+    if code in _FULL or status == 507:
+        return OSError(errno.EDQUOT, f"the bucket {bucket} takes no more ({said}): raise its quota", place)
+    if status == 404 and code in _NO_OBJECT:
+        return FileNotFoundError(errno.ENOENT, "No such file or directory", place)
+    if status in (401, 403):
+        return PermissionError(errno.EACCES, _refusal(answer, act, scheme), place)
+    return _passing(answer, act, said, bucket, place)
+
+
+def _refusal(answer: Answer, act: Act, scheme: str) -> str:
+    said = f"{answer.status} {answer.code}".strip()
+    if answer.code in _WRONG_KEYS:
+        return f"the store refuses the credentials ({said}): {_WRONG_KEYS[answer.code]}"
+    if answer.status == 401 and answer.code not in _WRONG_KEYS:
+        return f"no credentials could be had, or renewed ({said}): see to where the settings take them from"
+    permission = PERMISSIONS[scheme].get(act, "")
+    why = f"the store does not let these credentials {act} here ({said}): the policy must allow {permission}"
+    if scheme == "s3a" and act is Act.READ:
+        why += ", and s3:ListBucket, without which an object that is missing is refused, too"
+    words = _KEY.sub("***", " ".join(answer.sentence.split()))[:SENTENCE_MAX]
+    return f"{why}. It says: {words}" if words and answer.code == "AccessDenied" else why
+
+
+def _passing(answer: Answer, act: Act, said: str, bucket: str, place: str) -> OSError:
+    """What may be otherwise soon."""
+    if answer.status in (429, 503):
+        return OSError(errno.EBUSY, f"the store asks for fewer requests ({said}), and kept to it", place)
+    if answer.status == 400 and act is Act.LOOK:  # whose answer has no body to say more
+        said = "400, as where credentials have ended, or the bucket is in another region"
+    if answer.status:
+        return OSError(errno.EIO, f"the store does not {act} here: it answers {said}", place)
+    if answer.broke == "Timeout":
+        return TimeoutError(errno.ETIMEDOUT, f"the store of bucket {bucket} did not answer in time", place)
+    broke = f" ({answer.broke})" if answer.broke else ""
+    return ConnectionError(
+        errno.EHOSTUNREACH,
+        f"the store of bucket {bucket} cannot be reached, or broke the connection off{broke}: see whether "
+        "it is up, and whether the endpoint is http or https",
+        place,
+    )

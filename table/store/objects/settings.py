@@ -1,0 +1,111 @@
+"""How an object store is reached, as plain values: whoever reads a configuration makes them.
+
+They say where credentials come from. Those that hold a secret themselves do not show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChain:
+    """Whatever the provider's own tools find: variables, files, the machine's or the pod's own role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """S3: a profile of AWS's own files, which may name a role or a process to ask."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssumedRole:
+    """S3: a role that is assumed, and again before it ends. `profile`: who assumes it; empty: the chain."""
+
+    arn: str
+    session: str = "lockstep"
+    external_id: str = field(default="", repr=False)
+    profile: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebIdentity:
+    """S3: a role that a token in a file is exchanged for, and again before it ends."""
+
+    arn: str
+    token_file: str
+    session: str = "lockstep"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedKeys:
+    """S3: an access key and its secret. Azure: the storage account's name and key."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedKeys:
+    """Keys that somebody else knows, such as one who resolves references to secrets: asked again every ten
+    minutes, so that they may change.
+    """
+
+    ask: Callable[[], FixedKeys]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFile:
+    """Google: a service account's file."""
+
+    path: str
+
+
+Credentials: TypeAlias = ProviderChain | Profile | AssumedRole | WebIdentity | FixedKeys | AskedKeys | KeyFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encryption:
+    """S3: how the server is to encrypt what is put: `AES256`, `aws:kms`, `aws:kms:dsse`."""
+
+    algorithm: str
+    kms_key: str = ""
+    bucket_key: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectSettings:
+    """`endpoint`: empty for the provider's own; `http://` only where it says so. `path_style`: the bucket is
+    the first part of the path, and not of the host's name. `region`: empty for the one that the provider's
+    own tools find.
+
+    A file that is smaller than `part_bytes` is put at once; of larger ones up to `parts_at_once` parts are on
+    their way while another is filled. `read_ahead_bytes`: asked for where a reader wants a few bytes.
+
+    A request has `request_timeout_s`, and is asked again for as long as `patience_s`, with a back-off, where
+    the server is away, is slow, or asks for less.
+    """
+
+    endpoint: str = ""
+    region: str = ""
+    path_style: bool = False
+    credentials: Credentials = ProviderChain()
+    encryption: Encryption | None = None
+    part_bytes: int = 8 * MIB
+    parts_at_once: int = 3
+    read_ahead_bytes: int = MIB
+    connect_timeout_s: float = 5.0
+    request_timeout_s: float = 30.0
+    patience_s: float = 60.0
+
+    @property
+    def sink_bytes_max(self) -> int:
+        """What a file that is being written takes of memory at most, about."""
+        return self.part_bytes * (self.parts_at_once + 1)

@@ -1,0 +1,29 @@
+"""A real S3 server for the whole test session, and places in it that nobody else has."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from lockstep.stores.local import S3Server
+
+BUCKET = "lake"
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """Started when first asked for, with a bucket, `BUCKET`. `s3.settings` say how it is reached."""
+    others = {
+        "reader": ("Read", "List"),
+        "stranger": ("Read:elsewhere",),
+    }
+    with S3Server(tmp_path_factory.mktemp("s3"), others=others) as running:
+        running.make_bucket(BUCKET)
+        yield running
+
+
+def new_place() -> str:
+    """A path that nobody else has, with what paths have in them."""
+    return f"s3a://{BUCKET}/a test/é=%2F+{uuid.uuid4().hex}"
