@@ -67,7 +67,8 @@ def decoder(
         look_back=look_back,
     )
     envelope: Envelope = made(ENVELOPES[record.envelope].made_by)
-    return envelope.decoder(asked, made(FORMATS[record.format]), made(FORMATS[record.key_format]))
+    values, keys = made(FORMATS[record.format].made_by), made(FORMATS[record.key_format].made_by)
+    return envelope.decoder(asked, values, keys)
 
 
 def _records_max(schema: pa.Schema, batch_bytes: int) -> int:
