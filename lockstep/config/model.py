@@ -16,6 +16,7 @@ from lockstep.config import values
 from lockstep.config.properties import redact
 from participant.records.kinds import ENVELOPES, FORMATS
 from table.partitioners.kinds import FIELD, PARTITIONERS
+from table.store.location import STORES
 
 if TYPE_CHECKING:
     from participant.records.port import RecordSpec
@@ -163,7 +164,8 @@ class Table(Section):
 
     path: values.TablePath = Field(
         description=(
-            "The table's base path, a `file://` URI; driver and workers must see the same files under it. "
+            f"The table's base path, a {' or '.join(f'`{scheme}://`' for scheme in STORES)} URI; driver and "
+            "workers must see the same files under it. "
             "Other schemes are refused."
         ),
         examples=["file:///data/lake/events"],

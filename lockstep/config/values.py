@@ -16,6 +16,7 @@ from lockstep.config.problems import nearest, shown
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
 from participant.records.kinds import ENVELOPES, FORMATS
 from table.partitioners.kinds import PARTITIONERS
+from table.store.location import STORES
 
 TOPIC_LENGTH_MAX = 249
 """Kafka's own limit (org.apache.kafka.common.internals.Topic)."""
@@ -136,7 +137,7 @@ def _table_path(value: str) -> str:
     scheme, separator, rest = value.partition("://")
     if not separator:
         raise ValueError(f'{value!r} has no scheme: write the whole URI, "file:///data/lake/events"')
-    if scheme != "file":
+    if scheme not in STORES:
         raise ValueError(
             f"{scheme}:// is not supported: the table must be on a file system that every worker sees "
             'under the same path, written "file:///data/lake/events"'
@@ -152,7 +153,7 @@ def _table_path(value: str) -> str:
         raise ValueError(
             f"{value!r} holds a character that Hadoop or Spark would interpret: one of * ? {{ }} [ ] % #"
         )
-    return f"file://{path}"
+    return f"{scheme}://{path}"
 
 
 def _table_kind(value: str) -> str:

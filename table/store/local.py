@@ -12,10 +12,16 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from table.store.location import local_path
 from table.store.port import Capabilities, Claim, Data, Sink, Stat
 
 MODE = 0o644
 DRAFT = ".lockstep-draft-"
+
+
+def local_store(address: str, setting: str) -> LocalStore:
+    """At a `file://` address or an absolute path. Raises `Refused` for others."""
+    return LocalStore(local_path(address, setting=setting))
 
 
 class LocalStore:

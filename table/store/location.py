@@ -1,13 +1,24 @@
-"""Where a table is, as its configuration says it. Read here and nowhere else."""
+"""Where a table is, as its configuration says it, and which kinds of storage there are. Read here alone.
+
+To add one: a module beside this one, and a line in `STORES`. What a line names is imported when it is used.
+"""
 
 from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
+from pkgutil import resolve_name
 from urllib.parse import urlsplit
 
 from table.errors import Refused
 from table.store.port import Store
+
+LOCAL = "file"
+STORES: Mapping[str, str] = {LOCAL: "table.store.local:local_store"}
+"""Scheme -> what makes the store whose root an address is, as `module:function`. It is given the address and
+the setting that has it, and raises `Refused` where the address is none of its own.
+"""
 
 
 def local_path(path: str, *, setting: str = "table.path") -> str:
@@ -30,6 +41,6 @@ def local_path(path: str, *, setting: str = "table.path") -> str:
 
 def store_at(path: str, *, setting: str = "table.path") -> Store:
     """The store whose root is this path or address. Raises `Refused` where there is none for it."""
-    from table.store.local import LocalStore
-
-    return LocalStore(local_path(path, setting=setting))
+    scheme = path.partition("://")[0]
+    made: Store = resolve_name(STORES.get(scheme, STORES[LOCAL]))(path, setting)
+    return made

@@ -1,27 +1,36 @@
-"""What every store promises: the local one on a real disk, and the one in memory that tests use."""
+"""What every store promises: those that are registered, and the one in memory that tests use."""
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from table.memory.store import MemoryStore
-from table.store.local import LocalStore
+from table.store.location import STORES, store_at
 from table.store.port import Store
 
 MAX = 1 << 24
+PLACES: Mapping[str, Callable[[Path], str]] = {"file": Path.as_uri}
+"""Scheme -> the address of a store that is empty, for a test."""
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=sorted(STORES))
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a store that several processes share."""
+    return PLACES[request.param](tmp_path)
+
+
+@pytest.fixture(params=[*sorted(STORES), "memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return LocalStore(tmp_path) if request.param == "local" else MemoryStore()
+    return MemoryStore() if request.param == "memory" else store_at(PLACES[request.param](tmp_path))
 
 
 def test_what_is_put_is_read_and_put_over(store: Store) -> None:
@@ -63,17 +72,17 @@ def test_a_file_is_created_once_whoever_tries(store: Store) -> None:
     assert store.read("another", bytes_max=MAX) == b"%d" % won.index(True)
 
 
-def test_of_several_processes_that_create_a_file_one_wins(tmp_path: Path) -> None:
+def test_of_several_processes_that_create_a_file_one_wins(address: str) -> None:
     """In memory there is one process."""
     code = (
-        "import sys, time; from table.store.local import LocalStore\n"
-        "store, begin_s = LocalStore(sys.argv[1]), float(sys.argv[2])\n"
+        "import sys, time; from table.store.location import store_at\n"
+        "store, begin_s = store_at(sys.argv[1]), float(sys.argv[2])\n"
         "while time.time() < begin_s: pass\n"
         "print(sum(store.create(f'{number}') for number in range(200)))"
     )
     begin_s = str(time.time() + 1.5)
     started = [
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), begin_s], stdout=subprocess.PIPE)
+        subprocess.Popen([sys.executable, "-c", code, address, begin_s], stdout=subprocess.PIPE)
         for _ in range(3)
     ]
     assert sum(int(one.communicate(timeout=60)[0]) for one in started) == 200
@@ -88,10 +97,22 @@ def test_a_file_that_is_written_has_what_was_written_and_its_size(store: Store) 
     sink.close()
     assert store.secure("a/b/one") == 5
     store.secure("a/b")
-    store.append("a/b/one", b"f", b"g")
     with store.source("a/b/one") as source:
         source.seek(3)
-        assert source.read() == b"defg"
+        assert source.read() == b"de"
+
+
+def test_a_file_grows_where_the_store_says_that_it_may(store: Store) -> None:
+    store.put("one", b"ab")
+    if not store.capabilities.appends:
+        with pytest.raises(io.UnsupportedOperation):
+            store.append("one", b"c")
+        return
+    store.append("one", b"c", b"d")
+    store.append("two", b"e")
+    assert store.read("one", bytes_max=MAX) == b"abcd" and store.read("two", bytes_max=MAX) == b"e"
+    with pytest.raises(FileNotFoundError):
+        store.append("none/one", b"")
 
 
 def test_a_folder_lists_what_is_in_it_and_a_walk_what_is_below_it(store: Store) -> None:
@@ -122,11 +143,17 @@ def test_a_file_tells_its_size_its_times_and_itself_from_its_successor(store: St
 
 def test_the_stores_own_clock_dates_a_file(store: Store) -> None:
     store.put("one", b"abc")
+    if not store.capabilities.dates:
+        with pytest.raises(io.UnsupportedOperation):
+            store.date("one")
+        return
     before = store.stat("one")
     time.sleep(0.02)
     store.date("one")
     after = store.stat("one")
     assert before is not None and after is not None and after.modified_s > before.modified_s
+    with pytest.raises(FileNotFoundError):
+        store.date("none")
 
 
 def test_what_is_deleted_is_gone_and_may_be_deleted_again(store: Store) -> None:
@@ -149,11 +176,9 @@ def test_what_is_missing_is_said_to_be_missing(store: Store) -> None:
         lambda: store.source("none"),
         lambda: store.secure("none"),
         lambda: store.names("none"),
-        lambda: store.date("none"),
         lambda: store.put("none/one", b""),
         lambda: store.create("none/one"),
         lambda: store.sink("none/one"),
-        lambda: store.append("none/one", b""),
     ):
         with pytest.raises(FileNotFoundError):
             asked()
@@ -163,6 +188,10 @@ def test_what_is_missing_is_said_to_be_missing(store: Store) -> None:
 
 def test_a_claimed_file_is_one_claimants_alone(store: Store) -> None:
     store.put("count", b"0")
+    if not store.capabilities.claims:
+        with pytest.raises(io.UnsupportedOperation):
+            store.claimed("count").__enter__()
+        return
 
     def add(_number: int) -> None:
         with store.claimed("count") as claim:
@@ -180,19 +209,21 @@ def test_a_claimed_file_is_one_claimants_alone(store: Store) -> None:
     assert store.read("new", bytes_max=MAX) == b"new"
 
 
-def test_a_claim_ends_with_its_process(tmp_path: Path) -> None:
+def test_a_claim_ends_with_its_process(address: str) -> None:
     """In memory there is one process."""
+    if not store_at(address).capabilities.claims:
+        pytest.skip("the store has no claims")
     code = (
-        "import os, sys; from table.store.local import LocalStore\n"
-        "claim = LocalStore(sys.argv[1]).claimed('one')\n"
+        "import os, sys; from table.store.location import store_at\n"
+        "claim = store_at(sys.argv[1]).claimed('one')\n"
         "claim.__enter__(); print('claimed', flush=True); sys.stdin.read(); os._exit(9)"
     )
-    asked = [sys.executable, "-c", code, str(tmp_path)]
+    asked = [sys.executable, "-c", code, address]
     process = subprocess.Popen(asked, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None
     assert process.stdout.readline() == b"claimed\n"
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(LocalStore(tmp_path).claimed("one").__enter__)
+        waiting = pool.submit(store_at(address).claimed("one").__enter__)
         time.sleep(0.1)
         assert not waiting.done()
         process.kill()

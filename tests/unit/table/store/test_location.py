@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lockstep.config.model import Table
 from table.errors import Refused
-from table.store.location import local_path, store_at
+from table.store.location import STORES, local_path, store_at
 
 
 def test_only_local_paths_are_taken() -> None:
@@ -27,6 +28,13 @@ def test_only_local_paths_are_taken() -> None:
 def test_what_is_refused_is_named_by_its_setting(path: str) -> None:
     with pytest.raises(Refused, match=f"^hoodie.x {path}: "):
         store_at(path, setting="hoodie.x")
+
+
+@pytest.mark.parametrize("scheme", STORES)
+def test_the_configuration_takes_the_addresses_of_every_store_there_is(scheme: str) -> None:
+    given = {"path": f"{scheme}:///data/lake/events/", "name": "t"}
+    assert Table.model_validate(given).path == f"{scheme}:///data/lake/events"
+    assert f"`{scheme}://`" in str(Table.model_fields["path"].description)
 
 
 def test_a_location_has_a_store_whose_root_it_is() -> None:
