@@ -158,7 +158,7 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
     yield _reader(spark, config)
     yield _decoder(spark, config)
     yield _guarded("table", lambda: _table(spark, config))
-    others = table_kind().other_writers(config.table_spec())
+    others = table_kind(config.table.format).other_writers(config.table_spec())
     if others.settings:
         yield ok("table writers", ", ".join(f"{name} = {value}" for name, value in others.settings.items()))
     if others.advice:
@@ -168,10 +168,10 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
 def _table(spark: SparkSession, config: Config) -> str:
     """Refusals of a table that exists, and its file system's clock; one that does not is not made here."""
     try:
-        table_kind().reader(config.table.path)
+        table_kind(config.table.format).reader(config.table.path)
     except MissingTable:
         return f"{config.table.path} is not there yet; the run makes it"
-    table = table_kind().committer(spark, config.table_spec(), config.pipeline.id)
+    table = table_kind(config.table.format).committer(spark, config.table_spec(), config.pipeline.id)
     try:
         layout = table.open()
         newest = table.newest()

@@ -94,7 +94,7 @@ def command(
 
 def _newest(config: Config) -> TableState | None:
     try:
-        return table_kind().reader(config.table.path).newest(config.pipeline.id)
+        return table_kind(config.table.format).reader(config.table.path).newest(config.pipeline.id)
     except MissingTable:
         return None
 
@@ -125,7 +125,7 @@ def _refuse_while_alive(output: Output, config: Config, state: TableState, sourc
 
     What the control topic alone says is shown and keeps nobody from anything: others may write there, too.
     """
-    timeline = table_kind().reader(config.table.path)
+    timeline = table_kind(config.table.format).reader(config.table.path)
     now_ms = wall_ms()
     ours = [one for one in timeline.pending() if one.owner.get("pipeline") == config.pipeline.id]
     signs = signs_of_life(

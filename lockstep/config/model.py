@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from lockstep.config import values
 from lockstep.config.properties import redact
 from participant.records.kinds import ENVELOPES, FORMATS
+from table.kinds import HUDI, OFFERED
 from table.partitioners.kinds import FIELD, PARTITIONERS
 from table.store.location import STORES
 
@@ -171,6 +172,9 @@ class Table(Section):
         examples=["file:///data/lake/events"],
     )
     name: values.TableName = Field(description="The table's name.", examples=["events"])
+    format: values.TableFormat = Field(
+        default=HUDI, description=f"What kind of table it is: {_meanings(OFFERED)}."
+    )
     kind: values.TableKind = Field(
         default="insert",
         description=(

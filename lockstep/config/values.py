@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 from lockstep.config.problems import nearest, shown
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
 from participant.records.kinds import ENVELOPES, FORMATS
+from table.kinds import OFFERED
 from table.partitioners.kinds import PARTITIONERS
 from table.store.location import STORES
 
@@ -228,5 +229,6 @@ TableName = Annotated[str, AfterValidator(_table_name)]
 TableKind = Annotated[str, AfterValidator(_table_kind)]
 Format = Annotated[str, AfterValidator(_registered(FORMATS))]
 Envelope = Annotated[str, AfterValidator(_registered(ENVELOPES))]
+TableFormat = Annotated[str, AfterValidator(_registered(OFFERED))]
 Partitioner = Annotated[str, AfterValidator(_registered(PARTITIONERS))]
 Properties = Annotated[dict[str, str], BeforeValidator(_properties)]
