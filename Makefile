@@ -43,7 +43,7 @@ lint: $(INSTALLED)  ## ruff: rules and format
 	@$(VENV)/bin/ruff format --check .
 
 .PHONY: types
-types: $(INSTALLED)  ## mypy: strict, everywhere but in table/hudi
+types: $(INSTALLED)  ## mypy: strict, everywhere
 	@$(VENV)/bin/mypy
 
 .PHONY: unit simulation conformance integration

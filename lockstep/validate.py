@@ -25,13 +25,14 @@ from lockstep.driver.capacity import check_slots
 from lockstep.driver.stands import is_ours, named
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
 from lockstep.launch.jars import JarsError, find_java
-from participant.records.json.lines import line_reader
+from participant.records.port import RecordSpec
 from participant.source.native import missing
+from participant.worker.stages import reads_by
 from table.errors import TableError
 from table.instants import MissingTable
 from table.kinds import table_kind
-from table.port import UPSERT
-from table.schema import parse_ddl
+from table.port import UPSERT, TableSpec
+from table.schema import SchemaError
 from table.service.source_facts import SourceTopicsError
 
 log = logging.getLogger("lockstep.validate")
@@ -158,7 +159,7 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
     yield _reader(spark, config)
     yield _decoder(spark, config)
     yield _guarded("table", lambda: _table(spark, config))
-    others = table_kind().other_writers(config.table_spec())
+    others = table_kind(config.table.format).other_writers(config.table_spec())
     if others.settings:
         yield ok("table writers", ", ".join(f"{name} = {value}" for name, value in others.settings.items()))
     if others.advice:
@@ -168,10 +169,10 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
 def _table(spark: SparkSession, config: Config) -> str:
     """Refusals of a table that exists, and its file system's clock; one that does not is not made here."""
     try:
-        table_kind().reader(config.table.path)
+        table_kind(config.table.format).reader(config.table.path)
     except MissingTable:
         return f"{config.table.path} is not there yet; the run makes it"
-    table = table_kind().committer(spark, config.table_spec(), config.pipeline.id)
+    table = table_kind(config.table.format).committer(spark, config.table_spec(), config.pipeline.id)
     try:
         layout = table.open()
         newest = table.newest()
@@ -207,12 +208,18 @@ def _reader(spark: SparkSession, config: Config) -> Check:
 
 
 def _decoder(spark: SparkSession, config: Config) -> Check:
-    """Which readers of JSON an executor would use."""
-    ddl = config.record.ddl
-    faster = spark.sparkContext.parallelize([ddl], 1).map(lambda one: line_reader(parse_ddl(one)) is not None)
-    if faster.collect()[0]:
-        return ok("record decoder", "Arrow, and polars for batches that are plain enough")
-    return ok("record decoder", "Arrow alone: polars takes flat schemas only, and must be installed there")
+    """With what an executor would read records, if it can."""
+    asked = (config.table_spec(), config.record_spec())
+    verdict, said = spark.sparkContext.parallelize([asked], 1).map(lambda one: _reads(*one)).collect()[0]
+    return Check(name="record decoder", verdict=verdict, detail=said)
+
+
+def _reads(spec: TableSpec, record: RecordSpec) -> tuple[str, str]:
+    """The verdict, and with what, or why not. Runs on an executor."""
+    try:
+        return "ok", reads_by(spec, record)
+    except SchemaError as error:
+        return "failed", f"record.schema cannot be read from record.format {record.format}: {error}"
 
 
 def _executor_writes(spark: SparkSession, config: Config) -> str:

@@ -12,7 +12,7 @@ from lockstep.config.properties import refused_hudi_properties, refused_kafka_pr
 from lockstep.config.units import format_duration, format_size
 from lockstep.config.values import TOPIC_LENGTH_MAX
 from participant.records.kinds import ENVELOPES
-from table.kinds import table_kind
+from table.kinds import HUDI, table_kind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ def check_schema(config: Config) -> Iterator[Problem]:
     if config.table.ordering:
         roles.append(("table.ordering", config.table.ordering, "an ordering field"))
     for setting, name, role in roles:
-        sentence = _field_problem(columns, name, role)
+        sentence = _field_problem(config, columns, name, role)
         if sentence:
             yield Problem(settings=(setting, "record.schema"), sentence=sentence)
     yield from _types_of_upserts(config, columns)
@@ -65,12 +65,12 @@ def _types_of_upserts(config: Config, columns: pa.Schema) -> Iterator[Problem]:
         yield Problem(settings=("table.delete_field", "record.schema"), sentence=sentence)
 
 
-def _field_problem(columns: pa.Schema, name: str, role: str) -> str:
+def _field_problem(config: Config, columns: pa.Schema, name: str, role: str) -> str:
     """Why the field cannot have this role, or an empty string."""
     known = [column.name for column in columns]
     if name not in known:
         return f"{name!r} is not a field of record.schema{nearest(name, known)}"
-    return table_kind().column_problem(columns.field(name), role)
+    return table_kind(config.table.format).column_problem(columns.field(name), role)
 
 
 def _write_timeout_covers_an_interval(config: Config) -> Iterator[Problem]:
@@ -154,7 +154,19 @@ def _kafka_properties_are_ours_to_pass_on(config: Config) -> Iterator[Problem]:
         yield Problem(settings=(f"source.kafka.{name}",), sentence=why)
 
 
+def _the_kind_of_table_has_the_mode(config: Config) -> Iterator[Problem]:
+    table = config.table
+    if table.kind not in table_kind(table.format).modes:
+        sentence = f'a {table.format} table cannot have table.kind = "{table.kind}"'
+        yield Problem(settings=("table.format", "table.kind"), sentence=sentence)
+
+
 def _hudi_properties_are_obeyed(config: Config) -> Iterator[Problem]:
+    if config.table.format != HUDI:
+        if config.table.hudi:
+            sentence = f'means nothing to table.format = "{config.table.format}": take it out'
+            yield Problem(settings=("table.hudi", "table.format"), sentence=sentence)
+        return
     for name, why in refused_hudi_properties(config.table.hudi, config.table.kind):
         yield Problem(settings=(f"table.hudi.{name}",), sentence=why)
 
@@ -212,5 +224,6 @@ RELATIONS: tuple[Check, ...] = (
     _rejects_are_limited_where_some_are_set_aside,
     _fetching_ahead_fits_into_memory,
     _kafka_properties_are_ours_to_pass_on,
+    _the_kind_of_table_has_the_mode,
     _hudi_properties_are_obeyed,
 )

@@ -14,7 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lockstep.config import values
 from lockstep.config.properties import redact
-from participant.records.kinds import ENVELOPES
+from participant.records.kinds import ENVELOPES, FORMATS
+from table.kinds import HUDI, OFFERED
+from table.partitioners.kinds import FIELD, PARTITIONERS
+from table.store.location import TABLES
 
 if TYPE_CHECKING:
     from participant.records.port import RecordSpec
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
 
 DEAD_LETTER_SUFFIX = ".dlq"
 CONTROL_TOPIC_PREFIX = "lockstep-control-"
+
+
+def _meanings(of: Mapping[str, str]) -> str:
+    """What a setting offers, each with what it means."""
+    return "; ".join(f"`{name}`, {meaning}" for name, meaning in of.items())
 
 
 class Section(BaseModel):
@@ -98,13 +106,14 @@ class Source(Section):
 class Record(Section):
     """What a Kafka value is, and what becomes of one that is not."""
 
-    format: Literal["json"] = Field(
-        default="json", description="How a value is encoded: `json`, one object each."
+    format: values.Format = Field(
+        default="json",
+        description=f"How a value is encoded: {_meanings({n: k.values for n, k in FORMATS.items()})}.",
     )
-    key_format: Literal["json"] = Field(
+    key_format: values.Format = Field(
         default="json",
         description=(
-            "How a key is encoded: `json`, an object or one field's value, or plain text. Keys are read of "
+            f"How a key is encoded: {_meanings({n: k.keys for n, k in FORMATS.items()})}. Keys are read of "
             "records without a value, and of no others."
         ),
     )
@@ -113,12 +122,10 @@ class Record(Section):
         description="The columns, in Spark DDL. `NOT NULL` makes a field required.",
         examples=["event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"],
     )
-    envelope: Literal["none", "debezium"] = Field(
+    envelope: values.Envelope = Field(
         default="none",
         description=(
-            "What a value is wrapped in: `none`, it is the row; `debezium`, it is a change event of "
-            "Debezium's, with or without its schema, which says what became of a row, and needs "
-            '`table.kind = "upsert"`.'
+            f"What a value is wrapped in: {_meanings({n: k.meaning for n, k in ENVELOPES.items()})}."
         ),
     )
     on_error: Literal["fail", "dead_letter"] = Field(
@@ -158,12 +165,16 @@ class Table(Section):
 
     path: values.TablePath = Field(
         description=(
-            "The table's base path, a `file://` URI; driver and workers must see the same files under it. "
+            f"The table's base path, a {' or '.join(f'`{one}://`' for one in sorted(TABLES))} URI; driver and "
+            "workers must see the same files under it. "
             "Other schemes are refused."
         ),
         examples=["file:///data/lake/events"],
     )
     name: values.TableName = Field(description="The table's name.", examples=["events"])
+    format: values.TableFormat = Field(
+        default=HUDI, description=f"What kind of table it is: {_meanings(OFFERED)}."
+    )
     kind: values.TableKind = Field(
         default="insert",
         description=(
@@ -185,9 +196,11 @@ class Table(Section):
         description="The field that says a row's table partition. Empty: the table is not partitioned.",
         examples=["day"],
     )
-    partitioner: Literal["field"] = Field(
-        default="field",
-        description="How `partition_by` says it: `field`, each of its values is a table partition.",
+    partitioner: values.Partitioner = Field(
+        default=FIELD,
+        description=(
+            f"How `partition_by` says it: {_meanings({n: k.meaning for n, k in PARTITIONERS.items()})}."
+        ),
     )
     ordering: str = Field(
         default="",

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
-from lockstep.config.problems import shown
+from lockstep.config.problems import nearest, shown
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
-from table.store.location import SPELLINGS
+from participant.records.kinds import ENVELOPES, FORMATS
+from table.kinds import OFFERED
+from table.partitioners.kinds import PARTITIONERS
+from table.store.location import SPELLINGS, TABLES
 
 TOPIC_LENGTH_MAX = 249
-REJECTS_MAX = 10**15
 """Kafka's own limit (org.apache.kafka.common.internals.Topic)."""
+REJECTS_MAX = 10**15
 
 PIPELINE_ID_LENGTH_MAX = 200
 """Leaves room for what is derived from it: the control topic's name, `group.instance.id`, file names."""
@@ -43,6 +46,17 @@ def _bounded(parse: Callable[[object], int], *, at_least: str, at_most: str) -> 
         if not low <= quantity <= high:
             raise ValueError(f"{value} is out of bounds: at least {at_least}, at most {at_most}")
         return quantity
+
+    return validate
+
+
+def _registered(names: Collection[str]) -> Callable[[str], str]:
+    """One of the names in a registry."""
+
+    def validate(value: str) -> str:
+        if value not in names:
+            raise ValueError(f"{shown(value)} is not one of {', '.join(names)}{nearest(value, names)}")
+        return value
 
     return validate
 
@@ -124,7 +138,7 @@ def _table_path(value: str) -> str:
     scheme, separator, rest = value.partition("://")
     if not separator:
         raise ValueError(f'{value!r} has no scheme: write the whole URI, "file:///data/lake/events"')
-    if scheme != "file":
+    if scheme not in TABLES:
         not_yet = " yet" if scheme.lower() in SPELLINGS else ""
         raise ValueError(
             f"{scheme}:// is not supported{not_yet}: the table must be on a file system that every worker "
@@ -141,7 +155,7 @@ def _table_path(value: str) -> str:
         raise ValueError(
             f"{value!r} holds a character that Hadoop or Spark would interpret: one of * ? {{ }} [ ] % #"
         )
-    return f"file://{path}"
+    return f"{scheme}://{path}"
 
 
 def _table_kind(value: str) -> str:
@@ -214,4 +228,8 @@ Ddl = Annotated[str, AfterValidator(_ddl)]
 TablePath = Annotated[str, AfterValidator(_table_path)]
 TableName = Annotated[str, AfterValidator(_table_name)]
 TableKind = Annotated[str, AfterValidator(_table_kind)]
+Format = Annotated[str, AfterValidator(_registered(FORMATS))]
+Envelope = Annotated[str, AfterValidator(_registered(ENVELOPES))]
+TableFormat = Annotated[str, AfterValidator(_registered(OFFERED))]
+Partitioner = Annotated[str, AfterValidator(_registered(PARTITIONERS))]
 Properties = Annotated[dict[str, str], BeforeValidator(_properties)]

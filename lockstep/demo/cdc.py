@@ -17,7 +17,7 @@ from lockstep.errors import Failed
 from lockstep.output import readable_count
 from table.errors import TableError
 from table.instants import Instant
-from table.kinds import table_kind
+from table.kinds import HUDI, table_kind
 
 SNAPSHOT_PART = 4
 """One event in so many is a row that the snapshot reads, the others are changes."""
@@ -117,5 +117,5 @@ compaction_every = {COMPACTION_EVERY}
 
 def completed_since(table: Path, completed: str) -> list[Instant]:
     """Instants that were completed after that one, oldest first. Raises `TableError`."""
-    newer = takewhile(lambda one: one.completed > completed, table_kind().reader(str(table)).completed())
+    newer = takewhile(lambda one: one.completed > completed, table_kind(HUDI).reader(str(table)).completed())
     return list(newer)[::-1]

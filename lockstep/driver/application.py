@@ -164,7 +164,7 @@ class Application:
     def _serving(self, source: SourceTopics, until: Offsets | None) -> Iterator[TableService]:
         config = self._config
         service = TableService(
-            table=table_kind().committer(
+            table=table_kind(config.table.format).committer(
                 self._spark,
                 config.table_spec(),
                 config.pipeline.id,

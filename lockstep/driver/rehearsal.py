@@ -43,7 +43,7 @@ def configuration(folder: Path) -> Config:
 
 def rehearse(spark: SparkSession, config: Config) -> int:
     """Open, commit, roll back, sweep: the exit code."""
-    table = table_kind().committer(spark, config.table_spec(), PIPELINE)
+    table = table_kind(config.table.format).committer(spark, config.table_spec(), PIPELINE)
     layout = table.open()
     for number in range(COMMITS):
         _commit(table, layout, number)

@@ -49,7 +49,7 @@ def execute_operator_commit(spark: SparkSession, config: Config, plan: Path) -> 
         raise Failed(f"the plan {plan} cannot be read: {error}") from error
     if planned is None or planned.pipeline != config.pipeline.id or planned.kind != "operator":
         raise Failed(f"the plan {plan} is not one for pipeline {config.pipeline.id}")
-    table = table_kind().committer(spark, config.table_spec(), config.pipeline.id)
+    table = table_kind(config.table.format).committer(spark, config.table_spec(), config.pipeline.id)
     try:
         table.open()
         instant = move_offsets(table, planned, expected)

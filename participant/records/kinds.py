@@ -1,6 +1,7 @@
-"""Which formats and envelopes there are. To add one: a folder beside this module, and a line here.
+"""Which formats and envelopes there are. To add one: a folder beside this module, and an entry here.
 
-What a line names is imported when it is used, and not before.
+What an entry names is imported when it is used, and not before. The configuration offers what is here, in the
+words that are here.
 """
 
 from __future__ import annotations
@@ -10,8 +11,27 @@ from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Any
 
-FORMATS: Mapping[str, str] = {"json": "participant.records.json.format:JsonFormat"}
-"""Name in the configuration -> the `participant.records.port.Format`. Of values and of keys alike."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatKind:
+    """What is to be known of a format, of values and of keys, before it is used."""
+
+    made_by: str
+    """Its `participant.records.port.Format`, as `module:class`."""
+    values: str
+    """What a value is then, for people."""
+    keys: str
+    """Likewise."""
+
+
+FORMATS: Mapping[str, FormatKind] = {
+    "json": FormatKind(
+        made_by="participant.records.json.format:JsonFormat",
+        values="one object each",
+        keys="an object or one field's value, or plain text",
+    ),
+}
+"""Name in the configuration -> what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +40,8 @@ class EnvelopeKind:
 
     made_by: str
     """Its `participant.records.port.Envelope`, as `module:class`."""
+    meaning: str
+    """What a value is then, for people."""
     formats: frozenset[str] = field(default_factory=lambda: frozenset(FORMATS))
     """Those of values that it can be read from."""
     brings_order: bool = False
@@ -28,9 +50,13 @@ class EnvelopeKind:
 
 
 ENVELOPES: Mapping[str, EnvelopeKind] = {
-    "none": EnvelopeKind(made_by="participant.records.envelopes.plain:Plain"),
+    "none": EnvelopeKind(made_by="participant.records.envelopes.plain:Plain", meaning="it is the row"),
     "debezium": EnvelopeKind(
         made_by="participant.records.envelopes.debezium.envelope:ChangeEvents",
+        meaning=(
+            "it is a change event of Debezium's, with or without its schema, which says what became of a "
+            'row, and needs `table.kind = "upsert"`'
+        ),
         formats=frozenset({"json"}),
         brings_order=True,
     ),

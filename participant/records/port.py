@@ -99,10 +99,16 @@ class Format(Protocol):
     """How values, or keys, are encoded."""
 
     def values(self, schema: pa.Schema) -> Decoder:
-        """Of values that are the row. Raises `SchemaError` for a schema that cannot be read from them."""
+        """Of values that are the row. `schema`: the table's; columns that the table adds are left to it.
+
+        Raises `SchemaError` for a schema that cannot be read from them.
+        """
 
     def keys(self, fields: Sequence[pa.Field]) -> KeyReader:
         """Of the columns that key a row."""
+
+    def reads_by(self, schema: pa.Schema) -> str:
+        """With what such values are read on this machine, for people."""
 
 
 class Envelope(Protocol):

@@ -11,8 +11,8 @@ from participant.records.port import Asked, Decoder, Envelope, LookBack, RecordS
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.memory import MemoryBudget
 from table.kinds import table_kind
-from table.port import UPSERT, TableFiles, TableLayout
-from table.schema import record_schema
+from table.port import UPSERT, TableFiles, TableLayout, TableSpec
+from table.schema import record_schema, table_schema
 
 PLACE_BYTES = 8
 """Of a column in memory, in each row: it is there though the record says nothing of it."""
@@ -52,8 +52,16 @@ def stages(
     )
 
 
+def reads_by(spec: TableSpec, record: RecordSpec) -> str:
+    """With what records of such a table are read on this machine, for people. Raises `SchemaError`."""
+    schema = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
+    decoder(spec, schema, record)
+    said: str = made(FORMATS[record.format].made_by).reads_by(schema)
+    return said
+
+
 def decoder(
-    layout: TableLayout, schema: pa.Schema, record: RecordSpec, look_back: LookBack = nothing
+    layout: TableLayout | TableSpec, schema: pa.Schema, record: RecordSpec, look_back: LookBack = nothing
 ) -> Decoder:
     """What makes rows of such a table of records. Raises `SchemaError` where the schema cannot be read."""
     upserts = layout.mode == UPSERT
@@ -67,7 +75,8 @@ def decoder(
         look_back=look_back,
     )
     envelope: Envelope = made(ENVELOPES[record.envelope].made_by)
-    return envelope.decoder(asked, made(FORMATS[record.format]), made(FORMATS[record.key_format]))
+    values, keys = made(FORMATS[record.format].made_by), made(FORMATS[record.key_format].made_by)
+    return envelope.decoder(asked, values, keys)
 
 
 def _records_max(schema: pa.Schema, batch_bytes: int) -> int:

@@ -19,13 +19,12 @@ from table.hudi.modes import (
     BUCKETS,
     INDEX_TYPE,
     MODES,
-    UPSERT,
     index_properties,
     merge_mode,
 )
 from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
 from table.partitioners.kinds import FIELD
-from table.port import TableSpec
+from table.port import UPSERT, TableSpec
 from table.schema import table_schema, to_avro
 from table.store.location import local_path
 

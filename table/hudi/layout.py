@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from control_topic.messages import DataFile
 from table.port import TableLayout
@@ -32,7 +34,8 @@ class HudiLayout(TableLayout):
         """What `encoded` made of one."""
         if isinstance(layout, cls):
             return layout
-        return cls(**{name: getattr(layout, name) for name in HEAD}, **layout.body)
+        body: Mapping[str, Any] = layout.body
+        return cls(**{name: getattr(layout, name) for name in HEAD}, **body)
 
     def encoded(self) -> TableLayout:
         """The same to all who know no Hudi."""

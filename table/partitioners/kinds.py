@@ -1,23 +1,42 @@
-"""Which partitioners there are. To add one: a module beside this one, and a line here.
+"""Which partitioners there are. To add one: a module beside this one, and an entry here.
 
-What a line names is imported when it is used, and not before.
+What an entry names is imported when it is used, and not before. The configuration offers what is here, in the
+words that are here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pkgutil import resolve_name
 
 from table.partitioners.port import Partitioner
 
 FIELD = "field"
-PARTITIONERS: Mapping[str, str] = {FIELD: "table.partitioners.field:FieldPartitioner"}
-"""Name -> what makes one, of the column that it looks at, as `module:class`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionerKind:
+    """What is to be known of a partitioner before it is used."""
+
+    made_by: str
+    """What makes one, of the column that it looks at, as `module:class`."""
+    meaning: str
+    """How that column says a table partition, for people."""
+
+
+PARTITIONERS: Mapping[str, PartitionerKind] = {
+    FIELD: PartitionerKind(
+        made_by="table.partitioners.field:FieldPartitioner",
+        meaning="each of its values is a table partition",
+    ),
+}
+"""Name in the configuration -> what it is."""
 
 
 def partitioner(column: str, name: str = FIELD) -> Partitioner | None:
     """The partitioner of that name; None where no column is named: the table has no partitions."""
     if not column:
         return None
-    made: Partitioner = resolve_name(PARTITIONERS[name])(column)
+    made: Partitioner = resolve_name(PARTITIONERS[name].made_by)(column)
     return made

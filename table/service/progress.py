@@ -52,7 +52,7 @@ class Progress:
             "mode": standing.mode.name,
             "halted": standing.halted or None,
             "stopping": standing.stopping or None,
-            "workers": [_worker(entry, self.now_ms) for entry in self.workers],
+            "workers": [worker_json(entry, self.now_ms) for entry in self.workers],
             "coordinator": _coordinator(self.coordinator),
             "commits": self.commits,
             "rows": self.rows,
@@ -80,7 +80,8 @@ class Progress:
         }
 
 
-def _worker(entry: Entry, now_ms: int) -> dict[str, Any]:
+def worker_json(entry: Entry, now_ms: int) -> dict[str, Any]:
+    """A worker's line of `Progress.to_json`."""
     report: WorkerReport = entry.report
     return {
         **report.metrics,  # whatever they are called, what follows is what it says

@@ -12,11 +12,17 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from table.store.location import Location
+from table.store.objects.settings import ObjectSettings
 from table.store.paths import inside
 from table.store.port import Capabilities, Claim, Data, Sink, Stat
 
 MODE = 0o644
 DRAFT = ".lockstep-draft-"
+
+
+def local_store(location: Location, _settings: ObjectSettings | None) -> LocalStore:
+    return LocalStore(location.path)
 
 
 class LocalStore:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pkgutil import resolve_name
 
 from table.errors import Refused
 from table.store.objects.settings import ObjectSettings
@@ -16,8 +18,15 @@ S3 = "s3a"
 GOOGLE = "gs"
 AZURE = "abfss"
 HDFS = "hdfs"
-OBJECTS = frozenset({S3, GOOGLE, AZURE})
-"""Schemes of object stores."""
+STORES: Mapping[str, str] = {
+    FILE: "table.store.local:local_store",
+    **dict.fromkeys((S3, GOOGLE, AZURE), "table.store.objects.store:object_store"),
+}
+"""Scheme -> what makes the store whose root a `Location` is, as `module:function`. It is given the location
+and `ObjectSettings`, None where nobody says how an object store is reached; it raises `Refused`.
+"""
+TABLES = frozenset({FILE})
+"""Schemes of what a table can be on: the driver's JVM reaches it, too."""
 SPELLINGS = {
     **{one: one for one in (FILE, S3, GOOGLE, AZURE, HDFS)},
     **{"s3": S3, "s3n": S3, "abfs": AZURE},
@@ -96,17 +105,15 @@ def store_at(path: str, *, setting: str = "table.path", settings: ObjectSettings
     such a table is missing, so that its address is refused.
     """
     location = Location.parse(path, setting=setting)
-    if location.scheme in OBJECTS and settings is not None:
-        try:
-            from table.store.objects.store import ObjectStore
-        except ImportError as error:
-            raise Refused(
-                f"{setting} {path}: the library {error.name} is missing here: pip install 'lockstep[objects]'"
-            ) from error
-        return ObjectStore(location.scheme, location.authority, location.path.strip("/"), settings)
-    from table.store.local import LocalStore
-
-    return LocalStore(local_path(path, setting=setting))
+    if location.scheme not in STORES or (location.scheme not in TABLES and settings is None):
+        raise Refused(not_yet(location.scheme, f"{setting} {path}"))
+    try:
+        made: Store = resolve_name(STORES[location.scheme])(location, settings)
+    except ImportError as error:
+        raise Refused(
+            f"{setting} {path}: the library {error.name} is missing here: pip install 'lockstep[objects]'"
+        ) from error
+    return made
 
 
 def _scheme(written: str, text: str, setting: str) -> str:

@@ -19,7 +19,8 @@ Data: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What not every store can do, and a table may need.
+    """What not every store can do, and a table may need. It is refused with `io.UnsupportedOperation`, which
+    is an `OSError`.
 
     `appends`: a file may grow after it was closed. `claims`: a file may be somebody's alone until he gives it
     back or dies. `dates`: a file bears the time of the store's own clock, so that clocks may be compared.

@@ -68,7 +68,7 @@ class LockHolder:
             return None
         return {str(name): str(value) for name, value in process.items()}
 
-    def _identity(self) -> list[int] | None:
+    def _identity(self) -> list[int | str] | None:
         """Which lock file is there, as the store tells it from all others; None where there is none."""
         try:
             found = self._locks.stat(LOCK)

@@ -46,8 +46,8 @@ def _repeats(column: pa.ChunkedArray) -> bool:
     if pa.types.is_nested(kind) or pa.types.is_boolean(kind):
         return False
     head = column.slice(0, SAMPLE_ROWS)
-    return pc.count_distinct(head, mode="all").as_py() * REPEATS_MIN <= len(head)
+    return bool(pc.count_distinct(head, mode="all").as_py() * REPEATS_MIN <= len(head))
 
 
 def _is_whole(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind))

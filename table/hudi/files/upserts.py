@@ -65,7 +65,7 @@ class Upserts:
         """Memory held; a key that shares the memory of a column is not counted again."""
         held = self.rows.append_column("", self.record_key).append_column("", self.table_partition)
         deletes = self.deletes.record_key.nbytes + self.deletes.ordering.nbytes
-        return int(held.get_total_buffer_size()) + deletes + 8 * self.count
+        return int(held.get_total_buffer_size() + deletes) + 8 * self.count
 
 
 class UpsertShaper:

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
+from table.store.location import Location
 from table.store.objects import listing
 from table.store.objects.bucket import PAGE, Bucket, Head, new_mark
 from table.store.objects.clients import client_of
@@ -29,6 +30,10 @@ DATED_BYTES_MAX = 1024 * 1024
 DATED_TRIES_MAX = 5
 
 log = logging.getLogger("lockstep.store")
+
+
+def object_store(location: Location, settings: ObjectSettings) -> ObjectStore:
+    return ObjectStore(location.scheme, location.authority, location.path.strip("/"), settings)
 
 
 class ObjectStore:

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from table.kinds import KINDS, table_kind
+from lockstep.config.model import Table
+from table.kinds import KINDS, OFFERED, table_kind
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -25,3 +26,13 @@ def test_whatever_is_registered_can_be_made_and_loads_no_spark_before_it_is_used
 def test_another_name_is_none() -> None:
     with pytest.raises(KeyError):
         table_kind("delta")
+
+
+def test_the_configuration_offers_what_is_registered_and_what_processes_can_share() -> None:
+    given = {"path": "file:///t", "name": "t"}
+    assert set(KINDS) - set(OFFERED) == {"memory"}
+    for name in OFFERED:
+        assert Table.model_validate({**given, "format": name}).format == name
+        assert f"`{name}`, " in str(Table.model_fields["format"].description)
+    with pytest.raises(ValueError, match=f"'memory' is not one of {', '.join(OFFERED)}"):
+        Table.model_validate({**given, "format": "memory"})

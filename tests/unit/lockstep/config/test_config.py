@@ -46,6 +46,7 @@ max_rejects = ""
 [table]
 path = "file:///data/lake/events"
 name = "events"
+format = "hudi"
 kind = "insert"
 key = ["event_id"]
 partition_by = "day"

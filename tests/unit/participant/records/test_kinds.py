@@ -5,14 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import get_args
 
 import pytest
 
 from lockstep.config.model import Record
 from participant.records.kinds import ENVELOPES, FORMATS, made
 
-NAMES = [*FORMATS.values(), *(kind.made_by for kind in ENVELOPES.values())]
+NAMES = [kind.made_by for kind in (*FORMATS.values(), *ENVELOPES.values())]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -24,7 +23,12 @@ def test_whatever_is_registered_can_be_made(name: str) -> None:
     ("setting", "registered"), [("format", FORMATS), ("key_format", FORMATS), ("envelope", ENVELOPES)]
 )
 def test_the_configuration_offers_what_is_registered(setting: str, registered: Mapping[str, object]) -> None:
-    assert set(get_args(Record.model_fields[setting].annotation)) == set(registered)
+    given = {"schema": "id STRING"}
+    for name in registered:
+        assert getattr(Record.model_validate({**given, setting: name}), setting) == name
+        assert f"`{name}`, " in str(Record.model_fields[setting].description)
+    with pytest.raises(ValueError, match=f"'nuxi' is not one of {', '.join(registered)}"):
+        Record.model_validate({**given, setting: "nuxi"})
 
 
 def test_an_envelope_is_read_from_formats_that_there_are() -> None:

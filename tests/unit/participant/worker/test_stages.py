@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from participant.records.kinds import FORMATS
+from participant.records.port import RecordSpec
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.memory import MemoryBudget
-from participant.worker.stages import RECORDS_LEAST, stages
-from table.port import TableLayout
+from participant.worker.stages import RECORDS_LEAST, reads_by, stages
+from table.port import INSERT, UPSERT, TableLayout, TableSpec
+from table.schema import SchemaError
 
 MEMORY_BYTES = 512_000_000
 
@@ -42,3 +45,15 @@ def test_of_a_wide_table_as_many_are_decoded_at_once_as_fit_though_they_hold_not
 
 def test_some_are_decoded_at_once_however_wide_the_table_and_however_small_the_memory() -> None:
     assert records_max(columns(999), memory_bytes=1_000_000) == RECORDS_LEAST
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_says_with_what_it_is_read(name: str) -> None:
+    spec = TableSpec(path="/t", name="t", mode=UPSERT, ddl="id STRING, n BIGINT", key_fields=("id",))
+    assert reads_by(spec, RecordSpec(format=name, key_format=name))
+
+
+def test_a_schema_that_cannot_be_read_is_found_without_a_worker() -> None:
+    spec = TableSpec(path="/t", name="t", mode=INSERT, ddl="tags MAP<STRING, STRING>")
+    with pytest.raises(SchemaError, match="has only MAP columns"):
+        reads_by(spec, RecordSpec())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pyarrow as pa
 import pytest
 
@@ -19,12 +17,16 @@ def test_a_table_without_a_partition_field_has_no_partitions() -> None:
 
 
 @pytest.mark.parametrize("name", PARTITIONERS)
-def test_every_partitioner_that_is_registered_says_a_value_for_each_row(name: str) -> None:
+def test_every_partitioner_says_a_value_for_each_row_and_the_same_for_the_same(name: str) -> None:
     made = partitioner("day", name)
     assert made is not None and made.field == "day"
-    values = made.values(pa.table({"day": ["monday", "tuesday", None, "monday"]}))
-    assert len(values) == 4
-    assert values[0].as_py() == values[3].as_py() != values[1].as_py()
+    rows = pa.table({"day": ["monday", "tuesday", None, "monday"]})
+    values = made.values(rows)
+    assert len(values) == 4 and not values.indices.null_count
+    assert values[0].as_py() == values[3].as_py()
+    assert made.values(rows.take([2, 0])).to_pylist() == values.take([2, 0]).to_pylist(), (
+        "whatever is beside it"
+    )
 
 
 def test_the_values_of_a_field_are_those_of_the_field_null_included() -> None:
@@ -35,7 +37,12 @@ def test_the_values_of_a_field_are_those_of_the_field_null_included() -> None:
 
 
 def test_the_configuration_offers_what_is_registered() -> None:
-    assert set(get_args(Table.model_fields["partitioner"].annotation)) == set(PARTITIONERS)
+    given = {"path": "file:///t", "name": "t"}
+    for name in PARTITIONERS:
+        assert Table.model_validate({**given, "partitioner": name}).partitioner == name
+        assert f"`{name}`, " in str(Table.model_fields["partitioner"].description)
+    with pytest.raises(ValueError, match=f"'nuxi' is not one of {', '.join(PARTITIONERS)}"):
+        Table.model_validate({**given, "partitioner": "nuxi"})
 
 
 def test_a_hudi_table_is_partitioned_by_what_its_readers_find_in_its_folders_names() -> None:
