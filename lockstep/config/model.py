@@ -165,8 +165,8 @@ class Table(Section):
 
     path: values.TablePath = Field(
         description=(
-            f"The table's base path, a {' or '.join(f'`{one}://`' for one in sorted(TABLES))} URI; driver and "
-            "workers must see the same files under it. "
+            f"The table's base path, a {' or '.join(f'`{one}://`' for one in sorted(TABLES))} URI; driver "
+            "and workers must see the same files under it. "
             "Other schemes are refused."
         ),
         examples=["file:///data/lake/events"],
