@@ -88,12 +88,12 @@ class Coordinator:
                 return machine.out
         step = row[kind]
         if step.method != IGNORED:
-            self._take(step, event, kind)
+            self._follow(step, event, kind)
         elif isinstance(event, Received) and event.message.incarnation != machine.settings.incarnation:
             machine.ignored[f"{event.message.type_name} in {machine.state.name}"] += 1
         return machine.out
 
-    def _take(self, step: Step, event: Event, kind: type[Any]) -> None:
+    def _follow(self, step: Step, event: Event, kind: type[Any]) -> None:
         before = self.machine.state
         method = self._methods.get(step.method)
         if method is None:
@@ -144,7 +144,7 @@ class Coordinator:
 
     def _outranked(self, event: Event, reason: str) -> None:
         step = TABLE[self.machine.state][Outranked]
-        self._take(step, Outranked(now_ms=event.now_ms, nonce=event.nonce, reason=reason), Outranked)
+        self._follow(step, Outranked(now_ms=event.now_ms, nonce=event.nonce, reason=reason), Outranked)
 
     def on_outranked(self, event: Outranked) -> None:
         self.machine.fence(event.reason)

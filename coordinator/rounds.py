@@ -271,7 +271,7 @@ class Rounds:
         if refusal:
             self.machine.ignored[f"WRITE_STATUS: {refusal}"] += 1
             return
-        transaction.take(who, body)
+        transaction.accept(who, body)
         self._maybe_commit(event)
 
     def on_write_progress(self, event: Received) -> None:

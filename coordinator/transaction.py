@@ -53,7 +53,7 @@ class Transaction:
                 self.owed.pop(who, None)
                 self._awaited.discard(who)
 
-    def take(self, who: str, status: WriteStatus) -> None:
+    def accept(self, who: str, status: WriteStatus) -> None:
         """A WRITE_STATUS that is not refused."""
         self.statuses[who] = status
         self._awaited.discard(who)

@@ -73,10 +73,10 @@ class Participant:
             return self.machine.out
         if isinstance(event, OffsetsFetched | Flushed):
             self.machine.answered(event.call)
-        self._take(TABLE[self.state][kind], event, kind)
+        self._follow(TABLE[self.state][kind], event, kind)
         return self.machine.out
 
-    def _take(self, step: Step, event: Event, kind: type[Any]) -> None:
+    def _follow(self, step: Step, event: Event, kind: type[Any]) -> None:
         if step.method == IGNORED:
             return
         before = self.state
@@ -95,7 +95,7 @@ class Participant:
             return False
         if message.epoch > self.machine.epoch:
             outranked = Outranked(now_ms=event.now_ms, epoch=message.epoch)
-            self._take(TABLE[self.state][Outranked], outranked, Outranked)
+            self._follow(TABLE[self.state][Outranked], outranked, Outranked)
         return self.hearing.concerns_us(message)
 
     def on_outranked(self, event: Outranked) -> None:

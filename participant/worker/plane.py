@@ -185,7 +185,7 @@ class Plane:
     def _obey(self, order: Order) -> None:
         match order:
             case Fetched():
-                self._take(order)
+                self._receive(order)
             case ev.Rewind():
                 self._buffers[order.partition] = PartitionBuffer(generation=order.generation)
             case ev.Drop():
@@ -206,7 +206,7 @@ class Plane:
 
     # --- decoding ---------------------------------------------------------------------------------
 
-    def _take(self, fetched: Fetched) -> None:
+    def _receive(self, fetched: Fetched) -> None:
         buffer = self._buffers.get(fetched.partition)
         if buffer is None or buffer.generation != fetched.generation or buffer.blocked:
             return

@@ -42,7 +42,7 @@ class Roster:
         self._entries: dict[int, Entry] = {}
         self._first_at_ms: int | None = None
 
-    def take(self, now_ms: int, report: WorkerReport) -> bool:
+    def note(self, now_ms: int, report: WorkerReport) -> bool:
         """Remember a report. False where there is no such slot."""
         if not 0 <= report.slot < self._slots_max:
             return False

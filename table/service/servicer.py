@@ -229,7 +229,7 @@ class TableService(Servicer):
             if report.incarnation in dead:
                 reason = f"the Spark task of incarnation {report.incarnation} has ended: this is what is left"
                 directive = Directive(mode=Mode.STOP, reason=reason, dead=dead)
-            elif not self._roster.take(now_ms, report):
+            elif not self._roster.note(now_ms, report):
                 directive = Directive(mode=Mode.STOP, reason=f"there is no slot {report.slot}", dead=dead)
             else:
                 if report.fenced:

@@ -236,7 +236,7 @@ class Driver(Clocked):
         dead = self.ledger.dead(now_ms)
         if report.incarnation in dead:
             return Directive(mode=Mode.STOP, reason="its task has ended", dead=dead)
-        self.roster.take(now_ms, report)
+        self.roster.note(now_ms, report)
         if report.fenced:
             self.ledger.fenced(report.incarnation)
         if report.poison:

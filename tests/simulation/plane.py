@@ -231,7 +231,7 @@ class Plane:
             lost=lost,
         )
         position.next = next_offset
-        self._through(self._records, self._take, partition, position.generation, chunk)
+        self._through(self._records, self._receive, partition, position.generation, chunk)
 
     # --- orders -----------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class Plane:
         do, args = self._queued[channel].popleft()
         do(*args)
 
-    def _take(self, partition: SourcePartition, generation: int, chunk: Chunk) -> None:
+    def _receive(self, partition: SourcePartition, generation: int, chunk: Chunk) -> None:
         lane = self._lanes.get(partition)
         if lane is None or lane.generation != generation or lane.blocked:
             return

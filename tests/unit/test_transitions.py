@@ -318,7 +318,7 @@ def test_every_step_that_a_table_allows_is_taken_by_some_life_and_no_other_by_an
     live: Callable[[Random], Any], core: Any, table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: set[tuple[str, str, str]] = set()
-    take = core._take
+    take = core._follow
 
     def noting(self: Any, step: Any, event: Any, kind: type[Any]) -> None:
         before = self.state
@@ -326,7 +326,7 @@ def test_every_step_that_a_table_allows_is_taken_by_some_life_and_no_other_by_an
         if self.state is not before:
             taken.add((before.name, kind.__name__, self.state.name))
 
-    monkeypatch.setattr(core, "_take", noting)
+    monkeypatch.setattr(core, "_follow", noting)
     random = Random(1)
     for _ in range(LIVES):
         live(random)

@@ -82,7 +82,8 @@ class PreCommit:
 class Columns:
     """The table's columns as our commits say them, and whether those of others still agree.
 
-    What others allow to be null is taken over, and the commit tried again: its metadata is made already.
+    Where another writer has made a column nullable meanwhile, ours becomes so, too, and the commit that met
+    this is tried again: its metadata was made before, and said NOT NULL.
 
     Hudi takes the schema of the newest commit for the table's: without a look at others' commits, ours would
     take away the columns that they added. `schema`: ours, in Avro. To be made right after the table was

@@ -180,7 +180,7 @@ class Watch:
             BEAT_S if told else TICK_S
         )  # while Python beats, that is how often something is told
         for byte in told:
-            self._take(byte, now_s)
+            self._hear(byte, now_s)
         silence_s, callback_s, held_s = self._limits_s
         if not self._armed:
             return ""
@@ -193,7 +193,7 @@ class Watch:
             return f"{held}, and soon others may take it ({EXPIRE}): {STANDS}"
         return ""
 
-    def _take(self, byte: str, now_s: float) -> None:
+    def _hear(self, byte: str, now_s: float) -> None:
         if byte in "ad":
             self._armed, self._inside, self._held_since_s = byte == "a", False, None
         if byte in "el":

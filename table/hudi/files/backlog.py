@@ -59,7 +59,7 @@ class Backlog(Generic[Place]):
         self.size_bytes += grown_bytes
         return waiting.count >= self._count_max or waiting.size_bytes >= self._bytes_max
 
-    def take(self, place: Place) -> Waiting:
+    def pop(self, place: Place) -> Waiting:
         """What waits for a place, which waits no more."""
         waiting = self._waiting.pop(place)
         self.size_bytes -= waiting.size_bytes

@@ -129,7 +129,7 @@ class TransactionWriter:
 
     def _encode(self, partition: str) -> None:
         """What waits for a table partition becomes a row group of its file."""
-        rows = pa.concat_tables(self._backlog.take(partition).rows).unify_dictionaries()
+        rows = pa.concat_tables(self._backlog.pop(partition).rows).unify_dictionaries()
         file = self._open.get(partition)
         name = posixpath.basename(file.path) if file is not None else self._next_name()
         seqnos = base_file.sequence_numbers(

@@ -296,17 +296,17 @@ class _Cursor:
     def left(self) -> int:
         return len(self.data) - self.at
 
-    def take(self, count: int, what: str) -> bytes:
+    def read(self, count: int, what: str) -> bytes:
         if not 0 <= count <= self.left:
             raise ValueError(f"position {self.at}: {what} of {count} bytes, but {self.left} are left")
         self.at += count
         return self.data[self.at - count : self.at]
 
     def int32(self, what: str) -> int:
-        return int.from_bytes(self.take(4, what), signed=True)
+        return int.from_bytes(self.read(4, what), signed=True)
 
     def int64(self, what: str) -> int:
-        return int.from_bytes(self.take(8, what), signed=True)
+        return int.from_bytes(self.read(8, what), signed=True)
 
     def expect(self, found: object, expected: object, what: str, at: int) -> None:
         if found != expected:
@@ -324,7 +324,7 @@ def read_blocks(data: bytes) -> list[Block]:
 
 def _read_block(cursor: _Cursor) -> Block:
     start = cursor.at
-    cursor.expect(cursor.take(len(_MAGIC), "the magic"), _MAGIC, "the magic", start)
+    cursor.expect(cursor.read(len(_MAGIC), "the magic"), _MAGIC, "the magic", start)
     length = cursor.int64("the block's length")
     body = cursor.at
     if not 0 <= length <= min(cursor.left, BLOCK_BYTES_MAX):
@@ -334,7 +334,7 @@ def _read_block(cursor: _Cursor) -> Block:
     if kind not in BLOCK_TYPES:
         raise ValueError(f"position {cursor.at - 4}: {kind} is no type of a block")
     header = _read_map(cursor, "the header")
-    content = cursor.take(cursor.int64("the content's size"), "content")
+    content = cursor.read(cursor.int64("the content's size"), "content")
     _read_map(cursor, "the footer")
     reverse = cursor.int64("the reverse length")
     cursor.expect(cursor.at - body, length, "the size of the block's parts", body)
@@ -352,7 +352,7 @@ def _read_map(cursor: _Cursor, what: str) -> dict[int, str]:
         key = cursor.int32(f"{what}'s key")
         if key not in HEADER_KEYS or key in entries:
             raise ValueError(f"position {at}: key {key} of {what} is unknown or there twice")
-        text = cursor.take(cursor.int32("a text's size"), "a text")
+        text = cursor.read(cursor.int32("a text's size"), "a text")
         try:
             entries[key] = text.decode()
         except UnicodeDecodeError as error:

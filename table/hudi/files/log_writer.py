@@ -165,7 +165,7 @@ class LogWriter:
 
     def _encode(self, group: Group) -> None:
         """What waits for a file group becomes blocks at the end of its log file."""
-        waiting = self._backlog.take(group)
+        waiting = self._backlog.pop(group)
         rows = pa.concat_tables(waiting.rows).unify_dictionaries() if waiting.rows else None
         deletes = pa.concat_tables(waiting.deletes) if waiting.deletes else None
         log = self._logs.get(group) or self._create(group)

@@ -82,7 +82,7 @@ class CountInsteadOfSet(Rounds):
         body, transaction = event.message.body, self._open()
         assert isinstance(body, WriteStatus)
         key = f"{event.message.incarnation}{len(transaction.statuses)}"
-        transaction.take(key if event.message.incarnation in transaction.statuses else key[:-1], body)
+        transaction.accept(key if event.message.incarnation in transaction.statuses else key[:-1], body)
         if len(transaction.statuses) >= len(transaction.incarnations()):
             transaction.excuse(transaction.expected - {r.partition for r in transaction.ranges()})
             self._maybe_commit(event)
@@ -95,7 +95,7 @@ class LateWriteStatusAccepted(Rounds):
         body, who, transaction = event.message.body, event.message.incarnation, self._open()
         assert isinstance(body, WriteStatus)
         if transaction.owed_by(who) and who not in transaction.statuses:
-            transaction.take(who, body)
+            transaction.accept(who, body)
             self._maybe_commit(event)
 
 
@@ -107,7 +107,7 @@ class UnlistedIncarnationTaken(Rounds):
         assert isinstance(body, WriteStatus)
         if who not in transaction.incarnations() and body.ranges:
             covered = {r.partition for r in body.ranges}
-            transaction.take(who, body)
+            transaction.accept(who, body)
             transaction.excuse(covered & transaction.writers.keys())
             self._maybe_commit(event)
         else:

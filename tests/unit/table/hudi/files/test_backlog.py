@@ -32,7 +32,7 @@ def test_every_row_waits_for_its_place_in_its_order(added: list[tuple[str, int]]
         assert not backlog.add(place, one)
         first += count
     for place, rows in expected.items():
-        assert names(backlog.take(place).rows) == rows
+        assert names(backlog.pop(place).rows) == rows
     assert not backlog and backlog.size_bytes == 0
 
 
@@ -45,7 +45,7 @@ def test_small_tables_become_one_and_large_ones_are_not_copied() -> None:
     before = backlog.size_bytes
     backlog.add("a", table(1_000, 5))
     assert backlog.size_bytes < before - SMALL_TABLES * COLUMN_BYTES
-    waiting = backlog.take("a")
+    waiting = backlog.pop("a")
     assert [one.num_rows for one in waiting.rows] == [SMALL_BYTES, 5 * SMALL_TABLES]
     assert waiting.rows[0] is large
 
@@ -59,6 +59,6 @@ def test_a_place_is_due_by_its_rows_or_by_its_memory() -> None:
     assert not by_memory.add(1, table(0, 1))
     assert by_memory.add(1, table(1, 1))
     assert (by_memory.first(), by_memory.largest()) == (1, 1)
-    assert len(by_rows.take(1).deletes) == 1
+    assert len(by_rows.pop(1).deletes) == 1
     by_rows.clear()
     assert not by_rows and by_rows.size_bytes == 0
