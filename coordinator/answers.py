@@ -10,16 +10,15 @@ from coordinator.events import Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a call.
-
-    `committed`: the table's offsets after it. `partitions`: Recover only, every source partition.
-    `epoch`: Survey only, the highest that the table or the service knows.
-    """
+    """The answer to a call."""
 
     result: Result
     reason: str = ""
     wait_ms: int = 0
     instant: str = ""
     committed: Offsets = field(default_factory=dict)
+    """The table's offsets after it."""
     partitions: tuple[SourcePartition, ...] = ()
+    """Recover only: every source partition."""
     epoch: int = 0
+    """Survey only: the highest that the table or the service knows."""

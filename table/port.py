@@ -32,26 +32,28 @@ to others; left to others altogether."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """What the configuration asks of a table. `ddl` is Spark DDL; `properties` are the kind's own, such as
-    `hoodie.*`; `partitioner` is a name in `table.partitioners.kinds`.
-
-    Of upserts only: `ordering_field` decides between versions of a row, empty where the later one counts;
-    `bucket_count` of a table partition; `source_position`: the table has the column of that name. The modes
-    of the services are those above, each after so many commits.
-    """
+    """What the configuration asks of a table. Services have the modes above."""
 
     path: str
     name: str
     mode: str
+    """INSERT or UPSERT."""
     ddl: str
+    """The record's columns, in Spark DDL."""
     key_fields: tuple[str, ...] = ()
     partition_field: str = ""
+    """What `partitioner` looks at; empty where the table is not partitioned."""
     partitioner: str = FIELD
+    """A name in `table.partitioners.kinds`."""
     kafka_columns: bool = True
+    """Whether rows say where they came from."""
     target_file_bytes: int = 120_000_000
     ordering_field: str = ""
+    """Of upserts: what decides between versions of a row; empty where the later one counts."""
     bucket_count: int = 0
+    """Of upserts: in each table partition."""
     source_position: bool = False
+    """Of upserts: whether the table has the column of that name."""
     compaction: str = OFF
     compaction_every: int = 10
     clustering: str = OFF
@@ -59,15 +61,14 @@ class TableSpec:
     cleaning: str = OFF
     cleaning_every: int = 50
     properties: Mapping[str, str] = field(default_factory=dict)
+    """The kind's own, such as `hoodie.*`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLayout:
     """How the table that exists wants its files; what its own properties say wins over the configuration.
 
-    `kind`: a name in `table.kinds`. `partitioner`: one in `table.partitioners.kinds`, of `partition_field`.
-    `mode`: `insert` or `upsert`. Of upserts only: `ordering_field` and `source_position`, as in `TableSpec`.
-    `body`: what else the kind's half in the driver tells that in a worker, in its own words.
+    What has the name of a field of `TableSpec` means the same.
     """
 
     path: str
@@ -77,12 +78,15 @@ class TableLayout:
     target_file_bytes: int
     ddl: str
     kind: str = "hudi"
+    """A name in `table.kinds`."""
     mode: str = INSERT
     partitioner: str = FIELD
     ordering_field: str = ""
     source_position: bool = False
     created: bool = False
+    """Whether it was missing."""
     body: Mapping[str, str | int | bool] = field(default_factory=dict)
+    """What else the kind's half in the driver tells that in a worker, in its own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,45 +101,52 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One commit. `expected`: the table's offsets as START gave them, compared under the table lock."""
+    """One commit."""
 
     instant: str
     expected: Offsets
+    """The table's offsets as START gave them, compared under the table lock."""
     state: TableState
     files: Sequence[DataFile]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceProgress:
-    """How one of the table's services stands in this run.
-
-    `every`: it is due after so many commits; `commits`: there were so many since. `running_ms`: None while it
-    does nothing; `doing`: a phrase. `done`: so often; `last_*`: what it did last, `last_age_ms` None where
-    nothing yet. `failures`: in a row, `problem` why, empty after a success.
-    """
+    """How one of the table's services stands in this run. `last_*`: what it did last."""
 
     name: str
     mode: str
     every: int
+    """It is due after so many commits."""
     commits: int
+    """There were so many since it was done."""
     running_ms: int | None
+    """None while it does nothing."""
     doing: str
+    """A phrase."""
     done: int
+    """So often."""
     last_instant: str
     last_what: str
     last_took_ms: int
     last_age_ms: int | None
+    """None where it has done nothing yet."""
     failures: int
+    """In a row."""
     problem: str
+    """Why it failed; empty after a success."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """How far a writer is. `files`: finished; `size_bytes`: encoded; `steps`: whatever it did, counted."""
+    """How far a writer is."""
 
     files: int = 0
+    """Finished."""
     size_bytes: int = 0
+    """Encoded."""
     steps: int = 0
+    """Whatever it did, counted."""
 
 
 Tell = Callable[[Written], None]
@@ -194,14 +205,14 @@ INSTANT = "instant"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRows:
-    """The rows that one file holds now.
-
-    `name`: for people. `batches`: read as they are asked for; the columns are `INSTANT` and, where the table
-    has them, Kafka's; raises `Unavailable` where the file cannot be read to its end.
-    """
+    """The rows that one file holds now."""
 
     name: str
+    """For people."""
     batches: Iterator[pa.RecordBatch]
+    """Read as they are asked for; the columns are `INSTANT` and, where the table has them, Kafka's. Raises
+    `Unavailable` where the file cannot be read to its end.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,14 +307,12 @@ class TransactionalTable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherWriters:
-    """What those must know who write to a table beside Lockstep.
-
-    `settings`: by their names, as Lockstep has them. `advice`: what goes wrong without; empty where nothing
-    does.
-    """
+    """What those must know who write to a table beside Lockstep."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
+    """By their names, as Lockstep has them."""
     advice: str = ""
+    """What goes wrong without; empty where nothing does."""
 
 
 class TableKind(Protocol):

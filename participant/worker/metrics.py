@@ -21,10 +21,12 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """`name`: as readers of the status find it, its unit last. `meaning`: for people."""
+    """One of them."""
 
     name: str
+    """As readers of the status find it, its unit last."""
     meaning: str
+    """For people: docs/operations.md has it."""
     value: Callable[[Parts], float]
 
 

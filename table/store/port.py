@@ -20,35 +20,34 @@ Data: TypeAlias = Any
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What not every store can do, and a table may need. It is refused with `io.UnsupportedOperation`, which
-    is an `OSError`.
-
-    `appends`: a file may grow after it was closed. `claims`: a file may be somebody's alone until he gives it
-    back or dies. `dates`: a file bears the time of the store's own clock, so that clocks may be compared.
-    `folders`: a folder is there or not, whatever is in it. Where it is not, a folder is a part of files'
-    names: it is there as long as a file is below it, and nobody is refused because it is missing.
-
-    Without appends and claims, who asks for them is told so: `io.UnsupportedOperation`.
+    is an `OSError`, but for folders.
     """
 
     appends: bool
+    """A file may grow after it was closed."""
     claims: bool
+    """A file may be somebody's alone until he gives it back or dies."""
     dates: bool
+    """A file bears the time of the store's own clock, so that clocks may be compared."""
     folders: bool
+    """A folder is there or not, whatever is in it. Where it is not, a folder is a part of files' names: it is
+    there as long as a file is below it, and nobody is refused because it is missing.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stat:
-    """A file, or a folder. Times are Unix epoch, of the store's clock.
-
-    `modified_s`: of the content. `changed_s`: the later of content and name. A folder that is a part of names
-    has neither: infinity, so that nobody takes it for old. `identity`: tells it from every other that was or
-    will be at the same path.
+    """A file, or a folder. Times are Unix epoch, of the store's clock. A folder that is a part of names has
+    none: infinity, so that nobody takes it for old.
     """
 
     size_bytes: int
     modified_s: float
+    """Of the content."""
     changed_s: float
+    """The later of content and name."""
     identity: tuple[int | str, ...]
+    """Tells it from every other that was or will be at the same path."""
     is_folder: bool = False
 
 
