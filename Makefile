@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.installed
 # Tried in this order; the first that runs and is new enough makes the virtual environment. Another one:
 # make BASE_PYTHON=/opt/python/bin/python3 …
 BASE_PYTHON ?= python3.11 python3.12 python3 python3.13
-TESTS := $(wildcard tests/unit tests/golden tests/fuzz tests/spec tests/simulation tests/conformance tests/integration tests/faults)
+TESTS := $(wildcard tests/unit tests/golden tests/fuzz tests/spec tests/simulation tests/seeded tests/conformance tests/integration tests/faults)
 
 # So many tests are played at a time: two compute or start parts while one waits for its parts, on two cores.
 PROCESSES ?= 3
@@ -74,8 +74,8 @@ soak-faults: $(INSTALLED)
 	@$(PYTHON) -m tests.faults.soak --minutes $(MINUTES)
 
 .PHONY: mutants
-mutants: $(INSTALLED)  ## Put each seeded bug in, and say how many schedules it takes to find it
-	@$(PYTHON) -m tests.simulation.mutants
+mutants: $(INSTALLED)  ## Put each seeded bug in: how many schedules it takes to find it, or which tests do, of the shells
+	@status=0; $(PYTHON) -m tests.simulation.mutants || status=1; $(PYTHON) -m tests.seeded || status=1; exit $$status
 
 .PHONY: spec
 spec: $(INSTALLED)  ## The model of the protocol, explored exhaustively by spin

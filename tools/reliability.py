@@ -1,7 +1,8 @@
 """Write what full runs found into docs/reliability.md. Run by `make docs`, tested for staleness.
 
 The figures are those of docs/evidence/*.json, which the runs themselves write; the scenarios are the fault
-tests' own catalogue; the checkers are the simulator's. The prose around them is written by hand.
+tests' own catalogue, and so are the seeded bugs of the shells; the checkers are the simulator's. The prose
+around them is written by hand.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ sys.path.insert(0, str(ROOT))
 from tests import evidence  # noqa: E402
 from tests.faults.play import load_catalogue  # noqa: E402
 from tests.faults.scenario import Scenario  # noqa: E402
+from tests.seeded import BUGS  # noqa: E402
+from tests.seeded.holes import Hole  # noqa: E402
 from tests.simulation.checkers import CHECKERS  # noqa: E402
 from tools.places import fill  # noqa: E402
 
@@ -26,6 +29,7 @@ DOCUMENT = ROOT / "docs" / "reliability.md"
 RUNS: Mapping[str, str] = {
     "simulation": "Random and exhaustive schedules",
     "mutants": "Seeded bugs",
+    "seeded": "Seeded bugs of the shells",
     "coverage": "Coverage of the cores",
     "spec": "Model",
     "faults": "Kills and pauses over one long load",
@@ -54,6 +58,20 @@ def checkers() -> str:
         bugs = ", ".join(found.get(checker.name, ())) or "–"
         lines.append(f"| {checker.name} | [{Path(path).name}](../{path}) | {bugs} |")
     return "\n".join(lines)
+
+
+def seeded() -> str:
+    """The seeded bugs of the shells by what they open again, each with the tests that find it."""
+    commits = {one["name"]: one["commit"] for one in evidence.rows("seeded", "each")}
+    lines = []
+    for hole in Hole:
+        lines += [f"**{hole.value}**", "", "| seeded bug | found by | |", "|---|---|---|"]
+        for bug in (one for one in BUGS.values() if one.hole is hole):
+            tests = "; ".join(map(_linked, bug.found_by))
+            found = f"found ({commits[bug.name]})" if bug.name in commits else "not played yet"
+            lines.append(f"| {bug.says} | {tests} | {found} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()
 
 
 def scenarios() -> str:
@@ -96,6 +114,7 @@ def figures() -> str:
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "checkers": checkers,
+    "seeded": seeded,
     "scenarios": scenarios,
     "figures": figures,
 }
@@ -109,6 +128,12 @@ def _found_by() -> dict[str, list[str]]:
     for one in evidence.rows("mutants", "mutants"):
         found.setdefault(one["found_by"], []).append(f"{one['bug']} ({one['found_after_schedules']:,})")
     return found
+
+
+def _linked(test: str) -> str:
+    """A test's sentence, which leads to its file."""
+    file, _, name = test.partition("::")
+    return f"[{name.removeprefix('test_').replace('_', ' ')}](../{file})"
 
 
 def _seen(measured: Mapping[str, Any] | None, limit_s: float | None) -> str:

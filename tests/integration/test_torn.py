@@ -77,9 +77,9 @@ def test_our_cleaning_rolls_nothing_back_that_a_commit_completes_meanwhile(
     goes_on.set()
     cleaning.join(WAIT_S)
     assert not cleaning.is_alive()
-    assert never_asked, "there was nothing to clean"
     assert rows(spark, made.path) == keys(12)
     Torn(str(made.path)).check()
+    assert never_asked, "there was nothing to clean, or it took the lock for something else"
     run(made, 3)
     assert rows(spark, made.path) == keys(16)
 

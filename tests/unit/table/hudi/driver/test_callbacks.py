@@ -92,6 +92,8 @@ def says(gateway: Any, command: bytes) -> bytes:
                 heard += answer
         except ConnectionResetError:
             pass
+        except TimeoutError:
+            heard += b"... and the connection is kept"
         return heard
 
 

@@ -54,6 +54,24 @@ def test_a_base_file_that_is_no_parquet_file_is_refused(tmp_path: Path) -> None:
     assert f"{file.path} is not whole" in refusal(tmp_path, [file])
 
 
+@pytest.mark.parametrize("mode", [INSERT, "upsert"])
+def test_a_file_that_is_not_there_is_refused_whatever_the_table_holds(tmp_path: Path, mode: str) -> None:
+    there, gone = written(tmp_path, 0), written(tmp_path, 1)
+    if mode == "upsert":
+        there, gone = (logged(tmp_path, file) for file in (there, gone))
+    check_files(LocalStore(tmp_path), mode, INSTANT, [there, gone])
+    (tmp_path / gone.path).unlink()
+    with pytest.raises(Refused, match=f"file {gone.path} is not there"):
+        check_files(LocalStore(tmp_path), mode, INSTANT, [there, gone])
+
+
+def logged(folder: Path, file: DataFile) -> DataFile:
+    """The same file with the name of a log file."""
+    path = f"d/.{file.body}_{INSTANT}.log.1_0-0-0"
+    (folder / file.path).rename(folder / path)
+    return replace(file, path=path)
+
+
 def test_of_many_files_those_that_are_counted_are_spread_over_all(tmp_path: Path) -> None:
     files = [written(tmp_path, n) for n in range(2 * FOOTERS_READ_MAX)]
     wrong = [replace(file, rows=4) for file in files]

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+
 import pytest
 
-from table.hudi.driver.watchdog import TICK_S, Watch, held_s
+from table.hudi.driver import watchdog
+from table.hudi.driver.watchdog import LAST_WORDS, TICK_S, Watch, held_s
 
 LIVES_S = 60
 HELD_S = held_s(1)
@@ -131,3 +138,37 @@ def test_a_lock_that_never_expires_may_be_held_for_ever() -> None:
     guardian = Guardian(held_s=0)
     guardian.hear("ael")
     assert guardian.hear_for(100 * LIVES_S) == ""
+
+
+# --- what it says -----------------------------------------------------------------------------------------
+
+WAITS_S = 5.0
+
+
+def ends(work: Callable[[], None]) -> bool:
+    """Whether it does, instead of waiting for somebody."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(WAITS_S)
+    return not thread.is_alive()
+
+
+def test_the_guardians_last_word_waits_for_nobody_and_is_lost_where_nobody_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A JVM that stands still: its stderr is a pipe, which is full, or is read by the next one."""
+    monkeypatch.delenv(LAST_WORDS, raising=False)
+    unread, log = os.pipe()
+    jvm = subprocess.Popen(["sleep", "300"], stderr=log)
+    try:
+        watchdog._say(jvm.pid, "it stands still")
+        assert os.read(unread, 1_000) == b"lockstep: it stands still\n"
+        os.set_blocking(log, False)
+        os.write(log, bytes(fcntl.fcntl(log, fcntl.F_GETPIPE_SZ)))
+        os.set_blocking(log, True)  # as it is for the JVM
+        assert ends(lambda: watchdog._say(jvm.pid, "it stands still"))
+    finally:
+        jvm.kill()
+        jvm.wait()
+        os.close(log)
+        os.close(unread)

@@ -28,6 +28,7 @@ from table.hudi.files.base_writer import TransactionWriter
 from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.hudi.layout import HudiLayout
 from table.memory.store import MemoryStore
+from table.port import Written
 from table.schema import table_schema
 from table.store.local import LocalStore
 from table.store.port import Sink
@@ -96,6 +97,19 @@ def markers(base: Path) -> list[str]:
 
 
 # --- what is written --------------------------------------------------------------------------------
+
+
+def test_whoever_asked_is_told_of_each_step_of_the_writing(base: Path) -> None:
+    """A worker that writes thousands of files is not silent: each piece and each file is a step."""
+    told: list[Written] = []
+    writer = open_writer(base, tell=told.append)
+    writer.write(rows(500, days=50))
+    files = writer.close()
+    assert [one.steps for one in told] == list(range(1, len(told) + 1))
+    assert len(told) >= 2 * len(files) == 100
+    assert [one.files for one in told] == sorted(one.files for one in told)
+    assert told[-1].files == len(files)
+    assert 0 < told[-1].size_bytes <= sum(file.size_bytes for file in files)
 
 
 def test_rows_come_back_with_their_meta_columns(base: Path) -> None:

@@ -29,6 +29,7 @@ from table.hudi.files.log_file import DELETE_BLOCK, DELETE_RECORD_LIST, PARQUET_
 from table.hudi.files.log_writer import LogWriter
 from table.hudi.files.upserts import Upserts, UpsertShaper
 from table.hudi.layout import HudiLayout
+from table.port import Written
 from table.schema import table_schema, to_avro
 from table.store.local import LocalStore
 from tests.merge_model import Change, Model
@@ -132,6 +133,19 @@ def changes_in(base: Path, files: Iterable[DataFile]) -> list[Change]:
 
 def change(name: str, ts: int, *, region: str = "eu", **more: Any) -> Change:
     return Change(key=(region, name), ts=ts, **more)
+
+
+def test_whoever_asked_is_told_of_each_step_of_the_writing(base: Path) -> None:
+    told: list[Written] = []
+    writer = open_writer(base, tell=told.append)
+    writer.write(
+        derived(Change(key=(f"r{n % 20}", f"k{n}"), amount=n, ts=n, deleted=False) for n in range(200))
+    )
+    files = writer.close()
+    assert [one.steps for one in told] == list(range(1, len(told) + 1))
+    assert len(told) >= 2 * len(files) >= 40
+    assert told[-1].files == len(files)
+    assert 0 < told[-1].size_bytes <= sum(file.size_bytes for file in files)
 
 
 def test_a_file_per_bucket_and_table_partition_holds_the_rows_with_their_meta_columns(base: Path) -> None:

@@ -128,6 +128,15 @@ def test_the_newest_state_is_found_behind_foreign_commits_and_other_pipelines(ta
     assert Timeline(table.base).newest("nobody") is None
 
 
+def test_of_two_commits_the_one_that_follows_is_the_newest_though_it_completed_earlier_by_the_clock(
+    table: Table,
+) -> None:
+    table.add(f"{time(1)}_{time(8)}.commit", committed(state(10)))
+    table.add(f"{time(2)}_{time(3)}.commit", committed(state(20)))
+    newest = Timeline(table.base).newest("p")
+    assert newest is not None and (newest.instant, newest.offsets) == (time(2), {P0: 20})
+
+
 def test_the_newest_state_is_found_in_the_archive(table: Table) -> None:
     table.add(f"{time(9)}_{time(10)}.commit", committed())
     table.archive(

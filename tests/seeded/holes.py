@@ -1,0 +1,22 @@
+"""What was once open, and what seeded bugs of the shells open again: each a sentence for the document."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Hole(StrEnum):
+    CLOCK = "A clock that goes back, or an hour that comes twice, makes the newest commit look old."
+    LOCK = "By a clock, or by standing still, two are in the table lock at once, or one for ever."
+    OTHERS = "What others do to the table is not seen, or what is theirs is taken from them."
+    FILES = "A commit names files that are not there or are not what was reported."
+    STRANGERS = "Whoever may write to the control topic, or reaches a port of the driver, is heard out."
+    REJECTS = "Rejects break the memory cap, or stand in the way of all that comes after them."
+    STANDSTILL = "A run stands still, and nobody says so or ends it."
+    BEGINNINGS = (
+        "A source partition whose log begins late, or whose log is damaged, is read as if nothing were."
+    )
+    AGAIN = "Change data that comes again undoes what is newer, and a time of no calendar breaks a batch."
+    WRITERS = "Who writes for long is taken for silent."
+    WORDS = "What an operator reads has no cause, no name, or no end."
+    OFFSETS = "An operator's change of offsets goes past what every commit is asked."

@@ -1,0 +1,55 @@
+"""The table lock: by which clock it is taken, how long it is held, who may free it, and what is said then."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tests.seeded.base import Bug, of
+from tests.seeded.clocks import nothing
+from tests.seeded.holes import Hole
+
+FILE_CLOCK = "tests/unit/table/hudi/driver/test_file_clock.py"
+WATCHDOG = "tests/unit/table/hudi/driver/test_watchdog.py"
+
+
+def waits_for_its_reader(_right: Any) -> Any:
+    def say(jvm_pid: int, sentence: str) -> None:
+        stderr = os.open(f"/proc/{jvm_pid}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
+        os.write(stderr, f"lockstep: {sentence}\n".encode())
+        os.close(stderr)
+
+    return say
+
+
+BUGS = (
+    Bug(
+        "a_clock_that_is_ahead_takes_the_lock",
+        "The lock is taken by any clock: to one that is ahead of the file server's each lock has expired.",
+        Hole.LOCK,
+        {"table.hudi.driver.file_clock:FileClock.check": nothing},
+        of(
+            FILE_CLOCK,
+            "test_one_that_is_too_far_ahead_does_not_and_the_reader_learns_by_how_much_of_what_and_what_to_do",
+            "test_one_that_is_ahead_by_less_than_a_lock_lives_is_told_after_what_time_it_would_count_as_expired",
+        ),
+    ),
+    Bug(
+        "a_lock_is_held_without_a_bound",
+        "The guardian leaves a JVM alone that stands still with the lock for longer than that lives.",
+        Hole.LOCK,
+        {"table.hudi.driver.watchdog:held_s": lambda _right: lambda expire_minutes: 0},
+        of(
+            WATCHDOG,
+            "test_the_bound_follows_how_long_the_lock_lives",
+            "test_a_jvm_that_stops_behind_the_check_is_killed_before_the_lock_expires",
+        ),
+    ),
+    Bug(
+        "the_guardian_waits_for_its_reader",
+        "The guardian's last word waits until the JVM that it is about to kill reads it.",
+        Hole.LOCK,
+        {"table.hudi.driver.watchdog:_say": waits_for_its_reader},
+        of(WATCHDOG, "test_the_guardians_last_word_waits_for_nobody_and_is_lost_where_nobody_reads"),
+    ),
+)

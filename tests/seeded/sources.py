@@ -1,0 +1,160 @@
+"""A run that stands still, source partitions that cannot be read, and where those begin that are new."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from tests.seeded.base import Bug, Wrong, of
+from tests.seeded.holes import Hole
+
+STALLS = "tests/unit/participant/source/test_stalls.py"
+MEMBERSHIP = "tests/unit/participant/source/test_membership_errors.py"
+STANDS = "tests/unit/lockstep/driver/test_stands.py"
+STARTS = "tests/unit/lockstep/driver/test_starts.py"
+
+NEVER: Wrong = lambda _right: math.inf  # noqa: E731
+NOBODY: Wrong = lambda _right: frozenset()  # noqa: E731
+
+
+class Everything(frozenset[int]):
+    def __contains__(self, _code: object) -> bool:
+        return True
+
+
+def as_workers_say(_right: Any) -> Any:
+    return lambda stands, seen: {partition for worker in seen.workers for partition in worker.owned}
+
+
+def runs_though_it_waits(right: Any) -> Any:
+    return lambda starts, seen, step_s: right(starts, dataclasses.replace(seen, waits=False), step_s)
+
+
+def without_a_place(_right: Any) -> Any:
+    def stick(source: Any, partition: Any, position: Any, reason: str) -> None:
+        position.stuck = True
+        source._stalls.clear(partition)
+        source._fetcher.drop(partition)
+        source._callbacks.stuck(partition, position.generation, reason)
+
+    return stick
+
+
+def from_the_beginning(right: Any) -> Any:
+    def on_assign(member: Any, consumer: Any, partitions: Any) -> None:
+        from control_topic.messages import SourcePartition
+
+        callbacks, known = member._callbacks, member._callbacks.committed() or {}
+        zeros = {SourcePartition(p.topic, p.partition): 0 for p in partitions}
+        member._callbacks = dataclasses.replace(callbacks, committed=lambda: {**zeros, **known})
+        right(member, consumer, partitions)
+        member._callbacks = callbacks
+
+    return on_assign
+
+
+BUGS = (
+    Bug(
+        "a_group_error_is_the_clients_affair",
+        "That the consumer group does not take a worker in, as beside a foreign assignor, is said nowhere.",
+        Hole.STANDSTILL,
+        {"participant.source.membership:PASSING": lambda _right: Everything()},
+        of(MEMBERSHIP, "test_an_error_of_the_group_is_an_alarm_and_one_that_passes_is_none"),
+    ),
+    Bug(
+        "a_group_error_may_last",
+        "An error of the consumer group that does not pass ends nothing, however long it lasts.",
+        Hole.STANDSTILL,
+        {"participant.source.group_trouble:GroupTrouble.final": lambda _right: lambda trouble, now_s: ""},
+        of(
+            STALLS,
+            "test_a_group_error_is_said_again_from_time_to_time_and_final_when_it_lasts",
+            "test_a_lasting_group_error_is_not_over_between_two_attempts_to_join",
+        ),
+    ),
+    Bug(
+        "a_right_that_is_missing_is_waited_for",
+        "That the group may not be joined is an error like another, and no end at once.",
+        Hole.STANDSTILL,
+        {"participant.source.membership:FORBIDDEN": NOBODY},
+        of(MEMBERSHIP, "test_only_a_fenced_member_is_fenced"),
+    ),
+    Bug(
+        "what_nobody_reads_ends_nothing",
+        "Source partitions that nobody reads are an alarm for as long as it lasts.",
+        Hole.STANDSTILL,
+        {"lockstep.driver.stands:UNREAD_MAX_S": NEVER},
+        of(
+            STANDS,
+            "test_a_group_that_may_not_be_looked_at_keeps_nobody_from_counting",
+            "test_a_rebalance_that_a_busy_member_never_ends_names_that_member_and_ends_the_run",
+        ),
+    ),
+    Bug(
+        "a_worker_is_believed_what_it_owns",
+        "A worker that has lost the broker counts as an owner, whatever the group says.",
+        Hole.STANDSTILL,
+        {"lockstep.driver.stands:Stands._read": as_workers_say},
+        of(
+            STANDS,
+            "test_workers_that_lost_the_broker_do_not_know_that_they_own_nothing_any_more_and_the_group_does",
+        ),
+    ),
+    Bug(
+        "a_first_report_is_waited_for",
+        "A worker that does not come up is started again and again.",
+        Hole.STANDSTILL,
+        {"lockstep.driver.starts:STARTS_MAX": NEVER},
+        of(
+            STARTS,
+            "test_one_that_does_not_come_up_is_killed_once_and_the_second_that_does_not_ends_the_run",
+        ),
+    ),
+    Bug(
+        "a_task_without_a_slot_is_late",
+        "A worker whose task has no Spark slot yet is killed for its silence.",
+        Hole.STANDSTILL,
+        {"lockstep.driver.starts:Starts._count": runs_though_it_waits},
+        of(
+            STARTS,
+            "test_a_task_without_a_spark_slot_is_not_killed_and_waited_for_as_an_outage_is",
+        ),
+    ),
+    Bug(
+        "damage_is_read_for_ever",
+        "A batch that is damaged in the log is read again and again.",
+        Hole.BEGINNINGS,
+        {"participant.source.stalls:Standstill.is_final": lambda _right: lambda still, offset: False},
+        of(STALLS, "test_damage_is_read_again_and_named_when_it_is_there_each_time"),
+        raises={"builtins.ValueError": "not enough values to unpack"},
+    ),
+    Bug(
+        "what_lies_behind_damage_is_delivered",
+        "Where the client has gone on behind damage, the hole between is not noticed.",
+        Hole.BEGINNINGS,
+        {"participant.source.reading:before_damage": lambda _right: lambda batches, notices: batches},
+        of(STALLS, "test_nothing_behind_damage_is_delivered_though_the_client_has_gone_on"),
+    ),
+    Bug(
+        "a_place_that_cannot_be_read_has_no_name",
+        "Why a source partition cannot be read is said without topic, source partition and offset.",
+        Hole.BEGINNINGS,
+        {"participant.source.reading:Source._stick": without_a_place},
+        of(
+            STALLS,
+            "test_damage_is_read_again_and_named_when_it_is_there_each_time",
+            "test_lag_without_progress_is_an_alarm_and_then_final",
+        ),
+    ),
+    Bug(
+        "what_has_no_offset_begins_at_0",
+        "A source partition that the table has no offset of is read from 0, wherever its log begins.",
+        Hole.BEGINNINGS,
+        {"participant.source.membership:Membership._on_assign": from_the_beginning},
+        of(
+            MEMBERSHIP,
+            "test_what_is_given_has_the_tables_offset_or_none_and_nothing_is_read_of_it_here",
+        ),
+    ),
+)
