@@ -13,13 +13,14 @@ import sys
 import traceback
 from typing import Final
 
-from tests.seeded import clocks, locks, others, rejects, sources, strangers, words
+from tests.seeded import clocks, files, locks, others, rejects, sources, strangers, words
 from tests.seeded.base import NAME, Bug, Note, note, put_in
 
 _ALL: tuple[Bug, ...] = (
     *clocks.BUGS,
     *locks.BUGS,
     *others.BUGS,
+    *files.BUGS,
     *strangers.BUGS,
     *rejects.BUGS,
     *sources.BUGS,

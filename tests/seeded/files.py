@@ -1,0 +1,47 @@
+"""A worker's files under somebody else's hands, and what a sweep and an operator are told of them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tests.seeded.base import Bug, of
+from tests.seeded.holes import Hole
+
+
+def never(_right: Any) -> Any:
+    def is_there(_files: Any) -> bool:
+        return False
+
+    return is_there
+
+
+def taken_for_failed(_right: Any) -> Any:
+    def look_for(_config: Any, _state: Any, ended: str) -> None:
+        raise importlib.import_module("lockstep.errors").Failed(f"The change was not committed ({ended})")
+
+    return look_for
+
+
+BUGS = (
+    Bug(
+        "a_rollback_is_taken_for_storage",
+        "Files that a rollback takes away under a healthy worker are put down to the storage.",
+        Hole.UNDER_HANDS,
+        {"table.hudi.files.durable:Files._table_is_there": never},
+        of(
+            "tests/integration/test_plane_rolled_back.py",
+            "test_a_worker_whose_files_are_rolled_back_under_it_is_no_storage_that_failed",
+        ),
+    ),
+    Bug(
+        "not_committed_is_said_unseen",
+        "Of a job that ended otherwise than well an operator is told that nothing was committed.",
+        Hole.OFFSETS,
+        {"lockstep.commands.offsets:_look_for": taken_for_failed},
+        of(
+            "tests/unit/lockstep/offsets/test_execute.py",
+            "test_a_job_that_did_not_say_that_nothing_was_committed_is_not_said_to_have_committed_nothing",
+        ),
+    ),
+)
