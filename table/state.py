@@ -31,13 +31,7 @@ class StateError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """This pipeline's state as one commit left it.
-
-    `kind`: `genesis`, `data`, `operator`, or `admission`, which gives source partitions that are new to the
-    table a place to begin. `instant`: the requested time of the instant that holds it;
-    not stored, filled in by whoever read it. `topics`: topic -> topic id. `operator`, `reason`: who
-    changed offsets by hand, and why.
-    """
+    """This pipeline's state as one commit left it."""
 
     pipeline: str
     run: str
@@ -50,10 +44,17 @@ class TableState:
     reject_count: int = 0
     cluster: str = ""
     topics: Mapping[str, str] = field(default_factory=dict)
+    """Topic -> topic id."""
     kind: str = "data"
+    """`genesis`, `data`, `operator`, or `admission`, which gives source partitions that are new to the table
+    a place to begin.
+    """
     operator: str = ""
+    """Who changed offsets by hand."""
     reason: str = ""
+    """And why."""
     instant: str = ""
+    """The requested time of the instant that holds it; not stored, filled in by whoever read it."""
 
 
 def owner(pipeline: str, run: str, transaction: str) -> dict[str, str]:

@@ -19,22 +19,20 @@ from table.port import TableLayout
 class WorkerSpec:
     """Times in milliseconds, sizes in bytes; a limit of 0 is none.
 
-    `kafka`: librdkafka properties with secrets resolved; they, `token` and `key` (which marks the run's
-    messages on the control topic) travel in the task's closure only, never in Spark's configuration. `until`:
-    consume exactly to these offsets. `session_timeout_ms`: how long the group waits for a silent worker.
-    `table_epoch`: the newest that the table had when the run started. `dead_letter_bytes_max`: the
-    largest message that the dead-letter topics take, where that is known.
+    What is secret travels in the task's closure only, never in Spark's configuration.
     """
 
     pipeline: str
     run: str
     workers: int
     kafka: Mapping[str, str] = field(repr=False)
+    """librdkafka's properties, with secrets resolved."""
     topics: tuple[str, ...]
     control_topic: str
     table_address: str
     token: str = field(repr=False)
     key: bytes = field(repr=False)
+    """Marks the run's messages on the control topic."""
     layout: TableLayout
     interval_ms: int
     write_timeout_ms: int
@@ -47,11 +45,15 @@ class WorkerSpec:
     on_error: str = "fail"
     dead_letter_topic: str = ""
     dead_letter_bytes_max: int = 0
+    """The largest message that the dead-letter topics take, where that is known."""
     rejects_max: RejectsMax = NO_LIMIT
     record: RecordSpec = field(default_factory=RecordSpec)
     until: Offsets | None = None
+    """Consume exactly to these offsets."""
     session_timeout_ms: int = 10_000
+    """How long the group waits for a silent worker."""
     table_epoch: int = 0
+    """The newest that the table had when the run started."""
 
     @property
     def memory(self) -> MemoryBudget:
@@ -75,17 +77,16 @@ class WorkerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a worker ended, as its task says it. `failed`: another may be started in its slot.
-
-    `incarnation` is empty where the task died without saying so. `fenced`: Kafka gave its group
-    membership to another process.
-    """
+    """How a worker ended, as its task says it."""
 
     slot: int
     incarnation: str
+    """Empty where the task died without saying so."""
     reason: str
     failed: bool
+    """Another may be started in its slot."""
     fenced: bool = False
+    """Kafka gave its group membership to another process."""
     fault: WorkerFault = WorkerFault.PIPELINE
 
     @classmethod

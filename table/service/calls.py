@@ -30,16 +30,16 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
-    """What a worker is told. `dead`: incarnations whose Spark task has ended; `died_of`: of them, why.
-
-    `join`: every worker of the run is there, so that the consumer group can form at once.
-    """
+    """What a worker is told."""
 
     mode: Mode
     reason: str = ""
     dead: tuple[str, ...] = ()
+    """Incarnations whose Spark task has ended."""
     died_of: Mapping[str, str] = field(default_factory=dict)
+    """Of them, why."""
     join: bool = False
+    """Every worker of the run is there, so that the consumer group can form at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +58,7 @@ class CoordinatorReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
-    """How a worker stands. `metrics`: by name, what it measures of itself. `seconds`: by stage.
-
-    `poison`: a sentence, where the pipeline cannot go past a record. `fenced`: Kafka gave its membership
-    to somebody else. `coordinator`: where this worker holds it. `alarms`: what does not go on here at the
-    moment, sentences for people.
-    """
+    """How a worker stands."""
 
     slot: int
     incarnation: str
@@ -72,8 +67,14 @@ class WorkerReport:
     state: str = ""
     partitions: tuple[SourcePartition, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
+    """By name, what it measures of itself."""
     coordinator: CoordinatorReport | None = None
+    """Where this worker holds it."""
     poison: str = ""
+    """A sentence, where the pipeline cannot go past a record."""
     fenced: bool = False
+    """Kafka gave its membership to somebody else."""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    """By stage."""
     alarms: tuple[str, ...] = ()
+    """What does not go on here at the moment, sentences for people."""
