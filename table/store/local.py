@@ -15,13 +15,13 @@ from typing import BinaryIO
 from table.store.location import Location
 from table.store.objects.settings import ObjectSettings
 from table.store.paths import inside
-from table.store.port import Capabilities, Claim, Data, Sink, Stat
+from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store
 
 MODE = 0o644
 DRAFT = ".lockstep-draft-"
 
 
-def local_store(location: Location, _settings: ObjectSettings | None) -> LocalStore:
+def local_store(location: Location, _settings: ObjectSettings | None) -> Store:
     return LocalStore(location.path)
 
 

@@ -21,7 +21,7 @@ from table.store.objects.settings import ObjectSettings
 from table.store.objects.sink import ObjectSink
 from table.store.objects.source import source
 from table.store.paths import inside, key_of
-from table.store.port import Capabilities, Claim, Data, Sink, Stat
+from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store
 
 if TYPE_CHECKING:
     from table.store.objects.unfinished import Unfinished
@@ -32,7 +32,7 @@ DATED_TRIES_MAX = 5
 log = logging.getLogger("lockstep.store")
 
 
-def object_store(location: Location, settings: ObjectSettings) -> ObjectStore:
+def object_store(location: Location, settings: ObjectSettings) -> Store:
     return ObjectStore(location.scheme, location.authority, location.path.strip("/"), settings)
 
 
