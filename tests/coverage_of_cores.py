@@ -36,7 +36,7 @@ TESTS = (
     "unit/test_transitions.py",
 )
 SCHEDULES = 500
-MEASURING_MAX_S = 240
+MEASURING_MAX_S = 900
 COMMAND = "python -m tests.coverage_of_cores"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from tests.coverage_of_cores import Figures, measure
+import pytest
+
+from tests.coverage_of_cores import MEASURING_MAX_S, Figures, measure
 
 BRANCHES_PERCENT = 98
 
 
+@pytest.mark.timeout(MEASURING_MAX_S + 60)
 def test_nearly_every_branch_and_every_pair_of_both_cores_is_walked() -> None:
     figures: Figures = measure()
     assert figures.pairs_missing == ()
