@@ -462,7 +462,8 @@ class Plane:
 
     def _is_rolled_back(self) -> bool:
         """Then the files that were begun before are gone; one that is begun later is closed, an orphan."""
-        return self._world.storage.timeline.instants[self._instant].phase is Phase.ROLLED_BACK
+        instant = self._world.storage.timeline.instants.get(self._instant)
+        return instant is not None and instant.phase is Phase.ROLLED_BACK
 
     def _rejects(self) -> list[Reject]:
         return [Reject(partition=p, offset=o, reason=BAD) for p, c in self._set_aside for o in c.rejected]
