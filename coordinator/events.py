@@ -36,7 +36,7 @@ class Fault(Enum):
     ENVIRONMENT = "environment"
 
 
-class Mode(Enum):
+class RunMode(Enum):
     """What the driver wants of the run."""
 
     RUN = "run"
@@ -101,7 +101,7 @@ class WorkerDied(Event):
 class Directed(Event):
     """The driver's directive changed."""
 
-    mode: Mode
+    mode: RunMode
     reason: str = ""
 
 

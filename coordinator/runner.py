@@ -31,12 +31,12 @@ from coordinator.events import (
     Event,
     Find,
     Launch,
-    Mode,
     Prove,
     Received,
     Recover,
     Register,
     Result,
+    RunMode,
     Send,
     Settings,
     Snapshot,
@@ -81,7 +81,7 @@ class Runner:
         self._settings = settings
         self._env = environment
         self._events: queue.Queue[Callable[[], Event]] = queue.Queue(QUEUE_MAX)
-        self._directive = (Mode.RUN, "")
+        self._directive = (RunMode.RUN, "")
         self._incarnation = ""
         self._dropped = 0
         self._tick_at_s = 0.0
@@ -99,7 +99,7 @@ class Runner:
     def received(self, message: Message) -> None:
         self._offer(lambda: Received(now_ms=self._env.now_ms(), nonce=self._env.nonce(), message=message))
 
-    def directed(self, mode: Mode, reason: str) -> None:
+    def directed(self, mode: RunMode, reason: str) -> None:
         if (mode, reason) == self._directive:
             return
         self._directive = (mode, reason)
@@ -142,7 +142,7 @@ class Runner:
         fenced = 0
         while not self._stopping.is_set():
             stop = self._run_claim()
-            if stop is None or not stop.fenced or self._directive[0] is Mode.STOP:
+            if stop is None or not stop.fenced or self._directive[0] is RunMode.STOP:
                 return
             log.warning("no longer the coordinator: %s", stop.reason)
             while not self._stopping.wait(RECLAIM_S[min(fenced, len(RECLAIM_S) - 1)]):
@@ -172,7 +172,7 @@ class Runner:
         mode, reason = self._directive
         try:
             stop = self._feed(core, sender, calls, self._event_launch())
-            if mode is not Mode.RUN:
+            if mode is not RunMode.RUN:
                 now = Directed(now_ms=self._env.now_ms(), nonce=self._env.nonce(), mode=mode, reason=reason)
                 stop = stop or self._feed(core, sender, calls, now)
             while stop is None and not self._stopping.is_set():

@@ -38,7 +38,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Pipeline(Section):
+class PipelineSection(Section):
     """Who this pipeline is. Its id ties the table's offsets, control topic and consumer group together."""
 
     id: values.PipelineId = Field(
@@ -59,7 +59,7 @@ class Pipeline(Section):
     )
 
 
-class Source(Section):
+class SourceSection(Section):
     """Where records come from."""
 
     bootstrap_servers: values.BootstrapServers = Field(
@@ -103,7 +103,7 @@ class Source(Section):
     )
 
 
-class Record(Section):
+class RecordSection(Section):
     """What a Kafka value is, and what becomes of one that is not."""
 
     format: values.Format = Field(
@@ -160,7 +160,7 @@ class Record(Section):
     )
 
 
-class Table(Section):
+class TableSection(Section):
     """The Hudi table. Created when missing; where it exists, its own properties win."""
 
     path: values.TablePath = Field(
@@ -246,7 +246,7 @@ class Table(Section):
     )
 
 
-class Services(Section):
+class ServicesSection(Section):
     """What keeps the table in order, beside the ingestion: no transaction waits, unless it says `inline`."""
 
     compaction: Literal["async", "inline", "schedule", "off"] = Field(
@@ -294,7 +294,7 @@ class Services(Section):
     )
 
 
-class Transaction(Section):
+class TransactionSection(Section):
     """When a transaction ends, and when it is given up."""
 
     interval_ms: values.IntervalMs = Field(
@@ -348,7 +348,7 @@ class Transaction(Section):
     )
 
 
-class Control(Section):
+class ControlSection(Section):
     """The topic over which coordinator and workers talk."""
 
     topic: values.Topic = Field(
@@ -360,7 +360,7 @@ class Control(Section):
     )
 
 
-class Memory(Section):
+class MemorySection(Section):
     """Limits of memory."""
 
     per_worker_bytes: values.SizeBytes = Field(
@@ -382,14 +382,14 @@ class Memory(Section):
 class Config(Section):
     """A whole configuration, valid in itself. Made by `lockstep.config.load`, shipped with `to_json`."""
 
-    pipeline: Pipeline
-    source: Source
-    record: Record
-    table: Table
-    transaction: Transaction = Field(default_factory=Transaction)
-    services: Services = Field(default_factory=Services)
-    control: Control
-    memory: Memory = Field(default_factory=Memory)
+    pipeline: PipelineSection
+    source: SourceSection
+    record: RecordSection
+    table: TableSection
+    transaction: TransactionSection = Field(default_factory=TransactionSection)
+    services: ServicesSection = Field(default_factory=ServicesSection)
+    control: ControlSection
+    memory: MemorySection = Field(default_factory=MemorySection)
 
     @property
     def group_id(self) -> str:

@@ -42,7 +42,7 @@ class Differences:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class FollowedOrder:
     """The followed order as a query finds it."""
 
     instant: str
@@ -68,9 +68,9 @@ def differences(model: Mapping[int, Version], rows: Iterable[Version]) -> Differ
     return Differences(missing=list(left), unexpected=unexpected, different=different, doubled=doubled)
 
 
-def changes_of(states: Sequence[State]) -> list[State]:
+def changes_of(states: Sequence[FollowedOrder]) -> list[FollowedOrder]:
     """Those states that differ from the one before, from the first row on."""
-    changed: list[State] = []
+    changed: list[FollowedOrder] = []
     for state in states:
         if state.order != (changed[-1].order if changed else None):
             changed.append(state)
@@ -95,7 +95,7 @@ def compare(
     run_spark(SPARK_JOB, config, config_path, [str(result), str(FOLLOWED), *commits])
     found = json.loads((result / "states.json").read_text(encoding="utf-8"))
     states = [
-        State(instant=instant, order=Order(*found[instant]) if instant in found else None)
+        FollowedOrder(instant=instant, order=Order(*found[instant]) if instant in found else None)
         for instant in commits
     ]
     rows = pq.read_table(result / "rows")
@@ -138,7 +138,7 @@ class Compared:
     model: Model
     rows: int
     differences: Differences
-    states: Sequence[State]
+    states: Sequence[FollowedOrder]
     compactions: int
 
     @property

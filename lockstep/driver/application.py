@@ -23,7 +23,7 @@ from lockstep.driver.capacity import check_slots, free_slots
 from lockstep.driver.group_watch import GroupWatch
 from lockstep.driver.rundir import remove_run_file, write_run_file
 from lockstep.driver.source_watch import SourceWatch
-from lockstep.driver.supervisor import Limits, Supervisor
+from lockstep.driver.supervisor import Supervisor, SupervisorLimits
 from lockstep.driver.topic_keeper import TopicKeeper
 from lockstep.errors import Failed
 from lockstep.launch.submit import is_local
@@ -80,8 +80,8 @@ class Application:
         *,
         until_latest: bool,
         progress: Callable[[Progress], None],
-        ending: Callable[[table_ledger.Outcome], None],
-    ) -> table_ledger.Outcome:
+        ending: Callable[[table_ledger.RunOutcome], None],
+    ) -> table_ledger.RunOutcome:
         """Run until told to stop, until everything is committed, or until it halts.
 
         `ending`: told how the run ends, before its workers, the table and Spark are.
@@ -174,7 +174,7 @@ class Application:
             ledger=table_ledger.Ledger(
                 run=self.run_id,
                 now_ms=monotonic_ms(),
-                limits=table_ledger.Limits(
+                limits=table_ledger.LedgerLimits(
                     max_consecutive_failures=config.transaction.max_consecutive_failures,
                     backoff_max_ms=BACKOFF_MAX_MS,
                 ),
@@ -226,10 +226,10 @@ class Application:
             address=address, table_epoch=newest.epoch if newest is not None else 0, started_at_ms=wall_ms()
         )
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> SupervisorLimits:
         config = self._config
         grace_s = 2 * (config.transaction.write_timeout_ms + config.transaction.interval_ms) / 1_000
-        return Limits(
+        return SupervisorLimits(
             sweep_period_s=max(60.0, grace_s / 2),
             sweep_grace_s=max(60.0, grace_s),
             silence_s=LIVES_MS / 1_000,

@@ -46,16 +46,16 @@ with importing():
     )
     from lockstep.offsets.operator_commit import execute_operator_commit
     from lockstep.validate import validate_in_job
-    from table.service.ledger import Outcome, OutcomeKind
+    from table.service.ledger import RunOutcome, RunOutcomeKind
     from table.service.progress import Progress
 
 log = logging.getLogger("lockstep.run")
 
 CODES = {
-    OutcomeKind.HALTED: EXIT_HALTED,
-    OutcomeKind.SUPERSEDED: EXIT_SUPERSEDED,
-    OutcomeKind.STOPPED: EXIT_WELL,
-    OutcomeKind.REACHED: EXIT_WELL,
+    RunOutcomeKind.HALTED: EXIT_HALTED,
+    RunOutcomeKind.SUPERSEDED: EXIT_SUPERSEDED,
+    RunOutcomeKind.STOPPED: EXIT_WELL,
+    RunOutcomeKind.REACHED: EXIT_WELL,
 }
 LEAVE_AT_ONCE_S = 0.2
 ONE_SIGNAL_S = 1.0
@@ -195,10 +195,10 @@ def _run(spark: SparkSession, config: Config, asked: _Asked) -> int:
     return _conclude(outcome)
 
 
-def _conclude(outcome: Outcome) -> int:
-    if outcome.kind is OutcomeKind.HALTED:
+def _conclude(outcome: RunOutcome) -> int:
+    if outcome.kind is RunOutcomeKind.HALTED:
         raise Halted(f"halted: {outcome.reason}")
-    if outcome.kind is OutcomeKind.SUPERSEDED:
+    if outcome.kind is RunOutcomeKind.SUPERSEDED:
         raise Superseded(f"superseded: {outcome.reason}")
     log.info("stopped: %s", outcome.reason)
     return EXIT_WELL

@@ -46,7 +46,7 @@ class PartitionReport:
 
 
 @dataclass(slots=True, kw_only=True)
-class Report:
+class VerifyReport:
     """The verdict. `exact`: None where it is not checkable; then `not_checkable` says why.
 
     `rows`: of this pipeline's instants; `foreign_rows`: of everybody else's. `missing`: offsets of committed

@@ -63,8 +63,8 @@ class MemoryFiles:
         table = with_kafka_columns(rows) if self._layout.kafka_columns else rows.columns
         return MemoryRows(table=table, table_partition=self._table_partitions(rows.columns), refused=refused)
 
-    def writer(self, instant: str, tell: Tell) -> MemoryWriter:
-        return MemoryWriter(self._timeline, instant, tell, name=self._name, schema=self.schema)
+    def writer(self, instant: str, tell: Tell) -> MemoryFileWriter:
+        return MemoryFileWriter(self._timeline, instant, tell, name=self._name, schema=self.schema)
 
     def _table_partitions(self, columns: pa.Table) -> pa.DictionaryArray:
         if self._partitioner is None:
@@ -74,7 +74,7 @@ class MemoryFiles:
         return pa.DictionaryArray.from_arrays(values.indices, names)
 
 
-class MemoryWriter:
+class MemoryFileWriter:
     """See `table.port.FileWriter`. A file is whole on storage once it is there."""
 
     upload_s = 0.0

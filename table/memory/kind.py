@@ -58,9 +58,9 @@ class Memory:
         return MemoryFiles(timeline, layout, writer_name=f"{slot}-{incarnation}")
 
     def reader(self, path: str) -> TableReader:
-        from table.memory.reader import MemoryReader
+        from table.memory.reader import MemoryTableReader
 
-        return MemoryReader(TIMELINES.get(path, MemoryTimeline()), path)
+        return MemoryTableReader(TIMELINES.get(path, MemoryTimeline()), path)
 
     def notes(self, path: str) -> Store:
         return NOTES.setdefault(path, MemoryStore())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the simulator's workers keep their rows elsewhere
     import pyarrow as pa
 
 
-class Phase(Enum):
+class InstantPhase(Enum):
     REQUESTED = "requested"
     INFLIGHT = "inflight"
     COMPLETED = "completed"
@@ -36,7 +36,7 @@ class MemoryInstant:
     """
 
     time: str
-    phase: Phase = Phase.REQUESTED
+    phase: InstantPhase = InstantPhase.REQUESTED
     completed_at: str = ""
     pipeline: str = ""
     run: str = ""
@@ -49,7 +49,7 @@ class MemoryInstant:
 
     @property
     def complete(self) -> bool:
-        return self.phase is Phase.COMPLETED
+        return self.phase is InstantPhase.COMPLETED
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,31 +102,31 @@ class MemoryTimeline:
         self, instant: MemoryInstant, metadata: Mapping[str, str], files: Sequence[DataFile], *, at: str
     ) -> None:
         """Publish an instant. Storage allows it only while the inflight file is there."""
-        if instant.phase is not Phase.INFLIGHT:
+        if instant.phase is not InstantPhase.INFLIGHT:
             raise Refused(f"instant {instant.time} is {instant.phase.value}: its inflight file is not there")
         instant.metadata, instant.files = dict(metadata), tuple(files)
         instant.state = decode(metadata, instant=instant.time)
-        instant.phase, instant.completed_at = Phase.COMPLETED, at
+        instant.phase, instant.completed_at = InstantPhase.COMPLETED, at
 
     def foreign_commit(self) -> str:
         """A commit by a writer that is not Lockstep, whose clock is behind nobody's; its instant."""
         time = self.later(self.now_ms)
         instant = self.new_instant(time)
-        instant.phase = Phase.INFLIGHT
+        instant.phase = InstantPhase.INFLIGHT
         self.complete(instant, {}, (), at=time)
         return instant.time
 
     def foreign_begin(self) -> str:
         """An instant of a writer that is not Lockstep, which stays open."""
         instant = self.new_instant(self.later(self.now_ms))
-        instant.phase = Phase.INFLIGHT
+        instant.phase = InstantPhase.INFLIGHT
         return instant.time
 
     def foreign_rollback(self, instant: str) -> None:
         """A writer rolls back what is open, whoever's it is."""
         target = self.instants[instant]
         self.remove(self.paths_of(instant))
-        target.phase = Phase.ROLLED_BACK
+        target.phase = InstantPhase.ROLLED_BACK
 
     def later(self, now_ms: int) -> str:
         """The time of a clock that says `now_ms` once it is past everything on the timeline."""

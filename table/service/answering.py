@@ -33,7 +33,7 @@ S = TypeVar("S", bound="Answering")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class TableView:
     """The table as this process last saw it, and what it committed itself. Times of the service's clock.
 
     `rejects`: records that commits passed over, each of them in the dead-letter topic.
@@ -87,7 +87,7 @@ class Answering:
     """What every call on the table shares."""
 
     def __init__(self, *, ledger: Ledger, guard: Lock, clock_ms: Callable[[], int]) -> None:
-        self.view = View()
+        self.view = TableView()
         self._ledger = ledger
         self._guard = guard
         self._clock_ms = clock_ms

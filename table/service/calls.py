@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from control_topic.messages import SourcePartition
 from coordinator.answers import Answer
-from coordinator.events import Fault, Mode, Result
+from coordinator.events import Fault, Result, RunMode
 
 __all__ = [
     "Answer",
     "CoordinatorReport",
     "Directive",
     "Fault",
-    "Mode",
     "Result",
+    "RunMode",
     "Unreached",
     "WorkerReport",
 ]
@@ -32,7 +32,7 @@ class Unreached:
 class Directive:
     """What a worker is told."""
 
-    mode: Mode
+    mode: RunMode
     reason: str = ""
     dead: tuple[str, ...] = ()
     """Incarnations whose Spark task has ended."""

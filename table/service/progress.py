@@ -8,8 +8,8 @@ from typing import Any
 from control_topic.messages import Offsets
 from table.port import ServiceProgress
 from table.service.calls import CoordinatorReport, WorkerReport
-from table.service.ledger import Standing
-from table.service.roster import Entry
+from table.service.ledger import LedgerStanding
+from table.service.roster import Reported
 from table.state import nest
 
 
@@ -24,8 +24,8 @@ class Progress:
 
     pipeline: str
     run: str
-    standing: Standing
-    workers: tuple[Entry, ...]
+    standing: LedgerStanding
+    workers: tuple[Reported, ...]
     coordinator: CoordinatorReport | None
     committed: Offsets
     commits: int
@@ -80,7 +80,7 @@ class Progress:
         }
 
 
-def worker_json(entry: Entry, now_ms: int) -> dict[str, Any]:
+def worker_json(entry: Reported, now_ms: int) -> dict[str, Any]:
     """A worker's line of `Progress.to_json`."""
     report: WorkerReport = entry.report
     return {

@@ -44,7 +44,7 @@ class Opener(Protocol):
     ) -> Session: ...
 
 
-class Work(Protocol):
+class ServiceWork(Protocol):
     """What a service does, with a session of its own. `properties`: which commits of ours need because of it.
 
     All three raise `TableError`.
@@ -74,7 +74,7 @@ class Service:
 
     def __init__(
         self,
-        work: Work,
+        work: ServiceWork,
         opener: Opener,
         *,
         mode: str,

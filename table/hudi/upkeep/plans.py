@@ -54,7 +54,7 @@ OWNER = PREFIX + "compaction"
 T = TypeVar("T")
 
 
-class Pending(NamedTuple):
+class PendingPlan(NamedTuple):
     """A plan that is not complete. `owner`: see `OWNER`, empty where it is others'. `plan`: Hudi's own."""
 
     instant: str
@@ -131,7 +131,7 @@ def abandon(
     session: Session,
     action: str,
     pipeline: str,
-    pending: Callable[[], Iterable[Pending]],
+    pending: Callable[[], Iterable[PendingPlan]],
     folders: Callable[[Any], set[str]],
 ) -> Tidied:
     """Take away what is pending of this pipeline and the files that were made for it.
