@@ -58,18 +58,19 @@ RECLAIM_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What the shell lends the core. `sender(incarnation)` makes a writer for one claim.
-
-    `topic_epoch`: the highest epoch the control topic has shown. `prove(answer)`: ask the group whether it
-    still counts us as the owner; `answer(ok, reason)` may come from another thread.
-    `failed`: this coordinator met what it cannot go on from; its worker ends.
-    """
+    """What the shell lends the core."""
 
     sender: Callable[[str], ControlSender]
+    """Makes a writer for one claim, of the incarnation that it is given."""
     table: TableCalls
     prove: Callable[[Prove], None]
+    """Ask the group whether it still counts us as the owner; `answer(ok, reason)` may come from another
+    thread.
+    """
     topic_epoch: Callable[[], int]
+    """The highest epoch the control topic has shown."""
     failed: Callable[[str], None]
+    """This coordinator met what it cannot go on from; its worker ends."""
     now_ms: Callable[[], int]
     nonce: Callable[[], str]
 

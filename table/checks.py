@@ -29,18 +29,18 @@ ADOPT = "if that is intended, accept it with `lockstep offsets --adopt --execute
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitPlan:
-    """What one commit changes. `offsets`: the whole new map. `rows`: in the files.
-
-    `reject_count`: all rejects, of which `rejects` names REJECTS_LISTED_MAX at most.
-    """
+    """What one commit changes."""
 
     ranges: tuple[Range, ...]
     offsets: Mapping[SourcePartition, int]
+    """The whole new map."""
     files: tuple[DataFile, ...]
     lost: tuple[Lost, ...]
     rejects: tuple[Reject, ...]
     reject_count: int
+    """All rejects, of which `rejects` names REJECTS_LISTED_MAX at most."""
     rows: int
+    """In the files."""
 
 
 def assemble(

@@ -32,17 +32,17 @@ _ASSIGNMENT = re.compile(r"(?P<topic>[A-Za-z0-9._-]+):(?P<number>\d+|\*)=(?P<off
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetChange:
-    """One source partition's change. `skipped`, `reread`: offsets, so records at most.
-
-    `anew`: the offsets are of another topic than before, and nothing can be said of what is skipped.
-    """
+    """One source partition's change."""
 
     partition: SourcePartition
     before: int | None
     after: int | None
     skipped: int = 0
+    """Offsets that are passed over, so records at most."""
     reread: int = 0
+    """Offsets that are read again, so records at most."""
     anew: bool = False
+    """The offsets are of another topic than before, and nothing can be said of what is skipped."""
 
     @property
     def effect(self) -> str:
@@ -60,10 +60,10 @@ class OffsetChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsPlan:
-    """`state`: what would be committed. `expected`: the offsets that it was planned on."""
-
     state: TableState
+    """What would be committed."""
     expected: Offsets
+    """The offsets that it was planned on."""
     changes: tuple[OffsetChange, ...]
 
     def to_json(self, *, executed: bool) -> dict[str, Any]:

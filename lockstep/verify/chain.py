@@ -47,22 +47,22 @@ class Move:
 
 @dataclass(slots=True)
 class Chain:
-    """Everything that the commits promise. `broken`: sentences, each a violation of S1, S2, S5, S6 or S13.
-
-    `covered`: in commit order. `unlisted`: instant -> rejects that were counted and not listed.
-    `topics`: (topic, era) -> topic id.
-    """
+    """Everything that the commits promise."""
 
     offsets: Offsets = field(default_factory=dict)
     covered: dict[PartitionEra, list[Covered]] = field(default_factory=dict)
+    """In commit order."""
     by_instant: dict[str, dict[SourcePartition, Covered]] = field(default_factory=dict)
     lost: dict[PartitionEra, list[tuple[int, int]]] = field(default_factory=dict)
     eras: dict[str, int] = field(default_factory=dict)
     topics: dict[tuple[str, int], str] = field(default_factory=dict)
+    """(topic, era) -> topic id."""
     clusters: dict[int, str] = field(default_factory=dict)
     unlisted: dict[str, int] = field(default_factory=dict)
+    """Instant -> rejects that were counted and not listed."""
     moves: list[Move] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    """Sentences, each a violation of S1, S2, S5, S6 or S13."""
 
     def reread(self, partition: SourcePartition) -> int:
         """Offsets that were committed again after an operator had moved back on the same topic."""

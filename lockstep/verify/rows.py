@@ -36,21 +36,22 @@ class Stray:
 
 @dataclass(slots=True)
 class RowsFound:
-    """What was found. `own`: rows of our instants; `foreign`: of all others; `later`: of instants after ours.
-
-    `of_instant`: (instant, source partition) -> rows; without Kafka columns the partition is None.
-    `bare`: rows of our instants without Kafka coordinates, though the table has the columns.
-    `elsewhere`: our offsets in rows that another writer's instant wrote last.
-    """
+    """What was found."""
 
     own: int = 0
+    """Rows of our instants."""
     foreign: int = 0
+    """Of all others."""
     later: int = 0
+    """Of instants after ours."""
     bare: int = 0
+    """Rows of our instants without Kafka coordinates, though the table has the columns."""
     counts: dict[PartitionEra, OffsetCounts] = field(default_factory=dict)
     of_instant: dict[tuple[str, SourcePartition | None], int] = field(default_factory=dict)
+    """(instant, source partition) -> rows; without Kafka columns the partition is None."""
     strays: dict[SourcePartition, Stray] = field(default_factory=dict)
     elsewhere: dict[SourcePartition, OffsetCounts] = field(default_factory=dict)
+    """Our offsets in rows that another writer's instant wrote last."""
     kafka_columns: bool = True
     unreadable: list[str] = field(default_factory=list)
 

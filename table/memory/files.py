@@ -20,12 +20,11 @@ from table.schema import SchemaError, table_schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRows:
-    """See `table.port.Shaped`. `table_partition`: per row, dictionary-encoded; "" of null, and where
-    the table has none.
-    """
+    """See `table.port.Shaped`."""
 
     table: pa.Table
     table_partition: pa.DictionaryArray
+    """Per row, dictionary-encoded; "" of null, and where the table has none."""
     refused: Mapping[int, str] = field(default_factory=dict)
 
     @property

@@ -29,15 +29,13 @@ class InstantPhase(Enum):
 @dataclass(slots=True, kw_only=True)
 class MemoryInstant:
     """One instant of the timeline. `metadata` and `files` are the completed commit's, `doomed` the files that
-    its rollback takes.
-
-    `time`: when it was requested, which is its name; `completed_at`: empty before that. Both in milliseconds,
-    spelled so that they sort as text.
-    """
+    its rollback takes."""
 
     time: str
+    """When it was requested, which is its name."""
     phase: InstantPhase = InstantPhase.REQUESTED
     completed_at: str = ""
+    """Empty before that. Both in milliseconds, spelled so that they sort as text."""
     pipeline: str = ""
     run: str = ""
     transaction: str = ""
@@ -54,16 +52,15 @@ class MemoryInstant:
 
 @dataclass(slots=True, kw_only=True)
 class StoredFile:
-    """A data file on storage, whether or not a commit names it. `ours`: whether it bears our mark.
-
-    `rows`: None where whoever wrote it keeps them elsewhere.
-    """
+    """A data file on storage, whether or not a commit names it."""
 
     path: str
     instant: str
     written_at_ms: int
     ours: bool = True
+    """Whether it bears our mark."""
     rows: pa.Table | None = None
+    """None where whoever wrote it keeps them elsewhere."""
 
 
 class MemoryTimeline:

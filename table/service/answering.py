@@ -34,15 +34,13 @@ S = TypeVar("S", bound="Answering")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """The table as this process last saw it, and what it committed itself. Times of the service's clock.
-
-    `rejects`: records that commits passed over, each of them in the dead-letter topic.
-    """
+    """The table as this process last saw it, and what it committed itself. Times of the service's clock."""
 
     newest: TableState | None = None
     commits: int = 0
     rows: int = 0
     rejects: int = 0
+    """Records that commits passed over, each of them in the dead-letter topic."""
     last_commit_at_ms: int | None = None
 
 

@@ -25,17 +25,15 @@ TRANSACTIONS_REMEMBERED = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerLimits:
-    """What the ledger waits for, and how often.
-
-    `outage_step_ms`: the most that one failure adds to an outage, so that the quiet time between two is not
-    taken for one long outage.
-    """
+    """What the ledger waits for, and how often."""
 
     max_consecutive_failures: int = 5
     backoff_first_ms: int = 500
     backoff_max_ms: int = 30_000
     outage_budget_ms: int = 600_000
     outage_step_ms: int = 90_000
+    """The most that one failure adds to an outage, so that the quiet time between two is not taken for one
+    long outage."""
     drain_silence_ms: int = 30_000
     drain_ms: int = 300_000
     halt_ms: int = 10_000
@@ -88,12 +86,13 @@ class LedgerStanding:
 
 @dataclass(slots=True)
 class _Failures:
-    """Failures since the last commit. `budget_ms`: more than usual, where it is known that all will pass."""
+    """Failures since the last commit."""
 
     pipeline: int = 0
     environment: int = 0
     outage_ms: int = 0
     budget_ms: int = 0
+    """More than usual, where it is known that all will pass."""
     last_outage_at_ms: int | None = None
     begin_not_before_ms: int = 0
     reasons: deque[str] = field(default_factory=lambda: deque(maxlen=REASONS_KEPT))

@@ -15,12 +15,7 @@ from table.state import nest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One snapshot. `commits`, `rows`, `rejects`: by this run. `newest_*`: of the newest commit seen in the
-    table.
-
-    `last_commit_age_ms`: None before this run's first commit. `busy_with`: what the table thread is doing.
-    `alarms`: what the driver sees not going on; `stands`: source partitions are not read because of it.
-    """
+    """One snapshot."""
 
     pipeline: str
     run: str
@@ -29,17 +24,23 @@ class Progress:
     coordinator: CoordinatorReport | None
     committed: Offsets
     commits: int
+    """By this run, as rows and rejects are."""
     rows: int
     rejects: int
     last_commit_age_ms: int | None
+    """None before this run's first commit."""
     newest_instant: str
+    """Of the newest commit seen in the table, as the two behind it."""
     newest_transaction: str
     newest_run: str
     busy_with: str
+    """What the table thread is doing."""
     queued: int
     services: tuple[ServiceProgress, ...]
     alarms: tuple[str, ...]
+    """What the driver sees not going on."""
     stands: bool
+    """Source partitions are not read because of it."""
     now_ms: int
 
     def to_json(self) -> dict[str, Any]:

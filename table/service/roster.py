@@ -22,11 +22,12 @@ EARNING_STATES = frozenset({"new", "surveying", "claiming", "registering", "reco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """A worker's newest report. `dead`: its Spark task has ended."""
+    """A worker's newest report."""
 
     report: WorkerReport
     at_ms: int
     dead: bool = False
+    """Its Spark task has ended."""
 
 
 def lives(entry: Reported, now_ms: int) -> bool:

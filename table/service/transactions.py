@@ -51,12 +51,13 @@ class SourceBroker(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class _Known:
-    """A transaction that was begun here. `attempted`: a commit of it has been tried."""
+    """A transaction that was begun here."""
 
     instant: str = ""
     committed: Offsets | None = None
     rows: int = 0
     attempted: bool = False
+    """A commit of it has been tried."""
     ended: bool = False
 
 

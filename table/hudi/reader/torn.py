@@ -39,13 +39,12 @@ MAKING = "0000"
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Instants by their requested times.
-
-    `hidden`: complete, and not in the metadata table. `back`: rolled back, and still in it.
-    """
+    """Instants by their requested times."""
 
     hidden: tuple[str, ...] = ()
+    """Complete, and not in the metadata table."""
     back: tuple[str, ...] = ()
+    """Rolled back, and still in it."""
 
 
 def compare(data: Collection[str], metadata: Collection[str], rolled_back: Collection[str]) -> Disagreement:

@@ -26,10 +26,12 @@ RETRY_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a service has completed. `instant`: empty where it has none. `what`: a phrase."""
+    """What a service has completed."""
 
     instant: str
+    """Empty where it has none."""
     what: str
+    """A phrase."""
 
 
 class Opener(Protocol):
@@ -45,13 +47,14 @@ class Opener(Protocol):
 
 
 class ServiceWork(Protocol):
-    """What a service does, with a session of its own. `properties`: which commits of ours need because of it.
+    """What a service does, with a session of its own.
 
     All three raise `TableError`.
     """
 
     name: str
     properties: Mapping[str, str]
+    """Which commits of ours need because of it."""
 
     def open(self, opener: Opener) -> Session:
         """The session that it needs."""

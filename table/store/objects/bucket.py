@@ -36,13 +36,14 @@ Version: TypeAlias = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What is known of an object. `mark`: which put it was; empty where somebody else's client made it."""
+    """What is known of an object."""
 
     size_bytes: int
     modified: datetime
     e_tag: str
     version: str
     mark: str
+    """Which put it was; empty where somebody else's client made it."""
 
     @property
     def condition(self) -> Version:

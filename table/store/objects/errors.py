@@ -78,12 +78,14 @@ _WRONG_KEYS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAnswer:
-    """What is known of a request that failed. `status`: 0 where none came. `broke`: what broke instead."""
+    """What is known of a request that failed."""
 
     status: int = 0
+    """0 where none came."""
     code: str = ""
     sentence: str = ""
     broke: str = ""
+    """What broke instead."""
 
     @property
     def is_final(self) -> bool:

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """`path`: of the file that it was to be, below the store's root. `begun`: by the server's clock."""
-
     path: str
+    """Of the file that it was to be, below the store's root."""
     number: str
     begun: datetime
+    """By the server's clock."""
 
 
 class Unfinished:
