@@ -14,8 +14,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from lockstep.config.checks import check_relations, check_schema
-from lockstep.config.model import CONTROL_TOPIC_PREFIX, SECTIONS, Config
+from lockstep.config.model import SECTIONS, Config
 from lockstep.config.problems import InvalidConfiguration, Problem, nearest, shown
+from lockstep.config.sections import CONTROL_TOPIC_PREFIX
 from lockstep.config.sources import (
     Given,
     SettingsLayers,

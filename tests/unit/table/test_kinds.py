@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lockstep.config.model import TableSection
+from lockstep.config.sections import TableSection
 from table.kinds import KINDS, OFFERED, table_kind
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from lockstep.config.model import RecordSection
+from lockstep.config.sections import RecordSection
 from participant.records.kinds import ENVELOPES, FORMATS, made
 
 NAMES = [kind.made_by for kind in (*FORMATS.values(), *ENVELOPES.values())]
