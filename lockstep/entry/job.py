@@ -24,6 +24,7 @@ with importing():
     from dataclasses import dataclass
 
     import click
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     from control_topic.quiet import plain_logs, quiet_kafka_clients
@@ -44,6 +45,7 @@ with importing():
         Superseded,
         sentence,
     )
+    from lockstep.launch.submit import needs_of
     from lockstep.offsets.operator_commit import execute_operator_commit
     from lockstep.validate import validate_in_job
     from table.service.ledger import RunOutcome, RunOutcomeKind
@@ -144,9 +146,9 @@ def _leave(code: int, path: Path) -> None:
 
 def _work(asked: _Asked, stuck: list[SparkSession]) -> int:
     """The exit code. `stuck`: takes the session where Spark does not come to an end."""
-    spark = _session()
+    config = _config(asked.path, asked.sets)
+    spark = _session(config)
     try:
-        config = _config(spark, asked.path, asked.sets)
         if asked.rehearsing:
             return rehearse(spark, config)
         if asked.validate is not None:
@@ -160,21 +162,20 @@ def _work(asked: _Asked, stuck: list[SparkSession]) -> int:
             stuck.append(spark)
 
 
-def _config(spark: SparkSession, path: Path, sets: tuple[str, ...]) -> Config:
+def _config(path: Path, sets: tuple[str, ...]) -> Config:
     """A pipeline's TOML with its overlays, or what a command has resolved and shipped as JSON."""
     if path.suffix == ".json":
         return from_json(path.read_text(encoding="utf-8"))
-    return load(path, conf=dict(spark.sparkContext.getConf().getAll()), sets=sets)
+    SparkContext._ensure_initialized()  # the JVM knows what spark-submit was given
+    return load(path, conf=dict(SparkConf().getAll()), sets=sets)
 
 
-def _session() -> SparkSession:
-    """The session that spark-submit configured; without Hudi on its class path nothing can work."""
-    spark = (
-        SparkSession.builder.appName("lockstep")
-        .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-        .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
-        .getOrCreate()
-    )
+def _session(config: Config) -> SparkSession:
+    """The session that spark-submit configured, with what the table cannot do without."""
+    builder = SparkSession.builder.appName("lockstep")
+    for name, value in needs_of(config).fixed.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

@@ -11,6 +11,7 @@ from table.memory.timeline import MemoryTimeline
 from table.port import (
     INSERT,
     OtherWriters,
+    SparkNeeds,
     TableFiles,
     TableLayout,
     TableReader,
@@ -46,6 +47,10 @@ class Memory:
 
         timeline = TIMELINES.setdefault(spec.path, MemoryTimeline())
         return MemoryTable(timeline, pipeline, wall_ms=lambda: _moved(timeline), spec=spec)
+
+    def needs(self, path: str) -> SparkNeeds:
+        """Nothing: any Spark will do."""
+        return SparkNeeds()
 
     def files(
         self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int
