@@ -119,24 +119,7 @@ class Application:
             stack.callback(announcer.stop)
             announcer.start()
             service.clear()  # takes as long as the workers' start, which goes on beside it
-            keeper = TopicKeeper(self._kafka, config.control.topic, restored=announcer.announce_again)
-            stack.callback(keeper.stop)
-            keeper.start()
-            stack.callback(dead_letters.stop)
-            dead_letters.start()
-            source_watch = SourceWatch(source, known=service.seen, halt=service.halt)
-            stack.callback(source_watch.stop)
-            source_watch.start()
-            asked = SourceTopics(self._kafka, config.source.topics, timeout_s=WATCH_S)
-            group_watch = GroupWatch(
-                asked,
-                config.group_id,
-                service=service,
-                clock=time.monotonic,
-                session_s=_session_s(self._kafka),
-            )
-            stack.callback(group_watch.stop)
-            group_watch.start()
+            self._keep_watch(stack, service, source, dead_letters, restored=announcer.announce_again)
             supervisor = Supervisor(
                 self._spark.sparkContext,
                 self._worker_spec(layout, server.address, until, announcement.table_epoch, dead_letter_bytes),
@@ -148,6 +131,34 @@ class Application:
                 ending=ending,
             )
             return supervisor.run()
+
+    def _keep_watch(
+        self,
+        stack: ExitStack,
+        service: TableService,
+        source: SourceTopics,
+        dead_letters: DeadLetterTopics,
+        *,
+        restored: Callable[[], None],
+    ) -> None:
+        """Look after topics and group until the stack is unwound. `restored`: told when the control topic was."""
+        config = self._config
+        asked = SourceTopics(self._kafka, config.source.topics, timeout_s=WATCH_S)
+        watches = (
+            TopicKeeper(self._kafka, config.control.topic, restored=restored),
+            dead_letters,
+            SourceWatch(source, known=service.seen, halt=service.halt),
+            GroupWatch(
+                asked,
+                config.group_id,
+                service=service,
+                clock=time.monotonic,
+                session_s=_session_s(self._kafka),
+            ),
+        )
+        for watch in watches:
+            stack.callback(watch.stop)
+            watch.start()
 
     def _take_place(self, layout: TableLayout) -> Place:
         """Before any worker joins: whoever they drive out of the group finds out by whom."""
