@@ -18,6 +18,8 @@ from table.errors import Refused
 
 NAME = "org.apache.hudi.aws.transaction.lock.S3StorageLockClient"
 SOURCE = "S3StorageLockClient.java"
+LEASE_FILE = ".hoodie/.locks/table_lock.json"
+"""Where Hudi has the lock, below the table."""
 MARK = "configure"
 """A method that Hudi's own class does not have."""
 CLASS_VERSION = 6
