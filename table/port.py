@@ -16,6 +16,7 @@ from table.instants import Instant, PendingInstant
 from table.partitioners.kinds import FIELD
 from table.state import TableState
 from table.store.port import Store
+from table.store.settings import StoreSettings
 
 if TYPE_CHECKING:  # heavy, and most who import this write no rows
     import pyarrow as pa
@@ -62,6 +63,8 @@ class TableSpec:
     cleaning_every: int = 50
     properties: Mapping[str, str] = field(default_factory=dict)
     """The kind's own, such as `hoodie.*`."""
+    storage: StoreSettings | None = field(default=None, repr=False)
+    """How the table's store is reached, where that has to be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,6 +324,17 @@ class SparkNeeds:
     """Those that nobody may choose."""
     java_options: str = ""
     """Of the driver's JVM."""
+
+    def __add__(self, other: SparkNeeds) -> SparkNeeds:
+        """Both; where they differ, `other`."""
+        return SparkNeeds(
+            packages=self.packages + other.packages,
+            reading=self.reading + other.reading,
+            excluded=self.excluded + other.excluded,
+            conf={**self.conf, **other.conf},
+            fixed={**self.fixed, **other.fixed},
+            java_options=" ".join(filter(None, (self.java_options, other.java_options))),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
