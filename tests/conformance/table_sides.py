@@ -18,7 +18,14 @@ from table.memory.table import Interruption, MemoryTable
 from table.memory.timeline import MemoryTimeline
 from table.port import Commit, TransactionalTable
 from table.state import TableState
-from tests.integration.test_hudi_table import FOREIGN, PLAIN, QUICK_ARCHIVE, SOURCE, Driver
+from tests.integration.test_hudi_table import (
+    FOREIGN,
+    PLAIN,
+    QUICK_ARCHIVE,
+    SOURCE,
+    Driver,
+    as_in_another_process,
+)
 
 PIPELINE = "events"
 DAY_MS = 24 * 3_600_000
@@ -122,13 +129,17 @@ class HudiSide:
         return made
 
     def successor_rolls_back(self, instant: str) -> bool:
-        made = Driver(self._spark, self._path, self._properties)  # here: Hudi calls back on another thread
+        with as_in_another_process():
+            made = Driver(
+                self._spark, self._path, self._properties
+            )  # here: Hudi calls back on another thread
         done = made.table.roll_back(instant)
         made.table.close()
         return done
 
     def request_rollback_and_die(self, instant: str) -> None:
-        made = Driver(self._spark, self._path, self._properties)
+        with as_in_another_process():
+            made = Driver(self._spark, self._path, self._properties)
         with table_lock(made.table._session, made.table._watchdog):
             assert _request(made.table._session, made.table._history, instant) is not None
         made.table.close()

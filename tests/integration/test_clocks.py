@@ -5,10 +5,12 @@ A completion by a clock that was ahead is made here by its file's name, which is
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -383,3 +385,50 @@ def test_a_clock_that_goes_ahead_before_the_lock_is_had_leaves_the_instant_open(
     set_forth(made, 0)
     made.table.commit(commit, fence=lambda _newest: "")
     assert made.table.newest().instant == instant  # type: ignore[union-attr]
+
+
+def lock_provider(made: Driver) -> Any:
+    return made.table._session.client.getTransactionManager().getLockManager().getLockProvider()
+
+
+def test_a_clock_that_is_set_forth_gives_nobody_the_lock_that_another_of_the_same_driver_holds(
+    driver: Callable[..., Driver],
+) -> None:
+    """A compaction that is being completed, and a commit."""
+    holder, other = driver(), driver()
+    holder.run("t1", rows=1)
+    lock = holder.path / ".hoodie" / "lock"
+    seconds = holder.table._session.jvm.java.util.concurrent.TimeUnit.SECONDS
+    with holder.table._session.locked():
+        file = lock.stat().st_ino
+        os.utime(lock, (time.time() - HOUR_S,) * 2)
+        provider = lock_provider(other)
+        assert not provider.tryLock(0, seconds)
+        provider.unlock()
+        provider.close()  # as Hudi does where it was refused
+        assert lock.stat().st_ino == file
+    assert not lock.exists()
+    with other.table._session.locked():
+        assert lock.exists()
+    assert not lock.exists()
+
+
+def test_a_lock_that_somebody_of_the_same_driver_never_lets_go_of_lives_as_long_as_any(
+    driver: Callable[..., Driver],
+) -> None:
+    holder, other = driver(), driver()
+    holder.run("t1", rows=1)
+    jvm = holder.table._session.jvm
+    seconds = jvm.java.util.concurrent.TimeUnit.SECONDS
+    lost = lock_provider(holder)
+    assert lost.tryLock(0, seconds)
+    since = lost.getClass().getDeclaredField("since_ns")
+    since.setAccessible(True)
+    os.utime(holder.path / ".hoodie" / "lock", (time.time() - HOUR_S,) * 2)
+    assert not lock_provider(other).tryLock(0, seconds)
+    since.setLong(lost, since.getLong(lost) - HOUR_S * 1_000_000_000)
+    assert lock_provider(other).tryLock(0, seconds)
+    lost.close()  # comes to its senses
+    assert (holder.path / ".hoodie" / "lock").exists()
+    lock_provider(other).close()
+    assert not (holder.path / ".hoodie" / "lock").exists()

@@ -13,6 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from table.hudi.driver.holder import NOTE, started_at
 from table.hudi.driver.rollback import _request, table_lock
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
 from table.hudi.layout import HudiLayout
+from table.hudi.modes import LOCK_PROVIDER
 from table.hudi.properties import check as check_properties
 from table.hudi.properties import merge
 from table.hudi.table import HudiTable
@@ -62,6 +64,14 @@ QUICK_ARCHIVE = {
 
 def accept(_newest: TableState | None) -> str:
     return ""
+
+
+@contextmanager
+def as_in_another_process() -> Iterator[None]:
+    """Whoever opens a table within knows the table lock's file, and not who holds it in this JVM."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("table.hudi.driver.session.one_holder_lock", lambda *_: LOCK_PROVIDER)
+        yield
 
 
 class Driver:
@@ -598,7 +608,8 @@ def test_a_predecessor_that_resumes_after_its_lock_expired_cannot_complete_a_rol
     def pause(_newest: TableState | None) -> str:
         """Hudi's lock is held; meanwhile it expires and the successor recovers."""
         (paused.path / ".hoodie" / "lock").unlink()
-        successor = Driver(spark, paused.path)  # here: Hudi calls back on another thread
+        with as_in_another_process():
+            successor = Driver(spark, paused.path)  # here: Hudi calls back on another thread
         assert successor.table.roll_back(instant)
         successor.table.close()
         return ""
@@ -621,7 +632,8 @@ def test_an_instant_that_completes_after_its_rollback_was_requested_keeps_its_ro
     def pause(_newest: TableState | None) -> str:
         """After the check; the lock expires, the successor requests the rollback and is slow, too."""
         (paused.path / ".hoodie" / "lock").unlink()
-        other = Driver(spark, paused.path)  # here: Hudi calls back on another thread
+        with as_in_another_process():
+            other = Driver(spark, paused.path)  # here: Hudi calls back on another thread
         _request_rollback_and_die(other, instant)
         other.table.close()
         return ""

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from tests.seeded.base import Bug, of
-from tests.seeded.clocks import nothing
+from tests.seeded.clocks import REAL_CLOCKS, nothing
 from tests.seeded.holes import Hole
 
 FILE_CLOCK = "tests/unit/table/hudi/driver/test_file_clock.py"
@@ -22,6 +22,10 @@ def waits_for_its_reader(_right: Any) -> Any:
     return say
 
 
+def hudis_own(_right: Any) -> Any:
+    return lambda *_args: "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+
+
 BUGS = (
     Bug(
         "a_clock_that_is_ahead_takes_the_lock",
@@ -32,6 +36,16 @@ BUGS = (
             FILE_CLOCK,
             "test_one_that_is_too_far_ahead_does_not_and_the_reader_learns_by_how_much_of_what_and_what_to_do",
             "test_one_that_is_ahead_by_less_than_a_lock_lives_is_told_after_what_time_it_would_count_as_expired",
+        ),
+    ),
+    Bug(
+        "a_clock_set_forth_takes_the_lock_of_the_same_driver",
+        "The driver takes the lock as Hudi's own class has it, which goes by the file's date alone.",
+        Hole.LOCK,
+        {"table.hudi.driver.session:one_holder_lock": hudis_own},
+        of(
+            REAL_CLOCKS,
+            "test_a_clock_that_is_set_forth_gives_nobody_the_lock_that_another_of_the_same_driver_holds",
         ),
     ),
     Bug(

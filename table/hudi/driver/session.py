@@ -20,6 +20,7 @@ from table.errors import Refused
 from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
 from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.file_clock import FileClock
+from table.hudi.driver.file_lock import one_holder_lock
 from table.hudi.driver.holder import LockHolder
 from table.hudi.driver.lease import LeaseClock, LeaseHolder
 from table.hudi.driver.lock_client import LEASE_FILE, lock_client
@@ -183,7 +184,10 @@ class Session:
         self.holder = LockHolder(locks, self.jvm_pid())
         if LOCK_FOLDER in merged:  # as we spell it: Hudi knows no localhost, and a default file system
             merged[LOCK_FOLDER] = f"file://{self.lock_folder}"
-        expire_s = 60 * int(merged.get(EXPIRE, "0")) if merged.get(LOCK) == LOCK_PROVIDER else 0
+        is_hudis = merged.get(LOCK) == LOCK_PROVIDER
+        if is_hudis:
+            merged[LOCK] = one_holder_lock(self.jvm, self.spark.sparkContext._gateway)
+        expire_s = 60 * int(merged.get(EXPIRE, "0")) if is_hudis else 0
         self.file_clock = FileClock(self.path, self.lock_folder, expire_s=expire_s)
 
     def check_conditions(self) -> None:

@@ -1,0 +1,25 @@
+"""The class by which the driver takes Hudi's file lock: the same file, and one holder in this JVM.
+
+The table's properties name Hudi's own (`LOCK_PROVIDER`), which others use beside us: what they have in common
+is the file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from table.errors import Refused
+from table.hudi.driver.compiled import DoesNotFit, java_class
+from table.hudi.modes import LOCK_PROVIDER
+
+NAME = "lockstep.hudi.OneHolderLockProvider"
+SOURCE = "OneHolderLockProvider.java"
+
+
+def one_holder_lock(jvm: Any, gateway: Any) -> str:
+    """Its name, by which Hudi finds it from here on. Raises `Refused` where this Hudi's is another one."""
+    try:
+        java_class(jvm, gateway, name=NAME, source=SOURCE, beside=LOCK_PROVIDER)
+    except DoesNotFit as error:
+        raise Refused(f"the table lock does not fit the Hudi on the class path: {error}") from error
+    return NAME
