@@ -16,13 +16,16 @@ from pyspark.sql import SparkSession
 
 from control_topic.messages import DataFile
 from lockstep.stores.local import SECRET_KEY, S3Server
-from table.errors import Refused
+from table.errors import Refused, Unavailable
+from table.hudi.driver.fence import FOLDER
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
+from table.hudi.properties import LEASE_S
 from table.hudi.table import HudiTable
 from table.port import TableSpec
+from table.state import TableState
 from table.store.location import store_at
 from table.store.objects.store import ObjectStore
-from tests.integration.test_hudi_table import DDL, PIPELINE, Driver, accept
+from tests.integration.test_hudi_table import DDL, PIPELINE, PLAIN, QUICK_ARCHIVE, Driver, accept
 from tests.s3_proxy import S3Proxy
 
 log = logging.getLogger(__name__)
@@ -30,6 +33,7 @@ log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
 
+TIMELINE = ".hoodie/timeline"
 COMMITS = 8
 SETTLED = 3
 """The first ones make the metadata table."""
@@ -179,3 +183,73 @@ def steps(driver: S3Driver, transaction: str) -> Iterator[tuple[str, Callable[[]
     file = driver.write(opened[0], 10)
     commit = driver.planned(transaction, opened[0], 10, file)
     yield "commit", lambda: driver.table.commit(commit, fence=accept)
+
+
+def test_a_commit_whose_rollback_began_first_is_refused_and_has_no_effect(
+    opened: Callable[..., S3Driver],
+) -> None:
+    """The driver has passed every look, and stood still; its lock is another's by now."""
+    driver, successor = opened(properties=PLAIN), opened(properties=PLAIN)
+    driver.run("one", 4)
+    instant = driver.begin("two")
+    commit = driver.planned("two", instant, 7, driver.write(instant, 7))
+
+    def taken_over(_newest: TableState | None) -> str:
+        successor.table._fence.roll_back(instant)
+        return ""
+
+    with pytest.raises(Refused, match="its rollback was there first"):
+        driver.table.commit(commit, fence=taken_over)
+    assert successor.table.find("two") is None
+    assert successor.table.roll_back(instant)
+    successor.run("three", 2)
+    assert driver.table.find("two") is None and not driver.table.unfinished()
+
+
+def test_a_commit_that_may_still_land_is_not_rolled_back_before_its_driver_is_gone(
+    opened: Callable[..., S3Driver],
+) -> None:
+    driver, successor = opened(properties=PLAIN), opened(properties=PLAIN)
+    instant = driver.begin("one")
+    driver.table._fence.commit(instant)  # and stands still
+    with pytest.raises(Unavailable, match="being completed by another driver"):
+        successor.table.roll_back(instant)
+    driver.table.commit(driver.planned("one", instant, 3, driver.write(instant, 3)), fence=accept)
+    assert not successor.table.roll_back(instant), "it is complete"
+    assert successor.table.find("one") is not None
+
+
+def test_a_completion_that_lands_after_its_rollback_is_taken_off_the_timeline(
+    opened: Callable[..., S3Driver], spark: SparkSession, place: Place
+) -> None:
+    driver, successor = opened(properties=PLAIN), opened(properties=PLAIN)
+    driver.run("one", 4)
+    instant = driver.begin("two")
+    file = driver.write(instant, 5)
+    driver.table._fence.commit(instant)
+    successor.table._fence._clock_s = lambda: time.time() + 2 * LEASE_S
+    assert successor.table.roll_back(instant)
+    successor.run("three", 2)
+    done = next(name for name in place.direct.names(TIMELINE) if name.endswith(".commit"))
+    content = place.direct.read(f"{TIMELINE}/{done}", bytes_max=1 << 20)
+    late = f"{TIMELINE}/{instant}_{successor.table._session.client.createNewInstantTime(False)}.commit"
+    place.direct.put(late, content)
+    third = opened(properties=PLAIN)
+    assert place.direct.stat(late) is None and place.direct.stat(file.path) is None
+    newest = third.table.newest()
+    assert newest is not None and newest.transaction == "three"
+    assert spark.read.format("hudi").load(place.path).count() == 6
+
+
+def test_hudi_leaves_alone_what_decided_and_it_goes_when_its_instant_is_archived(
+    opened: Callable[..., S3Driver], spark: SparkSession, place: Place
+) -> None:
+    driver = opened(properties={**PLAIN, **QUICK_ARCHIVE})
+    instants = [driver.run(f"t{number}", 1) for number in range(6)]
+    assert set(place.direct.names(FOLDER)) == set(instants), "archiving within commits has left them"
+    oldest = driver.table._session.oldest()
+    assert oldest > instants[0]
+    driver.table.sweep(grace_ms=0)
+    left = set(place.direct.names(FOLDER))
+    assert left == {instant for instant in instants if instant >= oldest}
+    assert spark.read.format("hudi").load(place.path).count() == 6

@@ -55,16 +55,23 @@ for _name in PY4J_LOGGERS:
 class PreCommit:
     """Hudi calls `accept` under the table lock; raising there ends the commit without effect.
 
-    `objection`: what was raised, for whoever sees Java's exception. Takes no Python lock.
+    `check`: whether it may be completed; `decide`: that it is, last of all. `objection`: what was raised, for
+    whoever sees Java's exception; `decided`: nothing was. Takes no Python lock.
     """
 
     def __init__(
-        self, check: Callable[[], None], watchdog: Watchdog, holder: LockHolder | LeaseHolder
+        self,
+        check: Callable[[], None],
+        decide: Callable[[], None],
+        watchdog: Watchdog,
+        holder: LockHolder | LeaseHolder,
     ) -> None:
         self._check = check
+        self._decide = decide
         self._watchdog = watchdog
         self._holder = holder
         self.objection: TableError | None = None
+        self.decided = False
 
     def accept(self, _meta: Any, _commit_metadata: Any) -> None:
         started_at = time.monotonic()
@@ -74,6 +81,8 @@ class PreCommit:
                 self._check()
                 if time.monotonic() - started_at > CHECK_S:
                     raise Unavailable(f"the check under the table lock took longer than {CHECK_S:.0f} s")
+                self._decide()
+                self.decided = True
             except TableError as error:
                 self.objection = error
                 raise

@@ -276,10 +276,19 @@ class Session:
 
     def lock_held_s(self) -> int:
         """How long the table lock may be held; 0: for ever. See `table.hudi.driver.watchdog.held_s`."""
+        return held_s(self.lock_lives_s())
+
+    def lock_lives_s(self) -> int:
+        """How long it lives that nobody renews or gives back; 0: for ever."""
         given = self.client.getConfig().getProps()
         if self._lock_client is not None:
-            return held_s(int(given.getProperty(LEASE, "0")))
-        return held_s(60 * int(given.getProperty(EXPIRE, "0")))
+            return int(given.getProperty(LEASE, "0"))
+        return 60 * int(given.getProperty(EXPIRE, "0"))
+
+    def oldest(self) -> str:
+        """The requested time of the oldest instant on the active timeline, empty where none is there."""
+        first = self.reload().firstInstant()
+        return str(first.get().requestedTime()) if first.isPresent() else ""
 
     @contextmanager
     def locked(self) -> Iterator[None]:
