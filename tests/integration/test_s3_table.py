@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import logging
+import os
+import signal
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +25,8 @@ from control_topic.messages import DataFile
 from lockstep.stores.local import SECRET_KEY, S3Server
 from table.errors import Refused, Unavailable
 from table.hudi.driver.fence import FOLDER
+from table.hudi.driver.holder import started_at
+from table.hudi.driver.lock_client import LEASE_FILE
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
 from table.hudi.properties import LEASE_S
 from table.hudi.table import HudiTable
@@ -25,7 +34,8 @@ from table.port import TableSpec
 from table.state import TableState
 from table.store.location import store_at
 from table.store.objects.store import ObjectStore
-from tests.integration.test_hudi_table import DDL, PIPELINE, PLAIN, QUICK_ARCHIVE, Driver, accept
+from tests.harness import await_that
+from tests.integration.test_hudi_table import DDL, PIPELINE, PLAIN, QUICK_ARCHIVE, ROOT, Driver, accept
 from tests.s3_proxy import S3Proxy
 
 log = logging.getLogger(__name__)
@@ -34,11 +44,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
 
 TIMELINE = ".hoodie/timeline"
-COMMITS = 8
+COMMITS = 6
 SETTLED = 3
 """The first ones make the metadata table."""
 BEGIN_REQUESTS_MAX = 30
 COMMIT_REQUESTS_MAX = 130
+OUR_REQUESTS_MAX = 6
 
 
 class Place:
@@ -48,7 +59,7 @@ class Place:
         bucket = f"tables-{uuid.uuid4().hex[:12]}"
         s3.make_bucket(bucket)
         self.path = f"s3a://{bucket}/lake/events"
-        self.proxy = proxy
+        self.proxy, self.server = proxy, s3
         self.settings = replace(s3.settings, endpoint=proxy.endpoint)
         self.direct = store_at(self.path, settings=s3.settings)
 
@@ -137,6 +148,76 @@ def test_transactions_in_s3_are_begun_committed_rolled_back_and_found(
     assert rows.count() == 18
 
 
+HOLDS_THE_LOCK = """
+import sys, time
+from types import SimpleNamespace
+from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY
+from table.store.location import store_at
+from table.store.objects.settings import FixedKeys, ObjectSettings
+from tests.integration.conftest import spark
+from tests.integration.test_hudi_table import PLAIN, table_lock
+from tests.integration.test_s3_table import S3Driver
+
+path, endpoint = sys.argv[1:]
+keys = FixedKeys(ACCESS_KEY, SECRET_KEY)
+settings = ObjectSettings(endpoint=endpoint, region=REGION, path_style=True, credentials=keys)
+place = SimpleNamespace(path=path, settings=settings, direct=store_at(path, settings=settings))
+table = S3Driver(next(spark.__wrapped__()), place, properties=PLAIN).table
+with table_lock(table._session, table._watchdog):
+    print("held", table._session.jvm_pid(), flush=True)
+    time.sleep(300)
+"""
+
+
+@contextmanager
+def holding(place: Place) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A driver in a process of its own that is in the table lock, and its JVM's number."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDS_THE_LOCK, place.path, place.settings.endpoint],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,  # its JVM dies with it
+    )
+    try:
+        assert process.stdout is not None
+        said = next(line for line in process.stdout if line.startswith("held"))
+        yield process, int(said.split()[1])
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+
+
+def test_the_lease_of_a_killed_driver_is_not_waited_for(
+    opened: Callable[..., S3Driver], place: Place
+) -> None:
+    driver = opened(properties=PLAIN)
+    with holding(place) as (process, jvm):
+        os.killpg(process.pid, signal.SIGKILL)
+        await_that("end of the Java process", lambda: started_at(jvm) is None)
+        held = json.loads(place.direct.read(LEASE_FILE, bytes_max=4_096))
+        assert not held["expired"] and held["validUntil"] > 1_000 * (time.time() + LEASE_S / 2)
+        driver.run("t1", 1)
+        assert 1_000 * time.time() < held["validUntil"], "its lease was not waited for"
+
+
+def test_a_jvm_that_stands_still_in_the_lock_is_ended_before_others_may_take_it(
+    opened: Callable[..., S3Driver], place: Place
+) -> None:
+    driver = opened(properties={**PLAIN, "hoodie.write.lock.wait_time_ms": "1000"})
+    with holding(place) as (process, jvm):
+        os.kill(jvm, signal.SIGSTOP)
+        held = json.loads(place.direct.read(LEASE_FILE, bytes_max=4_096))
+        with pytest.raises(Unavailable, match="the table lock could not be had"):
+            driver.begin("t1")
+        await_that("end of the Java process", lambda: started_at(jvm) is None, deadline_s=LEASE_S)
+        assert 1_000 * time.time() < held["validUntil"], "its guardian was too late"
+        process.wait(30)
+    driver.run("t1", 1)
+
+
 def test_no_key_is_among_sparks_or_hadoops_settings_or_in_the_table(
     opened: Callable[..., S3Driver], spark: SparkSession, place: Place
 ) -> None:
@@ -154,10 +235,13 @@ def test_no_key_is_among_sparks_or_hadoops_settings_or_in_the_table(
             assert SECRET_KEY.encode() not in place.direct.read(path, bytes_max=1 << 24), path
 
 
+@pytest.mark.parametrize("counted_by", ["proxy", "us"])
 def test_a_transaction_takes_so_many_requests_however_many_there_were(
-    opened: Callable[..., S3Driver], place: Place
+    opened: Callable[..., S3Driver], place: Place, counted_by: str
 ) -> None:
-    """With --log-cli-level=INFO it says how many, and how long each step took on this machine."""
+    """With --log-cli-level=INFO it says how many, and how long each step took: without the proxy, too."""
+    if counted_by == "us":
+        place.settings = replace(place.settings, endpoint=place.server.endpoint)
     driver = opened()
     asked: list[tuple[int, int]] = []
     for number in range(COMMITS):
@@ -171,6 +255,9 @@ def test_a_transaction_takes_so_many_requests_however_many_there_were(
         for step, (all_of, ours) in counted.items():
             log.info("%s %d: %.2f s, %d requests, %d of them ours", step, number, took_s[step], all_of, ours)
     later = asked[SETTLED:]
+    if counted_by == "us":
+        assert max(asked) == (0, 0) and driver.requests() <= (COMMITS + 1) * OUR_REQUESTS_MAX
+        return
     assert max(begin for begin, _ in later) <= BEGIN_REQUESTS_MAX
     assert max(commit for _, commit in later) <= COMMIT_REQUESTS_MAX
 
