@@ -134,7 +134,7 @@ class HudiTable:
             clock = ONE_CLOCK if spec.storage is None and is_of_one_machine(spec.path) else {}
             self._given = {**clock, **self._upkeep.properties, **spec.properties}
             self._session.start(self._given, self._fixed, spec.mode)
-            self._fence = Fence(
+            self._fence = self._session.fence = Fence(
                 self._session.store, self._session.jvm_pid(), lease_s=self._session.lock_lives_s()
             )
             self._torn = Torn(spec.path, spec.storage) if self._session.keeps_metadata() else None
@@ -288,6 +288,7 @@ class HudiTable:
             session.load()
             properties = {**given, **self._given}
             session.start(properties, {**self._fixed, **fixed}, self._spec.mode, by_spark=by_spark)
+            session.fence = self._fence
         return session
 
     def _tend(self) -> None:

@@ -70,16 +70,20 @@ class Fence:
         if (said.get("for"), said.get("by")) != (COMMIT, self._by):
             raise Refused(f"instant {instant} cannot be completed: {_of(said)} was there first")
 
-    def roll_back(self, instant: str) -> None:
-        """From here on nobody completes it. Raises `Unavailable` where somebody may be doing so."""
+    def roll_back(self, instant: str, *, noting: bool = True) -> None:
+        """From here on no driver of ours completes it. Raises `Unavailable` where one may be doing so.
+
+        `noting`: nobody completes it rightly any more.
+        """
         if not self.needed or self._create(instant, ROLLBACK):
             return
         said = self._said(instant)
         if said.get("for") == ROLLBACK:
             return
         why = self._why_over(instant, said)
-        with _asking(instant):
-            self._store.put(f"{FOLDER}/{instant}{OVERRULED}", why.encode())
+        if noting:
+            with _asking(instant):
+                self._store.put(f"{FOLDER}/{instant}{OVERRULED}", why.encode())
         log.warning("instant %s was to be completed, and is rolled back: %s", instant, why)
 
     def overruled(self) -> list[str]:

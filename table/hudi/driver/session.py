@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from table.errors import Refused
 from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
 from table.hudi.driver.callbacks import start_callbacks
+from table.hudi.driver.fence import Fence
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.holder import LockHolder
 from table.hudi.driver.lease import LeaseClock, LeaseHolder
@@ -69,6 +70,7 @@ class Session:
         self.client: Any = None
         self.holder: LockHolder | LeaseHolder
         self.file_clock: FileClock | LeaseClock
+        self.fence: Fence  # whoever completes or rolls back has set it
         self.lock_folder = ""
         self._lock_client: Any = None  # the class, where the lock is an object
         if storage is not None and location.scheme != FILE:
