@@ -28,6 +28,7 @@ from table.hudi.driver import rollback
 from table.hudi.driver.clock import await_clock, check_requested
 from table.hudi.driver.commit import Columns, PreCommit, check, check_files, write_stats
 from table.hudi.driver.evolution import evolve
+from table.hudi.driver.fence import Fence
 from table.hudi.driver.history import History
 from table.hudi.driver.java import FAILED, THROWN, changing, sentence, without_effect
 from table.hudi.driver.replaced import Replaced
@@ -96,6 +97,7 @@ class HudiTable:
         self._given: dict[str, str] = {}
         self._fixed: dict[str, str] = {}
         self._columns: Columns
+        self._fence: Fence
         self._replaced = Replaced(self._session) if spec.mode == UPSERT else None
         self._torn: Torn | None = None
         self._tend_after = self._untended = 0
@@ -132,6 +134,9 @@ class HudiTable:
             clock = ONE_CLOCK if spec.storage is None and is_of_one_machine(spec.path) else {}
             self._given = {**clock, **self._upkeep.properties, **spec.properties}
             self._session.start(self._given, self._fixed, spec.mode)
+            self._fence = self._session.fence = Fence(
+                self._session.store, self._session.jvm_pid(), lease_s=self._session.lock_lives_s()
+            )
             self._torn = Torn(spec.path, spec.storage) if self._session.keeps_metadata() else None
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
             if not created and self._session.keeps_metadata() and not self._session.has_metadata():
@@ -140,10 +145,19 @@ class HudiTable:
         if not self._opened:
             self._opened = True
             self._upkeep.start()
+        self._take_back_late()
         # An older table soon, for a run may be short, but not before its first commit.
         self._untended = 0 if created else self._tend_after - 1
         log.info("table %s is %s", spec.path, "created" if created else "open")
         return layout(definition, spec, schema, created=created).encoded()
+
+    def _take_back_late(self) -> None:
+        for instant in rollback.take_back_late(self._session, self._watchdog, self._fence):
+            log.warning(
+                "table %s: instant %s was completed by a driver that stood still, after it had been rolled "
+                "back: it is taken off the timeline",
+                *(self._spec.path, instant),
+            )
 
     def _keep_index(self, spec: TableSpec) -> Definition | None:
         """Keep with a table that nobody has written to yet what its writers must know, and load it again."""
@@ -197,6 +211,7 @@ class HudiTable:
             lambda: check(
                 self._session, self._history, commit, fence, self._columns, self._replaced, self._torn
             ),
+            lambda: self._fence.commit(commit.instant),
             self._watchdog,
             self._session.holder,
         )
@@ -211,7 +226,7 @@ class HudiTable:
         """Remove an instant's files and the instant. False where it proved to be complete under the lock."""
         self._enter()
         await_clock(self._session)
-        return rollback.roll_back(self._session, self._history, self._watchdog, instant)
+        return rollback.roll_back(self._session, self._history, self._watchdog, self._fence, instant)
 
     def sweep(self, *, grace_ms: int) -> int:
         """Remove files with our mark that no commit names, unchanged for `grace_ms`; the number removed.
@@ -223,6 +238,9 @@ class HudiTable:
             removed = self._sweeper.sweep(grace_ms)
         except OSError as error:
             raise Unavailable(f"table {self._spec.path} could not be swept: {sentence(error)}") from error
+        if self._fence.needed:
+            self._take_back_late()
+            self._fence.forget(self._session.oldest())
         self._tend()
         return removed
 
@@ -270,6 +288,7 @@ class HudiTable:
             session.load()
             properties = {**given, **self._given}
             session.start(properties, {**self._fixed, **fixed}, self._spec.mode, by_spark=by_spark)
+            session.fence = self._fence
         return session
 
     def _tend(self) -> None:
@@ -370,6 +389,10 @@ class HudiTable:
             done = self._history.find(commit.state.transaction)
         except TableError as unread:
             raise OutcomeUnknown(f"{doing}: {why}; and then the table could not be read: {unread}") from error
+        if done is None and pre_commit.decided and self._fence.needed:
+            # What Hudi had put last may land yet. Whoever rolls the instant back finds out, and nobody
+            # completes it a second time.
+            raise OutcomeUnknown(f"{doing}: {why}: read the table before anything else") from error
         if done is None:
             raise without_effect(doing, error, self._session.lock_folder) from error
         log.warning("instant %s is complete, what came after it failed: %s", commit.instant, why)

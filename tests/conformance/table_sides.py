@@ -141,7 +141,8 @@ class HudiSide:
         with as_in_another_process():
             made = Driver(self._spark, self._path, self._properties)
         with table_lock(made.table._session, made.table._watchdog):
-            assert _request(made.table._session, made.table._history, instant) is not None
+            table = made.table
+            assert _request(table._session, table._history, instant, table._fence) is not None
         made.table.close()
 
     def foreign_commit(self) -> str:

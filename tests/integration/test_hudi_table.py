@@ -473,7 +473,7 @@ def _request_rollback_and_die(driver: Driver, instant: str) -> str:
 
     table = driver.table
     with table_lock(table._session, table._watchdog):
-        rollback = _request(table._session, table._history, instant)
+        rollback = _request(table._session, table._history, instant, table._fence)
     assert rollback is not None
     return str(rollback.getRollbackInstant().requestedTime())
 

@@ -212,7 +212,7 @@ def test_a_holder_that_was_taken_over_is_interrupted_and_leaves_its_successors_l
     assert locks.there()["owner"] == "somebody else" and not locks.there()["expired"]
 
 
-def test_the_lock_of_a_dead_process_is_taken_at_once_and_that_of_a_living_one_is_not(locks: Locks) -> None:
+def test_the_lease_of_a_dead_process_is_not_waited_for_and_that_of_a_living_one_is(locks: Locks) -> None:
     holder = locks.holder(lease_s=60)
     assert holder.tryLock()
     word, boot, space, _pid, _started = locks.there()["owner"].split()

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import logging
+import os
+import signal
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +23,19 @@ from pyspark.sql import SparkSession
 
 from control_topic.messages import DataFile
 from lockstep.stores.local import SECRET_KEY, S3Server
-from table.errors import Refused
+from table.errors import Refused, Unavailable
+from table.hudi.driver.fence import FOLDER
+from table.hudi.driver.holder import started_at
+from table.hudi.driver.lock_client import LEASE_FILE
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
+from table.hudi.properties import LEASE_S
 from table.hudi.table import HudiTable
 from table.port import TableSpec
+from table.state import TableState
 from table.store.location import store_at
 from table.store.objects.store import ObjectStore
-from tests.integration.test_hudi_table import DDL, PIPELINE, Driver, accept
+from tests.harness import await_that
+from tests.integration.test_hudi_table import DDL, PIPELINE, PLAIN, QUICK_ARCHIVE, ROOT, Driver, accept
 from tests.s3_proxy import S3Proxy
 
 log = logging.getLogger(__name__)
@@ -30,11 +43,13 @@ log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
 
-COMMITS = 8
+TIMELINE = ".hoodie/timeline"
+COMMITS = 6
 SETTLED = 3
 """The first ones make the metadata table."""
 BEGIN_REQUESTS_MAX = 30
 COMMIT_REQUESTS_MAX = 130
+OUR_REQUESTS_MAX = 6
 
 
 class Place:
@@ -44,7 +59,7 @@ class Place:
         bucket = f"tables-{uuid.uuid4().hex[:12]}"
         s3.make_bucket(bucket)
         self.path = f"s3a://{bucket}/lake/events"
-        self.proxy = proxy
+        self.proxy, self.server = proxy, s3
         self.settings = replace(s3.settings, endpoint=proxy.endpoint)
         self.direct = store_at(self.path, settings=s3.settings)
 
@@ -133,6 +148,76 @@ def test_transactions_in_s3_are_begun_committed_rolled_back_and_found(
     assert rows.count() == 18
 
 
+HOLDS_THE_LOCK = """
+import sys, time
+from types import SimpleNamespace
+from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY
+from table.store.location import store_at
+from table.store.objects.settings import FixedKeys, ObjectSettings
+from tests.integration.conftest import spark
+from tests.integration.test_hudi_table import PLAIN, table_lock
+from tests.integration.test_s3_table import S3Driver
+
+path, endpoint = sys.argv[1:]
+keys = FixedKeys(ACCESS_KEY, SECRET_KEY)
+settings = ObjectSettings(endpoint=endpoint, region=REGION, path_style=True, credentials=keys)
+place = SimpleNamespace(path=path, settings=settings, direct=store_at(path, settings=settings))
+table = S3Driver(next(spark.__wrapped__()), place, properties=PLAIN).table
+with table_lock(table._session, table._watchdog):
+    print("held", table._session.jvm_pid(), flush=True)
+    time.sleep(300)
+"""
+
+
+@contextmanager
+def holding(place: Place) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A driver in a process of its own that is in the table lock, and its JVM's number."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDS_THE_LOCK, place.path, place.settings.endpoint],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,  # its JVM dies with it
+    )
+    try:
+        assert process.stdout is not None
+        said = next(line for line in process.stdout if line.startswith("held"))
+        yield process, int(said.split()[1])
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+
+
+def test_the_lease_of_a_killed_driver_is_not_waited_for(
+    opened: Callable[..., S3Driver], place: Place
+) -> None:
+    driver = opened(properties=PLAIN)
+    with holding(place) as (process, jvm):
+        os.killpg(process.pid, signal.SIGKILL)
+        await_that("end of the Java process", lambda: started_at(jvm) is None)
+        held = json.loads(place.direct.read(LEASE_FILE, bytes_max=4_096))
+        assert not held["expired"] and held["validUntil"] > 1_000 * (time.time() + LEASE_S / 2)
+        driver.run("t1", 1)
+        assert 1_000 * time.time() < held["validUntil"], "its lease was not waited for"
+
+
+def test_a_jvm_that_stands_still_in_the_lock_is_ended_before_others_may_take_it(
+    opened: Callable[..., S3Driver], place: Place
+) -> None:
+    driver = opened(properties={**PLAIN, "hoodie.write.lock.wait_time_ms": "1000"})
+    with holding(place) as (process, jvm):
+        os.kill(jvm, signal.SIGSTOP)
+        held = json.loads(place.direct.read(LEASE_FILE, bytes_max=4_096))
+        with pytest.raises(Unavailable, match="the table lock could not be had"):
+            driver.begin("t1")
+        await_that("end of the Java process", lambda: started_at(jvm) is None, deadline_s=LEASE_S)
+        assert 1_000 * time.time() < held["validUntil"], "its guardian was too late"
+        process.wait(30)
+    driver.run("t1", 1)
+
+
 def test_no_key_is_among_sparks_or_hadoops_settings_or_in_the_table(
     opened: Callable[..., S3Driver], spark: SparkSession, place: Place
 ) -> None:
@@ -150,10 +235,13 @@ def test_no_key_is_among_sparks_or_hadoops_settings_or_in_the_table(
             assert SECRET_KEY.encode() not in place.direct.read(path, bytes_max=1 << 24), path
 
 
+@pytest.mark.parametrize("counted_by", ["proxy", "us"])
 def test_a_transaction_takes_so_many_requests_however_many_there_were(
-    opened: Callable[..., S3Driver], place: Place
+    opened: Callable[..., S3Driver], place: Place, counted_by: str
 ) -> None:
-    """With --log-cli-level=INFO it says how many, and how long each step took on this machine."""
+    """With --log-cli-level=INFO it says how many, and how long each step took: without the proxy, too."""
+    if counted_by == "us":
+        place.settings = replace(place.settings, endpoint=place.server.endpoint)
     driver = opened()
     asked: list[tuple[int, int]] = []
     for number in range(COMMITS):
@@ -167,6 +255,9 @@ def test_a_transaction_takes_so_many_requests_however_many_there_were(
         for step, (all_of, ours) in counted.items():
             log.info("%s %d: %.2f s, %d requests, %d of them ours", step, number, took_s[step], all_of, ours)
     later = asked[SETTLED:]
+    if counted_by == "us":
+        assert max(asked) == (0, 0) and driver.requests() <= (COMMITS + 1) * OUR_REQUESTS_MAX
+        return
     assert max(begin for begin, _ in later) <= BEGIN_REQUESTS_MAX
     assert max(commit for _, commit in later) <= COMMIT_REQUESTS_MAX
 
@@ -179,3 +270,73 @@ def steps(driver: S3Driver, transaction: str) -> Iterator[tuple[str, Callable[[]
     file = driver.write(opened[0], 10)
     commit = driver.planned(transaction, opened[0], 10, file)
     yield "commit", lambda: driver.table.commit(commit, fence=accept)
+
+
+def test_a_commit_whose_rollback_began_first_is_refused_and_has_no_effect(
+    opened: Callable[..., S3Driver],
+) -> None:
+    """The driver has passed every look, and stood still; its lock is another's by now."""
+    driver, successor = opened(properties=PLAIN), opened(properties=PLAIN)
+    driver.run("one", 4)
+    instant = driver.begin("two")
+    commit = driver.planned("two", instant, 7, driver.write(instant, 7))
+
+    def taken_over(_newest: TableState | None) -> str:
+        successor.table._fence.roll_back(instant)
+        return ""
+
+    with pytest.raises(Refused, match="its rollback was there first"):
+        driver.table.commit(commit, fence=taken_over)
+    assert successor.table.find("two") is None
+    assert successor.table.roll_back(instant)
+    successor.run("three", 2)
+    assert driver.table.find("two") is None and not driver.table.unfinished()
+
+
+def test_a_commit_that_may_still_land_is_not_rolled_back_before_its_driver_is_gone(
+    opened: Callable[..., S3Driver],
+) -> None:
+    driver, successor = opened(properties=PLAIN), opened(properties=PLAIN)
+    instant = driver.begin("one")
+    driver.table._fence.commit(instant)  # and stands still
+    with pytest.raises(Unavailable, match="being completed by another driver"):
+        successor.table.roll_back(instant)
+    driver.table.commit(driver.planned("one", instant, 3, driver.write(instant, 3)), fence=accept)
+    assert not successor.table.roll_back(instant), "it is complete"
+    assert successor.table.find("one") is not None
+
+
+def test_a_completion_that_lands_after_its_rollback_is_taken_off_the_timeline(
+    opened: Callable[..., S3Driver], spark: SparkSession, place: Place
+) -> None:
+    driver, successor = opened(properties=PLAIN), opened(properties=PLAIN)
+    driver.run("one", 4)
+    instant = driver.begin("two")
+    file = driver.write(instant, 5)
+    driver.table._fence.commit(instant)
+    successor.table._fence._clock_s = lambda: time.time() + 2 * LEASE_S
+    assert successor.table.roll_back(instant)
+    successor.run("three", 2)
+    done = next(name for name in place.direct.names(TIMELINE) if name.endswith(".commit"))
+    content = place.direct.read(f"{TIMELINE}/{done}", bytes_max=1 << 20)
+    late = f"{TIMELINE}/{instant}_{successor.table._session.client.createNewInstantTime(False)}.commit"
+    place.direct.put(late, content)
+    third = opened(properties=PLAIN)
+    assert place.direct.stat(late) is None and place.direct.stat(file.path) is None
+    newest = third.table.newest()
+    assert newest is not None and newest.transaction == "three"
+    assert spark.read.format("hudi").load(place.path).count() == 6
+
+
+def test_hudi_leaves_alone_what_decided_and_it_goes_when_its_instant_is_archived(
+    opened: Callable[..., S3Driver], spark: SparkSession, place: Place
+) -> None:
+    driver = opened(properties={**PLAIN, **QUICK_ARCHIVE})
+    instants = [driver.run(f"t{number}", 1) for number in range(6)]
+    assert set(place.direct.names(FOLDER)) == set(instants), "archiving within commits has left them"
+    oldest = driver.table._session.oldest()
+    assert oldest > instants[0]
+    driver.table.sweep(grace_ms=0)
+    left = set(place.direct.names(FOLDER))
+    assert left == {instant for instant in instants if instant >= oldest}
+    assert spark.read.format("hudi").load(place.path).count() == 6

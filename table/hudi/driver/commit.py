@@ -6,6 +6,8 @@ import json
 import logging
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -37,6 +39,9 @@ from table.store.port import Store
 FOOTERS_READ_MAX = 100
 """Base files of one commit whose rows are counted, spread evenly over more. Every file's size is compared."""
 
+LOOKS_AT_ONCE = 16
+"""At files in an object store, each look being a request or two."""
+
 CHECK_S = 15.0
 """How long the check may take: well below what the lock lives."""
 
@@ -55,16 +60,23 @@ for _name in PY4J_LOGGERS:
 class PreCommit:
     """Hudi calls `accept` under the table lock; raising there ends the commit without effect.
 
-    `objection`: what was raised, for whoever sees Java's exception. Takes no Python lock.
+    `check`: whether it may be completed; `decide`: that it is, last of all. `objection`: what was raised, for
+    whoever sees Java's exception; `decided`: nothing was. Takes no Python lock.
     """
 
     def __init__(
-        self, check: Callable[[], None], watchdog: Watchdog, holder: LockHolder | LeaseHolder
+        self,
+        check: Callable[[], None],
+        decide: Callable[[], None],
+        watchdog: Watchdog,
+        holder: LockHolder | LeaseHolder,
     ) -> None:
         self._check = check
+        self._decide = decide
         self._watchdog = watchdog
         self._holder = holder
         self.objection: TableError | None = None
+        self.decided = False
 
     def accept(self, _meta: Any, _commit_metadata: Any) -> None:
         started_at = time.monotonic()
@@ -74,6 +86,8 @@ class PreCommit:
                 self._check()
                 if time.monotonic() - started_at > CHECK_S:
                     raise Unavailable(f"the check under the table lock took longer than {CHECK_S:.0f} s")
+                self._decide()
+                self.decided = True
             except TableError as error:
                 self.objection = error
                 raise
@@ -198,49 +212,67 @@ def check_files(store: Store, mode: str, instant: str, files: Sequence[DataFile]
     And, of at most `FOOTERS_READ_MAX` base files, with its rows.
     """
     for file in files:
-        relative = PurePosixPath(file.path)
-        name = relative.name
-        parsed = parse_log_file_name(name) if mode == UPSERT else parse_file_name(name)
-        if parsed is None or (parsed[0], parsed[2]) != (file_id(file), instant):
-            raise Refused(f"instant {instant}: file {file.path} does not carry its file id and instant")
-        if str(relative.parent) != (file.table_partition or ".") or ".." in relative.parts:
-            raise Refused(
-                f"instant {instant}: file {file.path} is not in table partition {file.table_partition!r}"
-            )
-        try:
-            found = store.stat(file.path)
-        except OSError as error:
-            raise Unavailable(
-                f"instant {instant}: file {file.path} cannot be looked at: {error.strerror}"
-            ) from error
-        if found is None:
-            raise Refused(f"instant {instant}: file {file.path} is not there")
-        if found.size_bytes != file.size_bytes:
-            raise Refused(
-                f"instant {instant}: file {file.path} has {found.size_bytes} bytes, {file.size_bytes} were "
-                "reported"
-            )
+        _check_name(mode, instant, file)
+    _of_each(store, files, partial(_check_size, store, instant))
     if mode != UPSERT:
         every = -(-len(files) // FOOTERS_READ_MAX) or 1
-        _check_rows(store, instant, files[::every])
+        _of_each(store, files[::every], partial(_check_rows, store, instant))
 
 
-def _check_rows(store: Store, instant: str, files: Sequence[DataFile]) -> None:
-    """Raise `Refused` unless each base file holds as many rows as its footer is reported to say.
+def _of_each(store: Store, files: Sequence[DataFile], look: Callable[[DataFile], None]) -> None:
+    """Side by side where each look is a request; the first file that is not as it should be is told of."""
+    if store.capabilities.claims or len(files) < 2:
+        for file in files:
+            look(file)
+        return
+    with ThreadPoolExecutor(min(LOOKS_AT_ONCE, len(files))) as pool:
+        for _ in pool.map(look, files):
+            pass
+
+
+def _check_name(mode: str, instant: str, file: DataFile) -> None:
+    relative = PurePosixPath(file.path)
+    name = relative.name
+    parsed = parse_log_file_name(name) if mode == UPSERT else parse_file_name(name)
+    if parsed is None or (parsed[0], parsed[2]) != (file_id(file), instant):
+        raise Refused(f"instant {instant}: file {file.path} does not carry its file id and instant")
+    if str(relative.parent) != (file.table_partition or ".") or ".." in relative.parts:
+        raise Refused(
+            f"instant {instant}: file {file.path} is not in table partition {file.table_partition!r}"
+        )
+
+
+def _check_size(store: Store, instant: str, file: DataFile) -> None:
+    try:
+        found = store.stat(file.path)
+    except OSError as error:
+        raise Unavailable(
+            f"instant {instant}: file {file.path} cannot be looked at: {error.strerror}"
+        ) from error
+    if found is None:
+        raise Refused(f"instant {instant}: file {file.path} is not there")
+    if found.size_bytes != file.size_bytes:
+        raise Refused(
+            f"instant {instant}: file {file.path} has {found.size_bytes} bytes, {file.size_bytes} were "
+            "reported"
+        )
+
+
+def _check_rows(store: Store, instant: str, file: DataFile) -> None:
+    """Raise `Refused` unless a base file holds as many rows as its footer is reported to say.
 
     A footer costs about half a millisecond, which a log file's blocks would not be counted in: of those the
     size has to do.
     """
-    for file in files:
-        try:
-            with store.source(file.path) as source:
-                rows = pq.read_metadata(source).num_rows
-        except pa.ArrowException as error:
-            raise Refused(f"instant {instant}: file {file.path} is not whole: {error}") from error
-        except OSError as error:
-            raise Unavailable(f"instant {instant}: file {file.path} cannot be read: {error}") from error
-        if rows != file.rows:
-            raise Refused(f"instant {instant}: file {file.path} holds {rows} rows, {file.rows} were reported")
+    try:
+        with store.source(file.path) as source:
+            rows = pq.read_metadata(source).num_rows
+    except pa.ArrowException as error:
+        raise Refused(f"instant {instant}: file {file.path} is not whole: {error}") from error
+    except OSError as error:
+        raise Unavailable(f"instant {instant}: file {file.path} cannot be read: {error}") from error
+    if rows != file.rows:
+        raise Refused(f"instant {instant}: file {file.path} holds {rows} rows, {file.rows} were reported")
 
 
 def _stat(file: DataFile, _instant: str) -> dict[str, Any]:

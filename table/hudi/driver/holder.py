@@ -30,7 +30,7 @@ class LockHolder:
     def __init__(self, locks: Store, jvm_pid: int) -> None:
         self._locks = locks
         self.lock = locks.place(LOCK)
-        self._process = _process(jvm_pid)
+        self._process = process_of(jvm_pid)
 
     def note(self) -> None:
         """Say that this process holds the lock. To be called while it does.
@@ -50,7 +50,7 @@ class LockHolder:
         try:
             with self._locks.claimed(NOTE) as note:  # of two that find a dead holder one removes the lock
                 held_by = self._said(note)
-                if held_by is None or not _is_dead(held_by, self._process) or not self._locks.delete(LOCK):
+                if held_by is None or not is_dead(held_by, self._process) or not self._locks.delete(LOCK):
                     return False
         except OSError:
             return False  # somebody else was quicker, or it expires by itself
@@ -77,7 +77,7 @@ class LockHolder:
         return None if found is None else list(found.identity)
 
 
-def _process(pid: int) -> dict[str, str] | None:
+def process_of(pid: int) -> dict[str, str] | None:
     """What tells a process from every other one, before and after it; None where the system cannot say."""
     started = started_at(pid)
     if started is None:
@@ -94,7 +94,7 @@ def _process(pid: int) -> dict[str, str] | None:
         return None
 
 
-def _is_dead(process: dict[str, str], here: dict[str, str]) -> bool:
+def is_dead(process: dict[str, str], here: dict[str, str]) -> bool:
     """Whether a process is proved gone. One of another boot or container cannot be judged from here."""
     if any(process.get(name) != here[name] for name in ("boot", "namespace")):
         return False

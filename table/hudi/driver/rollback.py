@@ -8,13 +8,14 @@ an instant that a requested rollback names can then never meet it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from table.errors import Refused, Unavailable
+from table.hudi.driver.fence import Fence
 from table.hudi.driver.history import History, rollbacks
-from table.hudi.driver.java import changing
+from table.hudi.driver.java import changing, reading
 from table.hudi.driver.session import Session
 from table.hudi.driver.watchdog import Watchdog
 
@@ -29,15 +30,16 @@ def table_lock(session: Session, watchdog: Watchdog) -> Iterator[None]:
         yield
 
 
-def roll_back(session: Session, history: History, watchdog: Watchdog, instant: str) -> bool:
+def roll_back(session: Session, history: History, watchdog: Watchdog, fence: Fence, instant: str) -> bool:
     """Remove an instant of ours and its files; False where it proved to be complete. May be repeated."""
     doing = f"instant {instant} could not be rolled back"
     with changing(doing, session.lock_folder):
         with table_lock(session, watchdog):
-            rollback = _request(session, history, instant)
+            rollback = _request(session, history, instant, fence)
         complete = _is_complete(session, instant) or history.archived(instant) is not None
         if complete and rollback is not None:
             _withdraw(session, instant)
+            fence.restore(instant)
         if complete or rollback is None:
             return not complete
         service = session.client.getTableServiceClient()
@@ -48,7 +50,7 @@ def roll_back(session: Session, history: History, watchdog: Watchdog, instant: s
     return True
 
 
-def _request(session: Session, history: History, instant: str) -> Any | None:
+def _request(session: Session, history: History, instant: str, fence: Fence) -> Any | None:
     """The rollback to carry out, requested now or found; None where there is nothing to roll back."""
     pending = {one.time: one for one in history.pending()}.get(instant)
     requested = rollbacks(session)
@@ -58,6 +60,7 @@ def _request(session: Session, history: History, instant: str) -> Any | None:
         return None
     if not history.ours(pending):
         raise Refused(f"instant {instant} is not one of this pipeline: it is left alone")
+    fence.roll_back(instant)
     time = session.client.createNewInstantTime(False)
     plan = session.table().scheduleRollback(
         session.client.getEngineContext(), time, pending.instant, False, True, False
@@ -66,6 +69,38 @@ def _request(session: Session, history: History, instant: str) -> Any | None:
         raise Unavailable(f"instant {instant}: Hudi planned no rollback; ask again")
     session.reload()
     return rollbacks(session)[instant]
+
+
+def take_back_late(session: Session, watchdog: Watchdog, fence: Fence) -> list[str]:
+    """Remove completions that landed after their instants had been rolled back; which they were.
+
+    Their files are gone; readers of the timeline would look for them.
+    """
+    suspects = fence.overruled()
+    if not suspects or not (late := _late(session, suspects)):
+        return []
+    doing = "a completion that came too late could not be taken back"
+    with changing(doing, session.lock_folder), table_lock(session, watchdog):
+        late = _late(session, suspects)
+        for instant in late.values():
+            session.meta.getActiveTimeline().deleteInstantFileIfExists(instant)
+    return sorted(late)
+
+
+def _late(session: Session, suspects: Sequence[str]) -> dict[str, Any]:
+    """Those that are complete and whose rollback is, too."""
+    with reading(f"table {session.path}: its timeline cannot be read"):
+        timeline = session.reload()
+        complete = {
+            str(one.requestedTime()): one
+            for one in timeline.getCommitsTimeline().filterCompletedInstants().getInstants()
+        }
+        wanted = complete.keys() & set(suspects)
+        rolled_back: set[str] = set()
+        if wanted:
+            for one in timeline.getRollbackTimeline().filterCompletedInstants().getInstants():
+                rolled_back |= {str(time) for time in timeline.readRollbackMetadata(one).getCommitsRollback()}
+    return {instant: complete[instant] for instant in wanted & rolled_back}
 
 
 def _withdraw(session: Session, instant: str) -> None:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from table.errors import Refused
 from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
 from table.hudi.driver.callbacks import start_callbacks
+from table.hudi.driver.fence import Fence
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.file_lock import one_holder_lock
 from table.hudi.driver.holder import LockHolder
@@ -70,6 +71,7 @@ class Session:
         self.client: Any = None
         self.holder: LockHolder | LeaseHolder
         self.file_clock: FileClock | LeaseClock
+        self.fence: Fence  # whoever completes or rolls back has set it
         self.lock_folder = ""
         self._lock_client: Any = None  # the class, where the lock is an object
         if storage is not None and location.scheme != FILE:
@@ -280,10 +282,19 @@ class Session:
 
     def lock_held_s(self) -> int:
         """How long the table lock may be held; 0: for ever. See `table.hudi.driver.watchdog.held_s`."""
+        return held_s(self.lock_lives_s())
+
+    def lock_lives_s(self) -> int:
+        """How long it lives that nobody renews or gives back; 0: for ever."""
         given = self.client.getConfig().getProps()
         if self._lock_client is not None:
-            return held_s(int(given.getProperty(LEASE, "0")))
-        return held_s(60 * int(given.getProperty(EXPIRE, "0")))
+            return int(given.getProperty(LEASE, "0"))
+        return 60 * int(given.getProperty(EXPIRE, "0"))
+
+    def oldest(self) -> str:
+        """The requested time of the oldest instant on the active timeline, empty where none is there."""
+        first = self.reload().firstInstant()
+        return str(first.get().requestedTime()) if first.isPresent() else ""
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -124,6 +124,7 @@ def completing(session: Session, action: str, instant: str) -> Iterator[None]:
             held = any((one.getAction(), one.requestedTime()) == (action, instant) for one in opened)
             if not held or instant in rollbacks(session):
                 raise Refused(f"{action} {instant} of table {session.path} was taken away by a later run")
+        session.fence.commit(instant)
 
     with guarded(session, look):
         yield
@@ -247,6 +248,7 @@ def _stop(session: Session, action: str, instant: str) -> tuple[Any, Any] | None
         return requested.getRollbackInstant().requestedTime(), inflight
     if not session.meta.getActiveTimeline().containsInstant(inflight):
         return None
+    session.fence.roll_back(instant, noting=False)  # others may carry it out anew, and complete it
     time = session.client.createNewInstantTime(False)
     engine = session.client.getEngineContext()
     planned = session.table().scheduleRollback(engine, time, inflight, False, False, False)

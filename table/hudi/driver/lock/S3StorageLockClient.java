@@ -75,6 +75,10 @@ public final class S3StorageLockClient implements StorageLockClient {
   private static final Map OPEN = new ConcurrentHashMap();
 
   private static final String PROCESS = thisProcess();
+  private static final String DEAD = "that process is dead";
+
+  /** So long what a process has sent may still be on its way when it is dead. */
+  private static final long SETTLED_MS = 3000;
 
   private final AmazonS3 s3;
   private final String owner;
@@ -119,6 +123,9 @@ public final class S3StorageLockClient implements StorageLockClient {
     String why = whyNobodys(lock.getOwner());
     if (why.isEmpty()) {
       return read;
+    }
+    if (why.equals(DEAD)) {
+      settle();
     }
     LOG.warn("lock {}: it was held by {}: {}; it is free again", new Object[] {place(), lock.getOwner(), why});
     StorageLockData freed = new StorageLockData(true, lock.getValidUntilMs(), lock.getOwner());
@@ -231,6 +238,14 @@ public final class S3StorageLockClient implements StorageLockClient {
 
   // --- holders --------------------------------------------------------------------------------------------
 
+  private static void settle() {
+    try {
+      Thread.sleep(SETTLED_MS);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
   /** Why nobody can hold a lock with this owner; empty where somebody may. */
   private static String whyNobodys(String whose) {
     String[] words = whose.split(" ", 2);
@@ -240,7 +255,7 @@ public final class S3StorageLockClient implements StorageLockClient {
     if (words[1].equals(PROCESS)) {
       return OPEN.containsKey(words[0]) ? "" : "this process, which has let go of it";
     }
-    return isDead(words[1], PROCESS) ? "that process is dead" : "";
+    return isDead(words[1], PROCESS) ? DEAD : "";
   }
 
   private static String first(String whose) {

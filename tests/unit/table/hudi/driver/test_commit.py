@@ -65,6 +65,18 @@ def test_a_file_that_is_not_there_is_refused_whatever_the_table_holds(tmp_path: 
         check_files(LocalStore(tmp_path), mode, INSTANT, [there, gone])
 
 
+def test_of_files_that_are_looked_at_side_by_side_the_first_wrong_one_is_told_of(tmp_path: Path) -> None:
+    class Objects(LocalStore):
+        capabilities = replace(LocalStore.capabilities, claims=False)
+
+    files = [written(tmp_path, number) for number in range(40)]
+    check_files(Objects(tmp_path), INSERT, INSTANT, files)
+    for wrong in (30, 7):
+        files[wrong] = replace(files[wrong], rows=2)
+        with pytest.raises(Refused, match=f"file {files[wrong].path} holds 3 rows"):
+            check_files(Objects(tmp_path), INSERT, INSTANT, files)
+
+
 def logged(folder: Path, file: DataFile) -> DataFile:
     """The same file with the name of a log file."""
     path = f"d/.{file.body}_{INSTANT}.log.1_0-0-0"
