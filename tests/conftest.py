@@ -8,10 +8,11 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 from hypothesis import HealthCheck, settings
 
 from tests.broker_fixture import broker, make_topic
+from tests.hdfs_fixture import hdfs
 from tests.s3_fixture import s3
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-__all__ = ["broker", "make_topic", "s3"]
+__all__ = ["broker", "hdfs", "make_topic", "s3"]

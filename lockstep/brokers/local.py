@@ -22,7 +22,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lockstep.errors import Failed
-from lockstep.launch.jars import find_java, resolve_kafka
+from lockstep.launch.jars import KAFKA, find_java, resolve
 from lockstep.launch.jvm import LATE_C2
 from lockstep.launch.local_server import HOST, LocalServer, free_port
 
@@ -77,7 +77,7 @@ class Broker(LocalServer):
 
     def _prepare(self) -> None:
         self._java = str(find_java())
-        self._classpath = os.pathsep.join(map(str, resolve_kafka(self._cache_dir)))
+        self._classpath = os.pathsep.join(map(str, resolve(KAFKA, self._cache_dir)))
 
     def _launch(self, timeout_s: float) -> None:
         java, classpath = self._java, self._classpath

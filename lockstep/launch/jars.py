@@ -1,6 +1,6 @@
-"""The jars of a real Kafka broker, resolved once with the Ivy that pyspark ships, and the Java to run them.
+"""The jars of real servers, resolved once with the Ivy that pyspark ships, and the Java to run them.
 
-The broker runs in a JVM of its own: its Scala and Jackson clash with Spark's.
+Each server runs in a JVM of its own: Kafka's Scala and Jackson clash with Spark's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep.errors import Failed
@@ -21,23 +22,59 @@ from lockstep.launch.submit import find_spark_home
 
 KAFKA_VERSION = "4.1.0"
 SLF4J_VERSION = "1.7.36"
-"""Kafka's jars name no logging backend; without one a broker that refuses to start does so in silence."""
+"""The servers' jars name no logging backend; without one a server that refuses to start says nothing."""
+HDFS_VERSION = "3.3.4"
+"""Of Spark's own Hadoop."""
 
 JAVA_MAJOR_MIN = 17
 JAVA_TIMEOUT_S = 30
 RESOLVE_TIMEOUT_S = 900
 LOCK_POLL_S = 0.2
 
-_IVY_MODULE = f"""\
+_IVY_MODULE = """\
 <ivy-module version="2.0">
-  <info organisation="lockstep" module="broker"/>
+  <info organisation="lockstep" module="{name}"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA_VERSION}" conf="default->default"/>
-    <dependency org="org.slf4j" name="slf4j-simple" rev="{SLF4J_VERSION}" conf="default->default"/>
+{dependencies}
   </dependencies>
 </ivy-module>
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """What one server is made of."""
+
+    title: str
+    """For people."""
+    name: str
+    """Of its folder in the cache, with the version."""
+    packages: tuple[str, ...]
+    """`group:artifact:version`; what they need comes with them."""
+
+    def ivy_module(self) -> str:
+        parts = (package.split(":") for package in self.packages)
+        lines = (
+            f'    <dependency org="{group}" name="{artifact}" rev="{version}" conf="default->default"/>'
+            for group, artifact, version in parts
+        )
+        return _IVY_MODULE.format(name=self.name, dependencies="\n".join(lines))
+
+
+KAFKA = Bundle(
+    title=f"Kafka {KAFKA_VERSION}",
+    name=f"kafka-{KAFKA_VERSION}",
+    packages=(f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", f"org.slf4j:slf4j-simple:{SLF4J_VERSION}"),
+)
+HDFS = Bundle(
+    title=f"HDFS {HDFS_VERSION}",
+    name=f"hdfs-{HDFS_VERSION}",
+    packages=(
+        f"org.apache.hadoop:hadoop-client-minicluster:{HDFS_VERSION}",
+        f"org.slf4j:slf4j-reload4j:{SLF4J_VERSION}",
+    ),
+)
 
 
 class JarsError(Failed):
@@ -92,19 +129,19 @@ def _java_major(java: str) -> int:
     return int(match.group(1))
 
 
-def resolve_kafka(cache_dir: Path | None = None) -> list[Path]:
-    """The broker's jars, sorted; downloaded where the cache does not hold them yet.
+def resolve(bundle: Bundle, cache_dir: Path | None = None) -> list[Path]:
+    """The server's jars, sorted; downloaded where the cache does not hold them yet.
 
     The folder appears whole or not at all, and of several processes one downloads. Raises `JarsError`.
     """
     cache = cache_dir if cache_dir is not None else default_cache()
-    target = cache / f"kafka-{KAFKA_VERSION}"
+    target = cache / bundle.name
     if not target.is_dir():
         try:
             cache.mkdir(parents=True, exist_ok=True)
             with _locked(cache / f"{target.name}.lock"):
                 if not target.is_dir():
-                    _retrieve(cache, target)
+                    _retrieve(bundle, cache, target)
         except OSError as error:
             raise JarsError(
                 f"The cache {cache} cannot be written ({error}): set LOCKSTEP_CACHE to a folder that can."
@@ -140,12 +177,12 @@ def _ivy_jar() -> Path:
     return found[-1]
 
 
-def _retrieve(cache: Path, target: Path) -> None:
+def _retrieve(bundle: Bundle, cache: Path, target: Path) -> None:
     java, ivy = find_java(), _ivy_jar()
     log = cache / f"{target.name}.resolve.log"
     with tempfile.TemporaryDirectory(dir=cache, prefix="resolving-") as scratch:
         module, jars = Path(scratch) / "ivy.xml", Path(scratch) / "jars"
-        module.write_text(_IVY_MODULE, encoding="utf-8")
+        module.write_text(bundle.ivy_module(), encoding="utf-8")
         # Ivy's own cache has no lock, and Spark uses it too: this one is nobody else's.
         command = [str(java), "-jar", str(ivy), "-cache", f"{scratch}/cache", "-ivy", str(module)]
         command += ["-confs", "default", "-types", "jar", "bundle"]
@@ -160,9 +197,9 @@ def _retrieve(cache: Path, target: Path) -> None:
         if status != 0:
             how = f"ended with {status}" if status is not None else f"did not end in {RESOLVE_TIMEOUT_S} s"
             raise JarsError(
-                f"Kafka {KAFKA_VERSION} could not be downloaded, Ivy {how} and its output is in {log}:"
+                f"{bundle.title} could not be downloaded, Ivy {how} and its output is in {log}:"
                 " check the network (a proxy: JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=… -Dhttps.proxyPort=…'),"
-                f" or put the jars of Kafka's own distribution into {target}."
+                f" or put the jars of its own distribution into {target}."
             )
         jars.rename(target)
     log.unlink()

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 
 from table.errors import Refused
-from table.store.objects.settings import ObjectSettings
 from table.store.paths import CONTROL, key_of
 from table.store.port import Store
+from table.store.settings import StoreSettings
 
 FILE = "file"
 S3 = "s3a"
@@ -21,9 +21,10 @@ HDFS = "hdfs"
 STORES: Mapping[str, str] = {
     FILE: "table.store.local:local_store",
     **dict.fromkeys((S3, GOOGLE, AZURE), "table.store.objects.store:object_store"),
+    HDFS: "table.store.hdfs.store:hdfs_store",
 }
 """Scheme -> what makes the store whose root a `Location` is, as `module:function`. It is given the location
-and `ObjectSettings`, None where nobody says how an object store is reached; it raises `Refused`.
+and its `StoreSettings`, None where nobody says how it is reached; it raises `Refused`.
 """
 TABLES = frozenset({FILE})
 """Schemes of what a table can be on: the driver's JVM reaches it, too."""
@@ -107,7 +108,7 @@ def not_yet(scheme: str, what: str) -> str:
     )
 
 
-def store_at(path: str, *, setting: str = "table.path", settings: ObjectSettings | None = None) -> Store:
+def store_at(path: str, *, setting: str = "table.path", settings: StoreSettings | None = None) -> Store:
     """The store whose root is this path or address. Raises `Refused` where there is none for it.
 
     `settings`: how an object store is reached. Nothing that runs a pipeline gives them yet: Spark's half of

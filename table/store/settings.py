@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from table.store.hdfs.settings import HdfsSettings
 from table.store.objects.settings import ObjectSettings
 
-StoreSettings: TypeAlias = ObjectSettings
+StoreSettings: TypeAlias = ObjectSettings | HdfsSettings
 """A kind of store with settings of its own adds them here."""

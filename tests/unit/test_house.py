@@ -59,7 +59,7 @@ KNOW_HUDI = frozenset(
 
 SYSTEM = frozenset({"os", "pathlib.Path", "shutil", "tempfile", "glob", "fcntl"})
 KNOW_FILES: Mapping[str, str] = {
-    "table.store.objects.process": "its process's number",
+    "table.store.process": "its process's number",
     "table.hudi.driver.holder": "which processes live, by /proc",
     "table.hudi.driver.storage": "which file systems are mounted",
     "table.hudi.driver.watchdog": "a process of its own, which looks at the lock and ends its holder",

@@ -17,9 +17,9 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from table.store.objects.errors import Act, RequestAnswer, told
-from table.store.objects.process import stay_here
 from table.store.objects.requests import Request, Requests
 from table.store.port import Data
+from table.store.process import stay_here
 
 if TYPE_CHECKING:
     from obstore import GetOptions

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from table.errors import Refused
-from table.store.objects.process import stay_here
 from table.store.objects.settings import FixedKeys, KeyFile, ObjectSettings, ProviderChain
+from table.store.process import stay_here
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, S3Store

@@ -24,6 +24,7 @@ from table.store.objects.settings import (
     ProviderChain,
     WebIdentity,
 )
+from table.store.settings import StoreSettings
 
 CONNECTOR = "org.apache.hadoop:hadoop-aws:3.3.4"
 """Of the very version of Spark's Hadoop: it calls what is not public there."""
@@ -55,8 +56,9 @@ together stays near the patience of this library. A marker that stands for a fol
 tenth of a commit's requests: Hadoop from 3.3.2 on reads tables that have such."""
 
 
-def s3_settings(settings: ObjectSettings, bucket: str) -> HadoopSettings:
+def s3_settings(settings: StoreSettings, bucket: str) -> HadoopSettings:
     """Raises `Refused` for credentials that Hadoop's connector cannot be told of."""
+    assert isinstance(settings, ObjectSettings)
     own = f"fs.s3a.bucket.{bucket}."
     found = _credentials(settings.credentials)
     plain = dict(found.plain)

@@ -16,9 +16,9 @@ from obstore.exceptions import BaseError
 
 from table.store.objects.bucket import MARK, Bucket, new_mark
 from table.store.objects.errors import Act, RequestAnswer
-from table.store.objects.process import stay_here
 from table.store.objects.requests import Request
 from table.store.port import Data, OutcomeUnknown
+from table.store.process import stay_here
 
 PARTS_MAX = 10_000
 """S3's limit of one object."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.launch import jars
-from lockstep.launch.jars import KAFKA_VERSION, JarsError, default_cache, find_java, resolve_kafka
+from lockstep.launch.jars import KAFKA, KAFKA_VERSION, JarsError, default_cache, find_java, resolve
 
 
 def script(path: Path, *lines: str) -> Path:
@@ -74,7 +74,7 @@ def test_jars_that_are_there_need_neither_java_nor_network(tmp_path, monkeypatch
     (folder / "b.jar").touch()
     (folder / "a.jar").touch()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert resolve_kafka(tmp_path) == [folder / "a.jar", folder / "b.jar"]
+    assert resolve(KAFKA, tmp_path) == [folder / "a.jar", folder / "b.jar"]
 
 
 def fake_ivy(home: Path, retrieve: str) -> None:
@@ -93,7 +93,7 @@ def test_jars_are_retrieved_once(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COUNT", str(tmp_path / "count"))
     cache = tmp_path / "cache"
     for _ in range(2):
-        assert resolve_kafka(cache) == [cache / f"kafka-{KAFKA_VERSION}" / "kafka.jar"]
+        assert resolve(KAFKA, cache) == [cache / f"kafka-{KAFKA_VERSION}" / "kafka.jar"]
     assert (tmp_path / "count").read_text() == "x\n"
     assert sorted(p.name for p in cache.iterdir()) == [
         f"kafka-{KAFKA_VERSION}",
@@ -108,7 +108,7 @@ def test_a_download_that_failed_says_what_to_do_and_leaves_nothing_that_looks_wh
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     cache = tmp_path / "cache"
     with pytest.raises(JarsError, match=r"Ivy ended with 1 .* check the network") as raised:
-        resolve_kafka(cache)
+        resolve(KAFKA, cache)
     log = cache / f"kafka-{KAFKA_VERSION}.resolve.log"
     assert str(log) in str(raised.value)
     assert log.read_text() == "UNRESOLVED\n"
@@ -120,16 +120,16 @@ def test_a_download_that_does_not_end_is_ended(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(jars, "RESOLVE_TIMEOUT_S", 0.5)
     with pytest.raises(JarsError, match=r"did not end in 0\.5 s"):
-        resolve_kafka(tmp_path / "cache")
+        resolve(KAFKA, tmp_path / "cache")
 
 
 def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JarsError, match="set LOCKSTEP_CACHE"):
-        resolve_kafka(tmp_path / "file" / "cache")
+        resolve(KAFKA, tmp_path / "file" / "cache")
 
 
 def test_a_folder_without_jars_is_named(tmp_path) -> None:
     os.mkdir(tmp_path / f"kafka-{KAFKA_VERSION}")
     with pytest.raises(JarsError, match=r"holds no jars: remove it"):
-        resolve_kafka(tmp_path)
+        resolve(KAFKA, tmp_path)

@@ -1,0 +1,111 @@
+"""A real HDFS (a name node and a data node) as a process of one's own: for tests, for trying out.
+
+Loopback only, no replication, no security: never for data that somebody needs. The jars are Hadoop's own,
+which start such a cluster in one JVM.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from lockstep.errors import Failed
+from lockstep.launch.jars import HDFS, find_java, resolve
+from lockstep.launch.jvm import LATE_C2
+from lockstep.launch.local_server import HOST, LocalServer, free_port
+from table.store.hdfs.settings import HdfsSettings
+
+POLL_S = 0.1
+HEAP_MB = 512
+MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
+PATIENCE_S = 10.0
+SAFE_MODE_S = 2
+"""A name node that was restarted waits so long for more blocks once it has all."""
+_LOG4J = """\
+log4j.rootLogger=WARN,out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.target=System.err
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c{1} %m%n
+"""
+
+
+class HdfsServerError(Failed):
+    """The server did not start, or ended by itself: the sentence says what to do."""
+
+
+class HdfsServer(LocalServer):
+    """One server process; see `LocalServer`. Whoever starts it may do everything; others obey permissions.
+
+    `data_dir` holds `data` and `hdfs.log`. Raises `lockstep.launch.jars.JarsError` where Java or the jars are
+    missing.
+    """
+
+    kind = "hdfs"
+    failure = HdfsServerError
+
+    def __init__(self, data_dir: Path, *, port: int = 0, cache_dir: Path | None = None) -> None:
+        super().__init__(data_dir, port=port)
+        self._cache_dir = cache_dir
+        self._java = ""
+        self._jars: list[Path] = []
+        self._http_port = 0
+
+    @property
+    def url(self) -> str:
+        return f"hdfs://{self.address}"
+
+    @property
+    def settings(self) -> HdfsSettings:
+        """How a store reaches it."""
+        return HdfsSettings()
+
+    def stop(self, *, timeout_s: float = 0.0) -> None:
+        """As a crash would end it: what it has acknowledged is on disks."""
+        self.kill()
+
+    def _prepare(self) -> None:
+        self._java = str(find_java())
+        self._jars = resolve(HDFS, self._cache_dir)
+
+    def _launch(self, timeout_s: float) -> None:
+        (self._data_dir / "log4j.properties").write_text(_LOG4J, encoding="utf-8")
+        data = self._data_dir / "data"
+        self._http_port = self._http_port or free_port(HdfsServerError)
+        properties = {
+            "hdfs.minidfs.basedir": data,
+            "dfs.namenode.rpc-bind-host": HOST,
+            "dfs.datanode.hostname": HOST,
+            # Else a close is answered half a second later, when the file's last block has been reported.
+            "dfs.namenode.file.close.num-committed-allowed": 1,
+            "dfs.namenode.safemode.extension": 1_000 * SAFE_MODE_S,
+            "dfs.namenode.lease-recheck-interval-ms": 500,
+        }
+        classpath = os.pathsep.join(map(str, [self._data_dir, *self._jars]))
+        command = [self._java, f"-Xmx{HEAP_MB}m", *LATE_C2.split(), "-cp", classpath, MANAGER]
+        command += ["-nnport", str(self.port), "-httpport", str(self._http_port), "-datanodes", "1"]
+        command += [] if data.exists() else ["-format"]
+        for name, value in properties.items():
+            command += ["-D", f"{name}={value}"]
+        self._spawn(command)
+        self._await_answer(timeout_s)
+
+    def _await_answer(self, timeout_s: float) -> None:
+        """Until it takes a file, which needs both of its nodes."""
+        from table.store.hdfs.store import HdfsStore
+        from table.store.location import HDFS as SCHEME
+        from table.store.location import Location
+
+        deadline = time.monotonic() + timeout_s
+        store = HdfsStore(Location(SCHEME, self.address, "/started"), HdfsSettings(patience_s=PATIENCE_S))
+        while True:
+            self._refuse_ended()
+            try:
+                store.make_folder("")
+                store.put("at", b"1")
+                return
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise self._unanswered(timeout_s) from None
+            time.sleep(POLL_S)

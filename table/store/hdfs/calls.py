@@ -1,0 +1,102 @@
+"""Calls of hdfs-native's, each with a bound: it waits for ever for a name node that stands still."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hdfs_native import Client
+
+from table.store.hdfs.errors import told
+from table.store.hdfs.settings import HdfsSettings
+from table.store.port import OutcomeUnknown
+from table.store.process import stay_here
+
+HANGING_MAX = 32
+"""Calls that were given up and have not ended: each holds a thread until its server answers or goes away."""
+ATTEMPTS_MAX, SLEEP_FIRST_MS, SLEEP_MAX_MS = 6, 200, 5_000
+T = TypeVar("T")
+
+
+class Calls:
+    """Of one cluster. Safe to use from any thread."""
+
+    def __init__(self, url: str, settings: HdfsSettings) -> None:
+        self._url = url
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._client: Client | None = None
+        self._hanging = 0
+
+    def client(self) -> Client:
+        """Made when it is first needed, where a process may still fork before."""
+        stay_here()
+        with self._lock:
+            if self._client is None:
+                self._client = self._made()
+            return self._client
+
+    def ask(self, place: str, call: Callable[[], T]) -> T:
+        """What the call says. Raises `OSError`; `OutcomeUnknown` where that is not known in time.
+
+        `place`: which file or folder, for people.
+        """
+        with self._lock:
+            if self._hanging >= HANGING_MAX:
+                raise self._silent(place)
+        ended = threading.Event()
+        answer: list[T] = []
+        broke: list[BaseException] = []
+
+        def asking() -> None:
+            try:
+                answer.append(call())
+            except BaseException as error:  # noqa: BLE001 — whatever it is, whoever asked is told
+                broke.append(error)
+            finally:
+                ended.set()
+
+        threading.Thread(target=asking, name="hdfs", daemon=True).start()
+        if not ended.wait(self._settings.patience_s):
+            self._give_up(ended)
+            raise self._silent(place)
+        if broke:
+            if not isinstance(broke[0], Exception):
+                raise broke[0]
+            raise told(broke[0], place) from broke[0]
+        return answer[0]
+
+    def _give_up(self, ended: threading.Event) -> None:
+        """The next call gets a connection of its own: what hangs on this one does not keep it."""
+        with self._lock:
+            self._client = None
+            self._hanging += 1
+
+        def until_it_ends() -> None:
+            ended.wait()
+            with self._lock:
+                self._hanging -= 1
+
+        threading.Thread(target=until_it_ends, name="hdfs-given-up", daemon=True).start()
+
+    def _silent(self, place: str) -> OutcomeUnknown:
+        patience_s = self._settings.patience_s
+        return OutcomeUnknown(errno.ETIMEDOUT, f"HDFS did not answer within {patience_s:.0f} s", place)
+
+    def _made(self) -> Client:
+        settings = self._settings
+        properties: dict[str, Any] = {
+            "dfs.client.failover.max.attempts": str(ATTEMPTS_MAX),
+            "dfs.client.failover.sleep.base.millis": str(SLEEP_FIRST_MS),
+            "dfs.client.failover.sleep.max.millis": str(SLEEP_MAX_MS),
+            "dfs.client.socket-timeout": str(round(500 * settings.patience_s)),
+        }
+        return Client(
+            self._url,
+            properties,
+            settings.config_folder or None,
+            kerberos_principal=settings.principal or None,
+            kerberos_keytab=settings.keytab or None,
+        )

@@ -1,0 +1,68 @@
+"""What HDFS says no with, as the `OSError` that callers know, and a sentence for a person. Pure.
+
+hdfs-native gives a name node's exception as text: Java's class, its message and its stack, of which only the
+message's first line gets into ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+
+SENTENCE_MAX = 300
+_EXCEPTION = re.compile(
+    r'^(?:Fatal)?RPCError\("(?P<name>[\w.$]+)", "(?P<said>(?:[^"\\]|\\.)*)"\)$', re.DOTALL
+)
+_NUMBER = re.compile(r"\(os error (\d+)\)")
+_QUOTAS = frozenset(
+    {"DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"}
+)
+_GONE = frozenset({"FileNotFoundException", "LeaseExpiredException"})
+_REFUSED = frozenset({"AccessControlException", "AuthorizationException", "InvalidToken", "SaslException"})
+_NO_FOLDER = frozenset({"ParentNotDirectoryException", "PathIsNotDirectoryException"})
+
+
+def told(error: BaseException, place: str) -> OSError:
+    """The error to raise for one of the client's. `place`: which file or folder, for people."""
+    if isinstance(error, FileNotFoundError):
+        return FileNotFoundError(errno.ENOENT, "No such file or directory", place)
+    if isinstance(error, FileExistsError):
+        return FileExistsError(errno.EEXIST, _first_line(str(error)), place)
+    if isinstance(error, IsADirectoryError):
+        return IsADirectoryError(errno.EISDIR, "Is a directory", place)
+    found = _EXCEPTION.match(str(error))
+    if found:
+        return _refused(found["name"].rpartition(".")[2], _first_line(found["said"]), place)
+    said = _first_line(str(error))
+    if isinstance(error, OSError):
+        number = _NUMBER.search(said)
+        return ConnectionError(
+            int(number[1]) if number else errno.EHOSTUNREACH,
+            f"HDFS cannot be reached, or broke the connection off ({said}): see whether its name node is up",
+            place,
+        )
+    return OSError(errno.EIO, f"HDFS does not do it: {said}", place)
+
+
+def _refused(name: str, said: str, place: str) -> OSError:
+    if name in _GONE:
+        return FileNotFoundError(errno.ENOENT, f"No such file or directory ({said})", place)
+    if name in _NO_FOLDER:
+        return NotADirectoryError(errno.ENOTDIR, "Not a directory", place)
+    if name in _REFUSED:
+        return PermissionError(errno.EACCES, f"HDFS does not let this user do it: {said}", place)
+    if name in _QUOTAS:
+        return OSError(errno.EDQUOT, f"the quota is used up: {said}", place)
+    if name == "SafeModeException":
+        why = f"the name node is in safe mode until its blocks are reported, and takes nothing ({said})"
+        return OSError(errno.EROFS, why, place)
+    if name == "InvalidPathException":
+        return OSError(errno.EINVAL, "HDFS takes no path with a colon in it, nor an empty part", place)
+    if name == "StandbyException":
+        why = "no name node is active: see whether one takes over, and whether the configuration names all"
+        return OSError(errno.EAGAIN, why, place)
+    return OSError(errno.EIO, f"HDFS does not do it: {name}: {said}", place)
+
+
+def _first_line(text: str) -> str:
+    return re.split(r"\n|\\n", text, maxsplit=1)[0].strip()[:SENTENCE_MAX]

@@ -1,0 +1,274 @@
+"""HDFS behind the port of stores.
+
+A call whose answer is lost is asked again by the client, and then meets its own effect: what was created "is
+there already", what was renamed "is gone". So nothing is decided by an answer but a plain yes. A file is
+written under a name of its own and renamed; whether it was, is seen by whether it is still there, and made so
+by renaming it away: of two renames of one file only one can be carried out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import posixpath
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
+from typing import BinaryIO, TypeVar, cast
+
+from hdfs_native import FileStatus, FileWriter, WriteOptions
+
+from table.store.hdfs.calls import Calls
+from table.store.hdfs.settings import HdfsSettings
+from table.store.hdfs.sink import HdfsSink
+from table.store.hdfs.source import HdfsSource
+from table.store.location import Location
+from table.store.paths import inside
+from table.store.port import Capabilities, Claim, Data, OutcomeUnknown, Sink, Stat, Store
+
+DRAFT = ".lockstep-draft-"
+READ_AHEAD_BYTES = 1 << 20
+DECIDE_MAX = 3
+FOLDER_MODE = 0o755
+T = TypeVar("T")
+
+
+def hdfs_store(location: Location, settings: HdfsSettings | None) -> Store:
+    return HdfsStore(location, settings or HdfsSettings())
+
+
+class HdfsStore:
+    """See `table.store.port.Store`. Safe to use from any thread."""
+
+    capabilities = Capabilities(appends=True, claims=False, dates=True, folders=True)
+
+    def __init__(self, location: Location, settings: HdfsSettings) -> None:
+        self.location = location
+        self._url = f"{location.scheme}://{location.authority}"
+        self._root = location.path
+        self._settings = settings
+        self._calls = Calls(self._url, settings)
+
+    def place(self, path: str = "") -> str:
+        return self._url + self._full(path)
+
+    def read(self, path: str, *, bytes_max: int) -> bytes:
+        full = self._full(path)
+        return self._ask(path, lambda: self._calls.client().read(full).read(bytes_max))
+
+    def source(self, path: str) -> BinaryIO:
+        full = self._full(path)
+        reader = self._ask(path, lambda: self._calls.client().read(full))
+        raw = HdfsSource(self._calls, reader, self.place(path))
+        return cast(BinaryIO, io.BufferedReader(raw, READ_AHEAD_BYTES))
+
+    def put(self, path: str, data: bytes, *, durable: bool = False) -> None:
+        """Written beside it and renamed over it."""
+        draft = self._draft(path, data, durable=durable)
+        full = self._full(path)
+        try:
+            self._ask(path, lambda: self._calls.client().rename(draft, full, True))
+        except FileNotFoundError:
+            found = self.stat(path)
+            if found is None or found.size_bytes != len(data):
+                raise
+            # asked twice: the first time it was renamed
+        except OSError:
+            self._drop(draft)
+            raise
+
+    def create(self, path: str, data: bytes = b"") -> bool:
+        draft = self._draft(path, data, durable=True)
+        full = self._full(path)
+        try:
+            self._ask(path, lambda: self._calls.client().rename(draft, full, False))
+        except OSError as error:
+            was_renamed = self._decide(path, draft, error)
+            if not was_renamed and not isinstance(error, FileExistsError):
+                raise
+            return was_renamed
+        return True
+
+    def sink(self, path: str) -> Sink:
+        return HdfsSink(
+            self._calls,
+            self._written(path, self._full(path)),
+            self.place(path),
+            write_bytes=self._settings.write_bytes,
+        )
+
+    def discard(self, sink: Sink) -> None:
+        assert isinstance(sink, HdfsSink)
+        sink.let_go()
+
+    def append(self, path: str, *parts: Data) -> None:
+        full = self._full(path)
+        try:
+            writer = self._ask(path, lambda: self._calls.client().append(full))
+        except FileNotFoundError:
+            writer = self._written(path, full)
+        self._fill(path, writer, *parts, durable=True)
+
+    def secure(self, path: str) -> int:
+        """Whatever was closed is on disks, and names are as soon as the name node has answered."""
+        found = self._status(path)
+        if found is None:
+            raise self._missing(path)
+        return 0 if found.isdir else found.length
+
+    def names(self, folder: str = "") -> list[str]:
+        return [posixpath.basename(one.path) for one in self._listed(folder)]
+
+    def walk(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[tuple[str, list[str]]]:
+        refused: list[OSError] = []
+        waiting = [folder]
+        while waiting:
+            here = waiting.pop()
+            try:
+                listed = self._listed(here)
+            except FileNotFoundError:  # it went meanwhile, or never was
+                continue
+            except OSError as error:
+                refused.append(error)
+                continue
+            named = [(posixpath.basename(one.path), one.isdir) for one in listed]
+            below = [name for name, isdir in named if isdir and name not in leaving_out]
+            waiting += [posixpath.join(here, name) for name in sorted(below, reverse=True)]
+            yield here, [name for name, isdir in named if not isdir]
+        if refused:
+            raise refused[0]
+
+    def stat(self, path: str) -> Stat | None:
+        found = self._status(path)
+        if found is None:
+            return None
+        modified_s = found.modification_time / 1_000
+        return Stat(
+            size_bytes=found.length,
+            modified_s=modified_s,
+            changed_s=modified_s,
+            identity=(found.modification_time, found.length, found.owner),
+            is_folder=found.isdir,
+        )
+
+    def make_folder(self, path: str) -> None:
+        full = self._full(path)
+        self._ask(path, lambda: self._calls.client().mkdirs(full, FOLDER_MODE, True))
+
+    def delete(self, path: str) -> bool:
+        """Where an answer was lost, and it was asked for again, the file is gone and False is said."""
+        found = self._status(path)
+        if found is None:
+            return False
+        if found.isdir:
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", self.place(path))
+        full = self._full(path)
+        return self._ask(path, lambda: self._calls.client().delete(full, False))
+
+    def delete_folder(self, path: str) -> None:
+        full = self._full(path)
+        with contextlib.suppress(OSError):
+            self._ask(path, lambda: self._calls.client().delete(full, True))
+
+    def date(self, path: str) -> None:
+        """Opened to be appended to, and closed: the name node dates it."""
+        full = self._full(path)
+        writer = self._ask(path, lambda: self._calls.client().append(full))
+        self._ask(path, writer.close)
+
+    def claimed(self, path: str) -> AbstractContextManager[Claim]:
+        raise io.UnsupportedOperation(
+            errno.EOPNOTSUPP, "no file of HDFS is somebody's alone", self.place(path)
+        )
+
+    # --- files under names of their own ---------------------------------------------------------------
+
+    def _draft(self, path: str, data: bytes, *, durable: bool) -> str:
+        """Its whole path. Beside what it shall be."""
+        draft = self._beside(path)
+        writer = self._written(path, draft)
+        try:
+            self._fill(path, writer, data, durable=durable)
+        except OSError:
+            self._drop(draft)
+            raise
+        return draft
+
+    def _decide(self, path: str, draft: str, error: OSError) -> bool:
+        """Whether the draft was renamed to what it shall be; from here on it is not, where it was not.
+
+        Raises `OutcomeUnknown` where that cannot be found out.
+        """
+        grave = self._beside(path)
+        for _ in range(DECIDE_MAX):
+            try:
+                self._ask(path, lambda: self._calls.client().rename(draft, grave, False))
+            except (FileNotFoundError, FileExistsError):
+                pass  # of an answer that was lost, too: what is there says it
+            except OSError:
+                continue
+            try:
+                if self._is_there(path, grave):
+                    self._drop(grave)
+                    return False
+                if not self._is_there(path, draft):
+                    return True
+            except OSError:
+                continue
+        raise OutcomeUnknown(
+            errno.ETIMEDOUT,
+            f"HDFS does not say whether the file was created ({error.strerror})",
+            self.place(path),
+        ) from error
+
+    def _fill(self, path: str, writer: FileWriter, *parts: Data, durable: bool) -> None:
+        data = b"".join(parts)
+        if data:
+            self._ask(path, lambda: writer.write(data))
+        if data and durable:
+            self._ask(path, writer.hsync)
+        self._ask(path, writer.close)
+
+    def _written(self, path: str, full: str) -> FileWriter:
+        """A file that is open to be written, over whatever is there."""
+        options = WriteOptions(overwrite=True, create_parent=False)
+        return self._ask(path, lambda: self._calls.client().create(full, options))
+
+    def _drop(self, full: str) -> None:
+        """A draft that stays is nobody's file, and hidden."""
+        with contextlib.suppress(OSError):
+            self._calls.ask(full, lambda: self._calls.client().delete(full, False))
+
+    def _beside(self, path: str) -> str:
+        return posixpath.join(posixpath.dirname(self._full(path)), f"{DRAFT}{uuid.uuid4().hex}")
+
+    # --- what is there --------------------------------------------------------------------------------
+
+    def _listed(self, folder: str) -> list[FileStatus]:
+        full = self._full(folder)
+        listed = self._ask(folder, lambda: list(self._calls.client().list_status(full, False)))
+        if len(listed) == 1 and not listed[0].isdir and listed[0].path == full:
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory", self.place(folder))
+        return [one for one in listed if one.path != full]
+
+    def _status(self, path: str) -> FileStatus | None:
+        return self._found(path, self._full(path))
+
+    def _is_there(self, path: str, full: str) -> bool:
+        return self._found(path, full) is not None
+
+    def _found(self, path: str, full: str) -> FileStatus | None:
+        try:
+            return self._ask(path, lambda: self._calls.client().get_file_info(full))
+        except FileNotFoundError:
+            return None
+
+    def _full(self, path: str) -> str:
+        return f"{self._root}/{inside(path)}" if path else self._root
+
+    def _missing(self, path: str) -> OSError:
+        return FileNotFoundError(errno.ENOENT, "No such file or directory", self.place(path))
+
+    def _ask(self, path: str, call: Callable[[], T]) -> T:
+        return self._calls.ask(self.place(path), call)

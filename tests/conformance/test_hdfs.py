@@ -1,0 +1,150 @@
+"""What a table relies on of HDFS, on a real one: who created a file, and what becomes of its server's faults."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hdfs_native import Client
+
+from lockstep.stores.hdfs import HdfsServer
+from table.store.hdfs.store import DRAFT, HdfsStore
+from table.store.port import OutcomeUnknown
+from tests.hdfs_fixture import new_store
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("hdfs")]
+
+MAX = 1 << 24
+PATIENCE_S = 3.0
+
+
+@pytest.fixture
+def store(hdfs: HdfsServer) -> HdfsStore:
+    return new_store(hdfs)
+
+
+class Deaf:
+    """A real client; of its renames the answer is lost, and what `carried_out` says is done before."""
+
+    def __init__(self, client: Client, times: int) -> None:
+        self._client = client
+        self._times = times
+        self.lost = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def rename(self, source: str, target: str, overwrite: bool) -> None:
+        if self.lost:
+            return self._client.rename(source, target, overwrite)
+        self.lost = True
+        for _ in range(self._times):  # the client asks again by itself where no answer comes
+            self._client.rename(source, target, overwrite)
+        raise ConnectionAbortedError("RPC listener disconnected")
+
+
+@pytest.fixture(params=[0, 1, 2], ids=["it did not arrive", "it was carried out", "it was asked for twice"])
+def deaf(request: pytest.FixtureRequest, store: HdfsStore) -> tuple[HdfsStore, int]:
+    client = Deaf(store._calls.client(), request.param)
+    store._calls._client = client  # type: ignore[assignment]
+    return store, request.param
+
+
+def left(store: HdfsStore) -> list[str]:
+    return [name for name in store.names() if name.startswith(DRAFT)]
+
+
+def test_who_created_a_file_is_told_so_though_the_answer_was_lost(deaf: tuple[HdfsStore, int]) -> None:
+    store, times = deaf
+    if times == 0:
+        with pytest.raises(OSError):
+            store.create("one", b"mine")
+        assert store.stat("one") is None
+    else:
+        assert store.create("one", b"mine") is True
+        assert store.read("one", bytes_max=MAX) == b"mine"
+    assert left(store) == []
+
+
+def test_who_lost_a_race_is_told_so_though_the_answer_was_lost(hdfs: HdfsServer) -> None:
+    store = new_store(hdfs)
+    assert store.create("one", b"same") is True
+    client = Deaf(store._calls.client(), 1)
+    store._calls._client = client  # type: ignore[assignment]
+    assert store.create("one", b"same") is False
+    assert client.lost and left(store) == []
+
+
+def test_what_is_put_is_there_though_the_answer_was_lost(store: HdfsStore) -> None:
+    store.put("one", b"before")
+    client = Deaf(store._calls.client(), 2)
+    store._calls._client = client  # type: ignore[assignment]
+    store.put("one", b"after it")
+    assert store.read("one", bytes_max=MAX) == b"after it" and left(store) == []
+
+
+def test_a_colon_in_a_path_is_refused_with_the_reason(store: HdfsStore) -> None:
+    asked: Callable[[], object]
+    for asked in (lambda: store.put("a:b", b""), lambda: store.create("a:b"), lambda: store.sink("a:b")):
+        with pytest.raises(OSError, match="colon"):
+            asked()
+
+
+def test_what_this_user_may_not_do_is_said_with_the_path(store: HdfsStore, hdfs: HdfsServer) -> None:
+    store.put("one", b"1")
+    Client(hdfs.url).set_permission(store.place("one").removeprefix(hdfs.url), stat.S_IRWXU & 0o700)
+    code = (
+        "import sys; from tests.hdfs_fixture import store_of\n"
+        "try: store_of(sys.argv[1], sys.argv[2]).read('one', bytes_max=10)\n"
+        "except PermissionError as error: print(error)"
+    )
+    root = store.place().removeprefix(hdfs.url)
+    environment = {**os.environ, "HADOOP_USER_NAME": "stranger"}
+    asked = [sys.executable, "-c", code, hdfs.address, root]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60, env=environment)
+    assert "Permission denied: user=stranger, access=READ" in said.stdout
+    assert store.place("one") in said.stdout and "\tat " not in said.stdout
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[HdfsServer]:
+    """One that may be frozen and killed."""
+    with HdfsServer(tmp_path / "own") as running:
+        yield running
+
+
+def test_a_name_node_that_stands_still_or_is_gone_is_waited_for_no_longer_than_patience_lasts(
+    own: HdfsServer,
+) -> None:
+    store = new_store(own, replace(own.settings, patience_s=PATIENCE_S))
+    assert store.create("one", b"1") is True
+    sink = store.sink("half")
+    sink.write(b"x" * 1_000)
+    own.pause()
+    try:
+        for asked in (lambda: store.stat("one"), lambda: store.create("two", b"2")):
+            began_s = time.monotonic()
+            with pytest.raises(OutcomeUnknown, match="did not answer within 3 s"):
+                asked()
+            assert time.monotonic() - began_s < 3 * PATIENCE_S
+    finally:
+        own.resume()
+    patient = HdfsStore(store.location, own.settings)
+    assert patient.read("one", bytes_max=MAX) == b"1"
+    own.kill()
+    with pytest.raises(OSError, match="HDFS"):
+        store.read("one", bytes_max=MAX)
+    own.start()
+    assert patient.read("one", bytes_max=MAX) == b"1"
+    assert patient.create("one", b"other") is False
+    with pytest.raises(OSError):
+        sink.close()
+    assert patient.delete("half") in (True, False) and patient.stat("half") is None
