@@ -219,6 +219,8 @@ class HudiTable:
             with self._watchdog.armed():
                 self._commit(commit, pre_commit)
         except FAILED as error:
+            if isinstance(error, THROWN):
+                self._session.let_go()
             self._settle(commit, pre_commit, error)
         self._upkeep.committed()
 

@@ -231,6 +231,25 @@ def test_the_lease_of_a_dead_process_is_not_waited_for_and_that_of_a_living_one_
     assert locks.there()["owner"].split()[0] == holder.getLock().getOwner()
 
 
+def test_of_two_in_one_process_the_clock_gives_neither_the_others_lock(locks: Locks) -> None:
+    """It was set forth: by it the lease is over."""
+    holder, other = locks.holder(lease_s=60), locks.holder(lease_s=60)
+    assert holder.tryLock()
+    locks.write(validUntil=now_ms() - 3_600_000)
+    assert not other.tryLock()
+    holder.close()
+    assert other.tryLock()
+
+
+def test_a_holder_whose_first_try_landed_late_takes_its_own_lock(locks: Locks) -> None:
+    holder = locks.holder(lease_s=60)
+    assert holder.tryLock()
+    mine = locks.there()["owner"]
+    holder.unlock()
+    locks.write(expired=False, owner=mine, validUntil=now_ms() + 60_000)
+    assert holder.tryLock()
+
+
 def test_a_lock_that_this_process_has_let_go_of_is_taken_at_once(locks: Locks) -> None:
     """Its release was not answered, and did not land."""
     holder = locks.holder(lease_s=60)

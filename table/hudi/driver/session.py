@@ -23,6 +23,7 @@ from table.hudi.driver.fence import Fence
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.file_lock import one_holder_lock
 from table.hudi.driver.holder import LockHolder
+from table.hudi.driver.java import THROWN
 from table.hudi.driver.lease import LeaseClock, LeaseHolder
 from table.hudi.driver.lock_client import LEASE_FILE, lock_client
 from table.hudi.driver.reach import reach
@@ -309,7 +310,18 @@ class Session:
             self.holder.note()
             yield
         finally:
-            manager.endStateChange(self.none())
+            try:
+                manager.endStateChange(self.none())
+            except THROWN:
+                self.let_go()
+                raise
+
+    def let_go(self) -> None:
+        """Of the lock that Hudi could not give back, where it is an object: Hudi would take it for held when
+        it is asked again, and nobody renews it any more.
+        """
+        if self._lock_client is not None:
+            self.client.getTransactionManager().getLockManager().close()
 
     def remove_pending(self, action: str, instant: str) -> None:
         """Take an instant off the timeline that is not complete, and never can be without these files."""

@@ -77,6 +77,9 @@ public final class S3StorageLockClient implements StorageLockClient {
   private static final String PROCESS = thisProcess();
   private static final String DEAD = "that process is dead";
 
+  /** That a lock is held is said by the time when it ends: so long from now. */
+  private static final long HELD_MS = 3600000;
+
   /** So long what a process has sent may still be on its way when it is dead. */
   private static final long SETTLED_MS = 3000;
 
@@ -119,6 +122,11 @@ public final class S3StorageLockClient implements StorageLockClient {
     StorageLockFile lock = (StorageLockFile) found.get();
     if (lock.isExpired()) {
       return read;
+    }
+    if (isHeldHere(lock.getOwner())) { // whatever the clock says, which somebody may have set
+      long later = System.currentTimeMillis() + HELD_MS;
+      StorageLockData held = new StorageLockData(false, later, lock.getOwner());
+      return Pair.of(LockGetResult.SUCCESS, Option.of(new StorageLockFile(held, lock.getVersionId())));
     }
     String why = whyNobodys(lock.getOwner());
     if (why.isEmpty()) {
@@ -253,9 +261,16 @@ public final class S3StorageLockClient implements StorageLockClient {
       return ""; // Hudi's own class says no more than a random word
     }
     if (words[1].equals(PROCESS)) {
-      return OPEN.containsKey(words[0]) ? "" : "this process, which has let go of it";
+      return "this process, which has let go of it, or tries again";
     }
     return isDead(words[1], PROCESS) ? DEAD : "";
+  }
+
+  /** Whether another of this very process has taken it and not been closed since. */
+  private boolean isHeldHere(String whose) {
+    String[] words = whose.split(" ", 2);
+    boolean here = words.length == 2 && words[1].equals(PROCESS);
+    return here && !words[0].equals(owner) && OPEN.containsKey(words[0]);
   }
 
   private static String first(String whose) {
