@@ -1,4 +1,4 @@
-"""What a table relies on of HDFS, on a real one: who created a file, and what becomes of its server's faults."""
+"""What a table relies on of HDFS, on a real one: who created a file, and what its server's faults do."""
 
 from __future__ import annotations
 
@@ -145,6 +145,5 @@ def test_a_name_node_that_stands_still_or_is_gone_is_waited_for_no_longer_than_p
     own.start()
     assert patient.read("one", bytes_max=MAX) == b"1"
     assert patient.create("one", b"other") is False
-    with pytest.raises(OSError):
-        sink.close()
-    assert patient.delete("half") in (True, False) and patient.stat("half") is None
+    sink.close()  # none of its data was under way: it goes on where it was
+    assert patient.read("half", bytes_max=MAX) == b"x" * 1_000

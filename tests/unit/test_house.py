@@ -18,7 +18,8 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "control_topic": (),
     "coordinator": ("control_topic",),
     "table": ("control_topic", "table.partitioners", "table.store"),
-    "table.store": ("table", "table.store.objects"),
+    "table.store": ("table", "table.store.hdfs", "table.store.objects"),
+    "table.store.hdfs": ("table", "table.store"),
     "table.store.objects": ("table", "table.store"),
     "table.service": ("control_topic", "coordinator", "table", "table.store"),
     "table.hudi.reader": ("control_topic", "table", "table.hudi", "table.store"),
@@ -59,7 +60,6 @@ KNOW_HUDI = frozenset(
 
 SYSTEM = frozenset({"os", "pathlib.Path", "shutil", "tempfile", "glob", "fcntl"})
 KNOW_FILES: Mapping[str, str] = {
-    "table.store.process": "its process's number",
     "table.hudi.driver.holder": "which processes live, by /proc",
     "table.hudi.driver.storage": "which file systems are mounted",
     "table.hudi.driver.watchdog": "a process of its own, which looks at the lock and ends its holder",
