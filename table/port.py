@@ -16,6 +16,7 @@ from table.instants import Instant, PendingInstant
 from table.partitioners.kinds import FIELD
 from table.state import TableState
 from table.store.port import Store
+from table.store.settings import StoreSettings
 
 if TYPE_CHECKING:  # heavy, and most who import this write no rows
     import pyarrow as pa
@@ -62,6 +63,8 @@ class TableSpec:
     cleaning_every: int = 50
     properties: Mapping[str, str] = field(default_factory=dict)
     """The kind's own, such as `hoodie.*`."""
+    storage: StoreSettings | None = field(default=None, repr=False)
+    """How the table's store is reached, where that has to be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,14 +340,25 @@ class TableKind(Protocol):
         """
 
     def files(
-        self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int
+        self,
+        *,
+        layout: TableLayout,
+        slot: int,
+        incarnation: str,
+        pending_bytes_max: int,
+        held_bytes_max: int,
+        storage: StoreSettings | None = None,
     ) -> TableFiles:
-        """The half of the worker in that slot. Rows that are not encoded yet take `pending_bytes_max`."""
+        """The half of the worker in that slot. Rows that are not encoded yet take `pending_bytes_max` of
+        memory, and encoded ones whose file is not whole yet `held_bytes_max`.
 
-    def reader(self, path: str) -> TableReader:
+        `storage`, here and below: how the table's store is reached, where that has to be told.
+        """
+
+    def reader(self, path: str, storage: StoreSettings | None = None) -> TableReader:
         """Of the table at this path or URI. Raises as `TableReader` does."""
 
-    def notes(self, path: str) -> Store:
+    def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         """Where notes about the table at this path are kept. It is there once the table is."""
 
     def column_problem(self, column: pa.Field, role: str) -> str:

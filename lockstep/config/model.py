@@ -370,7 +370,8 @@ class Memory(Section):
         description=(
             "What one worker may spend on records: a quarter on decoded ones that wait, rejects among them "
             "until they are in the dead-letter topic (at that it stops "
-            "consuming for a while, and goes on at half of it), a quarter on rows that wait to be encoded, "
+            "consuming for a while, and goes on at half of it), a quarter on rows that wait to be encoded "
+            "and on files that are not whole yet (on an object store five sixteenths), "
             "an eighth on what librdkafka fetches ahead (`queued.max.messages.kbytes` and, a 64th of that, "
             "`fetch.max.bytes` in `source.kafka`; the first may be set otherwise but not to more than all of "
             "it), the rest on what is in work. The "

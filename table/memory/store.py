@@ -34,7 +34,9 @@ class MemoryStore:
 
     clock_s: Callable[[], float] = field(default_factory=lambda: iter(itertools.count(1.0)).__next__)
     capabilities: Capabilities = field(
-        default_factory=lambda: Capabilities(appends=True, claims=True, dates=True, folders=True)
+        default_factory=lambda: Capabilities(
+            appends=True, claims=True, dates=True, folders=True, hides=False, syncs=True
+        )
     )
     _entries: dict[str, _File | _Folder] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -75,6 +77,10 @@ class MemoryStore:
 
     def discard(self, sink: Sink) -> None:
         sink.close()
+
+    def held_bytes(self, size_bytes: int) -> int:
+        """The store's own memory stands for a disk."""
+        return 0
 
     def append(self, path: str, *parts: Data) -> None:
         self._folder(_parent(path))

@@ -28,7 +28,7 @@ def local_store(location: Location, _settings: ObjectSettings | None) -> Store:
 class LocalStore:
     """See `table.store.port.Store`. Safe to use from any thread."""
 
-    capabilities = Capabilities(appends=True, claims=True, dates=True, folders=True)
+    capabilities = Capabilities(appends=True, claims=True, dates=True, folders=True, hides=False, syncs=True)
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.fspath(root)
@@ -79,6 +79,10 @@ class LocalStore:
 
     def discard(self, sink: Sink) -> None:
         sink.close()
+
+    def held_bytes(self, size_bytes: int) -> int:
+        """It is the system's at once."""
+        return 0
 
     def append(self, path: str, *parts: Data) -> None:
         with open(self.place(path), "ab") as file:

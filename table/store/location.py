@@ -101,8 +101,7 @@ def not_yet(scheme: str, what: str) -> str:
 def store_at(path: str, *, setting: str = "table.path", settings: ObjectSettings | None = None) -> Store:
     """The store whose root is this path or address. Raises `Refused` where there is none for it.
 
-    `settings`: how an object store is reached. Nothing that runs a pipeline gives them yet: Spark's half of
-    such a table is missing, so that its address is refused.
+    `settings`: how an object store is reached.
     """
     location = Location.parse(path, setting=setting)
     if location.scheme not in STORES or (location.scheme not in TABLES and settings is None):

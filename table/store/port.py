@@ -33,6 +33,12 @@ class Capabilities:
     """A folder is there or not, whatever is in it. Where it is not, a folder is a part of files' names: it is
     there as long as a file is below it, and nobody is refused because it is missing.
     """
+    hides: bool
+    """A file that is being written is not there before it is closed, and then whole."""
+    syncs: bool
+    """What was closed outlives the machine's power only once `secure` has been called, which may ask for the
+    file's name as well: its folder. Where it is not so, what was answered is durable.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +121,9 @@ class Store(Protocol):
 
     def discard(self, sink: Sink) -> None:
         """Let go of a file that is being written: whatever of it is left is for `delete`."""
+
+    def held_bytes(self, size_bytes: int) -> int:
+        """What a file takes of memory at most that is being written, and has been given so many bytes."""
 
     def append(self, path: str, *parts: Data) -> None:
         """So much more at the end of the file, which is made where it is missing."""

@@ -36,6 +36,7 @@ from table.instants import CommittedFile, Instant, MissingTable, PendingInstant
 from table.state import PREFIX, StateError, TableState, decode
 from table.store.location import store_at
 from table.store.port import Store
+from table.store.settings import StoreSettings
 
 VERSIONS = ("8", "9")
 LAYOUT = "2"
@@ -59,14 +60,14 @@ UNREADABLE = (
 
 
 class Timeline:
-    """One table's timeline. Every call looks anew; nothing is kept. `base_path`: a path or a `file://` URI.
+    """One table's timeline. Every call looks anew; nothing is kept. `base_path`: a path or an address.
 
     Raises `MissingTable`, `Refused` for a table that cannot be read this way, `Unavailable` where storage
     does not serve, `table.state.StateError` for a Lockstep commit that cannot be read.
     """
 
-    def __init__(self, base_path: str | os.PathLike[str]) -> None:
-        self._store = store_at(os.fspath(base_path))
+    def __init__(self, base_path: str | os.PathLike[str], storage: StoreSettings | None = None) -> None:
+        self._store = store_at(os.fspath(base_path), settings=storage)
         self.place = self._store.place()
         properties = _properties(self._store)
         version, layout = (

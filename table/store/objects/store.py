@@ -45,7 +45,9 @@ class ObjectStore:
     the put.
     """
 
-    capabilities = Capabilities(appends=False, claims=False, dates=True, folders=False)
+    capabilities = Capabilities(
+        appends=False, claims=False, dates=True, folders=False, hides=True, syncs=False
+    )
 
     def __init__(self, scheme: str, authority: str, prefix: str, settings: ObjectSettings) -> None:
         self.requests = Requests()
@@ -97,6 +99,10 @@ class ObjectStore:
     def discard(self, sink: Sink) -> None:
         assert isinstance(sink, ObjectSink)
         sink.discard()
+
+    def held_bytes(self, size_bytes: int) -> int:
+        """What waits to be a part, and the parts that are on their way."""
+        return min(size_bytes, self._settings.sink_bytes_max)
 
     def append(self, path: str, *parts: Data) -> None:
         raise io.UnsupportedOperation(errno.EOPNOTSUPP, "an object cannot grow", self.place(path))
