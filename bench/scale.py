@@ -19,7 +19,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from control_topic.codec import Decoder, encode
+from control_topic.codec import MessageDecoder, encode
 from control_topic.messages import (
     TYPE_NAMES,
     Body,
@@ -77,7 +77,7 @@ class World:
         self.spent: Counter[str] = Counter()
         self.sent_bytes: Counter[str] = Counter()
         self._sequence: Counter[str] = Counter()
-        self._decoder = Decoder()
+        self._decoder = MessageDecoder()
         self._now_ms = 0
         self.core = Coordinator(
             ev.Settings(
@@ -125,7 +125,7 @@ class World:
         for action in actions:
             if isinstance(action, ev.Send):
                 records = self.spend("write", lambda action=action: self.encoded("c" * 32, action.body))  # type: ignore[misc]
-                reader = Decoder()
+                reader = MessageDecoder()
                 self.spend("worker", lambda records=records, reader=reader: [*map(reader.feed, records)])  # type: ignore[misc]
         return actions
 

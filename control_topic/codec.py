@@ -50,8 +50,8 @@ from control_topic.values import (
 )
 
 __all__ = [
-    "Decoder",
     "Incomplete",
+    "MessageDecoder",
     "Unreadable",
     "encode",
     "offsets_from_proto",
@@ -120,7 +120,7 @@ def encode(message: Message, *, body_bytes_max: int = BODY_BYTES_MAX) -> list[by
     return records
 
 
-class Decoder:
+class MessageDecoder:
     """Reads records in topic order. Holds the parts of bodies that have not arrived whole, within limits."""
 
     def __init__(self, joiner: Joiner | None = None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from control_topic.codec import Decoder, Incomplete, Unreadable, encode, run_named
+from control_topic.codec import Incomplete, MessageDecoder, Unreadable, encode, run_named
 from control_topic.messages import Body, Message
 from control_topic.trust import MAC_BYTES, Trust, mark
 
@@ -77,7 +77,7 @@ class Receiver:
     """
 
     def __init__(self, *, pipeline: str, surface_parts: bool, trust: Trust | None = None) -> None:
-        self._decoder = Decoder()
+        self._decoder = MessageDecoder()
         self._pipeline = pipeline
         self._surface_parts = surface_parts
         self._trust = trust

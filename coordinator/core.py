@@ -28,10 +28,10 @@ from coordinator.events import (
     Completed,
     Directed,
     Event,
-    Mode,
     Outranked,
     Received,
     Result,
+    RunMode,
     Settings,
     Snapshot,
     WorkerDied,
@@ -200,13 +200,13 @@ class Coordinator:
         if event.mode is machine.mode:
             return
         machine.mode = event.mode
-        if event.mode is Mode.HALT:
+        if event.mode is RunMode.HALT:
             machine.halt(event.reason)
             return
-        if event.mode is Mode.STOP:
+        if event.mode is RunMode.STOP:
             machine.fence(event.reason or "the run stops")
             return
-        if event.mode is Mode.DRAIN:
+        if event.mode is RunMode.DRAIN:
             self.rounds.drain(event)
         if self.state is State.IDLE:
             self.rounds.maybe_begin(event)

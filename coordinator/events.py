@@ -36,7 +36,7 @@ class Fault(Enum):
     ENVIRONMENT = "environment"
 
 
-class Mode(Enum):
+class RunMode(Enum):
     """What the driver wants of the run."""
 
     RUN = "run"
@@ -50,17 +50,18 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """`now_ms`: monotonic enough to compare with other events' `now_ms`. `nonce`: 128 random bits, hex."""
-
     now_ms: int
+    """Monotonic enough to compare with other events' `now_ms`."""
     nonce: str = ""
+    """128 random bits, hex."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch(Event):
-    """This worker owns source partition 0. `topic_epoch`: the highest epoch the control topic showed."""
+    """This worker owns source partition 0."""
 
     topic_epoch: int = 0
+    """The highest epoch the control topic showed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,17 +92,18 @@ class Completed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDied(Event):
-    """The driver saw this incarnation's Spark task end. `reason`: of what, by the worker's name."""
+    """The driver saw this incarnation's Spark task end."""
 
     incarnation: str
     reason: str = ""
+    """Of what, by the worker's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directed(Event):
     """The driver's directive changed."""
 
-    mode: Mode
+    mode: RunMode
     reason: str = ""
 
 
@@ -176,10 +178,11 @@ class Abort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """This core is done. `fenced`: somebody else coordinates; claim again only if p0 is proved ours."""
+    """This core is done."""
 
     reason: str
     fenced: bool
+    """Somebody else coordinates; claim again only if p0 is proved ours."""
 
 
 Call: TypeAlias = Survey | Register | Recover | Begin | Commit | Find | Abort
@@ -190,30 +193,29 @@ Prove: TypeAlias = Callable[[bool, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Times in milliseconds.
-
-    `write_timeout_ms`: how long a writer may be silent once a transaction was ended; `write_limit_ms`: how
-    long one that says how far it is, is waited for. Never shorter than the timeout. `records_min`: a
-    transaction is never made smaller than that.
-    `settle_ms`: how long the first READY may wait for owners of every source partition, and how long one
-    that was given up is expected to be taken again.
-    `repeat_ms`: END and the claim are repeated this often until answered. `retry_ms`: wait before a
-    call that failed is tried again where the service named no wait itself. `admit_ms`: how often the table is
-    asked again for the offset of a source partition that somebody owns and the broker did not name.
-    """
+    """Times in milliseconds."""
 
     pipeline: str
     run: str
     incarnation: str
     interval_ms: int
     write_timeout_ms: int
+    """How long a writer may be silent once a transaction was ended."""
     write_limit_ms: int = 600_000
+    """How long one that says how far it is, is waited for. Never shorter than the timeout."""
     repeat_ms: int = 1_000
+    """END and the claim are repeated this often until answered."""
     settle_ms: int = 1_000
+    """How long the first READY may wait for owners of every source partition, and how long one that was given
+    up is expected to be taken again."""
     retry_ms: int = 500
+    """Wait before a call that failed is tried again where the service named no wait itself."""
     admit_ms: int = 10_000
+    """How often the table is asked again for the offset of a source partition that somebody owns and the
+    broker did not name."""
     claims_max: int = 5
     records_min: int = 1_000
+    """A transaction is never made smaller than that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

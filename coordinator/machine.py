@@ -12,9 +12,9 @@ from coordinator.events import (
     Call,
     Completed,
     Event,
-    Mode,
     Recover,
     Result,
+    RunMode,
     Send,
     Settings,
     Stop,
@@ -30,7 +30,7 @@ class Machine:
         self.state = State.NEW
         self.epoch = 0
         """Ours, 0 until it is claimed."""
-        self.mode = Mode.RUN
+        self.mode = RunMode.RUN
         self.halt_reason = ""
         self.pending: Call | None = None
         """The call that is not answered for good. There is never more than one."""

@@ -24,9 +24,9 @@ from coordinator.events import (
     Event,
     Fault,
     Find,
-    Mode,
     Received,
     Result,
+    RunMode,
     WorkerDied,
 )
 from coordinator.hearing import Hearing
@@ -98,7 +98,7 @@ class Rounds:
 
         A draining coordinator runs one more transaction for whoever still holds records, then is DRAINED.
         """
-        if self.machine.mode is Mode.DRAIN and (self._is_last or self._nobody_is_left(event)):
+        if self.machine.mode is RunMode.DRAIN and (self._is_last or self._nobody_is_left(event)):
             self.machine.state = State.DRAINED
             return
         if self._admits(event):
@@ -128,7 +128,7 @@ class Rounds:
         """
         self.unplaced = {p for p in self.unplaced if p in self.members.owners and p not in self.committed}
         due = event.now_ms >= max(self.hold_until_ms, self._admit_at_ms)
-        if not self.unplaced or not due or self.machine.mode is not Mode.RUN:
+        if not self.unplaced or not due or self.machine.mode is not RunMode.RUN:
             return False
         self._admit_at_ms = event.now_ms + self._settings.admit_ms
         self.machine.recover()
@@ -164,7 +164,7 @@ class Rounds:
             return
         self.machine.state = State.STARTED
         self._send_start(transaction)
-        if self.machine.mode is Mode.DRAIN:
+        if self.machine.mode is RunMode.DRAIN:
             self.end(event)
 
     def _writers(self) -> dict[SourcePartition, str]:
@@ -218,7 +218,7 @@ class Rounds:
     def end(self, event: Event) -> None:
         transaction = self._open()
         self.machine.state = State.ENDED
-        self._is_last = self.machine.mode is Mode.DRAIN
+        self._is_last = self.machine.mode is RunMode.DRAIN
         transaction.ended_ms = transaction.repeated_ms = event.now_ms
         self._next_due_ms = event.now_ms + self._settings.interval_ms
         self.machine.send(EndCommit(transaction=transaction.id))

@@ -31,12 +31,12 @@ from coordinator.events import (
     Event,
     Find,
     Launch,
-    Mode,
     Prove,
     Received,
     Recover,
     Register,
     Result,
+    RunMode,
     Send,
     Settings,
     Snapshot,
@@ -58,18 +58,19 @@ RECLAIM_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What the shell lends the core. `sender(incarnation)` makes a writer for one claim.
-
-    `topic_epoch`: the highest epoch the control topic has shown. `prove(answer)`: ask the group whether it
-    still counts us as the owner; `answer(ok, reason)` may come from another thread.
-    `failed`: this coordinator met what it cannot go on from; its worker ends.
-    """
+    """What the shell lends the core."""
 
     sender: Callable[[str], ControlSender]
+    """Makes a writer for one claim, of the incarnation that it is given."""
     table: TableCalls
     prove: Callable[[Prove], None]
+    """Ask the group whether it still counts us as the owner; `answer(ok, reason)` may come from another
+    thread.
+    """
     topic_epoch: Callable[[], int]
+    """The highest epoch the control topic has shown."""
     failed: Callable[[str], None]
+    """This coordinator met what it cannot go on from; its worker ends."""
     now_ms: Callable[[], int]
     nonce: Callable[[], str]
 
@@ -81,7 +82,7 @@ class Runner:
         self._settings = settings
         self._env = environment
         self._events: queue.Queue[Callable[[], Event]] = queue.Queue(QUEUE_MAX)
-        self._directive = (Mode.RUN, "")
+        self._directive = (RunMode.RUN, "")
         self._incarnation = ""
         self._dropped = 0
         self._tick_at_s = 0.0
@@ -99,7 +100,7 @@ class Runner:
     def received(self, message: Message) -> None:
         self._offer(lambda: Received(now_ms=self._env.now_ms(), nonce=self._env.nonce(), message=message))
 
-    def directed(self, mode: Mode, reason: str) -> None:
+    def directed(self, mode: RunMode, reason: str) -> None:
         if (mode, reason) == self._directive:
             return
         self._directive = (mode, reason)
@@ -142,7 +143,7 @@ class Runner:
         fenced = 0
         while not self._stopping.is_set():
             stop = self._run_claim()
-            if stop is None or not stop.fenced or self._directive[0] is Mode.STOP:
+            if stop is None or not stop.fenced or self._directive[0] is RunMode.STOP:
                 return
             log.warning("no longer the coordinator: %s", stop.reason)
             while not self._stopping.wait(RECLAIM_S[min(fenced, len(RECLAIM_S) - 1)]):
@@ -172,7 +173,7 @@ class Runner:
         mode, reason = self._directive
         try:
             stop = self._feed(core, sender, calls, self._event_launch())
-            if mode is not Mode.RUN:
+            if mode is not RunMode.RUN:
                 now = Directed(now_ms=self._env.now_ms(), nonce=self._env.nonce(), mode=mode, reason=reason)
                 stop = stop or self._feed(core, sender, calls, now)
             while stop is None and not self._stopping.is_set():

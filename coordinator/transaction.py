@@ -16,18 +16,19 @@ NONE: frozenset[SourcePartition] = frozenset()
 
 @dataclass(slots=True, kw_only=True)
 class Transaction:
-    """`writers`: as START lists them. `owed`: by incarnation, the source partitions it owes a WRITE_STATUS
-    for, whether or not that is in; sets, never counts. `progress`: what a writer last said of its files, and
-    when. `records_max`: what START allows, 0 for no limit."""
-
     id: str
     instant: str = ""
     committed: Offsets = field(default_factory=dict)
     writers: Mapping[SourcePartition, str] = field(default_factory=dict)
+    """As START lists them."""
     owed: dict[str, set[SourcePartition]] = field(default_factory=dict)
+    """By incarnation, the source partitions it owes a WRITE_STATUS for, whether or not that is in; sets,
+    never counts."""
     statuses: dict[str, WriteStatus] = field(default_factory=dict)
     progress: dict[str, tuple[WriteProgress, int]] = field(default_factory=dict)
+    """What a writer last said of its files, and when."""
     records_max: int = 0
+    """What START allows, 0 for no limit."""
     at_end: set[str] = field(default_factory=set)
     started_ms: int = 0
     due_ms: int = 0

@@ -19,10 +19,9 @@ SHORT = 8
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """`said`: the type of its last message."""
-
     name: str
     said: str
+    """The type of its last message."""
     at_ms: int
 
 

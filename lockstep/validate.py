@@ -40,10 +40,9 @@ log = logging.getLogger("lockstep.validate")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """`verdict`: `ok`, `warning` (works, but know this) or `failed`."""
-
     name: str
     verdict: str
+    """`ok`, `warning` (works, but know this) or `failed`."""
     detail: str
 
 

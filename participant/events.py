@@ -261,10 +261,11 @@ class Poison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """This worker ends. `failed`: the driver may start another in its slot."""
+    """This worker ends."""
 
     reason: str
     failed: bool
+    """The driver may start another in its slot."""
 
 
 Action: TypeAlias = (

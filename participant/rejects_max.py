@@ -14,12 +14,11 @@ PARTITIONS_NAMED_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectsMax:
-    """Of what one worker reads for one transaction. None: no limit. `share`: of the records, from 0 to 1, and
-    from so many rejects on.
-    """
+    """Of what one worker reads for one transaction. None: no limit."""
 
     count: int | None = None
     share: float | None = None
+    """Of the records, from 0 to 1, and from so many rejects on."""
     share_judged_from: int = SHARE_JUDGED_FROM
 
     @classmethod

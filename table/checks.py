@@ -28,19 +28,19 @@ ADOPT = "if that is intended, accept it with `lockstep offsets --adopt --execute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What one commit changes. `offsets`: the whole new map. `rows`: in the files.
-
-    `reject_count`: all rejects, of which `rejects` names REJECTS_LISTED_MAX at most.
-    """
+class CommitPlan:
+    """What one commit changes."""
 
     ranges: tuple[Range, ...]
     offsets: Mapping[SourcePartition, int]
+    """The whole new map."""
     files: tuple[DataFile, ...]
     lost: tuple[Lost, ...]
     rejects: tuple[Reject, ...]
     reject_count: int
+    """All rejects, of which `rejects` names REJECTS_LISTED_MAX at most."""
     rows: int
+    """In the files."""
 
 
 def assemble(
@@ -50,7 +50,7 @@ def assemble(
     *,
     rows_are_records: bool,
     rejects_listed_max: int = REJECTS_LISTED_MAX,
-) -> Plan:
+) -> CommitPlan:
     """All write statuses of a transaction as one commit. Raises `Refused` where they do not fit together.
 
     `rows_are_records`: each record is a row or a reject, so that a worker that reports fewer rows has lost
@@ -76,7 +76,7 @@ def assemble(
             if file.path in paths:
                 raise Refused(f"transaction {transaction}: file {file.path} is in two write statuses")
             paths.add(file.path)
-    plan = Plan(
+    plan = CommitPlan(
         ranges=tuple(ranges[partition] for partition in sorted(ranges)),
         offsets={**expected, **{item.partition: item.next for item in ranges.values()}},
         files=tuple(file for status in statuses for file in status.files),
@@ -89,7 +89,7 @@ def assemble(
     return plan
 
 
-def too_many_rejects(plan: Plan, rejects_max: int | None) -> str:
+def too_many_rejects(plan: CommitPlan, rejects_max: int | None) -> str:
     """Why the run halts instead of passing so many rejects, all workers' together; empty where it does not.
 
     `rejects_max`: None is no limit. A single worker that has more than these sets none of its own aside.
@@ -121,7 +121,7 @@ def _check_rows(transaction: str, status: WriteStatus) -> None:
         )
 
 
-def _check_contents(transaction: str, plan: Plan, ranges: Mapping[SourcePartition, Range]) -> None:
+def _check_contents(transaction: str, plan: CommitPlan, ranges: Mapping[SourcePartition, Range]) -> None:
     for lost in plan.lost:
         whole = ranges.get(lost.partition)
         if whole is None or not whole.start <= lost.start <= lost.next <= whole.next:

@@ -309,6 +309,24 @@ class TransactionalTable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SparkNeeds:
+    """What a table wants of the Spark that writes it, and where its files are."""
+
+    packages: tuple[str, ...] = ()
+    """Of the jars on the class path, by Maven's coordinates, `group:artifact:version`."""
+    reading: tuple[str, ...] = ()
+    """Those of them with which Spark SQL reads the table."""
+    excluded: tuple[str, ...] = ()
+    """What they would bring along, as `group:artifact`, and is there already, or not wanted."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Spark's properties; whoever launches may choose others."""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """Those that nobody may choose."""
+    java_options: str = ""
+    """Of the driver's JVM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherWriters:
     """What those must know who write to a table beside Lockstep."""
 
@@ -338,6 +356,9 @@ class TableKind(Protocol):
 
         `free_slots`: how many of Spark's slots its services may take at once; asked by any thread.
         """
+
+    def needs(self, path: str) -> SparkNeeds:
+        """Of the table at this path or URI. Raises `Refused` where no table of this kind can be there."""
 
     def files(
         self,

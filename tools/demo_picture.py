@@ -16,8 +16,8 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from lockstep.commands.demo import RECORDS
-from lockstep.demo.report import Report
-from lockstep.demo.run import Settings, run_demo
+from lockstep.demo.report import DemoReport
+from lockstep.demo.run import DemoSettings, run_demo
 from lockstep.demo.view import Scene, note_line, screen
 from lockstep.output import ConsoleOutput, readable_duration
 
@@ -114,7 +114,7 @@ class Camera:
     def close(self) -> None:
         return
 
-    def picture(self, report: Report) -> str:
+    def picture(self, report: DemoReport) -> str:
         """SVG. Raises `ValueError` for a run that is not exact, or that never came to the moment."""
         if not (self.taken and report.exact):
             raise ValueError("The run was not exact, or ended before its second kill: there is no picture.")
@@ -147,7 +147,7 @@ def main(records: int) -> None:
     """Play the demo and write its picture."""
     camera = Camera()
     output = ConsoleOutput(io.StringIO())
-    report = run_demo(Settings(records=records, interval="2s", keep=False), output, camera)
+    report = run_demo(DemoSettings(records=records, interval="2s", keep=False), output, camera)
     PICTURE.write_text(camera.picture(report), encoding="utf-8")
     click.echo(f"The picture is {PICTURE.relative_to(ROOT)}.")
 

@@ -19,7 +19,8 @@ from bench.rivals.maven_jars import resolve_spark_kafka
 from bench.waiting import end, finish, tail
 from bench.workloads import Workload
 from lockstep.errors import Failed
-from lockstep.launch.submit import HUDI_PACKAGE, environment, find_jars, find_spark_home
+from lockstep.launch.submit import environment, find_jars, find_spark_home
+from table.hudi.needs import BUNDLE
 
 WINDOW = (
     "from the job's session being up (Spark started, Hudi loaded) to the completion of the last batch's "
@@ -146,9 +147,9 @@ def start(task: Path, settings: Settings, *, log: Path, job: Path = JOB) -> subp
     home = find_spark_home()
     command = [str(home / "bin" / "spark-submit"), "--master", f"local[{settings.workers}]"]
     command += ["--driver-memory", settings.streaming_memory]
-    own, jars = find_jars({})[:1], resolve_spark_kafka()
+    own, jars = find_jars((BUNDLE,), {}), resolve_spark_kafka()
     if not own:
-        command += ["--packages", HUDI_PACKAGE]
+        command += ["--packages", BUNDLE]
     else:
         jars = [*own, *jars]
     for name, value in {

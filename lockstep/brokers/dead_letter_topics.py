@@ -34,7 +34,7 @@ MESSAGE_BYTES_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TopicsStanding:
     """What is there."""
 
     missing: tuple[str, ...]
@@ -56,12 +56,12 @@ class DeadLetterTopics:
         self._trouble = ""
         self._looking = Looking("dead-letter-topics", self._keep, every_s=LOOK_EVERY_S, join_s=JOIN_S)
 
-    def look(self) -> Standing:
+    def look(self) -> TopicsStanding:
         """What the broker says. Raises `Failed` where it does not."""
         missing = tuple(topic for topic, there in self._described().items() if not there)
         present = [topic for topic in self._topics if topic not in missing]
         settings = self._settings(present)
-        return Standing(
+        return TopicsStanding(
             missing=missing,
             message_bytes={topic: int(found[MESSAGE_BYTES]) for topic, found in settings.items()},
             compacted=tuple(sorted(t for t, found in settings.items() if "compact" in found[CLEANUP])),

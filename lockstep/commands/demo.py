@@ -58,11 +58,11 @@ def command(output: Output, records: int | None, interval: str, cdc: bool, keep:
     Exit code 4 where anything is not exact.
     """
     from lockstep.demo.cdc import EVENTS_MAX, EVENTS_MIN
-    from lockstep.demo.run import Settings, run_demo
+    from lockstep.demo.run import DemoSettings, run_demo
 
     records = records or (CDC_RECORDS if cdc else RECORDS)
     if cdc and not EVENTS_MIN <= records <= EVENTS_MAX:
         raise click.BadParameter(f"with --cdc from {EVENTS_MIN} to {EVENTS_MAX}", param_hint="'--records'")
-    report = run_demo(Settings(records=records, interval=interval, keep=keep, cdc=cdc), output)
+    report = run_demo(DemoSettings(records=records, interval=interval, keep=keep, cdc=cdc), output)
     output.document(report.to_json(), report.to_text)
     return EXIT_WELL if report.exact else EXIT_NOT_EXACT

@@ -18,7 +18,14 @@ from lockstep.commands.options import PATH, standard_options
 from lockstep.config import Config, load
 from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_WELL, ConfigError, Failed
-from lockstep.offsets.plan import Plan, heard_lately, parse_assignments, plan_adopt, plan_set, signs_of_life
+from lockstep.offsets.plan import (
+    OffsetsPlan,
+    heard_lately,
+    parse_assignments,
+    plan_adopt,
+    plan_set,
+    signs_of_life,
+)
 from lockstep.offsets.standing import SourceView, compare, look, to_json, to_text
 from lockstep.output import Output
 from lockstep.watch.run_seen import ask_driver, read_topic
@@ -101,7 +108,7 @@ def _newest(config: Config) -> TableState | None:
 
 def _plan(
     state: TableState | None, view: SourceView, assignments: Sequence[str], *, adopt: bool, reason: str
-) -> Plan:
+) -> OffsetsPlan:
     if state is None:
         raise ConfigError(
             "The table holds no offsets of this pipeline yet: choose where to start with"
@@ -146,7 +153,7 @@ def _refuse_while_alive(output: Output, config: Config, state: TableState, sourc
         output.note(said)
 
 
-def _execute(config: Config, plan: Plan, master: str, confs: Sequence[str]) -> None:
+def _execute(config: Config, plan: OffsetsPlan, master: str, confs: Sequence[str]) -> None:
     from lockstep.launch.short_job import run_short_job
     from lockstep.offsets.operator_commit import to_document  # brings Spark with it
 

@@ -13,7 +13,7 @@ from lockstep.errors import EXIT_WELL, Failed
 from lockstep.launch.class_archive import ClassArchive, options_to_make
 from lockstep.launch.jars import find_java
 from lockstep.launch.short_job import run_short_job
-from lockstep.launch.submit import PACKAGES, find_jars, find_spark_home
+from lockstep.launch.submit import find_jars, find_spark_home, needs_of
 from lockstep.output import Output, readable_size
 
 
@@ -26,11 +26,12 @@ def command(output: Output, again: bool) -> int:
     Every later start on this machine then takes about a quarter less CPU. Made for this Java and these jars,
     in $LOCKSTEP_CACHE or ~/.cache/lockstep: best while an image is built. Without it everything works.
     """
-    jars = find_jars({})
+    packages = needs_of(configuration(Path("/"))).packages
+    jars = find_jars(packages, {})
     if not jars:
-        output.note(f"{', '.join(PACKAGES)} are downloaded")
+        output.note(f"{', '.join(packages)} are downloaded")
         _rehearse("")
-        jars = find_jars({})
+        jars = find_jars(packages, {})
         if not jars:
             raise Failed("Hudi's jars were downloaded, but are not in ~/.ivy2/jars: is spark.jars.ivy set?")
     archive = ClassArchive(find_java(), jars, find_spark_home())

@@ -14,7 +14,15 @@ from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_MEANINGS
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.job_process import launch
-from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home, parse_conf
+from lockstep.launch.submit import (
+    Submission,
+    compose,
+    environment,
+    find_jars,
+    find_spark_home,
+    needs_of,
+    parse_conf,
+)
 from lockstep.output import Output
 
 LOG_LEVELS = {-1: "WARNING", 0: "INFO", 1: "INFO", 2: "DEBUG"}
@@ -53,7 +61,7 @@ def command(
     """
     conf = parse_conf(confs)
     config = load(config_path, conf=conf, sets=sets)
-    spark_home, jars = find_spark_home(), find_jars(conf)
+    spark_home, jars = find_spark_home(), find_jars(needs_of(config).packages, conf)
 
     def composed(exit_code_file: Path | None) -> list[str]:
         submission = Submission(

@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from lockstep.config.model import SECTIONS, Section
+from lockstep.config.model import SECTIONS
 from lockstep.config.properties import KAFKA_OWNED
+from lockstep.config.sections import Section
 from lockstep.config.sources import SYNONYMS
 from lockstep.config.units import DURATION_UNITS_MS, SIZE_UNITS_BYTES
 from table.hudi import properties as hudi

@@ -14,11 +14,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from lockstep.config.checks import check_relations, check_schema
-from lockstep.config.model import CONTROL_TOPIC_PREFIX, SECTIONS, Config
+from lockstep.config.model import SECTIONS, Config
 from lockstep.config.problems import InvalidConfiguration, Problem, nearest, shown
+from lockstep.config.sections import CONTROL_TOPIC_PREFIX
 from lockstep.config.sources import (
     Given,
-    Settings,
+    SettingsLayers,
     flatten,
     read_conf,
     read_environment,
@@ -42,7 +43,7 @@ def load(
     `with_schema=False` leaves the schema's own checks out, for commands that never touch the table.
     Raises `InvalidConfiguration` with every problem, `ConfigError` where a source cannot be read at all.
     """
-    settings = Settings(base=str(path) if path else "")
+    settings = SettingsLayers(base=str(path) if path else "")
     if path is not None:
         settings.overlay(read_file(path))
     settings.overlay(read_environment(os.environ if environment is None else environment))
@@ -53,7 +54,7 @@ def load(
 
 def from_mapping(mapping: Mapping[str, Mapping[str, Any]], *, with_schema: bool = True) -> Config:
     """The configuration in a mapping as the file would have it. Raises `InvalidConfiguration`."""
-    settings = Settings()
+    settings = SettingsLayers()
     settings.overlay(
         Given(name, value, "", "mapping", as_text=False)
         for name, value in flatten(mapping)
@@ -73,7 +74,7 @@ def from_json(text: str) -> Config:
     return from_mapping(mapping)
 
 
-def _build(settings: Settings, *, with_schema: bool) -> Config:
+def _build(settings: SettingsLayers, *, with_schema: bool) -> Config:
     values = {section: dict(settings.values.get(section, {})) for section in SECTIONS}
     problems = list(settings.problems)
     _derive_control_topic(values)
@@ -116,7 +117,7 @@ def _patched(values: Mapping[str, Mapping[str, Any]], error: ValidationError) ->
     return patched
 
 
-def _explain(error: ValidationError, settings: Settings) -> Iterator[Problem]:
+def _explain(error: ValidationError, settings: SettingsLayers) -> Iterator[Problem]:
     seen: set[str] = set()
     for detail in error.errors(include_url=False):
         setting = f"{detail['loc'][0]}.{detail['loc'][1]}"

@@ -1,396 +1,44 @@
-"""The configuration: every setting once, with its type, default, meaning and limits.
-
-The names in the file, the environment and on the command line are the contract; a Python attribute that has a
-unit carries it last (`transaction.interval_ms` is `interval` everywhere else). Values are frozen.
-"""
+"""A whole configuration, and what others are told of it: a table's specification, that of its records."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from lockstep.config import values
 from lockstep.config.properties import redact
-from participant.records.kinds import ENVELOPES, FORMATS
-from table.kinds import HUDI, OFFERED
-from table.partitioners.kinds import FIELD, PARTITIONERS
-from table.store.location import TABLES
+from lockstep.config.sections import (
+    DEAD_LETTER_SUFFIX,
+    ControlSection,
+    MemorySection,
+    PipelineSection,
+    RecordSection,
+    Section,
+    ServicesSection,
+    SourceSection,
+    TableSection,
+    TransactionSection,
+)
+from participant.records.kinds import ENVELOPES
 
 if TYPE_CHECKING:
     from participant.records.port import RecordSpec
     from table.port import TableSpec
 
-DEAD_LETTER_SUFFIX = ".dlq"
-CONTROL_TOPIC_PREFIX = "lockstep-control-"
-
-
-def _meanings(of: Mapping[str, str]) -> str:
-    """What a setting offers, each with what it means."""
-    return "; ".join(f"`{name}`, {meaning}" for name, meaning in of.items())
-
-
-class Section(BaseModel):
-    """A section of the file. Unknown keys are errors, and so is a value of another type."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Pipeline(Section):
-    """Who this pipeline is. Its id ties the table's offsets, control topic and consumer group together."""
-
-    id: values.PipelineId = Field(
-        description=(
-            "Names the pipeline: in the table's commits, on the control topic, and as the Kafka consumer "
-            "group (`group.id` is exactly this). Two pipelines on one Kafka cluster need two ids."
-        ),
-        examples=["events"],
-    )
-    workers: int = Field(
-        default=2,
-        ge=1,
-        le=1_024,
-        description=(
-            "Long-running Spark tasks that consume and write. Each takes one Spark slot for the life of the "
-            "job; Hudi's own Spark jobs need at least one slot more."
-        ),
-    )
-
-
-class Source(Section):
-    """Where records come from."""
-
-    bootstrap_servers: values.BootstrapServers = Field(
-        description="The Kafka brokers to ask first, `host:port`, several separated by commas.",
-        examples=["127.0.0.1:9092"],
-    )
-    topics: values.Topics = Field(
-        description="The topics to read. The coordinator lives with partition 0 of the first one.",
-        examples=[["events"]],
-    )
-    starting_offsets: Literal["earliest", "latest"] = Field(
-        default="earliest",
-        description=(
-            "Where to start, `earliest` or `latest`, only where the table has no offset yet. Resolved "
-            "once, in the table's first commit, for a topic that is added later in a commit of its own; "
-            "a partition that is added to a topic starts where its log begins."
-        ),
-    )
-    on_data_loss: Literal["fail", "earliest"] = Field(
-        default="fail",
-        description=(
-            "What to do when Kafka no longer has the committed offset: `fail` halts; `earliest` goes on at "
-            "the oldest record and the commit records the interval that was lost."
-        ),
-    )
-    reader: Literal["auto", "plain", "native"] = Field(
-        default="auto",
-        description=(
-            "How records are read: `native` makes no Python object per record and needs the compiled module "
-            "on every executor, `plain` needs only confluent-kafka, `auto` takes what there is. "
-            "`lockstep validate` says which runs, and why."
-        ),
-    )
-    kafka: values.Properties = Field(
-        default_factory=dict,
-        repr=False,
-        description=(
-            "Any property of librdkafka, for the consumers, producers and admin clients alike. A secret is "
-            'written `"${env:NAME}"` or `"${file:/path}"` and read where it is used.'
-        ),
-    )
-
-
-class Record(Section):
-    """What a Kafka value is, and what becomes of one that is not."""
-
-    format: values.Format = Field(
-        default="json",
-        description=f"How a value is encoded: {_meanings({n: k.values for n, k in FORMATS.items()})}.",
-    )
-    key_format: values.Format = Field(
-        default="json",
-        description=(
-            f"How a key is encoded: {_meanings({n: k.keys for n, k in FORMATS.items()})}. Keys are read of "
-            "records without a value, and of no others."
-        ),
-    )
-    ddl: values.Ddl = Field(
-        alias="schema",
-        description="The columns, in Spark DDL. `NOT NULL` makes a field required.",
-        examples=["event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"],
-    )
-    envelope: values.Envelope = Field(
-        default="none",
-        description=(
-            f"What a value is wrapped in: {_meanings({n: k.meaning for n, k in ENVELOPES.items()})}."
-        ),
-    )
-    on_error: Literal["fail", "dead_letter"] = Field(
-        default="fail",
-        description=(
-            "What becomes of a record that does not fit: `fail` halts, naming topic, partition, offset and "
-            "reason; `dead_letter` sends the raw value to a topic of its own before the offset is committed."
-        ),
-    )
-    dead_letter_topic: values.TopicOrEmpty = Field(
-        default="",
-        description=f"Where such records go. Empty: `<topic>{DEAD_LETTER_SUFFIX}` for every source topic.",
-    )
-    dead_letter_partitions: int = Field(
-        default=1,
-        ge=0,
-        le=10_000,
-        description=(
-            "A dead-letter topic that is missing is made at the start, with so many partitions. `0`: it is "
-            "not made, and a run without it is refused at the start."
-        ),
-    )
-    max_rejects: values.RejectsMax = Field(
-        default="",
-        description=(
-            "With `dead_letter`: the run halts, and commits none of them, where a transaction has more "
-            'rejects than this: a number, or a share of the records as `"5%"`, of which no worker\'s part '
-            "may have more (judged from 100 rejects on). A worker with too many sets none of its own aside. "
-            "Empty: no limit; what share of bad records is normal only you can know."
-        ),
-        examples=["5%", 1000],
-    )
-
-
-class Table(Section):
-    """The Hudi table. Created when missing; where it exists, its own properties win."""
-
-    path: values.TablePath = Field(
-        description=(
-            f"The table's base path, a {' or '.join(f'`{one}://`' for one in sorted(TABLES))} URI; driver "
-            "and workers must see the same files under it. "
-            "Other schemes are refused."
-        ),
-        examples=["file:///data/lake/events"],
-    )
-    name: values.TableName = Field(description="The table's name.", examples=["events"])
-    format: values.TableFormat = Field(
-        default=HUDI, description=f"What kind of table it is: {_meanings(OFFERED)}."
-    )
-    kind: values.TableKind = Field(
-        default="insert",
-        description=(
-            "How records become rows: `insert`, every record a new row of a copy-on-write table; `upsert`, "
-            "every record a change of the row with its key, in a merge-on-read table with a bucket index. A "
-            "record without a value deletes the row that its Kafka key names."
-        ),
-    )
-    key: values.Names = Field(
-        default=(),
-        description=(
-            "The fields of the record key. Empty: `topic-partition-offset`, unique and the same again on "
-            "replay. Upserts need at least one."
-        ),
-        examples=[["event_id"]],
-    )
-    partition_by: str = Field(
-        default="",
-        description="The field that says a row's table partition. Empty: the table is not partitioned.",
-        examples=["day"],
-    )
-    partitioner: values.Partitioner = Field(
-        default=FIELD,
-        description=(
-            f"How `partition_by` says it: {_meanings({n: k.meaning for n, k in PARTITIONERS.items()})}."
-        ),
-    )
-    ordering: str = Field(
-        default="",
-        description=(
-            "Upserts: the field that says which of two versions of a row is newer (Hudi's "
-            "EVENT_TIME_ORDERING; of equal ones the later counts). Empty: the later one, whatever it holds "
-            "(COMMIT_TIME_ORDERING). Change events of Debezium's are ordered by their position in the source."
-        ),
-        examples=["ts"],
-    )
-    buckets: int = Field(
-        default=16,
-        ge=1,
-        le=100_000,
-        description=(
-            "Upserts: into how many file groups the keys of a table partition are divided, by Hudi's bucket "
-            "index. Kept with the table; it cannot be changed afterwards. Some 1 GB of rows in each is good."
-        ),
-    )
-    delete_field: str = Field(
-        default="",
-        description="Upserts: the BOOLEAN field that is true where a record deletes its row. Empty: none.",
-        examples=["deleted"],
-    )
-    kafka_columns: bool = Field(
-        default=True,
-        description=(
-            "Whether rows carry `_kafka_topic`, `_kafka_partition`, `_kafka_offset` and `_kafka_timestamp` "
-            "(of one outside of the years 1 to 9999 the nearest). "
-            "Without them `lockstep verify` cannot check every offset."
-        ),
-    )
-    target_file_bytes: values.SizeBytes = Field(
-        default="120MB",
-        validate_default=True,
-        alias="target_file_size",
-        description="A worker closes a file at about this size and goes on in the next. From 1MB to 1TB.",
-    )
-    hudi: values.Properties = Field(
-        default_factory=dict,
-        repr=False,
-        description="Any `hoodie.*` property that the write client obeys; one it would ignore is refused.",
-    )
-
-
-class Services(Section):
-    """What keeps the table in order, beside the ingestion: no transaction waits, unless it says `inline`."""
-
-    compaction: Literal["async", "inline", "schedule", "off"] = Field(
-        default="async",
-        description=(
-            "Upserts: who merges log files into base files. `async`: the driver, in a thread of its own and "
-            "in Spark's free slots; `inline`: the driver, and the next commit waits until it is done; "
-            "`schedule`: the driver plans and leaves the work to others; `off`: others do both."
-        ),
-    )
-    compaction_every: int = Field(
-        default=10,
-        ge=1,
-        le=10_000,
-        description="Upserts: after how many commits a compaction is planned.",
-    )
-    clustering: Literal["async", "inline", "schedule", "off"] = Field(
-        default="off",
-        description=(
-            "Inserts: who puts small files together, below half of `table.target_file_size`. The values are "
-            "those of `services.compaction`; `hoodie.clustering.plan.strategy.*` in `table.hudi` chooses "
-            "otherwise, or sorts."
-        ),
-    )
-    clustering_every: int = Field(
-        default=100,
-        ge=1,
-        le=100_000,
-        description="Inserts: after how many commits a clustering is planned.",
-    )
-    cleaning: Literal["async", "inline", "off"] = Field(
-        default="async",
-        description=(
-            "Who removes file versions that were replaced, and archives old instants, both by Hudi's own "
-            "policies (`hoodie.clean.*`, `hoodie.keep.*` in `table.hudi`). `async`: the driver, in a thread "
-            "of its own; `inline`: the driver, and the next commit waits; `off`: others clean, and archive; "
-            "instants of inserts are archived within the commits."
-        ),
-    )
-    cleaning_every: int = Field(
-        default=50,
-        ge=1,
-        le=100_000,
-        description="After how many commits is cleaned and archived.",
-    )
-
-
-class Transaction(Section):
-    """When a transaction ends, and when it is given up."""
-
-    interval_ms: values.IntervalMs = Field(
-        default="10s",
-        validate_default=True,
-        alias="interval",
-        description=(
-            "How often records are committed: from the end of one transaction to the end of the next. "
-            "From 100ms to 24h."
-        ),
-    )
-    write_timeout_ms: values.TimeoutMs = Field(
-        default="60s",
-        validate_default=True,
-        alias="write_timeout",
-        description=(
-            "How long a worker may be silent, after a transaction was ended, until its files are there; then "
-            "the coordinator aborts and starts anew. A worker that is writing says how far it is, and is "
-            "waited for. Not shorter than `transaction.interval`. From 1s to 24h."
-        ),
-    )
-    write_limit_ms: values.TimeoutMs = Field(
-        default="10m",
-        validate_default=True,
-        alias="write_limit",
-        description=(
-            "How long the coordinator waits for files at most, although their worker says that it gets on. "
-            "A transaction that took longer than `transaction.write_timeout` makes the next ones smaller, "
-            "until they are quick again. Not shorter than `transaction.write_timeout`. From 1s to 24h."
-        ),
-    )
-    max_records: int = Field(
-        default=0,
-        ge=0,
-        le=10**18,
-        description="A transaction ends early at about this many records, all workers together. 0: no limit.",
-    )
-    max_bytes: values.LimitBytes = Field(
-        default="512MB",
-        validate_default=True,
-        description="A transaction ends early at about this much, all workers together. 0: no limit.",
-    )
-    max_consecutive_failures: int = Field(
-        default=5,
-        ge=1,
-        le=1_000,
-        description=(
-            "The run halts after this many transactions in a row that failed by the pipeline's own fault. An "
-            "environment that is away (broker, lock, storage) is waited out instead."
-        ),
-    )
-
-
-class Control(Section):
-    """The topic over which coordinator and workers talk."""
-
-    topic: values.Topic = Field(
-        description=(
-            "The control topic, one per pipeline; created with one partition when missing. "
-            f"Empty: `{CONTROL_TOPIC_PREFIX}<pipeline.id>`."
-        ),
-        examples=["lockstep-control-events"],
-    )
-
-
-class Memory(Section):
-    """Limits of memory."""
-
-    per_worker_bytes: values.SizeBytes = Field(
-        default="512MB",
-        validate_default=True,
-        alias="per_worker",
-        description=(
-            "What one worker may spend on records: a quarter on decoded ones that wait, rejects among them "
-            "until they are in the dead-letter topic (at that it stops "
-            "consuming for a while, and goes on at half of it), a quarter on rows that wait to be encoded "
-            "and on files that are not whole yet (on an object store five sixteenths), "
-            "an eighth on what librdkafka fetches ahead (`queued.max.messages.kbytes` and, a 64th of that, "
-            "`fetch.max.bytes` in `source.kafka`; the first may be set otherwise but not to more than all of "
-            "it), the rest on what is in work. The "
-            "process itself takes some 200 MB more. From 1MB to 1TB."
-        ),
-    )
-
 
 class Config(Section):
     """A whole configuration, valid in itself. Made by `lockstep.config.load`, shipped with `to_json`."""
 
-    pipeline: Pipeline
-    source: Source
-    record: Record
-    table: Table
-    transaction: Transaction = Field(default_factory=Transaction)
-    services: Services = Field(default_factory=Services)
-    control: Control
-    memory: Memory = Field(default_factory=Memory)
+    pipeline: PipelineSection
+    source: SourceSection
+    record: RecordSection
+    table: TableSection
+    transaction: TransactionSection = Field(default_factory=TransactionSection)
+    services: ServicesSection = Field(default_factory=ServicesSection)
+    control: ControlSection
+    memory: MemorySection = Field(default_factory=MemorySection)
 
     @property
     def group_id(self) -> str:

@@ -73,7 +73,7 @@ class Given:
 
 
 @dataclass(slots=True)
-class Settings:
+class SettingsLayers:
     """All layers, put one over the other."""
 
     values: dict[str, dict[str, Any]] = field(default_factory=dict)

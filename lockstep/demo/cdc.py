@@ -11,7 +11,7 @@ from lockstep.config import Config
 from lockstep.demo.cdc_proof import Compared, compare
 from lockstep.demo.kills import one_kill
 from lockstep.demo.pipeline import PARTITIONS
-from lockstep.demo.records import Record
+from lockstep.demo.records import DemoRecord
 from lockstep.demo.shop import FOLLOWED, KEY, SCHEMA, Shop, records
 from lockstep.errors import Failed
 from lockstep.output import readable_count
@@ -32,7 +32,7 @@ COMMIT, COMPACTION = "deltacommit", "commit"
 """The actions of a merge-on-read table's timeline that change what is in it, or where."""
 
 
-class ChangeData:
+class ChangeDataPlay:
     """As `lockstep.demo.play.Play` says. `events`: change events, EVENTS_MIN to EVENTS_MAX."""
 
     started_as = "demo --cdc"
@@ -51,7 +51,7 @@ class ChangeData:
         self._compactions = 0
         self._looked_s = 0.0
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[DemoRecord]:
         return records(self._shop, PARTITIONS)
 
     def sections(self, folder: Path) -> str:

@@ -18,7 +18,7 @@ from lockstep.config import Config
 from lockstep.demo.processes import run_spark
 from lockstep.demo.report import from_here, verdict_text
 from lockstep.demo.shop import FOLLOWED, Model, Order, Version
-from lockstep.launch.submit import HUDI_CONF, HUDI_PACKAGE, JAVA_OPTIONS, QUIET_JOL, find_spark_home
+from lockstep.launch.submit import JAVA_OPTIONS, find_spark_home, needs_of
 from lockstep.output import readable_count
 from lockstep.output import table as plain_table
 
@@ -42,7 +42,7 @@ class Differences:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class FollowedOrder:
     """The followed order as a query finds it."""
 
     instant: str
@@ -68,9 +68,9 @@ def differences(model: Mapping[int, Version], rows: Iterable[Version]) -> Differ
     return Differences(missing=list(left), unexpected=unexpected, different=different, doubled=doubled)
 
 
-def changes_of(states: Sequence[State]) -> list[State]:
+def changes_of(states: Sequence[FollowedOrder]) -> list[FollowedOrder]:
     """Those states that differ from the one before, from the first row on."""
-    changed: list[State] = []
+    changed: list[FollowedOrder] = []
     for state in states:
         if state.order != (changed[-1].order if changed else None):
             changed.append(state)
@@ -90,12 +90,12 @@ def compare(
 
     Raises `Failed`.
     """
-    _write_shell_files(config_path.parent, config.table.path)
+    _write_shell_files(config_path.parent, config)
     result = config_path.with_name("orders")
     run_spark(SPARK_JOB, config, config_path, [str(result), str(FOLLOWED), *commits])
     found = json.loads((result / "states.json").read_text(encoding="utf-8"))
     states = [
-        State(instant=instant, order=Order(*found[instant]) if instant in found else None)
+        FollowedOrder(instant=instant, order=Order(*found[instant]) if instant in found else None)
         for instant in commits
     ]
     rows = pq.read_table(result / "rows")
@@ -108,12 +108,13 @@ def compare(
     )
 
 
-def _write_shell_files(folder: Path, table_path: str) -> None:
+def _write_shell_files(folder: Path, config: Config) -> None:
     """What Spark's own shell needs to know: of Hudi, and of the table."""
+    needs = needs_of(config)
     conf = {
-        "spark.jars.packages": HUDI_PACKAGE,
-        JAVA_OPTIONS: QUIET_JOL,
-        **HUDI_CONF,
+        "spark.jars.packages": ",".join(needs.reading),
+        JAVA_OPTIONS: needs.java_options,
+        **needs.conf,
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
@@ -121,7 +122,7 @@ def _write_shell_files(folder: Path, table_path: str) -> None:
     lines = "".join(f"{name} {value}\n" for name, value in conf.items())
     (folder / SHELL_CONF).write_text(lines, encoding="utf-8")
     (folder / SHELL_SQL).write_text(
-        f"CREATE TABLE orders USING hudi LOCATION '{table_path}';\n", encoding="utf-8"
+        f"CREATE TABLE orders USING hudi LOCATION '{config.table.path}';\n", encoding="utf-8"
     )
 
 
@@ -138,7 +139,7 @@ class Compared:
     model: Model
     rows: int
     differences: Differences
-    states: Sequence[State]
+    states: Sequence[FollowedOrder]
     compactions: int
 
     @property

@@ -10,11 +10,11 @@ from lockstep.demo import records
 from lockstep.demo.kills import two_kills
 from lockstep.demo.pipeline import PARTITIONS
 from lockstep.demo.proof import Counted, count_with_hudi, count_with_spark, verify
-from lockstep.demo.records import KEY, PARTITION_BY, SCHEMA, Record, spread
+from lockstep.demo.records import KEY, PARTITION_BY, SCHEMA, DemoRecord, spread
 from lockstep.output import readable_count
 
 
-class Plain:
+class PlainPlay:
     """As `lockstep.demo.play.Play` says."""
 
     started_as = "demo"
@@ -27,7 +27,7 @@ class Plain:
         self.wanted: Mapping[int, int] = spread(count, PARTITIONS)
         self.kills = two_kills()
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[DemoRecord]:
         return records.records(self._count, PARTITIONS)
 
     def sections(self, folder: Path) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from lockstep.config import Config
 from lockstep.demo.kills import Kill
-from lockstep.demo.records import Record
+from lockstep.demo.records import DemoRecord
 from lockstep.demo.report import Finding
 
 
@@ -28,7 +28,7 @@ class Play(Protocol):
 
     kills: tuple[Kill, ...]
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[DemoRecord]:
         """All of them, in the order in which they are produced."""
 
     def sections(self, folder: Path) -> str:

@@ -11,7 +11,7 @@ from typing import IO
 from lockstep.config import Config
 from lockstep.errors import Failed
 from lockstep.launch.class_archive import options_to_use
-from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home
+from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home, needs_of
 
 SPARK_TIMEOUT_S = 300
 
@@ -44,7 +44,7 @@ def run_logged(
 def run_spark(job: Path, config: Config, config_path: Path, arguments: Sequence[str]) -> None:
     """A Spark job in a session of its own; its log goes beside the configuration. Raises `Failed`."""
     log = config_path.with_name(f"{job.stem.replace('_', '-')}.log")
-    spark_home, jars = find_spark_home(), find_jars({})
+    spark_home, jars = find_spark_home(), find_jars(needs_of(config).packages, {})
     submission = Submission(
         config_path=config_path,
         job=job,

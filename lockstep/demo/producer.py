@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lockstep.demo.records import Record
+from lockstep.demo.records import DemoRecord
 from lockstep.errors import Failed
 
 log = logging.getLogger("lockstep.demo.producer")
@@ -36,7 +36,7 @@ class RecordProducer:
         self,
         bootstrap_servers: str,
         topic: str,
-        records: Iterator[Record],
+        records: Iterator[DemoRecord],
         *,
         wanted: Mapping[int, int],
         seconds: float,
@@ -117,7 +117,7 @@ class RecordProducer:
             self.size_bytes += len(record.value or b"")
             self.sent += 1
 
-    def _send(self, record: Record) -> None:
+    def _send(self, record: DemoRecord) -> None:
         for _ in range(int(FLUSH_S / STEP_S)):
             try:
                 return self._producer.produce(

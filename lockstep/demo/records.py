@@ -23,7 +23,7 @@ _DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
 _SECONDS = 86_400
 
 
-class Record(NamedTuple):
+class DemoRecord(NamedTuple):
     """A Kafka record to be produced."""
 
     source_partition: int
@@ -48,10 +48,10 @@ def event(number: int) -> bytes:
 _DAY_TEXTS = tuple((_DAY_0 + timedelta(days=n)).strftime("%Y-%m-%d") for n in range(DAYS))
 
 
-def records(events: int, source_partitions: int) -> Iterator[Record]:
+def records(events: int, source_partitions: int) -> Iterator[DemoRecord]:
     """Events 0 to `events` - 1 in order, event n for source partition n modulo `source_partitions`."""
     for number in range(events):
-        yield Record(number % source_partitions, None, event(number))
+        yield DemoRecord(number % source_partitions, None, event(number))
 
 
 def spread(events: int, source_partitions: int) -> dict[int, int]:

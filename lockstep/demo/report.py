@@ -81,7 +81,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class DemoReport:
     """How it went, and what came of it."""
 
     ran: Ran
@@ -144,7 +144,7 @@ def _kill(kill: Kill) -> str:
     return f"{what}: the next commit {readable_duration(kill.outage_ms)} later"
 
 
-def _next(report: Report) -> Iterator[Text]:
+def _next(report: DemoReport) -> Iterator[Text]:
     lockstep, ran = _program(), report.ran
     if ran.kept is None:
         yield Text("Its folder is removed. To keep broker, table and configuration, and look at them:")

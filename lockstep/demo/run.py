@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from lockstep.demo.cdc import ChangeData
-from lockstep.demo.plain import Plain
-from lockstep.demo.report import Report
+from lockstep.demo.cdc import ChangeDataPlay
+from lockstep.demo.plain import PlainPlay
+from lockstep.demo.report import DemoReport
 from lockstep.demo.stage import Stage
 from lockstep.demo.view import View, make_view
 from lockstep.errors import Failed
@@ -27,7 +27,7 @@ KEEP_FOLDER = Path(".demo")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class DemoSettings:
     """What a demo is asked for."""
 
     records: int
@@ -40,13 +40,13 @@ class Settings:
     cdc: bool = False
 
 
-def run_demo(settings: Settings, output: Output, view: View | None = None) -> Report:
+def run_demo(settings: DemoSettings, output: Output, view: View | None = None) -> DemoReport:
     """The whole demo, shown by `view`, or as the output's console can.
 
     Raises `Failed`, with the folder kept, where it could not be carried through.
     """
     find_java()
-    play = ChangeData(settings.records) if settings.cdc else Plain(settings.records)
+    play = ChangeDataPlay(settings.records) if settings.cdc else PlainPlay(settings.records)
     folder = _folder(settings.keep)
     with _signals_as_interrupts(), _state_in(folder / "state"), _logs_in(folder / "demo.log"):
         try:

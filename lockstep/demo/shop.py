@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import NamedTuple
 
-from lockstep.demo.records import Record
+from lockstep.demo.records import DemoRecord
 
 SCHEMA = (
     "id BIGINT NOT NULL, customer BIGINT, status STRING, amount DECIMAL(10,2), rating INT, "
@@ -60,7 +60,7 @@ class Order(NamedTuple):
     """ISO 8601 in UTC, microseconds."""
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """One change of one row."""
 
     op: str
@@ -120,7 +120,7 @@ class Shop:
         if self.orders < FOLLOWED:
             raise ValueError(f"a shop of {self.orders} orders has no order {FOLLOWED}")
 
-    def history(self) -> Iterator[Change]:
+    def history(self) -> Iterator[RowChange]:
         """The snapshot, then the changes in the order of the database's log."""
         return _Day(self).history()
 
@@ -153,13 +153,13 @@ class _Day:
         self._its_turns = _turns(shop.changes)
         self._its_order = self._snapshot_row(FOLLOWED)._replace(status=ITS_STATUSES[0])
 
-    def history(self) -> Iterator[Change]:
+    def history(self) -> Iterator[RowChange]:
         for number in range(1, self._shop.orders + 1):
             order = self._its_order
             if number != FOLLOWED:
                 self._rows[number] = order = self._snapshot_row(number)
                 self._ids.append(number)
-            yield Change("r", None, order, FIRST_LSN, FIRST_TRANSACTION, 0)
+            yield RowChange("r", None, order, FIRST_LSN, FIRST_TRANSACTION, 0)
         last_id = self._shop.orders
         for number in range(self._shop.changes):
             at_us = (number + 1) * self._step_us
@@ -173,10 +173,10 @@ class _Day:
                 before, after = self._changed(at_us)
             yield self._logged(number, before, after, at_us)
 
-    def _logged(self, number: int, before: Order | None, after: Order | None, at_us: int) -> Change:
+    def _logged(self, number: int, before: Order | None, after: Order | None, at_us: int) -> RowChange:
         self._lsn += self._chance.randrange(*LSN_STEP)
         op = "c" if before is None else "d" if after is None else "u"
-        return Change(op, before, after, self._lsn, FIRST_TRANSACTION + 1 + number, at_us)
+        return RowChange(op, before, after, self._lsn, FIRST_TRANSACTION + 1 + number, at_us)
 
     def _snapshot_row(self, number: int) -> Order:
         chance = self._chance
@@ -242,7 +242,7 @@ def _time(at_us: int) -> str:
 # --- as Debezium tells it -----------------------------------------------------------------------
 
 
-def records(shop: Shop, source_partitions: int) -> Iterator[Record]:
+def records(shop: Shop, source_partitions: int) -> Iterator[DemoRecord]:
     """The shop's history on a topic: records of one order are in one source partition, in order.
 
     A delete is followed by its tombstone, as by default.
@@ -252,12 +252,12 @@ def records(shop: Shop, source_partitions: int) -> Iterator[Record]:
         number = change.id
         key, place = b'{"id":%d}' % number, number % source_partitions
         snapshot = "false" if change.op != "r" else "last" if number == shop.orders else "true"
-        yield Record(place, key, _event(change, snapshot, opened_us + change.at_us))
+        yield DemoRecord(place, key, _event(change, snapshot, opened_us + change.at_us))
         if change.op == "d":
-            yield Record(place, key, None)
+            yield DemoRecord(place, key, None)
 
 
-def _event(change: Change, snapshot: str, at_us: int) -> bytes:
+def _event(change: RowChange, snapshot: str, at_us: int) -> bytes:
     source = (
         f'{{"version":"3.0.0.Final","connector":"postgresql","name":"shop","ts_ms":{at_us // 1_000},'
         f'"snapshot":"{snapshot}","db":"shop","sequence":"[\\"{change.lsn - 8}\\",\\"{change.lsn}\\"]",'

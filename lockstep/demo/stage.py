@@ -20,7 +20,7 @@ from lockstep.demo.kills import KillPlan
 from lockstep.demo.pipeline import CONTROL_TOPIC, PIPELINE, WORKERS, Job, create_topic, write_config
 from lockstep.demo.play import Play
 from lockstep.demo.producer import RecordProducer
-from lockstep.demo.report import Finding, Ran, Report
+from lockstep.demo.report import DemoReport, Finding, Ran
 from lockstep.demo.telling import sentence
 from lockstep.demo.view import Scene, View
 from lockstep.errors import EXIT_WELL, Failed
@@ -68,7 +68,7 @@ class Stage:
             wanted=self._by_partition(play.wanted),
         )
 
-    def run(self) -> Report:
+    def run(self) -> DemoReport:
         """Raises `Failed`; ends everything it started, whatever happens."""
         try:
             with ExitStack() as stack:
@@ -80,7 +80,7 @@ class Stage:
         finally:
             self._view.close()
 
-    def _run(self, stack: ExitStack) -> Report:
+    def _run(self, stack: ExitStack) -> DemoReport:
         broker = self._start_broker(stack)
         servers, topic = broker.bootstrap_servers, self._play.topic
         sections = self._play.sections(self._folder)
@@ -212,7 +212,9 @@ class Stage:
         self._view.say("the job has left cleanly")
         self._scene.workers = ()
 
-    def _report(self, producer: RecordProducer, broker: Broker, finding: Finding, running_ms: int) -> Report:
+    def _report(
+        self, producer: RecordProducer, broker: Broker, finding: Finding, running_ms: int
+    ) -> DemoReport:
         ran = Ran(
             started_as=self._play.started_as,
             records=self._records,
@@ -226,7 +228,7 @@ class Stage:
             kept=self._folder if self._keep or not finding.exact else None,
             port=broker.port,
         )
-        return Report(ran=ran, finding=finding)
+        return DemoReport(ran=ran, finding=finding)
 
     def _doing(self, sentence: str) -> None:
         self._scene.doing = sentence

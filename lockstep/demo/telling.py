@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.watch.told import Aborted, Claimed, Halted, Joined, News, RunIsUp
+from lockstep.watch.told import Aborted, Claimed, Joined, News, RunHalted, RunIsUp
 from lockstep.watch.topic_fold import Fold
 
 
@@ -18,7 +18,7 @@ def sentence(news: News, known: Fold) -> str:
             return f"{worker} {'joins' if fresh else 'now'} with {owned}"
         case Aborted(transaction):
             return f"transaction {transaction.id[:8]} is aborted: {known.named(transaction.reason)}"
-        case Halted(reason):
+        case RunHalted(reason):
             return f"the run halts: {reason}"
         case _:
             return ""

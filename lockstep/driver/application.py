@@ -23,7 +23,7 @@ from lockstep.driver.capacity import check_slots, free_slots
 from lockstep.driver.group_watch import GroupWatch
 from lockstep.driver.rundir import remove_run_file, write_run_file
 from lockstep.driver.source_watch import SourceWatch
-from lockstep.driver.supervisor import Limits, Supervisor
+from lockstep.driver.supervisor import Supervisor, SupervisorLimits
 from lockstep.driver.topic_keeper import TopicKeeper
 from lockstep.errors import Failed
 from lockstep.launch.submit import is_local
@@ -80,8 +80,8 @@ class Application:
         *,
         until_latest: bool,
         progress: Callable[[Progress], None],
-        ending: Callable[[table_ledger.Outcome], None],
-    ) -> table_ledger.Outcome:
+        ending: Callable[[table_ledger.RunOutcome], None],
+    ) -> table_ledger.RunOutcome:
         """Run until told to stop, until everything is committed, or until it halts.
 
         `ending`: told how the run ends, before its workers, the table and Spark are.
@@ -119,24 +119,7 @@ class Application:
             stack.callback(announcer.stop)
             announcer.start()
             service.clear()  # takes as long as the workers' start, which goes on beside it
-            keeper = TopicKeeper(self._kafka, config.control.topic, restored=announcer.announce_again)
-            stack.callback(keeper.stop)
-            keeper.start()
-            stack.callback(dead_letters.stop)
-            dead_letters.start()
-            source_watch = SourceWatch(source, known=service.seen, halt=service.halt)
-            stack.callback(source_watch.stop)
-            source_watch.start()
-            asked = SourceTopics(self._kafka, config.source.topics, timeout_s=WATCH_S)
-            group_watch = GroupWatch(
-                asked,
-                config.group_id,
-                service=service,
-                clock=time.monotonic,
-                session_s=_session_s(self._kafka),
-            )
-            stack.callback(group_watch.stop)
-            group_watch.start()
+            self._keep_watch(stack, service, source, dead_letters, restored=announcer.announce_again)
             supervisor = Supervisor(
                 self._spark.sparkContext,
                 self._worker_spec(layout, server.address, until, announcement.table_epoch, dead_letter_bytes),
@@ -148,6 +131,34 @@ class Application:
                 ending=ending,
             )
             return supervisor.run()
+
+    def _keep_watch(
+        self,
+        stack: ExitStack,
+        service: TableService,
+        source: SourceTopics,
+        dead_letters: DeadLetterTopics,
+        *,
+        restored: Callable[[], None],
+    ) -> None:
+        """Look after topics and group until the stack is unwound. `restored`: told when the control topic was."""
+        config = self._config
+        asked = SourceTopics(self._kafka, config.source.topics, timeout_s=WATCH_S)
+        watches = (
+            TopicKeeper(self._kafka, config.control.topic, restored=restored),
+            dead_letters,
+            SourceWatch(source, known=service.seen, halt=service.halt),
+            GroupWatch(
+                asked,
+                config.group_id,
+                service=service,
+                clock=time.monotonic,
+                session_s=_session_s(self._kafka),
+            ),
+        )
+        for watch in watches:
+            stack.callback(watch.stop)
+            watch.start()
 
     def _take_place(self, layout: TableLayout) -> Place:
         """Before any worker joins: whoever they drive out of the group finds out by whom."""
@@ -174,7 +185,7 @@ class Application:
             ledger=table_ledger.Ledger(
                 run=self.run_id,
                 now_ms=monotonic_ms(),
-                limits=table_ledger.Limits(
+                limits=table_ledger.LedgerLimits(
                     max_consecutive_failures=config.transaction.max_consecutive_failures,
                     backoff_max_ms=BACKOFF_MAX_MS,
                 ),
@@ -226,10 +237,10 @@ class Application:
             address=address, table_epoch=newest.epoch if newest is not None else 0, started_at_ms=wall_ms()
         )
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> SupervisorLimits:
         config = self._config
         grace_s = 2 * (config.transaction.write_timeout_ms + config.transaction.interval_ms) / 1_000
-        return Limits(
+        return SupervisorLimits(
             sweep_period_s=max(60.0, grace_s / 2),
             sweep_grace_s=max(60.0, grace_s),
             silence_s=LIVES_MS / 1_000,

@@ -14,8 +14,8 @@ from control_topic.messages import SourcePartition
 from lockstep.brokers.group import GroupView
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.driver.looking import Looking
-from lockstep.driver.stands import Look, Stands, Worker
-from table.service.calls import Mode
+from lockstep.driver.stands import LivingWorker, Look, Stands
+from table.service.calls import RunMode
 from table.service.progress import Progress
 from table.service.roster import lives
 from table.service.servicer import TableService
@@ -76,7 +76,7 @@ class GroupWatch(Looking):
             log.debug("the source topics were not looked at: %s", error)  # whoever needs them says so
             return None
         progress = self._service.progress()
-        if progress.standing.mode is not Mode.RUN:
+        if progress.standing.mode is not RunMode.RUN:
             self._service.alarm("group", "", stands=True)  # its workers leave
             return None
         return Look(
@@ -98,11 +98,11 @@ class GroupWatch(Looking):
             return None
 
 
-def living(progress: Progress) -> Iterable[Worker]:
+def living(progress: Progress) -> Iterable[LivingWorker]:
     """The workers that have reported lately."""
     for entry in progress.workers:
         if lives(entry, progress.now_ms):
             report = entry.report
-            yield Worker(
+            yield LivingWorker(
                 name=f"worker-{report.slot}", owned=frozenset(report.partitions), alarms=report.alarms
             )

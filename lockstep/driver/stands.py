@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from control_topic.messages import SourcePartition
 from control_topic.spelling import some
 from lockstep.brokers.group import GroupMember, GroupView
-from table.service.ledger import Limits
+from table.service.ledger import LedgerLimits
 
 ALARM_S = 30.0
 """A guest who comes and goes is what static membership and a few seconds of lag are for."""
 UNREAD_MAX_S = 120.0
-OUTAGE_MAX_S = Limits().outage_budget_ms / 1_000
+OUTAGE_MAX_S = LedgerLimits().outage_budget_ms / 1_000
 """As long as any other outage is waited out."""
 NEW_S = 35.0
 """Workers' clients know a source partition that is added after 30 s; then the group is made anew."""
@@ -30,7 +30,7 @@ NAMED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class LivingWorker:
     """A living worker, as it last reported."""
 
     name: str
@@ -52,13 +52,13 @@ class Look:
     outage: str = ""
     """Why the group did not answer, empty where it did."""
 
-    workers: Sequence[Worker] = ()
+    workers: Sequence[LivingWorker] = ()
     commits: int = 0
     """By this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class GroupVerdict:
     """What follows from a look."""
 
     alarm: str = ""
@@ -71,7 +71,7 @@ class Verdict:
     """Why the run ends."""
 
 
-WELL = Verdict()
+WELL = GroupVerdict()
 
 
 def is_ours(member: GroupMember, group: str) -> bool:
@@ -109,7 +109,7 @@ class Stands:
     _commits: int = 0
     _said: str = ""
 
-    def look(self, seen: Look) -> Verdict:
+    def look(self, seen: Look) -> GroupVerdict:
         """What is to be said now, and whether that is the end of the run."""
         step_s = min(seen.now_s - self._last_s, STEP_MAX_S) if self._last_s is not None else 0.0
         self._last_s = seen.now_s
@@ -122,9 +122,9 @@ class Stands:
         self._counted = bool(seen.workers)
         return self._unread(seen)
 
-    def _away(self, outage: str) -> Verdict:
+    def _away(self, outage: str) -> GroupVerdict:
         if self._away_s >= OUTAGE_MAX_S:
-            return Verdict(
+            return GroupVerdict(
                 halt=f"Kafka has not served this run for {self._away_s:.0f} s, and an outage is waited out "
                 f"for {OUTAGE_MAX_S:.0f} s; last: {outage} Nothing is lost: start again once it does."
             )
@@ -152,14 +152,14 @@ class Stands:
         ours = (member.partitions for member in seen.group.members if is_ours(member, self.group))
         return owned.intersection(*[set().union(*ours)])
 
-    def _unread(self, seen: Look) -> Verdict:
+    def _unread(self, seen: Look) -> GroupVerdict:
         late = {one: lasts_s for one, lasts_s in self._unread_s.items() if lasts_s >= ALARM_S}
         if not late or not seen.workers:
             return self._well()
         longest_s = max(late.values())
         cause, said = self._why(sorted(late), seen)
         if longest_s >= self._unread_max_s:
-            return Verdict(halt=f"{said} (for {longest_s:.0f} s). Nothing is lost.")
+            return GroupVerdict(halt=f"{said} (for {longest_s:.0f} s). Nothing is lost.")
         so_far = f"for {longest_s:.0f} s; after {self._unread_max_s:.0f} s the run halts"
         return self._alarm(cause, f"{said} ({so_far})")
 
@@ -207,11 +207,11 @@ class Stands:
             )
         return "nobody", f"{group} is {seen.group.state} and has given them to nobody"
 
-    def _alarm(self, cause: str, text: str) -> Verdict:
+    def _alarm(self, cause: str, text: str) -> GroupVerdict:
         is_news, self._said = cause != self._said, cause
-        return Verdict(alarm=text, is_news=is_news)
+        return GroupVerdict(alarm=text, is_news=is_news)
 
-    def _well(self) -> Verdict:
+    def _well(self) -> GroupVerdict:
         self._said = ""
         return WELL
 

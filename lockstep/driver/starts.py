@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from table.service.ledger import Limits
+from table.service.ledger import LedgerLimits
 
-NO_SLOT_MAX_S = Limits().outage_budget_ms / 1_000
+NO_SLOT_MAX_S = LedgerLimits().outage_budget_ms / 1_000
 STEP_MAX_S = 5.0
 """The most that one look adds: a driver that was frozen itself does not know."""
 STARTS_MAX = 2
@@ -38,7 +38,7 @@ class SlotSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class StartsVerdict:
     """What follows from the slots."""
 
     cancel: tuple[int, ...] = ()
@@ -69,7 +69,7 @@ class Starts:
     _slots: dict[int, _Slot] = field(default_factory=dict)
     _last_s: float | None = None
 
-    def look(self, now_s: float, slots: Sequence[SlotSeen], *, lives: bool) -> Verdict:
+    def look(self, now_s: float, slots: Sequence[SlotSeen], *, lives: bool) -> StartsVerdict:
         """`lives`: whether any worker of the run does."""
         step_s = min(now_s - self._last_s, STEP_MAX_S) if self._last_s is not None else 0.0
         self._last_s = now_s
@@ -88,7 +88,7 @@ class Starts:
                 halt = halt or _no_slot(seen.number, slot)
             if max(slot.silent_s, slot.waits_s) >= self.start_s / 2 or slot.overdue:
                 late.append(_alarm(seen, slot))
-        return Verdict(cancel=tuple(cancel), alarm="; ".join(late), halt=halt)
+        return StartsVerdict(cancel=tuple(cancel), alarm="; ".join(late), halt=halt)
 
     def _count(self, seen: SlotSeen, step_s: float) -> _Slot:
         slot = self._slots.setdefault(seen.number, _Slot())

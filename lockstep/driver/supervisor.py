@@ -14,11 +14,11 @@ from lockstep.driver.slots import Slot
 from lockstep.driver.starts import SlotSeen, Starts
 from participant.worker.spec import Ended, WorkerSpec
 from table.errors import TableError
-from table.service.calls import Mode
-from table.service.ledger import Outcome
+from table.service.calls import RunMode
+from table.service.ledger import RunOutcome
 from table.service.place import Place
 from table.service.progress import Progress
-from table.service.roster import Entry, lives
+from table.service.roster import Reported, lives
 from table.service.servicer import TableService
 
 log = logging.getLogger("lockstep.supervisor")
@@ -33,7 +33,7 @@ KILL_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SupervisorLimits:
     """How long the driver waits, and how many deaths it bears."""
 
     sweep_period_s: float
@@ -62,10 +62,10 @@ class Supervisor:
         service: TableService,
         place: Place,
         *,
-        limits: Limits,
+        limits: SupervisorLimits,
         log_level: str,
         progress: Callable[[Progress], None],
-        ending: Callable[[Outcome], None],
+        ending: Callable[[RunOutcome], None],
     ) -> None:
         self._ending = ending
         self._service = service
@@ -86,7 +86,7 @@ class Supervisor:
         ]
         self._next_sweep_s = time.monotonic() + limits.sweep_period_s
 
-    def run(self) -> Outcome:
+    def run(self) -> RunOutcome:
         """Until the run has ended, however it ends. All workers are gone when this returns."""
         for slot in self._slots:
             slot.start()
@@ -127,7 +127,7 @@ class Supervisor:
     def _watch_starts(self, progress: Progress) -> None:
         """Whose worker does not come up is started anew; where nobody does, the run halts."""
         now_s = time.monotonic()
-        if now_s < self._next_starts_s or progress.standing.mode is not Mode.RUN:
+        if now_s < self._next_starts_s or progress.standing.mode is not RunMode.RUN:
             return
         self._next_starts_s = now_s + LOOK_AT_STARTS_S
         somebody = any(lives(entry, progress.now_ms) for entry in progress.workers)
@@ -233,7 +233,7 @@ class Supervisor:
             slot.join(max(0.0, deadline - time.monotonic()))
 
 
-def who_reports(workers: Iterable[Entry], slot: int) -> str:
+def who_reports(workers: Iterable[Reported], slot: int) -> str:
     """The slot's incarnation that has reported and is not known to have ended; empty where there is none.
 
     One that dies before its first report took nothing with it: it is not its predecessor's second death.

@@ -24,6 +24,7 @@ with importing():
     from dataclasses import dataclass
 
     import click
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     from control_topic.quiet import plain_logs, quiet_kafka_clients
@@ -44,18 +45,19 @@ with importing():
         Superseded,
         sentence,
     )
+    from lockstep.launch.submit import needs_of
     from lockstep.offsets.operator_commit import execute_operator_commit
     from lockstep.validate import validate_in_job
-    from table.service.ledger import Outcome, OutcomeKind
+    from table.service.ledger import RunOutcome, RunOutcomeKind
     from table.service.progress import Progress
 
 log = logging.getLogger("lockstep.run")
 
 CODES = {
-    OutcomeKind.HALTED: EXIT_HALTED,
-    OutcomeKind.SUPERSEDED: EXIT_SUPERSEDED,
-    OutcomeKind.STOPPED: EXIT_WELL,
-    OutcomeKind.REACHED: EXIT_WELL,
+    RunOutcomeKind.HALTED: EXIT_HALTED,
+    RunOutcomeKind.SUPERSEDED: EXIT_SUPERSEDED,
+    RunOutcomeKind.STOPPED: EXIT_WELL,
+    RunOutcomeKind.REACHED: EXIT_WELL,
 }
 LEAVE_AT_ONCE_S = 0.2
 ONE_SIGNAL_S = 1.0
@@ -144,9 +146,9 @@ def _leave(code: int, path: Path) -> None:
 
 def _work(asked: _Asked, stuck: list[SparkSession]) -> int:
     """The exit code. `stuck`: takes the session where Spark does not come to an end."""
-    spark = _session()
+    config = _config(asked.path, asked.sets)
+    spark = _session(config)
     try:
-        config = _config(spark, asked.path, asked.sets)
         if asked.rehearsing:
             return rehearse(spark, config)
         if asked.validate is not None:
@@ -160,21 +162,20 @@ def _work(asked: _Asked, stuck: list[SparkSession]) -> int:
             stuck.append(spark)
 
 
-def _config(spark: SparkSession, path: Path, sets: tuple[str, ...]) -> Config:
+def _config(path: Path, sets: tuple[str, ...]) -> Config:
     """A pipeline's TOML with its overlays, or what a command has resolved and shipped as JSON."""
     if path.suffix == ".json":
         return from_json(path.read_text(encoding="utf-8"))
-    return load(path, conf=dict(spark.sparkContext.getConf().getAll()), sets=sets)
+    SparkContext._ensure_initialized()  # the JVM knows what spark-submit was given
+    return load(path, conf=dict(SparkConf().getAll()), sets=sets)
 
 
-def _session() -> SparkSession:
-    """The session that spark-submit configured; without Hudi on its class path nothing can work."""
-    spark = (
-        SparkSession.builder.appName("lockstep")
-        .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-        .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
-        .getOrCreate()
-    )
+def _session(config: Config) -> SparkSession:
+    """The session that spark-submit configured, with what the table cannot do without."""
+    builder = SparkSession.builder.appName("lockstep")
+    for name, value in needs_of(config).fixed.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -195,10 +196,10 @@ def _run(spark: SparkSession, config: Config, asked: _Asked) -> int:
     return _conclude(outcome)
 
 
-def _conclude(outcome: Outcome) -> int:
-    if outcome.kind is OutcomeKind.HALTED:
+def _conclude(outcome: RunOutcome) -> int:
+    if outcome.kind is RunOutcomeKind.HALTED:
         raise Halted(f"halted: {outcome.reason}")
-    if outcome.kind is OutcomeKind.SUPERSEDED:
+    if outcome.kind is RunOutcomeKind.SUPERSEDED:
         raise Superseded(f"superseded: {outcome.reason}")
     log.info("stopped: %s", outcome.reason)
     return EXIT_WELL

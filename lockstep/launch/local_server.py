@@ -33,13 +33,12 @@ log = logging.getLogger(__name__)
 
 
 class LocalServer:
-    """One server process. The port, once chosen, and the data folder stay the same over restarts.
-
-    `kind`: what people call it; `failure`: what is raised where it does not start, or ended by itself.
-    """
+    """One server process. The port, once chosen, and the data folder stay the same over restarts."""
 
     kind: ClassVar[str] = "server"
+    """What people call it."""
     failure: ClassVar[type[Failed]] = Failed
+    """What is raised where it does not start, or ended by itself."""
 
     def __init__(self, data_dir: Path, *, port: int = 0) -> None:
         self._data_dir = data_dir.resolve()

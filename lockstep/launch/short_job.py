@@ -11,7 +11,15 @@ from lockstep.config import Config
 from lockstep.errors import Failed
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.job_process import left_in
-from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home, parse_conf
+from lockstep.launch.submit import (
+    Submission,
+    compose,
+    environment,
+    find_jars,
+    find_spark_home,
+    needs_of,
+    parse_conf,
+)
 
 JOB_TIMEOUT_S = 300
 
@@ -37,7 +45,7 @@ def run_short_job(
     shipped.write_text(config.to_json(), encoding="utf-8")
     exit_code_file = folder / "exit-code"
     spark_home, conf = find_spark_home(), parse_conf(confs)
-    jars = find_jars(conf)
+    jars = find_jars(needs_of(config).packages, conf)
     submission = Submission(
         config_path=shipped,
         conf=conf,

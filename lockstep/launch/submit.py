@@ -21,32 +21,12 @@ from lockstep.config.properties import is_secret_name
 from lockstep.config.sources import CONF_PREFIX
 from lockstep.errors import ConfigError
 from lockstep.launch.jvm import LATE_C2
+from table.kinds import table_kind
+from table.port import SparkNeeds
 
-HUDI_VERSION = "1.2.0"
-HUDI_PACKAGE = f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{HUDI_VERSION}"
-PACKAGES = (
-    HUDI_PACKAGE,
-    f"org.apache.hudi:hudi-java-client:{HUDI_VERSION}",
-    "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",
-)
-"""Hudi; its client that commits without Spark jobs, a third of the time; and a local file system for Hadoop
-that sets permissions by itself, where Hadoop's own starts a process for each file, sixty of them a commit.
-Without the last two everything works, and a commit takes three times as long."""
-NOT_ALONG = (
-    "org.apache.hudi:hudi-client-common",
-    "org.apache.hudi:hudi-hadoop-common",
-    "org.apache.logging.log4j:log4j-1.2-api",
-    "org.apache.parquet:parquet-avro",
-    "com.esotericsoftware:kryo-shaded",
-    "org.projectlombok:lombok",
-)
-"""What Maven's metadata of the Java client asks for: the bundle holds it already, or Spark does."""
-RESOLVED = (
-    ("--packages", "spark.jars.packages", PACKAGES),
-    ("--exclude-packages", "spark.jars.excludes", NOT_ALONG),
-)
-"""Flag, property, and what is ours. Where both are given, spark-submit obeys the flag alone: what the user
-gives as a property is joined to ours."""
+RESOLVED = (("--packages", "spark.jars.packages"), ("--exclude-packages", "spark.jars.excludes"))
+"""Flag and property. Where both are given, spark-submit obeys the flag alone: what the user gives as a
+property is joined to what the table wants."""
 DRIVER_MEMORY = "1g"
 """The driver's heap at most: Hudi's timeline and metadata, 60 MB after 650 commits, and room for a large
 table. Workers are Python processes beside it."""
@@ -66,9 +46,6 @@ know.
 ARENAS = {"MALLOC_ARENA_MAX": "4"}
 """As in Hadoop's own scripts: else the C library keeps a pool of freed memory for each of many threads."""
 
-QUIET_JOL = "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
-"""Hudi measures objects with JOL, which otherwise warns on stdout that it may not attach to its own JVM."""
-
 JVM_PROPERTY = re.compile(r"-D([^\s=]+)=")
 COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
@@ -77,15 +54,6 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 JOB = Path(__file__).parents[1] / "entry" / "job.py"
 
-HUDI_CONF: Mapping[str, str] = {
-    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-    # A compaction or clustering would fail at the first date before 1582, and at each attempt again.
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-}
 _WORKER_CONF: Mapping[str, str] = {
     # A worker runs once, in a process of its own, and is restarted by the supervisor alone.
     "spark.speculation": "false",
@@ -117,7 +85,7 @@ class Submission:
     until: str = ""
     log_level: str = "INFO"
     jars: Sequence[Path] = ()
-    """Those of `PACKAGES` where they are on this machine already; otherwise Spark resolves them."""
+    """Those of the table's packages where they are on this machine already; otherwise Spark resolves them."""
 
     java_options: str = ""
     """More of them for the driver's JVM."""
@@ -134,19 +102,25 @@ class Submission:
 def compose(config: Config, submission: Submission, *, spark_home: Path) -> list[str]:
     """The whole command. Raises `ConfigError` where the Spark configuration holds a literal secret."""
     _refuse_secrets(submission.conf)
+    needs = needs_of(config)
     master = submission.master or default_master(config)
     command = [str(spark_home / "bin" / "spark-submit"), "--master", master]
     command += ["--name", f"lockstep-{config.pipeline.id}"]
-    for flag, name, ours in RESOLVED:
+    for (flag, name), ours in zip(RESOLVED, (needs.packages, needs.excluded), strict=True):
         given = filter(None, submission.conf.get(name, "").split(","))
         coordinates = [*(() if submission.jars else ours), *given]
         if coordinates:
             command += [flag, ",".join(coordinates)]
     if submission.jars and not is_local(master):
         command += ["--jars", ",".join(map(str, submission.jars))]
-    for name, value in _spark_conf(submission, master).items():
+    for name, value in _spark_conf(submission, master, needs).items():
         command += ["--conf", f"{name}={value}"]
     return [*command, str(submission.job), *_job_arguments(submission)]
+
+
+def needs_of(config: Config) -> SparkNeeds:
+    """What the table, of its kind and where it is, wants of Spark."""
+    return table_kind(config.table.format).needs(config.table.path)
 
 
 def default_master(config: Config) -> str:
@@ -179,13 +153,13 @@ def find_spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def find_jars(conf: Mapping[str, str]) -> list[Path]:
-    """The jars of `PACKAGES`, in their order, where Spark has resolved all of them before; else none.
+def find_jars(packages: Sequence[str], conf: Mapping[str, str]) -> list[Path]:
+    """The packages' jars, in their order, where Spark has resolved all of them before; else none.
 
     Then no network is needed, and no copy of them at every start.
     """
     folder = Path(conf.get("spark.jars.ivy") or Path.home() / ".ivy2") / "jars"
-    parts = [package.split(":") for package in PACKAGES]
+    parts = [package.split(":") for package in packages]
     jars = [folder / f"{group}_{artifact}-{version}.jar" for group, artifact, version in parts]
     return jars if all(jar.is_file() and zipfile.is_zipfile(jar) for jar in jars) else []
 
@@ -201,15 +175,15 @@ def parse_conf(assignments: Sequence[str]) -> dict[str, str]:
     return conf
 
 
-def _spark_conf(submission: Submission, master: str) -> dict[str, str]:
-    conf = {**HUDI_CONF, **_WORKER_CONF, "spark.ui.enabled": "false", "spark.driver.memory": DRIVER_MEMORY}
+def _spark_conf(submission: Submission, master: str, needs: SparkNeeds) -> dict[str, str]:
+    conf = {**needs.conf, **_WORKER_CONF, "spark.ui.enabled": "false", "spark.driver.memory": DRIVER_MEMORY}
     conf["spark.pyspark.driver.python"] = sys.executable
     if is_local(master):
         conf |= {**_LOCAL_CONF, "spark.pyspark.python": sys.executable}
         if submission.jars:
             path = os.pathsep.join(map(str, submission.jars))
             conf |= {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path}
-    joined = {name for _, name, _ in RESOLVED}
+    joined = {name for _, name in RESOLVED}
     given = {name: value for name, value in submission.conf.items() if name not in joined}
     for name in ("spark.driver.extraClassPath", "spark.executor.extraClassPath"):
         if name in conf and name in given:
@@ -218,7 +192,8 @@ def _spark_conf(submission: Submission, master: str) -> dict[str, str]:
     if "spark.driver.memory" not in given and not COLLECTOR.search(options):
         options = f"{SMALL_HEAP} {options}"
     if "log4j2.configurationFile" not in options and "log4j.configurationFile" not in options:
-        options = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()} {QUIET_JOL} {options}".strip()
+        ours = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}"
+        options = " ".join(filter(None, (ours, needs.java_options, options)))
     return {**conf, JAVA_OPTIONS: options, **given}
 
 

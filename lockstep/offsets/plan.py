@@ -31,18 +31,18 @@ _ASSIGNMENT = re.compile(r"(?P<topic>[A-Za-z0-9._-]+):(?P<number>\d+|\*)=(?P<off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One source partition's change. `skipped`, `reread`: offsets, so records at most.
-
-    `anew`: the offsets are of another topic than before, and nothing can be said of what is skipped.
-    """
+class OffsetChange:
+    """One source partition's change."""
 
     partition: SourcePartition
     before: int | None
     after: int | None
     skipped: int = 0
+    """Offsets that are passed over, so records at most."""
     reread: int = 0
+    """Offsets that are read again, so records at most."""
     anew: bool = False
+    """The offsets are of another topic than before, and nothing can be said of what is skipped."""
 
     @property
     def effect(self) -> str:
@@ -59,12 +59,12 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """`state`: what would be committed. `expected`: the offsets that it was planned on."""
-
+class OffsetsPlan:
     state: TableState
+    """What would be committed."""
     expected: Offsets
-    changes: tuple[Change, ...]
+    """The offsets that it was planned on."""
+    changes: tuple[OffsetChange, ...]
 
     def to_json(self, *, executed: bool) -> dict[str, Any]:
         return {
@@ -141,7 +141,7 @@ def plan_set(
     *,
     operator: str,
     reason: str,
-) -> Plan:
+) -> OffsetsPlan:
     """Go on from other offsets. Raises `ConfigError` where that would not work, or would not be enough."""
     if other_cluster(state, view) or any(other_topic(topic, state, view) for topic in view.topics):
         raise ConfigError(
@@ -158,7 +158,7 @@ def plan_adopt(
     *,
     operator: str,
     reason: str,
-) -> Plan:
+) -> OffsetsPlan:
     """Accept recreated topics, or another cluster; they begin at the earliest offset unless set otherwise."""
     moved = other_cluster(state, view)
     anew = {
@@ -204,7 +204,7 @@ def _plan(
     *,
     operator: str,
     reason: str,
-) -> Plan:
+) -> OffsetsPlan:
     changes = []
     for partition in sorted({*state.offsets, *after}):
         before, then = state.offsets.get(partition), after.get(partition)
@@ -212,7 +212,7 @@ def _plan(
         if before != then or is_new:
             moves = 0 if is_new or before is None or then is None else then - before
             changes.append(
-                Change(
+                OffsetChange(
                     partition=partition,
                     before=before,
                     after=then,
@@ -233,7 +233,7 @@ def _plan(
         operator=operator,
         reason=reason,
     )
-    return Plan(state=planned, expected=dict(state.offsets), changes=tuple(changes))
+    return OffsetsPlan(state=planned, expected=dict(state.offsets), changes=tuple(changes))
 
 
 def signs_of_life(

@@ -32,26 +32,22 @@ _FINE = frozenset({OK, BEHIND, NO_OFFSET, NOT_CONFIGURED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceView:
-    """What the broker says, at one moment. `end`: what a read-committed consumer can reach.
-
-    `written`: the ends of the logs, what producers have not yet committed or aborted included.
-    """
+    """What the broker says, at one moment."""
 
     cluster: str
     topics: Mapping[str, str]
     partitions: tuple[SourcePartition, ...]
     earliest: Offsets
     end: Offsets
+    """What a read-committed consumer can reach."""
     group: Offsets = field(default_factory=dict)
     written: Offsets = field(default_factory=dict)
+    """The ends of the logs, what producers have not yet committed or aborted included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRow:
-    """One source partition. `lag`: offsets between the table and the end, gaps included.
-
-    `undecided`: offsets beyond the end, from the oldest producer transaction on that is still open.
-    """
+    """One source partition."""
 
     topic: str
     partition: int
@@ -59,9 +55,11 @@ class OffsetRow:
     earliest: int | None
     end: int | None
     lag: int | None
+    """Offsets between the table and the end, gaps included."""
     group: int | None
     verdict: str
     undecided: int = 0
+    """Offsets beyond the end, from the oldest producer transaction on that is still open."""
 
     @property
     def fine(self) -> bool:

@@ -5,7 +5,7 @@ consumer group are never asked; the source topics only where an offset has no ro
 """
 
 from lockstep.verify.log import SourceLog
-from lockstep.verify.report import PartitionReport, Report
+from lockstep.verify.report import PartitionReport, VerifyReport
 from lockstep.verify.verify import verify_table
 
-__all__ = ["PartitionReport", "Report", "SourceLog", "verify_table"]
+__all__ = ["PartitionReport", "SourceLog", "VerifyReport", "verify_table"]

@@ -15,7 +15,7 @@ from control_topic.messages import Offsets, SourcePartition
 from table.state import TableState
 
 
-class Place(NamedTuple):
+class PartitionEra(NamedTuple):
     """One source partition in one era."""
 
     partition: SourcePartition
@@ -47,22 +47,22 @@ class Move:
 
 @dataclass(slots=True)
 class Chain:
-    """Everything that the commits promise. `broken`: sentences, each a violation of S1, S2, S5, S6 or S13.
-
-    `covered`: in commit order. `unlisted`: instant -> rejects that were counted and not listed.
-    `topics`: (topic, era) -> topic id.
-    """
+    """Everything that the commits promise."""
 
     offsets: Offsets = field(default_factory=dict)
-    covered: dict[Place, list[Covered]] = field(default_factory=dict)
+    covered: dict[PartitionEra, list[Covered]] = field(default_factory=dict)
+    """In commit order."""
     by_instant: dict[str, dict[SourcePartition, Covered]] = field(default_factory=dict)
-    lost: dict[Place, list[tuple[int, int]]] = field(default_factory=dict)
+    lost: dict[PartitionEra, list[tuple[int, int]]] = field(default_factory=dict)
     eras: dict[str, int] = field(default_factory=dict)
     topics: dict[tuple[str, int], str] = field(default_factory=dict)
+    """(topic, era) -> topic id."""
     clusters: dict[int, str] = field(default_factory=dict)
     unlisted: dict[str, int] = field(default_factory=dict)
+    """Instant -> rejects that were counted and not listed."""
     moves: list[Move] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    """Sentences, each a violation of S1, S2, S5, S6 or S13."""
 
     def reread(self, partition: SourcePartition) -> int:
         """Offsets that were committed again after an operator had moved back on the same topic."""
@@ -197,10 +197,10 @@ def _take_ranges(chain: Chain, state: TableState, era: int) -> None:
             records=item.records,
             rejects=frozenset(rejects.get(item.partition, ())),
         )
-        chain.covered.setdefault(Place(item.partition, era), []).append(covered)
+        chain.covered.setdefault(PartitionEra(item.partition, era), []).append(covered)
         chain.by_instant.setdefault(state.instant, {})[item.partition] = covered
     for lost in state.lost:
-        chain.lost.setdefault(Place(lost.partition, era), []).append((lost.start, lost.next))
+        chain.lost.setdefault(PartitionEra(lost.partition, era), []).append((lost.start, lost.next))
     unlisted = state.reject_count - len(state.rejects)
     if unlisted > 0:
         chain.unlisted[state.instant] = unlisted

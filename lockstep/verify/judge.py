@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from control_topic.messages import SourcePartition
-from lockstep.verify.chain import Chain, Covered, Place, merged
+from lockstep.verify.chain import Chain, Covered, PartitionEra, merged
 from lockstep.verify.counts import Intervals, OffsetCounts, minus, pairs, size, without
 from lockstep.verify.log import Looked
-from lockstep.verify.report import PartitionReport, Report
-from lockstep.verify.rows import EXAMPLES_MAX, Rows
+from lockstep.verify.report import PartitionReport, VerifyReport
+from lockstep.verify.rows import EXAMPLES_MAX, RowsFound
 
 
 class Log(Protocol):
@@ -20,7 +20,7 @@ class Log(Protocol):
     ) -> Looked: ...
 
 
-def judge(report: Report, chain: Chain, rows: Rows, log: Log) -> None:
+def judge(report: VerifyReport, chain: Chain, rows: RowsFound, log: Log) -> None:
     """Fill the report in, partition by partition."""
     report.rows = rows.own
     report.foreign_rows = rows.foreign
@@ -41,7 +41,7 @@ def judge(report: Report, chain: Chain, rows: Rows, log: Log) -> None:
         report.partitions.append(_Judgement(report, chain, rows, partition, by_number).run(log))
 
 
-def _check_unlisted(report: Report, chain: Chain, rows: Rows) -> frozenset[str]:
+def _check_unlisted(report: VerifyReport, chain: Chain, rows: RowsFound) -> frozenset[str]:
     """Instants with more rejects than a commit lists: there only numbers can be compared."""
     for instant, unlisted in sorted(chain.unlisted.items()):
         covered = chain.by_instant.get(instant, {})
@@ -56,7 +56,7 @@ def _check_unlisted(report: Report, chain: Chain, rows: Rows) -> frozenset[str]:
     return frozenset(chain.unlisted)
 
 
-def _judge_numbers(report: Report, chain: Chain, rows: Rows) -> None:
+def _judge_numbers(report: VerifyReport, chain: Chain, rows: RowsFound) -> None:
     """Without Kafka columns: each instant's rows against the records that it counted."""
     report.not_checkable.append(
         "The table has no Kafka columns (table.kafka_columns): the rows of every commit were counted, but"
@@ -77,7 +77,12 @@ class _Judgement:
     """One source partition, all eras."""
 
     def __init__(
-        self, report: Report, chain: Chain, rows: Rows, partition: SourcePartition, by_number: frozenset[str]
+        self,
+        report: VerifyReport,
+        chain: Chain,
+        rows: RowsFound,
+        partition: SourcePartition,
+        by_number: frozenset[str],
     ) -> None:
         self._report = report
         self._chain = chain
@@ -102,7 +107,7 @@ class _Judgement:
         self._report.rejected += part.rejected
         return part
 
-    def _judge_era(self, place: Place, log: Log) -> None:
+    def _judge_era(self, place: PartitionEra, log: Log) -> None:
         part, chain = self._part, self._chain
         covered = chain.covered[place]
         counts = self._rows.counts.get(place, OffsetCounts())
@@ -155,7 +160,9 @@ class _Judgement:
         part.unexpected += found
         return found
 
-    def _judge_missing(self, place: Place, missing: Intervals, covered: list[Covered], log: Log) -> None:
+    def _judge_missing(
+        self, place: PartitionEra, missing: Intervals, covered: list[Covered], log: Log
+    ) -> None:
         part = self._part
         elsewhere = self._rows.elsewhere.get(self._partition)
         if elsewhere is not None and len(missing):

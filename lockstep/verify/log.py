@@ -33,16 +33,15 @@ SEEK_OFFSETS = 50_000
 
 @dataclass(slots=True)
 class Looked:
-    """What the log says of one source partition's missing offsets.
-
-    `lost`: delivered by the log, so truly missing, `examples` the first of them. `gaps`: the log has no
-    record there either. `unknown`: could not be looked up, `why`.
-    """
+    """What the log says of one source partition's missing offsets."""
 
     lost: int = 0
+    """Delivered by the log, so truly missing, `examples` the first of them."""
     examples: list[int] = field(default_factory=list)
     gaps: int = 0
+    """The log has no record there either."""
     unknown: int = 0
+    """Could not be looked up, `why`."""
     why: str = ""
 
 

@@ -17,18 +17,12 @@ LINES_SHOWN_MAX = 20
 
 @dataclass(slots=True, kw_only=True)
 class PartitionReport:
-    """One source partition. Lists of examples hold the first 20 offsets.
-
-    `committed`: the next offset, in the newest commit. `gaps`: offsets without a row that the log has no
-    record for either. `rejected`: went to the dead-letter topic. `lost`: intervals that retention took
-    before they were read, as the commits recorded them. `reread`: offsets committed once more on an
-    operator's order. `rewritten`: rows that another writer's instant wrote last. `unknown`: missing, and
-    not to be looked up.
-    """
+    """One source partition. Lists of examples hold the first 20 offsets."""
 
     topic: str
     partition: int
     committed: int | None = None
+    """The next offset, in the newest commit."""
     ranges: int = 0
     rows: int = 0
     missing: int = 0
@@ -38,33 +32,40 @@ class PartitionReport:
     unexpected: int = 0
     unexpected_examples: list[int] = field(default_factory=list)
     rejected: int = 0
+    """Went to the dead-letter topic."""
     lost: list[tuple[int, int]] = field(default_factory=list)
+    """Intervals that retention took before they were read, as the commits recorded them."""
     gaps: int = 0
+    """Offsets without a row that the log has no record for either."""
     reread: int = 0
+    """Offsets committed once more on an operator's order."""
     rewritten: int = 0
+    """Rows that another writer's instant wrote last."""
     unknown: int = 0
+    """Missing, and not to be looked up."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Report:
-    """The verdict. `exact`: None where it is not checkable; then `not_checkable` says why.
-
-    `rows`: of this pipeline's instants; `foreign_rows`: of everybody else's. `missing`: offsets of committed
-    ranges whose record the table does not have. `duplicated`: rows beyond one per offset. `unexpected`: rows
-    that no commit accounts for. `metadata_broken`: why readers by Hudi's metadata table find other rows.
-    """
+class VerifyReport:
+    """The verdict."""
 
     pipeline: str
     table: str
     exact: bool | None = None
+    """None where it is not checkable; then `not_checkable` says why."""
     rows: int = 0
+    """Of this pipeline's instants."""
     missing: int = 0
+    """Offsets of committed ranges whose record the table does not have."""
     duplicated: int = 0
+    """Rows beyond one per offset."""
     unexpected: int = 0
+    """Rows that no commit accounts for."""
     rejected: int = 0
     lost: int = 0
     gaps: int = 0
     foreign_rows: int = 0
+    """Of everybody else's."""
     later_rows: int = 0
     commits: int = 0
     first_instant: str = ""
@@ -73,6 +74,7 @@ class Report:
     partitions: list[PartitionReport] = field(default_factory=list)
     ranges_broken: list[str] = field(default_factory=list)
     metadata_broken: list[str] = field(default_factory=list)
+    """Why readers by Hudi's metadata table find other rows."""
     operator: list[Move] = field(default_factory=list)
     not_checkable: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

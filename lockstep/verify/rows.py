@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from control_topic.messages import SourcePartition
-from lockstep.verify.chain import Chain, Place
+from lockstep.verify.chain import Chain, PartitionEra
 from lockstep.verify.counts import Int64s, OffsetCounts
 from table.errors import Unavailable
 from table.port import INSTANT, TableRows
@@ -35,27 +35,28 @@ class Stray:
 
 
 @dataclass(slots=True)
-class Rows:
-    """What was found. `own`: rows of our instants; `foreign`: of all others; `later`: of instants after ours.
-
-    `of_instant`: (instant, source partition) -> rows; without Kafka columns the partition is None.
-    `bare`: rows of our instants without Kafka coordinates, though the table has the columns.
-    `elsewhere`: our offsets in rows that another writer's instant wrote last.
-    """
+class RowsFound:
+    """What was found."""
 
     own: int = 0
+    """Rows of our instants."""
     foreign: int = 0
+    """Of all others."""
     later: int = 0
+    """Of instants after ours."""
     bare: int = 0
-    counts: dict[Place, OffsetCounts] = field(default_factory=dict)
+    """Rows of our instants without Kafka coordinates, though the table has the columns."""
+    counts: dict[PartitionEra, OffsetCounts] = field(default_factory=dict)
     of_instant: dict[tuple[str, SourcePartition | None], int] = field(default_factory=dict)
+    """(instant, source partition) -> rows; without Kafka columns the partition is None."""
     strays: dict[SourcePartition, Stray] = field(default_factory=dict)
     elsewhere: dict[SourcePartition, OffsetCounts] = field(default_factory=dict)
+    """Our offsets in rows that another writer's instant wrote last."""
     kafka_columns: bool = True
     unreadable: list[str] = field(default_factory=list)
 
 
-def count_rows(found: TableRows, chain: Chain, *, until: str, foreign: Mapping[str, bool]) -> Rows:
+def count_rows(found: TableRows, chain: Chain, *, until: str, foreign: Mapping[str, bool]) -> RowsFound:
     """Count every row of the table as it is now. A file that cannot be read hides no other.
 
     `until`: the newest instant that the chain knows of; rows of later ones are not looked at. `foreign`:
@@ -80,7 +81,7 @@ class RowCounter:
     def __init__(
         self, chain: Chain, *, until: str, foreign: Mapping[str, bool], kafka_columns: bool = True
     ) -> None:
-        self.rows = Rows(kafka_columns=kafka_columns)
+        self.rows = RowsFound(kafka_columns=kafka_columns)
         self._chain = chain
         self._until = until
         self._foreign = foreign
@@ -106,7 +107,7 @@ class RowCounter:
         inside = np.zeros(len(offsets), bool)
         if covered is not None:
             inside = (offsets >= covered.start) & (offsets < covered.next)
-            place = Place(partition, self._chain.eras[instant])
+            place = PartitionEra(partition, self._chain.eras[instant])
             rows.counts.setdefault(place, OffsetCounts()).add(offsets[inside])
         if not inside.all():
             rows.strays.setdefault(partition, Stray()).add(offsets[~inside])

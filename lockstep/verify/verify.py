@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lockstep.verify.chain import follow
 from lockstep.verify.judge import Log, judge
-from lockstep.verify.report import Report
+from lockstep.verify.report import VerifyReport
 from lockstep.verify.rows import count_rows
 from table.chain import place
 from table.errors import Unavailable
@@ -48,13 +48,13 @@ class _Split:
         return sum(one.deleted for one in self.foreign.values())
 
 
-def verify_table(base_path: str, pipeline: str, source_log: Log, *, kind: str = HUDI) -> Report:
+def verify_table(base_path: str, pipeline: str, source_log: Log, *, kind: str = HUDI) -> VerifyReport:
     """Verify one pipeline's part of the table. Raises `TableError`, `StateError` where it cannot begin.
 
     `kind`: a name in `table.kinds`.
     """
     reader = table_kind(kind).reader(base_path)
-    report = Report(pipeline=pipeline, table=reader.place)
+    report = VerifyReport(pipeline=pipeline, table=reader.place)
     split = _split(reader.completed(), pipeline)
     if not split.ours:
         report.not_checkable.append(

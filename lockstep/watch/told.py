@@ -80,7 +80,7 @@ class Transaction:
 
 
 @dataclass(slots=True, kw_only=True)
-class Worker:
+class WorkerSeen:
     """A worker, as its last JOIN and LEAVE tell."""
 
     name: str
@@ -119,9 +119,9 @@ class Aborted:
 
 
 @dataclass(frozen=True, slots=True)
-class Halted:
+class RunHalted:
     reason: str
 
 
-News: TypeAlias = RunIsUp | Claimed | Joined | Committed | Aborted | Halted
+News: TypeAlias = RunIsUp | Claimed | Joined | Committed | Aborted | RunHalted
 """What somebody who looks on would want to be told. Repeats are no news."""

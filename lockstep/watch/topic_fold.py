@@ -35,14 +35,14 @@ from lockstep.watch.told import (
     Aborted,
     Claimed,
     Committed,
-    Halted,
     Heard,
     Joined,
     News,
     Phase,
+    RunHalted,
     RunIsUp,
     Transaction,
-    Worker,
+    WorkerSeen,
 )
 
 DECISIONS = (StartCommit, EndCommit, AckCommit, AbortCommit)
@@ -81,7 +81,7 @@ class Fold:
     waiting_ms: int = 0
     """A worker has held records since then, and no transaction was open."""
 
-    workers: dict[str, Worker] = field(default_factory=dict)
+    workers: dict[str, WorkerSeen] = field(default_factory=dict)
     """By name."""
 
     names: dict[str, str] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class Fold:
         if isinstance(body, Halt):  # the run's, whoever claims what epoch
             self.halted = (body.reason, heard.time_ms)
             self._orphan()
-            return [Halted(body.reason)]
+            return [RunHalted(body.reason)]
         from_coordinator = message.sender.startswith("coordinator")
         if message.epoch < self.epoch and (from_coordinator or isinstance(body, DECISIONS)):
             return []
@@ -228,7 +228,7 @@ class Fold:
             return []
         for other in self.workers.values():
             other.partitions = tuple(one for one in other.partitions if one not in body.partitions)
-        self.workers[message.sender] = Worker(
+        self.workers[message.sender] = WorkerSeen(
             name=message.sender, incarnation=message.incarnation, partitions=body.partitions
         )
         return [Joined(message.sender, fresh, body.partitions)]

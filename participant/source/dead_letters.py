@@ -28,7 +28,7 @@ from participant.source.letter_senders import (
     BATCH_BYTES_MAX,
     PIECE_RECORDS_MAX,
     PIECES_MAX,
-    Answer,
+    PieceAnswer,
     Sender,
     open_sender,
     producer_settings,
@@ -243,7 +243,7 @@ class DeadLetters:
                 raise self._error(piece.held, piece.first, answer)
             self._send_alone(piece, piece.held)
 
-    def _answer(self, line: _Line, number: int, partition: SourcePartition) -> Answer:
+    def _answer(self, line: _Line, number: int, partition: SourcePartition) -> PieceAnswer:
         while True:
             answer = line.sender.wait(number, LOOK_S)
             taken, line.delivered = answer.delivered - line.delivered, answer.delivered
@@ -280,7 +280,7 @@ class DeadLetters:
         self._taken(piece)
         self._batches_too_large = True
 
-    def _error(self, held: HeldRejects, first: int, answer: Answer) -> DeadLetterError:
+    def _error(self, held: HeldRejects, first: int, answer: PieceAnswer) -> DeadLetterError:
         """Of the record that the answer names, in the piece that begins there."""
         partition, topic = held.partition, self.topic_for(held.partition)
         key = f"{partition.topic}-{partition.number}-{held.offsets[first + answer.place]}"

@@ -32,7 +32,7 @@ PIECE_RECORDS_MAX = 1 << 20
 POLL_S = 0.05
 
 
-class Answer(NamedTuple):
+class PieceAnswer(NamedTuple):
     """On one piece."""
 
     left: int
@@ -55,7 +55,7 @@ class Sender(Protocol):
     def send(self, piece: int, topic: str, held: HeldRejects, first: int, end: int) -> None:
         """Hand over the records `[first, end)`, as the piece of this number; what fails, its answer says."""
 
-    def wait(self, piece: int, timeout_s: float) -> Answer:
+    def wait(self, piece: int, timeout_s: float) -> PieceAnswer:
         """What is known of the piece, once all of it is answered or the time is over."""
 
     def close(self) -> None:
@@ -115,8 +115,8 @@ class NativeSender:
             _column(held.headers, first, end),
         )
 
-    def wait(self, piece: int, timeout_s: float) -> Answer:
-        return Answer(*self._sender.wait(piece, int(timeout_s * 1_000)))
+    def wait(self, piece: int, timeout_s: float) -> PieceAnswer:
+        return PieceAnswer(*self._sender.wait(piece, int(timeout_s * 1_000)))
 
     def close(self) -> None:
         self._sender.close()
@@ -131,7 +131,7 @@ def _column(column: Values | None, first: int, end: int) -> tuple[bytes, bytes, 
 
 @dataclass(slots=True)
 class _Piece:
-    """As `Answer`."""
+    """As `PieceAnswer`."""
 
     left: int = 0
     failed: int = 0
@@ -203,13 +203,13 @@ class PlainSender:
                 told.left += 1
                 return None
 
-    def wait(self, piece: int, timeout_s: float) -> Answer:
+    def wait(self, piece: int, timeout_s: float) -> PieceAnswer:
         told = self._pieces[piece % PIECES_MAX]
         deadline = time.monotonic() + timeout_s
         self._producer.poll(0)
         while told.left and time.monotonic() < deadline:
             self._producer.poll(POLL_S)
-        return Answer(told.left, told.failed, told.code, told.index, told.size_bytes, self._delivered)
+        return PieceAnswer(told.left, told.failed, told.code, told.index, told.size_bytes, self._delivered)
 
     def close(self) -> None:
         self._producer.purge()

@@ -38,8 +38,7 @@ LEAVE_S = 8
 class MembershipCallbacks:
     """Whom the membership tells. All are called on its thread and must return at once.
 
-    `committed` answers the table's offsets, None where they are not known. `refused`: why the run cannot go
-    on; a fresh worker would fare no better.
+    `committed` answers the table's offsets, None where they are not known.
     """
 
     committed: Callable[[], Offsets | None]
@@ -48,6 +47,7 @@ class MembershipCallbacks:
     fenced: Callable[[str], None]
     failed: Callable[[str], None]
     refused: Callable[[str], None]
+    """Why the run cannot go on; a fresh worker would fare no better."""
 
 
 class Membership:

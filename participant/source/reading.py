@@ -77,7 +77,7 @@ class SourceCallbacks:
     failed: Callable[[str], None]
 
 
-class Source:
+class SourceThread:
     """The fetcher's thread. `until`: where to stop; at the beginning for a source partition not in it."""
 
     def __init__(

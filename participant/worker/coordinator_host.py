@@ -12,7 +12,7 @@ from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.messages import Message
 from coordinator.events import Settings, Snapshot
 from coordinator.runner import Environment, Runner
-from table.service.calls import CoordinatorReport, Directive, Mode
+from table.service.calls import CoordinatorReport, Directive, RunMode
 
 
 class CoordinatorHost:
@@ -48,7 +48,7 @@ class CoordinatorHost:
     def directed(self, directive: Directive) -> None:
         """The driver's word: which workers are dead, and how this run is to go on."""
         with self._lock:  # whoever is not told to stop does not begin
-            self._leaving = self._leaving or directive.mode is Mode.STOP
+            self._leaving = self._leaving or directive.mode is RunMode.STOP
             runner = self._runner
         if runner is not None:
             runner.died(directive.dead, directive.died_of)

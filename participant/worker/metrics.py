@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from participant.core import Participant
-from participant.source.reading import Source
+from participant.source.reading import SourceThread
 from participant.worker.plane import Plane
 
 
@@ -16,7 +16,7 @@ class Parts:
 
     core: Participant
     plane: Plane
-    source: Source
+    source: SourceThread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

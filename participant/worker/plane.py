@@ -60,10 +60,7 @@ class PartitionBuffer:
 
 @dataclass(slots=True, kw_only=True)
 class Meters:
-    """What this worker has done, for reports. Written by the plane's thread, read by anyone.
-
-    `seconds`: how the thread has spent its time; `wait` is for something to do.
-    """
+    """What this worker has done, for reports. Written by the plane's thread, read by anyone."""
 
     records: int = 0
     size_bytes: int = 0
@@ -72,6 +69,7 @@ class Meters:
             ("decode", "derive", "encode", "upload", "dead_letters", "wait"), 0.0
         )
     )
+    """How the thread has spent its time; `wait` is for something to do."""
 
 
 FAILURES = (ParticipantError, StorageError, OSError, pa.ArrowException)

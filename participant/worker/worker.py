@@ -27,14 +27,14 @@ from participant import events as ev
 from participant.source.fetcher import Fetcher, fetch_settings
 from participant.source.membership import Membership, MembershipCallbacks
 from participant.source.native import open_fetcher
-from participant.source.reading import Source, SourceCallbacks
+from participant.source.reading import SourceCallbacks, SourceThread
 from participant.worker.coordinator_host import CoordinatorHost
 from participant.worker.lane import Lane, LaneCallbacks
 from participant.worker.metrics import Parts, measured
 from participant.worker.reporter import Reporter
 from participant.worker.spec import Ended, WorkerSpec
 from table.port import UPSERT
-from table.service.calls import Directive, Mode, WorkerReport
+from table.service.calls import Directive, RunMode, WorkerReport
 from table.service.client import TableClient
 
 log = logging.getLogger("lockstep.worker")
@@ -92,7 +92,7 @@ class Worker:
                 refused=self._on_refused,
             ),
         )
-        self._source = Source(
+        self._source = SourceThread(
             fetcher=self._open_fetcher,
             until=spec.until,
             on_data_loss=spec.on_data_loss,
@@ -254,7 +254,7 @@ class Worker:
         if directive.join:
             self._membership.start()
         self._coordinator.directed(directive)
-        if directive.mode is Mode.STOP and not self._leaving:
+        if directive.mode is RunMode.STOP and not self._leaving:
             self._leaving = True
             self._lane.post(ev.Leave(now_ms=monotonic_ms(), reason=directive.reason))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from table.errors import Contradiction, Refused
+from table.hudi.avro import to_avro
 from table.hudi.files.base_file import META_COLUMNS
 from table.hudi.layout import HudiLayout
 from table.hudi.modes import (
@@ -25,7 +26,7 @@ from table.hudi.modes import (
 from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
 from table.partitioners.kinds import FIELD
 from table.port import UPSERT, TableSpec
-from table.schema import table_schema, to_avro
+from table.schema import table_schema
 from table.store.location import local_path
 
 KEY_GENERATORS: Mapping[str, str] = {

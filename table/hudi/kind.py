@@ -10,6 +10,7 @@ from table.port import (
     INSERT,
     UPSERT,
     OtherWriters,
+    SparkNeeds,
     TableFiles,
     TableLayout,
     TableReader,
@@ -43,6 +44,12 @@ class Hudi:
         from table.hudi.table import HudiTable
 
         return HudiTable(spark, spec, pipeline, services=services, free_slots=free_slots)
+
+    def needs(self, path: str) -> SparkNeeds:
+        """Hudi's own."""
+        from table.hudi.needs import hudi_needs
+
+        return hudi_needs()
 
     def files(
         self,

@@ -15,19 +15,20 @@ PROPERTIES = ("hoodie.properties", "hoodie.properties.backup")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiLayout(TableLayout):
-    """`body` is empty: what it says is here, by name.
-
-    `key_format`: how a record key is spelled: `plain` (one field's value), `complex` (`f:v,g:w`),
-    `coordinates` (`topic-partition-offset`, a table without key fields). `hive_style`, `url_encode`: how a
-    table partition's folder is. Of upserts only: `bucket_count` of a table partition, and `avro`: the schema
-    of the rows with Hudi's meta columns.
-    """
+    """`body` is empty: what it says is here, by name."""
 
     key_format: str = "plain"
+    """How a record key is spelled: `plain` (one field's value), `complex` (`f:v,g:w`), `coordinates`
+    (`topic-partition-offset`, a table without key fields).
+    """
     hive_style: bool = False
+    """A table partition's folder is `field=value`."""
     url_encode: bool = False
+    """It is percent-encoded."""
     bucket_count: int = 0
+    """Of upserts: in each table partition."""
     avro: str = ""
+    """Of upserts: the schema of the rows with Hudi's meta columns."""
 
     @classmethod
     def of(cls, layout: TableLayout) -> HudiLayout:

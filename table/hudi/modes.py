@@ -22,11 +22,11 @@ LOCK_PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """`action`: what an instant of ours is on the timeline. `operation`: a `WriteOperationType`."""
-
     table_type: str
     action: str
+    """What an instant of ours is on the timeline."""
     operation: str
+    """A `WriteOperationType`."""
     concurrency: str
 
 

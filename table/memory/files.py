@@ -20,12 +20,11 @@ from table.schema import SchemaError, table_schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRows:
-    """See `table.port.Shaped`. `table_partition`: per row, dictionary-encoded; "" of null, and where
-    the table has none.
-    """
+    """See `table.port.Shaped`."""
 
     table: pa.Table
     table_partition: pa.DictionaryArray
+    """Per row, dictionary-encoded; "" of null, and where the table has none."""
     refused: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -63,8 +62,8 @@ class MemoryFiles:
         table = with_kafka_columns(rows) if self._layout.kafka_columns else rows.columns
         return MemoryRows(table=table, table_partition=self._table_partitions(rows.columns), refused=refused)
 
-    def writer(self, instant: str, tell: Tell) -> MemoryWriter:
-        return MemoryWriter(self._timeline, instant, tell, name=self._name, schema=self.schema)
+    def writer(self, instant: str, tell: Tell) -> MemoryFileWriter:
+        return MemoryFileWriter(self._timeline, instant, tell, name=self._name, schema=self.schema)
 
     def _table_partitions(self, columns: pa.Table) -> pa.DictionaryArray:
         if self._partitioner is None:
@@ -74,7 +73,7 @@ class MemoryFiles:
         return pa.DictionaryArray.from_arrays(values.indices, names)
 
 
-class MemoryWriter:
+class MemoryFileWriter:
     """See `table.port.FileWriter`. A file is whole on storage once it is there."""
 
     upload_s = 0.0

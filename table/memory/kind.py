@@ -11,6 +11,7 @@ from table.memory.timeline import MemoryTimeline
 from table.port import (
     INSERT,
     OtherWriters,
+    SparkNeeds,
     TableFiles,
     TableLayout,
     TableReader,
@@ -48,6 +49,10 @@ class Memory:
         timeline = TIMELINES.setdefault(spec.path, MemoryTimeline())
         return MemoryTable(timeline, pipeline, wall_ms=lambda: _moved(timeline), spec=spec)
 
+    def needs(self, path: str) -> SparkNeeds:
+        """Nothing: any Spark will do."""
+        return SparkNeeds()
+
     def files(
         self,
         *,
@@ -66,9 +71,9 @@ class Memory:
         return MemoryFiles(timeline, layout, writer_name=f"{slot}-{incarnation}")
 
     def reader(self, path: str, storage: StoreSettings | None = None) -> TableReader:
-        from table.memory.reader import MemoryReader
+        from table.memory.reader import MemoryTableReader
 
-        return MemoryReader(TIMELINES.get(path, MemoryTimeline()), path)
+        return MemoryTableReader(TIMELINES.get(path, MemoryTimeline()), path)
 
     def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         return NOTES.setdefault(path, MemoryStore())

@@ -9,14 +9,14 @@ import pyarrow as pa
 from table.chain import newest_of
 from table.errors import Unavailable
 from table.instants import CommittedFile, Instant, MissingTable, PendingInstant
-from table.memory.timeline import MemoryInstant, MemoryTimeline, Phase
+from table.memory.timeline import InstantPhase, MemoryInstant, MemoryTimeline
 from table.port import INSTANT, FileRows, TableRows, TableSpec
 from table.state import TableState
 
 ACTION = "commit"
 
 
-class MemoryReader:
+class MemoryTableReader:
     """See `table.port.TableReader`."""
 
     def __init__(self, timeline: MemoryTimeline, path: str) -> None:
@@ -50,7 +50,7 @@ class MemoryReader:
                 rollback_requested=one.rollback_requested,
             )
             for _, one in sorted(self._timeline.instants.items())
-            if one.phase in (Phase.REQUESTED, Phase.INFLIGHT)
+            if one.phase in (InstantPhase.REQUESTED, InstantPhase.INFLIGHT)
         ]
 
     def time_ms(self, instant_time: str) -> int:

@@ -30,9 +30,10 @@ class _Folder:
 
 @dataclass(slots=True)
 class MemoryStore:
-    """See `table.store.port.Store`. `clock_s`: the store's own clock, which goes on with every change."""
+    """See `table.store.port.Store`."""
 
     clock_s: Callable[[], float] = field(default_factory=lambda: iter(itertools.count(1.0)).__next__)
+    """The store's own clock, which goes on with every change."""
     capabilities: Capabilities = field(
         default_factory=lambda: Capabilities(
             appends=True, claims=True, dates=True, folders=True, hides=False, syncs=True

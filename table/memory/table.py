@@ -25,7 +25,7 @@ from control_topic.messages import DataFile
 from table.chain import does_not_follow, follows, newest_of
 from table.checks import rival_open
 from table.errors import ClockBehind, Contradiction, OutcomeUnknown, Refused, Unavailable
-from table.memory.timeline import MemoryTimeline, Phase, StoredFile, spelled
+from table.memory.timeline import InstantPhase, MemoryTimeline, StoredFile, spelled
 from table.port import INSERT, Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
 from table.state import TableState, encode
 
@@ -35,7 +35,7 @@ CLOCK_WAIT_MS = 1_000
 """A clock that is behind the table by no more is waited for within the call."""
 
 
-class Step(Enum):
+class Interruption(Enum):
     """Where a call may be interrupted. What is named has just been done."""
 
     BEGIN_REQUESTED = "begin.requested"
@@ -48,7 +48,7 @@ class Step(Enum):
     ROLLBACK_DONE = "rollback.done"
 
 
-def _nothing(_step: Step) -> None:
+def _nothing(_step: Interruption) -> None:
     return None
 
 
@@ -79,7 +79,7 @@ class MemoryTable:
         timeline: MemoryTimeline,
         pipeline: str,
         *,
-        at: Callable[[Step], None] = _nothing,
+        at: Callable[[Interruption], None] = _nothing,
         wall_ms: Callable[[], int] | None = None,
         spec: TableSpec = ANY,
     ) -> None:
@@ -124,7 +124,7 @@ class MemoryTable:
                 rollback_requested=instant.rollback_requested,
             )
             for _, instant in sorted(self.timeline.instants.items())
-            if instant.phase is Phase.INFLIGHT and instant.pipeline == self.pipeline
+            if instant.phase is InstantPhase.INFLIGHT and instant.pipeline == self.pipeline
         ]
 
     def begin(self, *, run: str, transaction: str) -> str:
@@ -140,10 +140,10 @@ class MemoryTable:
         self._await_clock()  # not under the lock
         with self._lock(f"transaction {transaction}"):
             instant = self.timeline.new_instant(self._requested())
-            self.at(Step.BEGIN_REQUESTED)
+            self.at(Interruption.BEGIN_REQUESTED)
         instant.pipeline, instant.run, instant.transaction = self.pipeline, run, transaction
-        instant.phase = Phase.INFLIGHT
-        self.at(Step.BEGIN_INFLIGHT)
+        instant.phase = InstantPhase.INFLIGHT
+        self.at(Interruption.BEGIN_INFLIGHT)
         return instant.time
 
     def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
@@ -153,12 +153,12 @@ class MemoryTable:
         self._check_files(commit)
         waited_ms = self._await_clock()
         with self._lock(f"instant {commit.instant}"):
-            self.at(Step.COMMIT_LOCKED)
+            self.at(Interruption.COMMIT_LOCKED)
             self._check(commit, fence)
-            self.at(Step.COMMIT_CHECKED)
+            self.at(Interruption.COMMIT_CHECKED)
             instant = self.timeline.instants[commit.instant]
             self.timeline.complete(instant, encode(commit.state), commit.files, at=self._now(waited_ms))
-            self.at(Step.COMMIT_COMPLETED)
+            self.at(Interruption.COMMIT_COMPLETED)
 
     def find(self, transaction: str) -> TableState | None:
         self._reach()
@@ -170,7 +170,7 @@ class MemoryTable:
         target = self.timeline.instants.get(instant)
         self._await_clock()
         with self._lock(f"instant {instant}"):
-            if target is None or target.phase is Phase.ROLLED_BACK:
+            if target is None or target.phase is InstantPhase.ROLLED_BACK:
                 return True
             if target.complete:
                 return False
@@ -178,15 +178,15 @@ class MemoryTable:
                 raise Refused(f"instant {instant} is not one of pipeline {self.pipeline!r}: it is left alone")
             if not target.rollback_requested:
                 target.rollback_requested, target.doomed = True, self.timeline.paths_of(instant)
-        self.at(Step.ROLLBACK_REQUESTED)
+        self.at(Interruption.ROLLBACK_REQUESTED)
         if target.complete:
             return False  # only a holder that lost the lock after its check can have done this
         half = len(target.doomed) // 2
         self.timeline.remove(target.doomed[:half])
-        self.at(Step.ROLLBACK_BEGUN)
+        self.at(Interruption.ROLLBACK_BEGUN)
         self.timeline.remove(target.doomed[half:])
-        target.phase = Phase.ROLLED_BACK
-        self.at(Step.ROLLBACK_DONE)
+        target.phase = InstantPhase.ROLLED_BACK
+        self.at(Interruption.ROLLBACK_DONE)
         return True
 
     def sweep(self, *, grace_ms: int) -> int:
@@ -271,7 +271,7 @@ class MemoryTable:
 
     def _check(self, commit: Commit, fence: Callable[[TableState | None], str]) -> None:
         instant = self.timeline.instants.get(commit.instant)
-        if instant is None or instant.phase is not Phase.INFLIGHT:
+        if instant is None or instant.phase is not InstantPhase.INFLIGHT:
             phase = instant.phase.value if instant is not None else "not on the timeline"
             raise Refused(f"instant {commit.instant} cannot be completed: it is {phase}")
         if instant.rollback_requested:
@@ -304,7 +304,7 @@ class MemoryTable:
         instant = self.timeline.instants.get(file.instant)
         if not file.ours or self.timeline.now_ms - file.written_at_ms < grace_ms:
             return False
-        if instant is None or instant.phase is Phase.ROLLED_BACK:
+        if instant is None or instant.phase is InstantPhase.ROLLED_BACK:
             return True
         if not instant.complete:
             return False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the simulator's workers keep their rows elsewhere
     import pyarrow as pa
 
 
-class Phase(Enum):
+class InstantPhase(Enum):
     REQUESTED = "requested"
     INFLIGHT = "inflight"
     COMPLETED = "completed"
@@ -29,15 +29,13 @@ class Phase(Enum):
 @dataclass(slots=True, kw_only=True)
 class MemoryInstant:
     """One instant of the timeline. `metadata` and `files` are the completed commit's, `doomed` the files that
-    its rollback takes.
-
-    `time`: when it was requested, which is its name; `completed_at`: empty before that. Both in milliseconds,
-    spelled so that they sort as text.
-    """
+    its rollback takes."""
 
     time: str
-    phase: Phase = Phase.REQUESTED
+    """When it was requested, which is its name."""
+    phase: InstantPhase = InstantPhase.REQUESTED
     completed_at: str = ""
+    """Empty before that. Both in milliseconds, spelled so that they sort as text."""
     pipeline: str = ""
     run: str = ""
     transaction: str = ""
@@ -49,21 +47,20 @@ class MemoryInstant:
 
     @property
     def complete(self) -> bool:
-        return self.phase is Phase.COMPLETED
+        return self.phase is InstantPhase.COMPLETED
 
 
 @dataclass(slots=True, kw_only=True)
 class StoredFile:
-    """A data file on storage, whether or not a commit names it. `ours`: whether it bears our mark.
-
-    `rows`: None where whoever wrote it keeps them elsewhere.
-    """
+    """A data file on storage, whether or not a commit names it."""
 
     path: str
     instant: str
     written_at_ms: int
     ours: bool = True
+    """Whether it bears our mark."""
     rows: pa.Table | None = None
+    """None where whoever wrote it keeps them elsewhere."""
 
 
 class MemoryTimeline:
@@ -102,31 +99,31 @@ class MemoryTimeline:
         self, instant: MemoryInstant, metadata: Mapping[str, str], files: Sequence[DataFile], *, at: str
     ) -> None:
         """Publish an instant. Storage allows it only while the inflight file is there."""
-        if instant.phase is not Phase.INFLIGHT:
+        if instant.phase is not InstantPhase.INFLIGHT:
             raise Refused(f"instant {instant.time} is {instant.phase.value}: its inflight file is not there")
         instant.metadata, instant.files = dict(metadata), tuple(files)
         instant.state = decode(metadata, instant=instant.time)
-        instant.phase, instant.completed_at = Phase.COMPLETED, at
+        instant.phase, instant.completed_at = InstantPhase.COMPLETED, at
 
     def foreign_commit(self) -> str:
         """A commit by a writer that is not Lockstep, whose clock is behind nobody's; its instant."""
         time = self.later(self.now_ms)
         instant = self.new_instant(time)
-        instant.phase = Phase.INFLIGHT
+        instant.phase = InstantPhase.INFLIGHT
         self.complete(instant, {}, (), at=time)
         return instant.time
 
     def foreign_begin(self) -> str:
         """An instant of a writer that is not Lockstep, which stays open."""
         instant = self.new_instant(self.later(self.now_ms))
-        instant.phase = Phase.INFLIGHT
+        instant.phase = InstantPhase.INFLIGHT
         return instant.time
 
     def foreign_rollback(self, instant: str) -> None:
         """A writer rolls back what is open, whoever's it is."""
         target = self.instants[instant]
         self.remove(self.paths_of(instant))
-        target.phase = Phase.ROLLED_BACK
+        target.phase = InstantPhase.ROLLED_BACK
 
     def later(self, now_ms: int) -> str:
         """The time of a clock that says `now_ms` once it is past everything on the timeline."""

@@ -33,16 +33,14 @@ S = TypeVar("S", bound="Answering")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """The table as this process last saw it, and what it committed itself. Times of the service's clock.
-
-    `rejects`: records that commits passed over, each of them in the dead-letter topic.
-    """
+class TableView:
+    """The table as this process last saw it, and what it committed itself. Times of the service's clock."""
 
     newest: TableState | None = None
     commits: int = 0
     rows: int = 0
     rejects: int = 0
+    """Records that commits passed over, each of them in the dead-letter topic."""
     last_commit_at_ms: int | None = None
 
 
@@ -87,7 +85,7 @@ class Answering:
     """What every call on the table shares."""
 
     def __init__(self, *, ledger: Ledger, guard: Lock, clock_ms: Callable[[], int]) -> None:
-        self.view = View()
+        self.view = TableView()
         self._ledger = ledger
         self._guard = guard
         self._clock_ms = clock_ms

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from control_topic.messages import SourcePartition
 from coordinator.answers import Answer
-from coordinator.events import Fault, Mode, Result
+from coordinator.events import Fault, Result, RunMode
 
 __all__ = [
     "Answer",
     "CoordinatorReport",
     "Directive",
     "Fault",
-    "Mode",
     "Result",
+    "RunMode",
     "Unreached",
     "WorkerReport",
 ]
@@ -32,7 +32,7 @@ class Unreached:
 class Directive:
     """What a worker is told."""
 
-    mode: Mode
+    mode: RunMode
     reason: str = ""
     dead: tuple[str, ...] = ()
     """Incarnations whose Spark task has ended."""
@@ -44,7 +44,7 @@ class Directive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorReport:
-    """How a coordinator stands. `answered`, `missing`: incarnations. `ignored`: stale messages so far."""
+    """How a coordinator stands."""
 
     epoch: int
     state: str
@@ -52,8 +52,11 @@ class CoordinatorReport:
     instant: str = ""
     started_at_ms: int = 0
     answered: tuple[str, ...] = ()
+    """Incarnations whose WRITE_STATUS is in."""
     missing: tuple[str, ...] = ()
+    """Those that owe one."""
     ignored: int = 0
+    """Stale messages so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

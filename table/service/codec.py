@@ -17,7 +17,7 @@ from control_topic.codec import (
 )
 from control_topic.errors import Malformed
 from control_topic.values import readable
-from table.service.calls import Answer, CoordinatorReport, Directive, Fault, Mode, Result, WorkerReport
+from table.service.calls import Answer, CoordinatorReport, Directive, Fault, Result, RunMode, WorkerReport
 from table.stubs import table_pb2 as pb
 
 REASON_CHARS_MAX = 8_000
@@ -102,10 +102,10 @@ def directive_to_proto(directive: Directive) -> pb.Directive:
 
 def directive_from_proto(directive: pb.Directive) -> Directive:
     name = pb.Mode.Name(directive.mode) if directive.mode in pb.Mode.values() else ""
-    if name not in Mode.__members__:
+    if name not in RunMode.__members__:
         raise Malformed(f"mode {directive.mode} is not one that this Lockstep knows")
     return Directive(
-        mode=Mode[name],
+        mode=RunMode[name],
         reason=directive.reason,
         dead=tuple(directive.dead),
         died_of=dict(directive.died_of),

@@ -15,7 +15,7 @@ from enum import Enum
 
 from control_topic.messages import EPOCH_LEAD_MAX, Offsets
 from table.faults import WorkerFault
-from table.service.calls import Directive, Fault, Mode
+from table.service.calls import Directive, Fault, RunMode
 from table.service.modes import DRAINED_STATES, SILENT_STATES, TRANSITIONS, Signal
 from table.state import TableState
 
@@ -24,18 +24,16 @@ TRANSACTIONS_REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the ledger waits for, and how often.
-
-    `outage_step_ms`: the most that one failure adds to an outage, so that the quiet time between two is not
-    taken for one long outage.
-    """
+class LedgerLimits:
+    """What the ledger waits for, and how often."""
 
     max_consecutive_failures: int = 5
     backoff_first_ms: int = 500
     backoff_max_ms: int = 30_000
     outage_budget_ms: int = 600_000
     outage_step_ms: int = 90_000
+    """The most that one failure adds to an outage, so that the quiet time between two is not taken for one
+    long outage."""
     drain_silence_ms: int = 30_000
     drain_ms: int = 300_000
     halt_ms: int = 10_000
@@ -53,7 +51,7 @@ class Limits:
             raise ValueError("0 < drain_silence_ms <= drain_ms does not hold")
 
 
-class OutcomeKind(Enum):
+class RunOutcomeKind(Enum):
     STOPPED = "stopped"
     REACHED = "reached"
     HALTED = "halted"
@@ -61,20 +59,20 @@ class OutcomeKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """How the run ended."""
 
-    kind: OutcomeKind
+    kind: RunOutcomeKind
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class LedgerStanding:
     """What the ledger knows, for status and logs. Times in ms of the caller's clock."""
 
     epoch: int
     incarnation: str
-    mode: Mode
+    mode: RunMode
     halted: str
     stopping: str
     pipeline_failures: int
@@ -88,12 +86,13 @@ class Standing:
 
 @dataclass(slots=True)
 class _Failures:
-    """Failures since the last commit. `budget_ms`: more than usual, where it is known that all will pass."""
+    """Failures since the last commit."""
 
     pipeline: int = 0
     environment: int = 0
     outage_ms: int = 0
     budget_ms: int = 0
+    """More than usual, where it is known that all will pass."""
     last_outage_at_ms: int | None = None
     begin_not_before_ms: int = 0
     reasons: deque[str] = field(default_factory=lambda: deque(maxlen=REASONS_KEPT))
@@ -104,12 +103,12 @@ class Ledger:
     """One run's memory. `until`: source partition -> offset that ends the run once all are committed."""
 
     def __init__(
-        self, *, run: str, now_ms: int, limits: Limits | None = None, until: Offsets | None = None
+        self, *, run: str, now_ms: int, limits: LedgerLimits | None = None, until: Offsets | None = None
     ) -> None:
         self.run = run
         self.epoch = 0
         self.incarnation = ""
-        self._limits = limits or Limits()
+        self._limits = limits or LedgerLimits()
         self._until = until
         self._highest_epoch = 0
         self._usurped = False
@@ -119,12 +118,12 @@ class Ledger:
         self._dead: dict[str, int] = {}
         self._died_of: dict[str, str] = {}
         self._fenced: dict[str, None] = {}
-        self._mode = Mode.RUN
+        self._mode = RunMode.RUN
         self._mode_since_ms = now_ms
         self._answered_at_ms = now_ms
         self._halt_reason = ""
         self._halt_drains = False
-        self._stop: Outcome | None = None
+        self._stop: RunOutcome | None = None
 
     # --- epochs ---------------------------------------------------------------------------------
 
@@ -193,8 +192,8 @@ class Ledger:
         if self._until is None or self._stop is not None:
             return
         if all(offsets.get(partition, 0) >= target for partition, target in self._until.items()):
-            self._stop = Outcome(
-                kind=OutcomeKind.REACHED, reason="every source partition is committed up to its target"
+            self._stop = RunOutcome(
+                kind=RunOutcomeKind.REACHED, reason="every source partition is committed up to its target"
             )
 
     def aborted(self, now_ms: int, *, transaction: str, reason: str, fault: Fault) -> int:
@@ -304,7 +303,7 @@ class Ledger:
             self._forget_oldest()
         self._fenced.pop(incarnation, None)
         blame = self._open_transaction or (incarnation if recovering or fault.is_outage else "")
-        if blame and self._mode is Mode.RUN and blame not in self._blamed:
+        if blame and self._mode is RunMode.RUN and blame not in self._blamed:
             self._blamed.append(blame)
             if fault.is_outage:
                 self.unavailable(now_ms, reason)
@@ -344,19 +343,19 @@ class Ledger:
     @property
     def closed(self) -> str:
         """Why not even the transaction that a drain ends may begin, empty while it may."""
-        draining = self._mode in (Mode.RUN, Mode.DRAIN) and (self._halt_drains or not self._halt_reason)
+        draining = self._mode in (RunMode.RUN, RunMode.DRAIN) and (self._halt_drains or not self._halt_reason)
         return "" if draining else self.stopping
 
     def halt(self, reason: str) -> None:
         """Stop the run without a drain; a later run is not stopped by it."""
-        if self._mode is Mode.STOP:
+        if self._mode is RunMode.STOP:
             return
         self._halt_reason = self._halt_reason or reason
         self._halt_drains = False
 
     def poison(self, reason: str) -> None:
         """A record that the pipeline cannot go past; `reason` names topic, source partition and offset."""
-        if self._mode is Mode.STOP or self._halt_reason:
+        if self._mode is RunMode.STOP or self._halt_reason:
             return
         self._halt_reason = reason
         self._halt_drains = True
@@ -364,14 +363,14 @@ class Ledger:
     def request_stop(self, reason: str) -> None:
         """End the open transaction, commit it, and stop."""
         if self._stop is None:
-            self._stop = Outcome(kind=OutcomeKind.STOPPED, reason=reason)
+            self._stop = RunOutcome(kind=RunOutcomeKind.STOPPED, reason=reason)
 
     def supersede(self, reason: str) -> None:
         """A newer run has taken over: stop at once, since nothing of this run can be committed any more."""
-        if self._mode is not Mode.STOP:
-            self._stop = Outcome(kind=OutcomeKind.SUPERSEDED, reason=reason)
+        if self._mode is not RunMode.STOP:
+            self._stop = RunOutcome(kind=RunOutcomeKind.SUPERSEDED, reason=reason)
             self._halt_reason = ""
-            self._mode = Mode.STOP
+            self._mode = RunMode.STOP
 
     def directive(self, now_ms: int, coordinator_state: str) -> Directive:
         """Move the mode on by at most one step, and say what every worker shall do.
@@ -385,7 +384,7 @@ class Ledger:
             if signals[signal]:
                 self._mode, self._mode_since_ms, self._answered_at_ms = mode, now_ms, now_ms
                 break
-        reason = self.stopping if self._mode is not Mode.RUN else ""
+        reason = self.stopping if self._mode is not RunMode.RUN else ""
         return Directive(mode=self._mode, reason=reason, dead=self.dead(now_ms), died_of=dict(self._died_of))
 
     def _signals(self, now_ms: int, coordinator_state: str) -> Mapping[Signal, bool]:
@@ -405,17 +404,17 @@ class Ledger:
             Signal.HALT_OVERDUE: in_mode_ms > self._limits.halt_ms,
         }
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> RunOutcome | None:
         """How the run ended, None before the mode is STOP."""
-        if self._mode is not Mode.STOP:
+        if self._mode is not RunMode.STOP:
             return None
         if self._halt_reason:
-            return Outcome(kind=OutcomeKind.HALTED, reason=self._halt_reason)
+            return RunOutcome(kind=RunOutcomeKind.HALTED, reason=self._halt_reason)
         return self._stop
 
-    def standing(self, now_ms: int) -> Standing:
+    def standing(self, now_ms: int) -> LedgerStanding:
         failures = self._failures
-        return Standing(
+        return LedgerStanding(
             epoch=self.epoch,
             incarnation=self.incarnation,
             mode=self._mode,

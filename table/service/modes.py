@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from table.service.calls import Mode
+from table.service.calls import RunMode
 
 
 class Signal(Enum):
@@ -30,17 +30,17 @@ class Signal(Enum):
     """By identity, as they are compared: Enum's own is a Python function, called at every report."""
 
 
-TRANSITIONS: Mapping[Mode, tuple[tuple[Signal, Mode], ...]] = {
-    Mode.RUN: ((Signal.HALT_NOW, Mode.HALT), (Signal.DRAIN_WANTED, Mode.DRAIN)),
-    Mode.DRAIN: (
-        (Signal.HALT_NOW, Mode.HALT),
-        (Signal.DRAINED_POISON, Mode.HALT),
-        (Signal.DRAIN_OVERDUE_POISON, Mode.HALT),
-        (Signal.DRAINED, Mode.STOP),
-        (Signal.DRAIN_OVERDUE, Mode.STOP),
+TRANSITIONS: Mapping[RunMode, tuple[tuple[Signal, RunMode], ...]] = {
+    RunMode.RUN: ((Signal.HALT_NOW, RunMode.HALT), (Signal.DRAIN_WANTED, RunMode.DRAIN)),
+    RunMode.DRAIN: (
+        (Signal.HALT_NOW, RunMode.HALT),
+        (Signal.DRAINED_POISON, RunMode.HALT),
+        (Signal.DRAIN_OVERDUE_POISON, RunMode.HALT),
+        (Signal.DRAINED, RunMode.STOP),
+        (Signal.DRAIN_OVERDUE, RunMode.STOP),
     ),
-    Mode.HALT: ((Signal.ANNOUNCED, Mode.STOP), (Signal.HALT_OVERDUE, Mode.STOP)),
-    Mode.STOP: (),
+    RunMode.HALT: ((Signal.ANNOUNCED, RunMode.STOP), (Signal.HALT_OVERDUE, RunMode.STOP)),
+    RunMode.STOP: (),
 }
 """In each mode the first signal that holds is taken, one a call. STOP is the end."""
 

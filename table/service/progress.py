@@ -8,38 +8,39 @@ from typing import Any
 from control_topic.messages import Offsets
 from table.port import ServiceProgress
 from table.service.calls import CoordinatorReport, WorkerReport
-from table.service.ledger import Standing
-from table.service.roster import Entry
+from table.service.ledger import LedgerStanding
+from table.service.roster import Reported
 from table.state import nest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One snapshot. `commits`, `rows`, `rejects`: by this run. `newest_*`: of the newest commit seen in the
-    table.
-
-    `last_commit_age_ms`: None before this run's first commit. `busy_with`: what the table thread is doing.
-    `alarms`: what the driver sees not going on; `stands`: source partitions are not read because of it.
-    """
+    """One snapshot."""
 
     pipeline: str
     run: str
-    standing: Standing
-    workers: tuple[Entry, ...]
+    standing: LedgerStanding
+    workers: tuple[Reported, ...]
     coordinator: CoordinatorReport | None
     committed: Offsets
     commits: int
+    """By this run, as rows and rejects are."""
     rows: int
     rejects: int
     last_commit_age_ms: int | None
+    """None before this run's first commit."""
     newest_instant: str
+    """Of the newest commit seen in the table, as the two behind it."""
     newest_transaction: str
     newest_run: str
     busy_with: str
+    """What the table thread is doing."""
     queued: int
     services: tuple[ServiceProgress, ...]
     alarms: tuple[str, ...]
+    """What the driver sees not going on."""
     stands: bool
+    """Source partitions are not read because of it."""
     now_ms: int
 
     def to_json(self) -> dict[str, Any]:
@@ -80,7 +81,7 @@ class Progress:
         }
 
 
-def worker_json(entry: Entry, now_ms: int) -> dict[str, Any]:
+def worker_json(entry: Reported, now_ms: int) -> dict[str, Any]:
     """A worker's line of `Progress.to_json`."""
     report: WorkerReport = entry.report
     return {

@@ -21,15 +21,16 @@ EARNING_STATES = frozenset({"new", "surveying", "claiming", "registering", "reco
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A worker's newest report. `dead`: its Spark task has ended."""
+class Reported:
+    """A worker's newest report."""
 
     report: WorkerReport
     at_ms: int
     dead: bool = False
+    """Its Spark task has ended."""
 
 
-def lives(entry: Entry, now_ms: int) -> bool:
+def lives(entry: Reported, now_ms: int) -> bool:
     """Whether it has reported lately, and its Spark task has not ended."""
     return not entry.dead and now_ms - entry.at_ms < LIVES_MS
 
@@ -39,7 +40,7 @@ class Roster:
 
     def __init__(self, *, slots_max: int) -> None:
         self._slots_max = slots_max
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, Reported] = {}
         self._first_at_ms: int | None = None
 
     def note(self, now_ms: int, report: WorkerReport) -> bool:
@@ -48,7 +49,7 @@ class Roster:
             return False
         if self._first_at_ms is None:
             self._first_at_ms = now_ms
-        self._entries[report.slot] = Entry(report=report, at_ms=now_ms)
+        self._entries[report.slot] = Reported(report=report, at_ms=now_ms)
         return True
 
     def gathered(self, now_ms: int, workers: int) -> bool:
@@ -65,11 +66,11 @@ class Roster:
         """Mark a worker as dead; its last report, None where none is alive under this name."""
         for slot, entry in self._entries.items():
             if entry.report.incarnation == incarnation and not entry.dead:
-                self._entries[slot] = Entry(report=entry.report, at_ms=entry.at_ms, dead=True)
+                self._entries[slot] = Reported(report=entry.report, at_ms=entry.at_ms, dead=True)
                 return entry.report
         return None
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[Reported, ...]:
         """All, by slot."""
         return tuple(self._entries[slot] for slot in sorted(self._entries))
 

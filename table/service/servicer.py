@@ -24,12 +24,12 @@ from table.errors import OutcomeUnknown, Unavailable
 from table.faults import WorkerFault
 from table.port import TableLayout, TransactionalTable
 from table.service import codec
-from table.service.calls import Answer, Directive, Mode, Result
-from table.service.ledger import Ledger, Outcome
+from table.service.calls import Answer, Directive, Result, RunMode
+from table.service.ledger import Ledger, RunOutcome
 from table.service.progress import Progress
 from table.service.roster import EARNING_STATES, Roster
 from table.service.thread import NotStarted, StillRunning, TableThread
-from table.service.transactions import Source, Transactions
+from table.service.transactions import SourceBroker, Transactions
 from table.state import TableState
 from table.stubs import table_pb2 as pb
 from table.stubs import table_pb2_grpc as pb_grpc
@@ -107,7 +107,7 @@ class TableService(Servicer):
         *,
         table: TransactionalTable,
         ledger: Ledger,
-        source: Source,
+        source: SourceBroker,
         pipeline: str,
         run: str,
         rows_are_records: bool,
@@ -228,9 +228,9 @@ class TableService(Servicer):
             dead = self._ledger.dead(now_ms)
             if report.incarnation in dead:
                 reason = f"the Spark task of incarnation {report.incarnation} has ended: this is what is left"
-                directive = Directive(mode=Mode.STOP, reason=reason, dead=dead)
+                directive = Directive(mode=RunMode.STOP, reason=reason, dead=dead)
             elif not self._roster.note(now_ms, report):
-                directive = Directive(mode=Mode.STOP, reason=f"there is no slot {report.slot}", dead=dead)
+                directive = Directive(mode=RunMode.STOP, reason=f"there is no slot {report.slot}", dead=dead)
             else:
                 if report.fenced:
                     self._ledger.fenced(report.incarnation)
@@ -305,7 +305,7 @@ class TableService(Servicer):
         with self._guard:
             self._ledger.supersede(reason)
 
-    def finished(self, *, halt_heard: bool = False) -> Outcome | None:
+    def finished(self, *, halt_heard: bool = False) -> RunOutcome | None:
         """How the run ended, None while workers are to go on. To be asked often: it also lets time pass.
 
         `halt_heard`: a worker ended because it heard the halt on the control topic, so it is announced.

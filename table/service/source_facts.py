@@ -34,11 +34,9 @@ class NoCoordinator(SourceUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFacts:
-    """`cluster`: the Kafka cluster id. `topics`: topic -> topic id, empty where the broker has none.
-
-    `partitions`: every source partition that exists, in the order of `SourceTopics`' topics.
-    """
-
     cluster: str
+    """The Kafka cluster id."""
     topics: Mapping[str, str]
+    """Topic -> topic id, empty where the broker has none."""
     partitions: tuple[SourcePartition, ...]
+    """Every source partition that exists, in the order of `SourceTopics`' topics."""

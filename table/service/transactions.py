@@ -21,7 +21,7 @@ from control_topic.messages import (
 )
 from control_topic.spelling import some
 from table.checks import (
-    Plan,
+    CommitPlan,
     assemble,
     identity_problem,
     position_problem,
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 TRANSACTIONS_REMEMBERED = 64
 
 
-class Source(Protocol):
+class SourceBroker(Protocol):
     """What is asked of the broker. `lockstep.brokers.source_topics.SourceTopics` implements it."""
 
     def facts(self) -> SourceFacts: ...
@@ -51,12 +51,13 @@ class Source(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class _Known:
-    """A transaction that was begun here. `attempted`: a commit of it has been tried."""
+    """A transaction that was begun here."""
 
     instant: str = ""
     committed: Offsets | None = None
     rows: int = 0
     attempted: bool = False
+    """A commit of it has been tried."""
     ended: bool = False
 
 
@@ -74,7 +75,7 @@ class Transactions(Claiming):
         table: TransactionalTable,
         ledger: Ledger,
         guard: Lock,
-        source: Source,
+        source: SourceBroker,
         pipeline: str,
         run: str,
         rows_are_records: bool,
@@ -276,7 +277,7 @@ class Transactions(Claiming):
         self._landed(replace(state, instant=instant))
         return Answer(result=Result.OK, instant=instant, committed=plan.offsets)
 
-    def _plan(self, transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> Plan:
+    def _plan(self, transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> CommitPlan:
         return assemble(
             transaction,
             expected,
@@ -285,7 +286,7 @@ class Transactions(Claiming):
             rejects_listed_max=self._rejects_listed_max,
         )
 
-    def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
+    def _state(self, epoch: int, transaction: str, plan: CommitPlan, facts: SourceFacts) -> TableState:
         """What the commit leaves behind. A topic that is not read any more keeps its id, as its offsets."""
         newest = self.view.newest
         seen = newest.topics if newest is not None else {}

@@ -50,13 +50,14 @@ _NAME_NODE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?)?
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Equal for every spelling of one place. `scheme`: of `SPELLINGS`; `authority`: a bucket, a container and
-    its account, a cluster or its name node, nothing; `path`: begins with `/` and does not end with it.
-    """
+    """Equal for every spelling of one place."""
 
     scheme: str
+    """Of `SPELLINGS`."""
     authority: str
+    """A bucket, a container and its account, a cluster or its name node, nothing."""
     path: str
+    """Begins with `/` and does not end with it."""
 
     def __str__(self) -> str:
         """As Spark spells it."""

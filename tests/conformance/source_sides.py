@@ -22,7 +22,7 @@ from participant import events as ev
 from participant.source.fetched import Fetched
 from participant.source.fetcher import fetch_settings
 from participant.source.native import open_fetcher
-from participant.source.reading import Source, SourceCallbacks
+from participant.source.reading import SourceCallbacks, SourceThread
 from table.service.source_facts import SourceFacts
 from tests.broker_fixture import create_topic, delete_topic
 from tests.harness import await_that
@@ -130,7 +130,7 @@ class KafkaReader:
             "topic.metadata.refresh.interval.ms": "500",
         }
         settings = fetch_settings(kafka, group="conformance", queue_bytes_max=1 << 20)
-        self.source = Source(
+        self.source = SourceThread(
             fetcher=lambda: open_fetcher(settings, "plain"),
             until=None,
             on_data_loss=on_data_loss,

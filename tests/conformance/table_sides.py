@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from control_topic.messages import DataFile, Range
 from table.errors import TableError
 from table.hudi.driver.rollback import _request, table_lock
-from table.memory.table import MemoryTable, Step
+from table.memory.table import Interruption, MemoryTable
 from table.memory.timeline import MemoryTimeline
 from table.port import Commit, TransactionalTable
 from table.state import TableState
@@ -269,8 +269,8 @@ class MemorySide:
         return MemoryTable(self._timeline, PIPELINE).roll_back(instant)
 
     def request_rollback_and_die(self, instant: str) -> None:
-        def dies(step: Step) -> None:
-            if step is Step.ROLLBACK_REQUESTED:
+        def dies(step: Interruption) -> None:
+            if step is Interruption.ROLLBACK_REQUESTED:
                 raise Died
 
         try:

@@ -12,7 +12,7 @@ from functools import partial
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka import Message as Record
 
-from control_topic.codec import Decoder, encode
+from control_topic.codec import MessageDecoder, encode
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
@@ -94,7 +94,7 @@ class Stranger:
             raise self.error
 
     def _run(self) -> None:
-        decoder, repeat_at = Decoder(), 0.0
+        decoder, repeat_at = MessageDecoder(), 0.0
         try:
             while not self._stopping.is_set():
                 for record in self._reader.consume(100, 0.02):
@@ -107,7 +107,7 @@ class Stranger:
         finally:
             self._reader.close()
 
-    def _hear(self, decoder: Decoder, record: Record) -> None:
+    def _hear(self, decoder: MessageDecoder, record: Record) -> None:
         raw = record.value()
         if raw is None or raw in self._own:
             return

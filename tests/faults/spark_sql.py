@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from lockstep.launch.submit import HUDI_PACKAGE
+from table.hudi.needs import BUNDLE
 
 
 def session(*, threads: int = 2) -> SparkSession:
     """A local Spark with Hudi and its SQL."""
     spark = (
         SparkSession.builder.master(f"local[{threads}]")
-        .config("spark.jars.packages", HUDI_PACKAGE)
+        .config("spark.jars.packages", BUNDLE)
         .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
         .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")

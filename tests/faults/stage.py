@@ -12,7 +12,7 @@ from pathlib import Path
 from lockstep.brokers.local import Broker
 from lockstep.config import load
 from lockstep.launch.class_archive import options_to_use
-from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home
+from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home, needs_of
 from tests.faults import commits, processes, upkeep, upsert_model
 from tests.faults.commits import Landed, Leftovers, wall_ms
 from tests.faults.load import Load
@@ -250,8 +250,9 @@ class Stage:
 
     def sweep(self) -> None:
         """Lockstep's own sweep, without its grace time: nothing of this pipeline runs any more."""
-        spark_home, jars = find_spark_home(), find_jars({})
         sets = [f"{name}={value}" for name, value in self.pipeline.settings.items()]
+        config = load(self.pipeline.config, sets=sets)
+        spark_home, jars = find_spark_home(), find_jars(needs_of(config).packages, {})
         submission = Submission(
             config_path=self.pipeline.config,
             sets=sets,
@@ -260,7 +261,7 @@ class Stage:
             job=SWEEP_JOB,
         )
         done = subprocess.run(
-            compose(load(self.pipeline.config, sets=sets), submission, spark_home=spark_home),
+            compose(config, submission, spark_home=spark_home),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -16,7 +16,8 @@ from lockstep.config.problems import InvalidConfiguration
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
 from lockstep.errors import ConfigError
 from participant.records.json.decoder import JsonDecoder
-from table.schema import SchemaError, parse_ddl, to_avro
+from table.hudi.avro import to_avro
+from table.schema import SchemaError, parse_ddl
 from tests.fuzz import documents
 from tests.fuzz.target import Target, damaged, require
 

@@ -10,12 +10,12 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from control_topic import messages as m
-from control_topic.codec import Decoder, Incomplete, Unreadable, encode
+from control_topic.codec import Incomplete, MessageDecoder, Unreadable, encode
 from control_topic.errors import Malformed
 from control_topic.parts import Joiner
 from control_topic.stubs import control_pb2 as control_pb
 from table.service import codec
-from table.service.calls import Answer, CoordinatorReport, Directive, Mode, Result, WorkerReport
+from table.service.calls import Answer, CoordinatorReport, Directive, Result, RunMode, WorkerReport
 from table.stubs import table_pb2 as table_pb
 from tests.fuzz.target import Target, Wrong, damaged, noise, require
 
@@ -153,7 +153,7 @@ def make_topic(random: Random, size: int) -> dict[str, list[bytes]]:
 
 def check_topic(case: dict[str, list[bytes]]) -> int:
     """A reader's life: whatever comes is answered, and in the end a sound message is read."""
-    decoder = Decoder(Joiner(assemblies_max=ASSEMBLIES_MAX, pending_bytes_max=PENDING_BYTES_MAX))
+    decoder = MessageDecoder(Joiner(assemblies_max=ASSEMBLIES_MAX, pending_bytes_max=PENDING_BYTES_MAX))
     joiner = decoder.joiner
     for raw in case["records"]:
         answer = decoder.feed(raw)
@@ -164,7 +164,7 @@ def check_topic(case: dict[str, list[bytes]]) -> int:
             require(bool(answer.reason), "unreadable without a reason", raw)
         if isinstance(answer, m.Message):
             require(answer.version == m.PROTOCOL_VERSION, "another version's message is read", raw)
-            again = Decoder().feed(encode(answer)[0])
+            again = MessageDecoder().feed(encode(answer)[0])
             require(again == answer, f"an accepted message reads {again} when it is written again", raw)
     answers = [decoder.feed(raw) for raw in case["sound"]]
     final = answers[-1]
@@ -219,7 +219,7 @@ def _answer(random: Random) -> Answer:
 def _directive(random: Random) -> Directive:
     dead = (_text(random),) * random.randint(0, 2)
     join = random.random() < 0.5
-    return Directive(mode=random.choice(list(Mode)), reason=_text(random), dead=dead, join=join)
+    return Directive(mode=random.choice(list(RunMode)), reason=_text(random), dead=dead, join=join)
 
 
 _CALLS: dict[str, tuple[Any, Any, Any, Any]] = {

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from control_topic.codec import Decoder, Incomplete, Unreadable
+from control_topic.codec import Incomplete, MessageDecoder, Unreadable
 from control_topic.messages import Message
 from control_topic.parts import Joiner
 from control_topic.stubs import control_pb2 as pb
@@ -34,11 +34,11 @@ def test_any_call_is_understood_or_malformed(case: Any) -> None:
 @settings(strategies.PROFILE, max_examples=500)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_answered(raw: bytes) -> None:
-    assert isinstance(Decoder().feed(raw), Message | Unreadable | Incomplete)
+    assert isinstance(MessageDecoder().feed(raw), Message | Unreadable | Incomplete)
 
 
 def test_a_flood_of_parts_with_long_names_costs_bounded_memory() -> None:
-    decoder = Decoder(Joiner(assemblies_max=64, pending_bytes_max=64 * 1024))
+    decoder = MessageDecoder(Joiner(assemblies_max=64, pending_bytes_max=64 * 1024))
     flood = [
         pb.Envelope(
             version=1,

@@ -206,7 +206,7 @@ class Pair:
 
     def do_direct(self, mode: str) -> None:
         for coordinator in list(self.coordinators):
-            directed = c.Directed(now_ms=self.now_ms, nonce=self._nonce(), mode=c.Mode(mode), reason=mode)
+            directed = c.Directed(now_ms=self.now_ms, nonce=self._nonce(), mode=c.RunMode(mode), reason=mode)
             self._give(coordinator, directed)
 
     # --- what follows -----------------------------------------------------------------------------

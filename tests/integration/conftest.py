@@ -12,27 +12,27 @@ from pyspark.sql import SparkSession
 from lockstep.brokers.local import Broker
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.jvm import LATE_C2
-from lockstep.launch.submit import NOT_ALONG, PACKAGES, find_jars
+from lockstep.launch.submit import find_jars
+from table.hudi.needs import KRYO, SQL, hudi_needs
 from tests.harness import SHORT_LIVED, Pipeline
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Local, of two threads; reads and writes Hudi tables, with SQL. Its JVM starts as a driver's."""
-    jars = find_jars({})
+    needs = hudi_needs()
+    jars = find_jars(needs.packages, {})
     options = " ".join(filter(None, (LATE_C2, "-XX:+UseSerialGC", options_to_use(jars, {}))))
     builder = SparkSession.builder.master("local[2]").appName("lockstep-tests")
     if jars:
         builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars)))
     else:
-        builder = builder.config("spark.jars.packages", ",".join(PACKAGES))
-        builder = builder.config("spark.jars.excludes", ",".join(NOT_ALONG))
+        builder = builder.config("spark.jars.packages", ",".join(needs.packages))
+        builder = builder.config("spark.jars.excludes", ",".join(needs.excluded))
+    for name, value in {**KRYO, **SQL}.items():
+        builder = builder.config(name, value)
     session = (
         builder.config("spark.driver.extraJavaOptions", options)
-        .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-        .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
-        .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
         .config("spark.driver.memory", "2g")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

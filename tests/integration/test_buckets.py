@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from table.hudi.avro import to_avro
 from table.hudi.files.base_file import (
     COMMIT_TIME,
     FILE_NAME,
@@ -39,7 +40,7 @@ from table.hudi.files.log_file import (
     parse_log_file_name,
     read_blocks,
 )
-from table.schema import parse_ddl, to_avro
+from table.schema import parse_ddl
 
 pytestmark = pytest.mark.integration
 

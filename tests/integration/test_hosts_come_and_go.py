@@ -20,9 +20,9 @@ from coordinator.runner import Environment
 from lockstep.verify.chain import follow
 from participant.worker.coordinator_host import CoordinatorHost
 from table.errors import OutcomeUnknown, Unavailable
-from table.memory.table import MemoryTable, Step
+from table.memory.table import Interruption, MemoryTable
 from table.memory.timeline import MemoryTimeline
-from table.service.calls import Answer, Directive, Mode, Result
+from table.service.calls import Answer, Directive, Result, RunMode
 from table.service.ledger import Ledger
 from table.service.source_facts import SourceFacts
 from table.service.transactions import Transactions
@@ -75,13 +75,13 @@ class World:
         self.sent: list[Message] = []
         self.hosts = [self.host(n) for n in range(2)]
 
-    def trouble(self, step: Step) -> None:
+    def trouble(self, step: Interruption) -> None:
         dice = self.random.random()
         if dice < 0.03:
             time.sleep(dice)
-        if dice < 0.01 and step is not Step.COMMIT_COMPLETED:
+        if dice < 0.01 and step is not Interruption.COMMIT_COMPLETED:
             raise Unavailable("dice")
-        if dice > 0.98 and step in (Step.COMMIT_COMPLETED, Step.COMMIT_CHECKED):
+        if dice > 0.98 and step in (Interruption.COMMIT_COMPLETED, Interruption.COMMIT_CHECKED):
             raise OutcomeUnknown("dice")
 
     def host(self, n: int) -> CoordinatorHost:
@@ -218,8 +218,8 @@ def test_coordinators_that_come_and_go_commit_a_chain_and_acknowledge_what_is_co
             directive = world.ledger.directive(monotonic_ms(), "idle")
         for host in world.hosts:
             host.directed(
-                Directive(mode=Mode.RUN, dead=("ghost",), died_of={"ghost": "x"})
-                if directive.mode is Mode.RUN
+                Directive(mode=RunMode.RUN, dead=("ghost",), died_of={"ghost": "x"})
+                if directive.mode is RunMode.RUN
                 else directive
             )
         time.sleep(world.random.choice([0.01, 0.2, 0.6]))

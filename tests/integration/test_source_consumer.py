@@ -25,7 +25,7 @@ from participant.source.fetched import Fetched
 from participant.source.fetcher import fetch_settings
 from participant.source.membership import Membership
 from participant.source.native import missing, open_fetcher
-from participant.source.reading import Position, Source
+from participant.source.reading import Position, SourceThread
 from tests.harness import await_that
 from tests.transactions import end_transaction
 
@@ -72,7 +72,7 @@ class Consumer:
             ),
         )
         settings = fetch_settings(self.kafka, group=self.group, queue_bytes_max=1 << 20)
-        self.source = Source(
+        self.source = SourceThread(
             fetcher=lambda: open_fetcher(settings, self.reader, tombstone_keys=self.tombstone_keys),
             until=None if self.until is None else {self.partition: self.until},
             on_data_loss=self.on_data_loss,

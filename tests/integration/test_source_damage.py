@@ -19,7 +19,7 @@ from participant.source.fetched import Fetched
 from participant.source.fetcher import fetch_settings
 from participant.source.membership import Membership
 from participant.source.native import missing, open_fetcher
-from participant.source.reading import Source
+from participant.source.reading import SourceThread
 from tests.broker_fixture import create_topic
 from tests.damage import Damage, damage
 from tests.harness import await_that
@@ -40,7 +40,7 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broke
 
 
 @contextmanager
-def reading(servers: str, topic: str, reader: str) -> Iterator[tuple[list[Fetched], list[str], Source]]:
+def reading(servers: str, topic: str, reader: str) -> Iterator[tuple[list[Fetched], list[str], SourceThread]]:
     """What is delivered of the topic's one source partition from offset 0 on, and why it stands still."""
     partition = SourcePartition(topic, 0)
     delivered: list[Fetched] = []
@@ -51,7 +51,7 @@ def reading(servers: str, topic: str, reader: str) -> Iterator[tuple[list[Fetche
         return True
 
     settings = fetch_settings({"bootstrap.servers": servers}, group="damage", queue_bytes_max=1 << 20)
-    reads = Source(
+    reads = SourceThread(
         fetcher=lambda: open_fetcher(settings, reader),
         until=None,
         on_data_loss="fail",

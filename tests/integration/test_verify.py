@@ -40,7 +40,7 @@ from lockstep.brokers.local import Broker
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.offsets.plan import plan_set
 from lockstep.offsets.standing import look
-from lockstep.verify import Report, SourceLog, verify_table
+from lockstep.verify import SourceLog, VerifyReport, verify_table
 from table.hudi.files.base_file import create_partition, file_name, new_file_id
 from table.hudi.reader.timeline import Timeline
 from table.hudi.table import HudiTable
@@ -217,7 +217,7 @@ class Pipeline:
                 self.spark.conf.unset(key)
             self.spark.sql(f"drop table {name}")
 
-    def verify(self) -> Report:
+    def verify(self) -> VerifyReport:
         return verify_table(f"file://{self.path}", PIPELINE, SourceLog(self.kafka, timeout_s=DEADLINE_S))
 
 
@@ -241,7 +241,7 @@ def make(
         one.table.close()
 
 
-def figures(report: Report) -> tuple[bool | None, int, int, int, int]:
+def figures(report: VerifyReport) -> tuple[bool | None, int, int, int, int]:
     return report.exact, report.rows, report.missing, report.duplicated, report.unexpected
 
 

@@ -140,7 +140,7 @@ BUGS = (
         "a_place_that_cannot_be_read_has_no_name",
         "Why a source partition cannot be read is said without topic, source partition and offset.",
         Hole.BEGINNINGS,
-        {"participant.source.reading:Source._stick": without_a_place},
+        {"participant.source.reading:SourceThread._stick": without_a_place},
         of(
             STALLS,
             "test_damage_is_read_again_and_named_when_it_is_there_each_time",

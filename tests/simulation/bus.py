@@ -8,7 +8,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from control_topic.codec import Decoder, Unreadable, encode
+from control_topic.codec import MessageDecoder, Unreadable, encode
 from control_topic.messages import (
     AckCommit,
     Body,
@@ -83,7 +83,7 @@ class Reader:
     """
 
     def __init__(
-        self, process: Process, hear: Callable[[Message], None], decoder: Decoder, trust: Trust | None
+        self, process: Process, hear: Callable[[Message], None], decoder: MessageDecoder, trust: Trust | None
     ) -> None:
         self.process = process
         self.trust = trust
@@ -170,7 +170,7 @@ class Bus:
 
     def attach(self, process: Process, hear: Callable[[Message], None], trust: Trust | None = None) -> Reader:
         """A new reader begins with the tail of what is there."""
-        reader = Reader(process, hear, Decoder(self._world.cores.assembler()), trust)
+        reader = Reader(process, hear, MessageDecoder(self._world.cores.assembler()), trust)
         self.readers = [r for r in self.readers if r.process.alive]
         self.readers.append(reader)
         self._replay(reader)

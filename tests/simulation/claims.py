@@ -34,7 +34,7 @@ class Claims:
         self._stopped = False
         self._fenced = 0
         self._ended = False
-        self._directive = (ev.Mode.RUN, "")
+        self._directive = (ev.RunMode.RUN, "")
         self._performer = Performer(worker, "coordinator", self._perform)
         self.core: Coordinator
         self.incarnation = ""
@@ -72,7 +72,7 @@ class Claims:
         epoch = worker.reader.highest_epoch
         self._offer(lambda: ev.Launch(now_ms=self._now(), nonce=self._nonce(), topic_epoch=epoch))
         mode, reason = self._directive
-        if mode is not ev.Mode.RUN:
+        if mode is not ev.RunMode.RUN:
             self._offer_directed(mode, reason)
 
     # --- what reaches it --------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class Claims:
             self._directive = told
             self._offer_directed(*told)
 
-    def _offer_directed(self, mode: ev.Mode, reason: str) -> None:
+    def _offer_directed(self, mode: ev.RunMode, reason: str) -> None:
         self._offer(lambda: ev.Directed(now_ms=self._now(), nonce=self._nonce(), mode=mode, reason=reason))
 
     def _offer_died(self, incarnation: str, reason: str) -> None:
@@ -158,7 +158,7 @@ class Claims:
         elif isinstance(action, ev.Stop):
             world.note(self._name, "stops", action)
             self._ended = True
-            if action.fenced and self._directive[0] is not ev.Mode.STOP:
+            if action.fenced and self._directive[0] is not ev.RunMode.STOP:
                 self._reclaim_later()
         else:
             world.note(self._name, "calls", action)

@@ -13,8 +13,8 @@ from control_topic.messages import Offsets, RunAnnounce
 from coordinator import events as ev
 from table.chain import newest_of
 from table.errors import TableError
-from table.service.calls import Answer, Directive, Mode, Result, WorkerReport
-from table.service.ledger import Limits, Outcome, OutcomeKind
+from table.service.calls import Answer, Directive, Result, RunMode, WorkerReport
+from table.service.ledger import LedgerLimits, RunOutcome, RunOutcomeKind
 from table.service.roster import Roster
 from tests.simulation.bus import PIPELINE
 from tests.simulation.clocked import Clocked
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 DEADLINE_MS = 1_500
-LIMITS = Limits(
+LIMITS = LedgerLimits(
     max_consecutive_failures=25,
     backoff_first_ms=100,
     backoff_max_ms=1_000,
@@ -86,7 +86,7 @@ class Driver(Clocked):
         )
         self.roster = Roster(slots_max=16)
         self.began_ms = world.scheduler.now_ms
-        self.outcome: Outcome | None = None
+        self.outcome: RunOutcome | None = None
         self.workers: dict[int, Worker] = {}
         self._requests = Channel()
         self._busy_until_ms = 0
@@ -235,7 +235,7 @@ class Driver(Clocked):
         now_ms = self.clock_ms()
         dead = self.ledger.dead(now_ms)
         if report.incarnation in dead:
-            return Directive(mode=Mode.STOP, reason="its task has ended", dead=dead)
+            return Directive(mode=RunMode.STOP, reason="its task has ended", dead=dead)
         self.roster.note(now_ms, report)
         if report.fenced:
             self.ledger.fenced(report.incarnation)
@@ -266,7 +266,7 @@ class Driver(Clocked):
         for worker in self.workers.values():
             self.world.scheduler.at(3_000, worker, worker.kill, "the run has ended")
         self.world.scheduler.at(3_500, self, self.die)
-        if self.outcome.kind is not OutcomeKind.SUPERSEDED:
+        if self.outcome.kind is not RunOutcomeKind.SUPERSEDED:
             self.world.start_driver_later()
 
     def _start_worker(self, slot: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from table.service.ledger import OutcomeKind
+from table.service.ledger import RunOutcomeKind
 from tests.simulation.letters import about
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Ending:
             driver
             for driver in self._world.drivers
             if driver.outcome is not None
-            and driver.outcome.kind is OutcomeKind.HALTED
+            and driver.outcome.kind is RunOutcomeKind.HALTED
             and began_ms is not None
             and driver.began_ms >= began_ms
             and any(phrase in driver.outcome.reason for phrase in phrases)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from control_topic.messages import DataFile, SourcePartition
 from table.errors import OutcomeUnknown
-from table.memory.table import Step
+from table.memory.table import Interruption
 from table.memory.timeline import MemoryTimeline
 from tests.simulation.chance import Chance
 from tests.simulation.faults import Faults
@@ -59,7 +59,7 @@ class Interruptions:
         self._note = note
         self._alone = alone
 
-    def reached(self, step: Step) -> None:
+    def reached(self, step: Interruption) -> None:
         """`MemoryTable.at`."""
         faults, chance = self._faults(), self._chance
         if chance.of(faults.driver_dies_in_call):
@@ -73,7 +73,7 @@ class Interruptions:
         if chance.of(faults.pause_in_call) and self._storage.pauses < PAUSE_DEPTH_MAX:
             self._pause(step)
 
-    def _pause(self, step: Step) -> None:
+    def _pause(self, step: Interruption) -> None:
         """The rest of the world goes on while this process stands still in the middle of a call.
 
         Its lock is taken from it only where no other driver lived when the pause began: a lease that ends

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from control_topic.messages import DataFile, Lost, Reject, SourcePartition
 from participant import events as ev
 from table.faults import WorkerFault
-from table.memory.timeline import Phase
+from table.memory.timeline import InstantPhase
 from tests.simulation.lake import Row
 from tests.simulation.scheduler import Channel
 
@@ -463,7 +463,7 @@ class Plane:
     def _is_rolled_back(self) -> bool:
         """Then the files that were begun before are gone; one that is begun later is closed, an orphan."""
         instant = self._world.storage.timeline.instants.get(self._instant)
-        return instant is not None and instant.phase is Phase.ROLLED_BACK
+        return instant is not None and instant.phase is InstantPhase.ROLLED_BACK
 
     def _rejects(self) -> list[Reject]:
         return [Reject(partition=p, offset=o, reason=BAD) for p, c in self._set_aside for o in c.rejected]

@@ -221,7 +221,7 @@ class SourceLog:
             if r.start <= offset < r.next
         }
 
-    # --- what the table service asks of the broker (`table.service.transactions.Source`) --------------------
+    # --- what the table service asks of the broker (`table.service.transactions.SourceBroker`) --------------
 
     def facts(self) -> SourceFacts:
         self._answer()

@@ -14,7 +14,7 @@ from control_topic.messages import Message, Offsets, SourcePartition
 from participant import events as ev
 from participant.hearing import DECISIONS
 from participant.transitions import State
-from table.service.calls import Directive, Mode, WorkerReport
+from table.service.calls import Directive, RunMode, WorkerReport
 from tests.simulation.bus import PIPELINE, Reader, key_of
 from tests.simulation.claims import Claims
 from tests.simulation.clocked import Clocked
@@ -254,7 +254,7 @@ class Worker(Clocked):
             self._reached_ms = now_ms
             if self.claims is not None:
                 self.claims.direct(directive)
-            if directive.mode is Mode.STOP:
+            if directive.mode is RunMode.STOP:
                 self.post(ev.Leave(now_ms=now_ms, reason=directive.reason))
         elif now_ms - self._reached_ms > UNREACHED_MAX_MS:
             self.post(ev.EffectFailed(now_ms=now_ms, reason="the driver does not answer"))

@@ -15,7 +15,7 @@ from random import Random
 from control_topic.messages import REJECTS_LISTED_MAX, CoordinatorClaim, DataFile, SourcePartition
 from coordinator import events as coordinator_events
 from participant.rejects_max import NO_LIMIT, RejectsMax
-from table.memory.timeline import MemoryInstant, MemoryTimeline, Phase
+from table.memory.timeline import InstantPhase, MemoryInstant, MemoryTimeline
 from table.service.calls import Answer
 from table.state import TableState
 from tests.simulation import faults as fault_kinds
@@ -274,7 +274,7 @@ class World:
         """Instants that a living run holds open."""
         living = {driver.run for driver in self.drivers if driver.alive}
         instants = self.storage.timeline.instants.values()
-        return [i.time for i in instants if i.phase is Phase.INFLIGHT and i.run in living]
+        return [i.time for i in instants if i.phase is InstantPhase.INFLIGHT and i.run in living]
 
     def clock_is_behind(self) -> bool:
         """Whether a living driver's wall clock is not past what the table holds."""

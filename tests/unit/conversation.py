@@ -102,7 +102,7 @@ class CoordinatorTalk:
         self.now_ms += for_ms
         return self._note(self.feed(c.Tick(now_ms=self.now_ms, nonce=self.nonce())))
 
-    def direct(self, mode: c.Mode, reason: str = "") -> list[Any]:
+    def direct(self, mode: c.RunMode, reason: str = "") -> list[Any]:
         directed = c.Directed(now_ms=self.now_ms, nonce=self.nonce(), mode=mode, reason=reason)
         return self._note(self.feed(directed))
 
@@ -182,7 +182,7 @@ class CoordinatorTalk:
         return self
 
     def drained(self) -> CoordinatorTalk:
-        self.idle().direct(c.Mode.DRAIN)
+        self.idle().direct(c.RunMode.DRAIN)
         self.tick(INTERVAL_MS)
         return self
 
@@ -191,7 +191,7 @@ class CoordinatorTalk:
         return self
 
     def halted(self) -> CoordinatorTalk:
-        self.idle().direct(c.Mode.HALT, "x")
+        self.idle().direct(c.RunMode.HALT, "x")
         return self
 
 

@@ -62,7 +62,7 @@ def coordinators_life(random: Random) -> Coordinator:
         stamp: dict[str, Any] = {"now_ms": now_ms, "nonce": f"t{sequence}"}
         draw = random.random()
         if core.state in (State.COMMITTING, State.RESOLVING) and draw < 0.05:
-            event = c.Directed(**stamp, mode=random.choice((c.Mode.HALT, c.Mode.STOP)))
+            event = c.Directed(**stamp, mode=random.choice((c.RunMode.HALT, c.RunMode.STOP)))
         elif core.pending is not None and core.machine.retry_ms is None and draw < 0.4:
             event = _answer(random, core, stamp)
         elif draw < 0.5:
@@ -70,7 +70,7 @@ def coordinators_life(random: Random) -> Coordinator:
         elif draw < 0.53:
             event = c.WorkerDied(**stamp, incarnation=random.choice("ab"))
         elif draw < (0.7 if restless else 0.54):
-            modes = [*c.Mode, *[c.Mode.DRAIN] * 4, *[c.Mode.RUN] * 8]
+            modes = [*c.RunMode, *[c.RunMode.DRAIN] * 4, *[c.RunMode.RUN] * 8]
             event = c.Directed(**stamp, mode=random.choice(modes))
         else:
             body = _to_coordinator(random, core, unready)

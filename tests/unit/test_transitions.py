@@ -80,7 +80,7 @@ class CoordinatorWalk(CoordinatorTalk):
         if kind is c.WorkerDied:
             return c.WorkerDied(now_ms=now_ms, nonce="t2", incarnation="a")
         if kind is c.Directed:
-            return c.Directed(now_ms=now_ms, nonce="t2", mode=c.Mode.DRAIN)
+            return c.Directed(now_ms=now_ms, nonce="t2", mode=c.RunMode.DRAIN)
         return kind(now_ms=now_ms, nonce="t2")  # type: ignore[no-any-return]
 
 

@@ -22,7 +22,7 @@ MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _READ_AS_TEXT = (pa.date32(), LOCAL_MICROS, pa.binary())
 
 
-class Unreadable(ValueError):
+class Misfit(ValueError):
     """What was read does not fit the schema, or does not match the values one to one."""
 
 
@@ -116,7 +116,7 @@ def fit(read: pa.Array, kind: pa.DataType) -> pa.Array:
     done = read if read.type == kind else read.cast(kind)  # of a DECIMAL this checks the precision
     if kind == pa.float32():
         if pc.any(pc.and_(pc.is_inf(done), pc.invert(pc.is_inf(read)))).as_py():
-            raise Unreadable("a number beyond the range of a FLOAT")
+            raise Misfit("a number beyond the range of a FLOAT")
         return pc.add(done, pa.scalar(0.0, kind))
     if kind == pa.float64():
         return pc.add(done, pa.scalar(0.0, kind))  # a negative zero is zero, whichever reader reads it
@@ -131,7 +131,7 @@ def _decoded(read: pa.StringArray) -> pa.BinaryArray:
     try:
         decoded = [from_base64(text) if text is not None else None for text in read.to_pylist()]
     except ValueError:
-        raise Unreadable("a string that is not base64") from None
+        raise Misfit("a string that is not base64") from None
     return pa.array(decoded, pa.binary())
 
 
@@ -141,7 +141,7 @@ def _fit_struct(read: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
         done = fit(read.field(i), field.type)
         if not field.nullable and done.null_count:
             if pc.struct_field(read, i).null_count > read.null_count:
-                raise Unreadable("a required field is missing or null")
+                raise Misfit("a required field is missing or null")
             done = _without_nulls(
                 done
             )  # they are in null STRUCTs only, but parquet's writer would refuse them
@@ -170,4 +170,4 @@ def _check_range(numbers: pa.Array, limits: tuple[int, int]) -> None:
     bounds = pc.min_max(numbers)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     if low is not None and (low < limits[0] or high > limits[1]):
-        raise Unreadable("a date outside the years 1 to 9999")
+        raise Misfit("a date outside the years 1 to 9999")

@@ -45,7 +45,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from participant.records.json.columns import (
-    Unreadable,
+    Misfit,
     finish,
     fit,
     holds_decimal,
@@ -139,11 +139,11 @@ class JsonDecoder:
     def _parse_objects(self, values: Values) -> pa.Table:
         buffer = values.data
         if b"\0" in buffer:
-            raise Unreadable("a NUL byte")
+            raise Misfit("a NUL byte")
         _check_utf8(buffer)
         if self._has_decimals and may_have_many_places(buffer):
             if len(values) > 1:
-                raise Unreadable("a number of many places")
+                raise Misfit("a number of many places")
             check(values[0] or b"", self._schema)
         read = pyarrow.json.read_json(
             pa.BufferReader(buffer),
@@ -151,9 +151,9 @@ class JsonDecoder:
             self._parse_options,
         )
         if read.num_rows != len(values):
-            raise Unreadable(f"{read.num_rows} documents in {len(values)} values")
+            raise Misfit(f"{read.num_rows} documents in {len(values)} values")
         if read.schema != self._reading:
-            raise Unreadable("the reader answered with other columns")
+            raise Misfit("the reader answered with other columns")
         columns = [finish(read.column(i), f.type) for i, f in enumerate(self._arrow_fields)]
         return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in self._arrow_fields]))
 
@@ -182,7 +182,7 @@ class JsonDecoder:
         """Parse the values together, or else their halves. `failed`: together they are known to fail."""
         try:
             if failed and len(values) > 1:
-                raise Unreadable("parsed before")
+                raise Misfit("parsed before")
             table = self._parse(Values.of(values))
         except ValueError as error:
             if len(values) == 1:
@@ -264,12 +264,12 @@ class JsonDecoder:
 
 
 def _check_objects(values: Values) -> None:
-    """Raise `Unreadable` unless every value begins and ends as an object does, and all fit into a parse."""
+    """Raise `Misfit` unless every value begins and ends as an object does, and all fit into a parse."""
     if len(values.data) > BUFFER_BYTES_MAX and len(values) > 1:
-        raise Unreadable("too much at once")
+        raise Misfit("too much at once")
     text = np.frombuffer(values.data, dtype=np.uint8)
     if (text[values.starts[:-1]] != 0x7B).any() or (text[values.starts[1:] - 2] != 0x7D).any():
-        raise Unreadable("a value is not an object")
+        raise Misfit("a value is not an object")
 
 
 def _check_utf8(buffer: bytes) -> None:
@@ -324,6 +324,6 @@ def _sentence(error: Exception) -> str:
     prefix = "JSON parse error: "
     if text.startswith(prefix):
         return f"not JSON: {text.removeprefix(prefix).rpartition(' in row ')[0] or text.removeprefix(prefix)}"
-    if isinstance(error, Unreadable):
+    if isinstance(error, Misfit):
         return f"not readable: {text}"
     return "a value does not fit its column's type"

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from table.errors import Contradiction
+from table.hudi.avro import AVRO_TYPES
 from table.hudi.files.base_file import META_COLUMNS
 from table.port import TableSpec
-from table.schema import AVRO_TYPES, DDL_NAMES, KAFKA_PREFIX
+from table.schema import DDL_NAMES, KAFKA_PREFIX
 
 PROMOTIONS = frozenset({("INT", "BIGINT"), ("INT", "DOUBLE"), ("FLOAT", "DOUBLE")})
 """(what the table has, what it may become): every value is the same number in the new type. Of columns only:

@@ -29,7 +29,7 @@ AHEAD_MAX_S = LOCK_MARGIN_S / 2
 ATTEMPTS_MAX = 3
 
 
-class Apart(NamedTuple):
+class ClockDifference(NamedTuple):
     """By how much this clock is ahead of the file system's, seconds; negative where it is behind.
 
     What lies between is the time that the server took to answer.
@@ -72,7 +72,7 @@ class FileClock:
             f"{apart.most_s - apart.least_s:.0f} s to date a file, too long to compare clocks"
         )
 
-    def apart(self) -> Apart:
+    def apart(self) -> ClockDifference:
         """Raises `Unavailable`."""
         try:
             before_s = self._clock_s()
@@ -84,7 +84,7 @@ class FileClock:
         if found is None:
             raise self._unasked("somebody has removed it")
         theirs_s = found.modified_s
-        return Apart(before_s - theirs_s, after_s - theirs_s, theirs_s)
+        return ClockDifference(before_s - theirs_s, after_s - theirs_s, theirs_s)
 
     def _unasked(self, why: str | None) -> Unavailable:
         return Unavailable(
@@ -121,7 +121,7 @@ class FileClock:
         self._store.create(NAME)
         self._store.date(NAME)
 
-    def _ahead(self, apart: Apart) -> ClockAhead:
+    def _ahead(self, apart: ClockDifference) -> ClockAhead:
         left_s = self._expire_s - apart.least_s
         expired = "as soon as somebody takes it" if left_s <= 0 else f"{left_s:.0f} s after somebody takes it"
         return ClockAhead(

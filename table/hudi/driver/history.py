@@ -34,11 +34,12 @@ class UnreadableState(Refused, StateError):
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An instant that is not complete. `owner`: its `lockstep.*` metadata, empty for everybody else's."""
+    """An instant that is not complete."""
 
     instant: Any
     time: str
     owner: Mapping[str, str]
+    """Its `lockstep.*` metadata, empty for everybody else's."""
 
 
 class History:

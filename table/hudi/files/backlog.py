@@ -19,13 +19,13 @@ SMALL_TABLES = 8
 
 @dataclass(slots=True)
 class Waiting:
-    """Tables that wait for one place. `deletes`: those of them that are not rows. `small`: how many of the
-    last `rows` are small.
-    """
+    """Tables that wait for one place."""
 
     rows: list[pa.Table] = field(default_factory=list)
     deletes: list[pa.Table] = field(default_factory=list)
+    """Those of them that are not rows."""
     small: int = 0
+    """How many of the last `rows` are small."""
     count: int = 0
     size_bytes: int = 0
 

@@ -38,10 +38,10 @@ class UnsafePartition(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """`keys`: a key per row. `bad`: which rows have none, None when all do."""
-
     keys: pa.ChunkedArray
+    """A key per row."""
     bad: npt.NDArray[np.bool_] | None = None
+    """Which rows have none, None when all do."""
 
 
 def check_key_field(field: pa.Field, role: str) -> None:

@@ -19,18 +19,17 @@ from table.schema import SchemaError, record_schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertRows:
-    """Rows that are ready to be written.
-
-    `table`: the data columns, then the Kafka columns where the table has them. `record_key`: a string per
-    row. `table_partition`: the folder per row, dictionary-encoded (one value, "", when not partitioned).
-    `refused`: why rows that were decoded are not here, by their place in the batch: they have no key, or no
-    table partition.
-    """
+    """Rows that are ready to be written."""
 
     table: pa.Table
+    """The data columns, then the Kafka columns where the table has them."""
     record_key: pa.ChunkedArray
+    """A string per row."""
     table_partition: pa.DictionaryArray
+    """The folder per row, dictionary-encoded (one value, "", when not partitioned)."""
     refused: Mapping[int, str] = field(default_factory=dict)
+    """Why rows that were decoded are not here, by their place in the batch: they have no key, or no table
+    partition."""
 
     @property
     def count(self) -> int:

@@ -24,15 +24,14 @@ from table.schema import SchemaError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletes:
-    """Keys that are deleted. `ordering`: of the ordering field's type, null where a delete always wins.
-
-    `places`: where each stood in the batch.
-    """
+    """Keys that are deleted."""
 
     record_key: pa.ChunkedArray
     table_partition: pa.DictionaryArray
     ordering: pa.ChunkedArray
+    """Of the ordering field's type, null where a delete always wins."""
     places: npt.NDArray[np.int64]
+    """Where each stood in the batch."""
 
     def __len__(self) -> int:
         return len(self.record_key)
@@ -40,17 +39,14 @@ class Deletes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upserts:
-    """Changes that are ready to be written.
-
-    `rows`: the data columns, then the Kafka columns where the table has them. `record_key`,
-    `table_partition`: as in `InsertRows`. `places`: where each row stood in the batch of `length` records.
-    `refused`: as in `InsertRows`.
-    """
+    """Changes that are ready to be written. What has the name of a field of `InsertRows` means the same."""
 
     rows: pa.Table
+    """The data columns, then the Kafka columns where the table has them."""
     record_key: pa.ChunkedArray
     table_partition: pa.DictionaryArray
     places: npt.NDArray[np.int64]
+    """Where each row stood in the batch of `length` records."""
     deletes: Deletes
     length: int
     refused: Mapping[int, str] = field(default_factory=dict)

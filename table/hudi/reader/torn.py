@@ -38,17 +38,16 @@ MAKING = "0000"
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
-    """Instants by their requested times.
-
-    `hidden`: complete, and not in the metadata table. `back`: rolled back, and still in it.
-    """
+class Disagreement:
+    """Instants by their requested times."""
 
     hidden: tuple[str, ...] = ()
+    """Complete, and not in the metadata table."""
     back: tuple[str, ...] = ()
+    """Rolled back, and still in it."""
 
 
-def compare(data: Collection[str], metadata: Collection[str], rolled_back: Collection[str]) -> Apart:
+def compare(data: Collection[str], metadata: Collection[str], rolled_back: Collection[str]) -> Disagreement:
     """`data`, `metadata`: file names on the two active timelines, the former read before the latter.
 
     `rolled_back`: the instants that rollbacks on the data's timeline are of.
@@ -56,14 +55,14 @@ def compare(data: Collection[str], metadata: Collection[str], rolled_back: Colle
     made = {one[1]: one[2] for one in _completed(metadata) if one[3] == WRITES}
     complete = {one[1]: one[2] for one in _completed(data) if one[3] in METADATA_ACTIONS}
     if not made or not complete:
-        return Apart()
+        return Disagreement()
     # What the metadata table was made from, or has archived, it does not name.
     first, since = min((time for time in made if not time.startswith(MAKING)), default=""), min(made.values())
     hidden = [one for one, at in complete.items() if one > first and at > since and one not in made]
     # A clustering that is carried out anew is rolled back, completed later, and archived before its rollback.
     oldest = min(complete)
     back = [one for one in rolled_back if one > oldest and one in made and one not in complete]
-    return Apart(hidden=tuple(sorted(hidden)), back=tuple(sorted(back)))
+    return Disagreement(hidden=tuple(sorted(hidden)), back=tuple(sorted(back)))
 
 
 def _completed(names: Iterable[str]) -> Iterator[re.Match[str]]:
@@ -81,7 +80,7 @@ class Torn:
         self._metadata = posixpath.join(".hoodie", "metadata", ".hoodie", name)
         self._targets: dict[str, frozenset[str]] = {}
 
-    def look(self) -> Apart:
+    def look(self) -> Disagreement:
         """Under the table lock, or beside a run: a moment's look that is right either way."""
         data = self._names(self._data)  # before the metadata table's, which is written before it
         metadata = self._names(self._metadata)
@@ -115,7 +114,7 @@ class Torn:
             raise unavailable(self._store, folder, error) from error
 
 
-def why(path: str, apart: Apart) -> str:
+def why(path: str, apart: Disagreement) -> str:
     """A sentence for an operator; empty where they agree."""
     told = []
     if apart.hidden:

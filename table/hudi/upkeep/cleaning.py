@@ -23,7 +23,7 @@ from table.port import UPSERT, TableSpec
 
 
 class Cleaning:
-    """Implements `table.hudi.upkeep.due.Work`."""
+    """Implements `table.hudi.upkeep.due.ServiceWork`."""
 
     name = "cleaning"
 

@@ -17,7 +17,7 @@ from table.hudi.driver.java import changing
 from table.hudi.driver.session import Session
 from table.hudi.upkeep import plans
 from table.hudi.upkeep.due import Done, Opener
-from table.hudi.upkeep.plans import OWNER, Pending, Tidied
+from table.hudi.upkeep.plans import OWNER, PendingPlan, Tidied
 from table.port import SCHEDULE, TableSpec
 
 ACTION = "clustering"
@@ -25,7 +25,7 @@ STRATEGY = "hoodie.clustering.plan.strategy."
 
 
 class Clustering:
-    """Implements `table.hudi.upkeep.due.Work`."""
+    """Implements `table.hudi.upkeep.due.ServiceWork`."""
 
     name = ACTION
     properties: Mapping[str, str] = {}
@@ -86,10 +86,10 @@ def tidy(session: Session, pipeline: str) -> Tidied:
     """Take away pending clusterings of this pipeline that nobody else has begun. See `plans.abandon`."""
     utils = session.hudi.common.util.ClusteringUtils
 
-    def pending() -> Iterator[Pending]:
+    def pending() -> Iterator[PendingPlan]:
         for pair in utils.getAllPendingClusteringPlans(session.meta).toArray():
             instant = str(pair.getLeft().requestedTime())
-            yield Pending(instant, _owner(session, instant), pair.getRight())
+            yield PendingPlan(instant, _owner(session, instant), pair.getRight())
 
     return plans.abandon(session, ACTION, pipeline, pending, _folders)
 

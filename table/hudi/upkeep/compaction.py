@@ -18,14 +18,14 @@ from table.hudi.driver.java import changing
 from table.hudi.driver.session import Session
 from table.hudi.upkeep import plans
 from table.hudi.upkeep.due import Done, Opener
-from table.hudi.upkeep.plans import OWNER, Pending, Tidied
+from table.hudi.upkeep.plans import OWNER, PendingPlan, Tidied
 from table.port import SCHEDULE, TableSpec
 
 ACTION = "compaction"
 
 
 class Compaction:
-    """Implements `table.hudi.upkeep.due.Work`."""
+    """Implements `table.hudi.upkeep.due.ServiceWork`."""
 
     name = ACTION
     properties: Mapping[str, str] = {}
@@ -77,11 +77,11 @@ def tidy(session: Session, pipeline: str) -> Tidied:
     """Take away pending compactions of this pipeline that nobody else has begun. See `plans.abandon`."""
     utils = session.hudi.common.util.CompactionUtils
 
-    def pending() -> Iterator[Pending]:
+    def pending() -> Iterator[PendingPlan]:
         for pair in utils.getAllPendingCompactionPlans(session.meta):
             planned = pair.getRight()
             owner = (planned.getExtraMetadata() or {}).get(OWNER) or ""
-            yield Pending(str(pair.getLeft().requestedTime()), str(owner), planned)
+            yield PendingPlan(str(pair.getLeft().requestedTime()), str(owner), planned)
 
     return plans.abandon(session, ACTION, pipeline, pending, _folders)
 

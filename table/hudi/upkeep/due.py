@@ -26,10 +26,12 @@ RETRY_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a service has completed. `instant`: empty where it has none. `what`: a phrase."""
+    """What a service has completed."""
 
     instant: str
+    """Empty where it has none."""
     what: str
+    """A phrase."""
 
 
 class Opener(Protocol):
@@ -44,14 +46,15 @@ class Opener(Protocol):
     ) -> Session: ...
 
 
-class Work(Protocol):
-    """What a service does, with a session of its own. `properties`: which commits of ours need because of it.
+class ServiceWork(Protocol):
+    """What a service does, with a session of its own.
 
     All three raise `TableError`.
     """
 
     name: str
     properties: Mapping[str, str]
+    """Which commits of ours need because of it."""
 
     def open(self, opener: Opener) -> Session:
         """The session that it needs."""
@@ -74,7 +77,7 @@ class Service:
 
     def __init__(
         self,
-        work: Work,
+        work: ServiceWork,
         opener: Opener,
         *,
         mode: str,

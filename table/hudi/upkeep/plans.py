@@ -54,12 +54,14 @@ OWNER = PREFIX + "compaction"
 T = TypeVar("T")
 
 
-class Pending(NamedTuple):
-    """A plan that is not complete. `owner`: see `OWNER`, empty where it is others'. `plan`: Hudi's own."""
+class PendingPlan(NamedTuple):
+    """A plan that is not complete."""
 
     instant: str
     owner: str
+    """See `OWNER`, empty where it is others'."""
     plan: Any
+    """Hudi's own."""
 
 
 def schedule(
@@ -81,10 +83,10 @@ def schedule(
 
 
 class Tidied(NamedTuple):
-    """`taken`: the instants that were taken away. `left`: those that somebody else carries out."""
-
     taken: list[str]
+    """The instants that were taken away."""
     left: list[str]
+    """Those that somebody else carries out."""
 
     def objection(self, action: str) -> str:
         """What is to be said of those that were left; empty where none was."""
@@ -131,7 +133,7 @@ def abandon(
     session: Session,
     action: str,
     pipeline: str,
-    pending: Callable[[], Iterable[Pending]],
+    pending: Callable[[], Iterable[PendingPlan]],
     folders: Callable[[Any], set[str]],
 ) -> Tidied:
     """Take away what is pending of this pipeline and the files that were made for it.

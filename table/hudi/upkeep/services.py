@@ -7,13 +7,13 @@ from collections.abc import Callable
 from table.hudi.upkeep.cleaning import Cleaning
 from table.hudi.upkeep.clustering import Clustering
 from table.hudi.upkeep.compaction import Compaction
-from table.hudi.upkeep.due import Opener, Service, Upkeep, Work
+from table.hudi.upkeep.due import Opener, Service, ServiceWork, Upkeep
 from table.port import INSERT, OFF, UPSERT, TableSpec
 
 
 def upkeep(spec: TableSpec, pipeline: str, opener: Opener, free_slots: Callable[[], int]) -> Upkeep:
     """The services that `spec` has this pipeline do. `free_slots`: see `HudiTable`."""
-    wanted: list[tuple[Work, str, int]] = []
+    wanted: list[tuple[ServiceWork, str, int]] = []
     if spec.mode == UPSERT:
         wanted.append((Compaction(spec, pipeline, free_slots), spec.compaction, spec.compaction_every))
     if spec.mode == INSERT:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from table.store.objects.errors import Act, Answer, told
+from table.store.objects.errors import Act, RequestAnswer, told
 from table.store.objects.process import stay_here
 from table.store.objects.requests import Request, Requests
 from table.store.port import Data
@@ -36,13 +36,14 @@ Version: TypeAlias = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What is known of an object. `mark`: which put it was; empty where somebody else's client made it."""
+    """What is known of an object."""
 
     size_bytes: int
     modified: datetime
     e_tag: str
     version: str
     mark: str
+    """Which put it was; empty where somebody else's client made it."""
 
     @property
     def condition(self) -> Version:
@@ -77,7 +78,7 @@ class Bucket:
             raise self.told(error, act, key) from None
 
     def told(self, error: BaseException, act: Act, key: str) -> OSError:
-        return told(Answer.of(error), act, scheme=self.scheme, bucket=self.name, place=self.place(key))
+        return told(RequestAnswer.of(error), act, scheme=self.scheme, bucket=self.name, place=self.place(key))
 
     def head(self, key: str) -> Head | None:
         """None where no such object is there. Whether the bucket is, a listing tells."""
@@ -111,7 +112,7 @@ class Bucket:
         except PreconditionError:
             return None
         except (BaseError, OSError) as error:
-            if begin == 0 and Answer.of(error).status == 416:
+            if begin == 0 and RequestAnswer.of(error).status == 416:
                 return b""  # an empty object has no first byte
             raise self.told(error, Act.READ, key) from None
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from obstore.exceptions import BaseError
 
 from table.store.objects.bucket import Bucket, Head, Version, new_mark
-from table.store.objects.errors import Act, Answer
+from table.store.objects.errors import Act, RequestAnswer
 from table.store.port import Data, OutcomeUnknown
 
 PAUSE_S = 0.2
@@ -43,7 +43,7 @@ def put_if(
                 return True
         except (BaseError, OSError) as error:
             refused = bucket.told(error, Act.PUT, key)
-            if Answer.of(error).is_final:
+            if RequestAnswer.of(error).is_final:
                 raise refused from None
             why = str(refused.strerror)
         try:

@@ -77,13 +77,15 @@ _WRONG_KEYS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What is known of a request that failed. `status`: 0 where none came. `broke`: what broke instead."""
+class RequestAnswer:
+    """What is known of a request that failed."""
 
     status: int = 0
+    """0 where none came."""
     code: str = ""
     sentence: str = ""
     broke: str = ""
+    """What broke instead."""
 
     @property
     def is_final(self) -> bool:
@@ -91,7 +93,7 @@ class Answer:
         return 300 <= self.status < 500 and self.status not in (408, 409, 412, 429)
 
     @classmethod
-    def of(cls, error: BaseException) -> Answer:
+    def of(cls, error: BaseException) -> RequestAnswer:
         """Of an error of obstore's, or of its files'."""
         text = str(error)
         status, code, sentence = _STATUS.search(text), _CODE.search(text), _SENTENCE.search(text)
@@ -116,7 +118,7 @@ def _status_of(error: BaseException, code: str) -> int:
     return 404 if isinstance(error, FileNotFoundError) else 0
 
 
-def told(answer: Answer, act: Act, *, scheme: str, bucket: str, place: str) -> OSError:
+def told(answer: RequestAnswer, act: Act, *, scheme: str, bucket: str, place: str) -> OSError:
     """The error to raise. `place`: which object or folder, for people."""
     status, code = answer.status, answer.code
     said = f"{status} {code}".strip() if status else code
@@ -142,7 +144,7 @@ def told(answer: Answer, act: Act, *, scheme: str, bucket: str, place: str) -> O
     return _passing(answer, act, said, bucket, place)
 
 
-def _refusal(answer: Answer, act: Act, scheme: str) -> str:
+def _refusal(answer: RequestAnswer, act: Act, scheme: str) -> str:
     said = f"{answer.status} {answer.code}".strip()
     if answer.code in _WRONG_KEYS:
         return f"the store refuses the credentials ({said}): {_WRONG_KEYS[answer.code]}"
@@ -156,7 +158,7 @@ def _refusal(answer: Answer, act: Act, scheme: str) -> str:
     return f"{why}. It says: {words}" if words and answer.code == "AccessDenied" else why
 
 
-def _passing(answer: Answer, act: Act, said: str, bucket: str, place: str) -> OSError:
+def _passing(answer: RequestAnswer, act: Act, said: str, bucket: str, place: str) -> OSError:
     """What may be otherwise soon."""
     if answer.status in (429, 503):
         return OSError(errno.EBUSY, f"the store asks for fewer requests ({said}), and kept to it", place)

@@ -30,11 +30,12 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True)
 class Listed:
-    """What is directly in a folder. `is_there`: also where nothing is in it but an object stands for it."""
+    """What is directly in a folder."""
 
     folders: set[str] = field(default_factory=set)
     files: list[str] = field(default_factory=list)
     is_there: bool = False
+    """Also where nothing is in it but an object stands for it."""
 
 
 def pages(bucket: Bucket, prefix: str, *, after: str = "") -> Iterator[list[Entry]]:
@@ -78,11 +79,12 @@ def is_folder(bucket: Bucket, prefix: str) -> bool:
 
 @dataclass(slots=True)
 class _Open:
-    """A folder whose files are being listed. `unsure`: names of objects without content."""
+    """A folder whose files are being listed."""
 
     path: str
     files: list[str] = field(default_factory=list)
     unsure: set[str] = field(default_factory=set)
+    """Names of objects without content."""
 
 
 class Walk:

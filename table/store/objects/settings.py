@@ -30,12 +30,13 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssumedRole:
-    """S3: a role that is assumed, and again before it ends. `profile`: who assumes it; empty: the chain."""
+    """S3: a role that is assumed, and again before it ends."""
 
     arn: str
     session: str = "lockstep"
     external_id: str = field(default="", repr=False)
     profile: str = ""
+    """Who assumes it; empty: the chain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,28 +87,28 @@ class Encryption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectSettings:
-    """`endpoint`: empty for the provider's own; `http://` only where it says so. `path_style`: the bucket is
-    the first part of the path, and not of the host's name. `region`: empty for the one that the provider's
-    own tools find.
-
-    A file that is smaller than `part_bytes` is put at once; of larger ones up to `parts_at_once` parts are on
-    their way while another is filled. `read_ahead_bytes`: asked for where a reader wants a few bytes.
-
-    A request has `request_timeout_s`, and is asked again for as long as `patience_s`, with a back-off, where
-    the server is away, is slow, or asks for less.
-    """
+    """How a store is reached, and how much of it at once."""
 
     endpoint: str = ""
+    """Empty for the provider's own; `http://` only where it says so."""
     region: str = ""
+    """Empty for the one that the provider's own tools find."""
     path_style: bool = False
+    """The bucket is the first part of the path, and not of the host's name."""
     credentials: Credentials = ProviderChain()
     encryption: Encryption | None = None
     part_bytes: int = 8 * MIB
+    """A file that is smaller is put at once; a larger one in parts of so much."""
     parts_at_once: int = 3
+    """So many are on their way while another is filled."""
     read_ahead_bytes: int = MIB
+    """Asked for where a reader wants a few bytes."""
     connect_timeout_s: float = 5.0
     request_timeout_s: float = 30.0
     patience_s: float = 60.0
+    """A request is asked again for so long, with a back-off, where the server is away, is slow, or asks for
+    less.
+    """
 
     @property
     def sink_bytes_max(self) -> int:

@@ -15,7 +15,7 @@ import obstore
 from obstore.exceptions import BaseError
 
 from table.store.objects.bucket import MARK, Bucket, new_mark
-from table.store.objects.errors import Act, Answer
+from table.store.objects.errors import Act, RequestAnswer
 from table.store.objects.process import stay_here
 from table.store.objects.requests import Request
 from table.store.port import Data, OutcomeUnknown
@@ -106,7 +106,9 @@ class ObjectSink:
     def _look(self, error: BaseException) -> None:
         """The answer may have been lost, and the object be there all the same."""
         told = self._bucket.told(error, Act.PUT, self._key)
-        if not Answer.of(error).is_final or Answer.of(error).status == 404:  # the upload is gone: completed?
+        if (
+            not RequestAnswer.of(error).is_final or RequestAnswer.of(error).status == 404
+        ):  # the upload is gone: completed?
             try:
                 found = self._bucket.head(self._key)
             except OSError:

@@ -24,7 +24,7 @@ from botocore.exceptions import (
 
 from table.store.objects.aws import s3_client
 from table.store.objects.bucket import PAGE, Bucket
-from table.store.objects.errors import Act, Answer, told
+from table.store.objects.errors import Act, RequestAnswer, told
 from table.store.objects.requests import Request
 from table.store.objects.settings import ObjectSettings
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """`path`: of the file that it was to be, below the store's root. `begun`: by the server's clock."""
-
     path: str
+    """Of the file that it was to be, below the store's root."""
     number: str
     begun: datetime
+    """By the server's clock."""
 
 
 class Unfinished:
@@ -95,7 +95,7 @@ class Unfinished:
             )
         for failed in said.get("Errors", ())[:1]:
             code = failed.get("Code", "")
-            answer = Answer(status=403 if code == "AccessDenied" else 500, code=code)
+            answer = RequestAnswer(status=403 if code == "AccessDenied" else 500, code=code)
             raise self._told(answer, Act.DELETE, failed.get("Key", keys[0]))
 
     def _listed(self, prefix: str) -> Iterator[tuple[str, str, datetime]]:
@@ -124,20 +124,20 @@ class Unfinished:
         except (BotoCoreError, ClientError) as error:
             raise self._told(_answer(error), act, key) from None
 
-    def _told(self, answer: Answer, act: Act, key: str) -> OSError:
+    def _told(self, answer: RequestAnswer, act: Act, key: str) -> OSError:
         bucket = self._bucket
         return told(answer, act, scheme=bucket.scheme, bucket=bucket.name, place=bucket.place(key))
 
 
-def _answer(error: BotoCoreError | ClientError) -> Answer:
+def _answer(error: BotoCoreError | ClientError) -> RequestAnswer:
     if isinstance(error, ClientError):
         said = error.response.get("Error", {})
-        return Answer(
+        return RequestAnswer(
             status=int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)),
             code=str(said.get("Code", "")),
             sentence=str(said.get("Message", "")),
         )
     if isinstance(error, NoCredentialsError):
-        return Answer(status=401, code="NoCredentials")
+        return RequestAnswer(status=401, code="NoCredentials")
     timed_out = isinstance(error, ConnectTimeoutError | ReadTimeoutError)
-    return Answer(broke="Timeout" if timed_out else type(error).__name__)
+    return RequestAnswer(broke="Timeout" if timed_out else type(error).__name__)

@@ -1,6 +1,6 @@
 """S11: an instant is completed or rolled back, never both."""
 
-from table.memory.timeline import Phase
+from table.memory.timeline import InstantPhase
 from tests.simulation.checkers.base import Checker
 
 
@@ -11,6 +11,6 @@ class CompletedOrRolledBack(Checker):
         """What was rolled back is not among the completed any more: its completion time tells."""
         for instant in self.world.storage.timeline.instants.values():
             self.require(
-                not instant.completed_at or instant.phase is Phase.COMPLETED,
+                not instant.completed_at or instant.phase is InstantPhase.COMPLETED,
                 f"instant {instant.time} was completed and then {instant.phase.value}",
             )

@@ -1,6 +1,6 @@
 """S12: files outside completed instants are cleaned, and no file of a completed one is ever removed."""
 
-from table.memory.timeline import Phase
+from table.memory.timeline import InstantPhase
 from tests.simulation.checkers.base import Checker
 
 
@@ -11,7 +11,7 @@ class NoStrayFiles(Checker):
         timeline = self.world.storage.timeline
         named = {file.path for instant in timeline.completed for file in instant.files}
         gone = sorted(named - timeline.files.keys())
-        open_ones = {i.time for i in timeline.instants.values() if i.phase is Phase.INFLIGHT}
+        open_ones = {i.time for i in timeline.instants.values() if i.phase is InstantPhase.INFLIGHT}
         stray = sorted(
             path
             for path, file in timeline.files.items()

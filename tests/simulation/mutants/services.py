@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 
 from control_topic.messages import EPOCH_LEAD_MAX, Offsets, SourcePartition, WriteStatus
 from participant.rounds import Rounds
-from table.checks import Plan, assemble
-from table.memory.table import MemoryTable, Step
-from table.memory.timeline import Phase, StoredFile
+from table.checks import CommitPlan, assemble
+from table.memory.table import Interruption, MemoryTable
+from table.memory.timeline import InstantPhase, StoredFile
 from table.port import Commit
 from table.service.answering import answers
 from table.service.calls import Answer, Fault, Result
 from table.service.ledger import Ledger
 from table.service.source_facts import SourceFacts
-from table.service.transactions import Source, Transactions
+from table.service.transactions import SourceBroker, Transactions
 from table.state import TableState
 
 
@@ -82,7 +82,7 @@ class EpochsDrivenToTheirEnd(AnyEpochRegistered, _AnyEpochCommits):
 class RowsNotCompared(Transactions):
     """A commit is made of files that hold fewer rows than there were records, which nobody rejected."""
 
-    def _plan(self, transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> Plan:
+    def _plan(self, transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> CommitPlan:
         listed_max = self._rejects_listed_max
         return assemble(
             transaction, expected, statuses, rows_are_records=False, rejects_listed_max=listed_max
@@ -99,7 +99,7 @@ class AllRejectsNamed(Transactions):
 class RejectsCountedByName(Transactions):
     """A commit counts the rejects that it names, and forgets that there were more."""
 
-    def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
+    def _state(self, epoch: int, transaction: str, plan: CommitPlan, facts: SourceFacts) -> TableState:
         state = super()._state(epoch, transaction, plan, facts)
         return replace(state, reject_count=len(state.rejects))
 
@@ -133,7 +133,7 @@ class FilesNotLookedAt(MemoryTable):
 class OffsetsNotCarriedOver(Transactions):
     """A commit stores the offsets of its own ranges, and not those of all the other source partitions."""
 
-    def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
+    def _state(self, epoch: int, transaction: str, plan: CommitPlan, facts: SourceFacts) -> TableState:
         own = {r.partition: r.next for r in plan.ranges}
         return replace(super()._state(epoch, transaction, plan, facts), offsets=own)
 
@@ -141,7 +141,7 @@ class OffsetsNotCarriedOver(Transactions):
 class ZeroRowRangesUnrecorded(Transactions):
     """A commit's state leaves out the ranges without records, though its offsets pass them."""
 
-    def _state(self, epoch: int, transaction: str, plan: Plan, facts: SourceFacts) -> TableState:
+    def _state(self, epoch: int, transaction: str, plan: CommitPlan, facts: SourceFacts) -> TableState:
         state = super()._state(epoch, transaction, plan, facts)
         return replace(state, ranges=tuple(r for r in state.ranges if r.records))
 
@@ -196,10 +196,10 @@ class RollbackWithoutProof(MemoryTable):
         target = self.timeline.instants[instant]
         with self._lock(instant):
             target.rollback_requested = True
-        self.at(Step.ROLLBACK_REQUESTED)
+        self.at(Interruption.ROLLBACK_REQUESTED)
         self.timeline.remove(self.timeline.paths_of(instant))
-        target.phase = Phase.ROLLED_BACK
-        self.at(Step.ROLLBACK_DONE)
+        target.phase = InstantPhase.ROLLED_BACK
+        self.at(Interruption.ROLLBACK_DONE)
         return True
 
 
@@ -248,7 +248,11 @@ class SweepTakesOpenFiles(MemoryTable):
 
     def _is_orphan(self, file: StoredFile, grace_ms: int) -> bool:
         instant = self.timeline.instants.get(file.instant)
-        if instant is not None and instant.phase is Phase.INFLIGHT and instant.pipeline == self.pipeline:
+        if (
+            instant is not None
+            and instant.phase is InstantPhase.INFLIGHT
+            and instant.pipeline == self.pipeline
+        ):
             return True
         return super()._is_orphan(file, grace_ms)
 
@@ -256,7 +260,7 @@ class SweepTakesOpenFiles(MemoryTable):
 class _SameSource:
     """A broker whose identity is never asked again."""
 
-    def __init__(self, source: Source, known: dict[str, Any]) -> None:
+    def __init__(self, source: SourceBroker, known: dict[str, Any]) -> None:
         self._source = source
         self._known = known
 
@@ -275,7 +279,7 @@ class IdentityBelieved(Transactions):
 
     shared: ClassVar[dict[str, Any]]
 
-    def __init__(self, *, source: Source, **rest: Any) -> None:
+    def __init__(self, *, source: SourceBroker, **rest: Any) -> None:
         super().__init__(source=_SameSource(source, self.shared), **rest)
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from control_topic.codec import (
     RAW_BYTES_MAX,
-    Decoder,
     Incomplete,
+    MessageDecoder,
     Unreadable,
     encode,
     offsets_from_proto,
@@ -160,7 +160,7 @@ def enveloped(body: pb.Body | bytes, **changes: object) -> bytes:
 
 
 def reason(raw: bytes | None) -> str:
-    answer = Decoder().feed(raw)
+    answer = MessageDecoder().feed(raw)
     assert isinstance(answer, Unreadable), answer
     return answer.reason
 
@@ -176,7 +176,7 @@ def test_a_message_comes_back_as_it_was(kind: type) -> None:
     @given(sent=messages(BODIES[kind]))
     def check(sent: Message) -> None:
         (raw,) = encode(sent)
-        received = Decoder().feed(raw)
+        received = MessageDecoder().feed(raw)
         assert received == sent
         for field in fields(sent.body):
             assert type(getattr(received.body, field.name)) is type(getattr(sent.body, field.name))
@@ -188,7 +188,7 @@ def test_a_message_comes_back_as_it_was(kind: type) -> None:
 def test_a_message_in_parts_comes_back_as_it_was_in_whatever_order(sent: Message, size: int, order) -> None:
     records = encode(sent, body_bytes_max=size)
     order.shuffle(records)
-    decoder = Decoder()
+    decoder = MessageDecoder()
     answers = [decoder.feed(raw) for raw in records]
     assert all(isinstance(answer, Incomplete) for answer in answers[:-1])
     assert answers[-1] == sent
@@ -196,7 +196,7 @@ def test_a_message_in_parts_comes_back_as_it_was_in_whatever_order(sent: Message
 
 @given(raw=st.binary(max_size=400))
 def test_no_bytes_make_the_decoder_raise(raw: bytes) -> None:
-    assert isinstance(Decoder().feed(raw), Message | Unreadable | Incomplete)
+    assert isinstance(MessageDecoder().feed(raw), Message | Unreadable | Incomplete)
 
 
 @settings(max_examples=300)
@@ -207,7 +207,7 @@ def test_no_damage_to_a_message_makes_the_decoder_raise(sent: Message, data: st.
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(raw)))
     for damaged in (bytes(raw), bytes(raw[:cut]), bytes(raw[cut:])):
-        assert isinstance(Decoder().feed(damaged), Message | Unreadable | Incomplete)
+        assert isinstance(MessageDecoder().feed(damaged), Message | Unreadable | Incomplete)
 
 
 @settings(max_examples=300)
@@ -218,10 +218,10 @@ def test_no_damage_inside_a_digest_that_fits_makes_the_decoder_raise(
     body = bytearray(pb.Envelope.FromString(encode(sent)[0]).body)
     for _ in range(data.draw(st.integers(1, 4)) if body else 0):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
-    answer = Decoder().feed(enveloped(bytes(body)))
+    answer = MessageDecoder().feed(enveloped(bytes(body)))
     assert isinstance(answer, Message | Unreadable)
     if isinstance(answer, Message):  # whatever is accepted can be written again and says the same
-        assert Decoder().feed(encode(answer)[0]) == answer
+        assert MessageDecoder().feed(encode(answer)[0]) == answer
 
 
 def test_a_record_without_a_value_is_unreadable() -> None:
@@ -260,7 +260,7 @@ def test_part_numbers_that_cannot_be_are_unreadable(changes: dict) -> None:
 @pytest.mark.parametrize("epoch", [2**63 - 1, 2**63, 2**64 - 1])
 def test_a_table_whose_epoch_was_driven_high_is_gone_on_with(epoch: int) -> None:
     sent = message(Halt(reason="stop"), epoch=epoch)
-    assert Decoder().feed(encode(sent)[0]) == sent
+    assert MessageDecoder().feed(encode(sent)[0]) == sent
 
 
 def test_who_named_itself_is_known_of_whatever_was_written() -> None:
@@ -364,7 +364,7 @@ def test_an_envelope_that_no_reader_would_accept_is_not_written(changes: dict) -
 
 
 def test_a_reason_that_utf8_cannot_hold_still_travels() -> None:
-    received = Decoder().feed(encode(message(Halt(reason="no such file: caf\udce9")))[0])
+    received = MessageDecoder().feed(encode(message(Halt(reason="no such file: caf\udce9")))[0])
     assert isinstance(received, Message)
     assert received.body == Halt(reason="no such file: caf?")
 
@@ -384,7 +384,7 @@ def test_a_large_status_travels_in_records_within_the_limit() -> None:
     records = encode(sent)
     assert len(records) > 1
     assert max(map(len, records)) <= RAW_BYTES_MAX
-    decoder = Decoder()
+    decoder = MessageDecoder()
     assert [decoder.feed(raw) for raw in records][-1] == sent
 
 

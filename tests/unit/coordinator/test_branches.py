@@ -180,14 +180,14 @@ def test_what_the_service_says_about_a_transaction_is_kept_until_a_refused_begin
 
 def test_a_directive_that_is_given_again_changes_nothing() -> None:
     talk = CoordinatorTalk().started()
-    assert sent(talk.direct(c.Mode.DRAIN), EndCommit)
-    assert talk.direct(c.Mode.DRAIN) == []
+    assert sent(talk.direct(c.RunMode.DRAIN), EndCommit)
+    assert talk.direct(c.RunMode.DRAIN) == []
     assert talk.core.state is State.ENDED
 
 
 def test_a_stop_ends_it_at_once_and_leaves_the_transaction_to_whoever_recovers() -> None:
     talk = CoordinatorTalk().started()
-    (stop,) = talk.direct(c.Mode.STOP)
+    (stop,) = talk.direct(c.RunMode.STOP)
     assert (stop.reason, talk.core.state, talk.core.transaction) == ("the run stops", State.FENCED, None)
 
 

@@ -392,7 +392,7 @@ def test_a_partition_that_the_broker_does_not_name_is_in_no_start_and_asked_for_
 
 def test_a_draining_coordinator_leaves_new_partitions_to_the_next_run() -> None:
     talk = CoordinatorTalk().idle(P0)
-    talk.direct(c.Mode.DRAIN)
+    talk.direct(c.RunMode.DRAIN)
     assert talk.hear(ParticipantJoin(partitions=(P0, P1)), "a") == []
     talk.tick(1_000)
     assert talk.core.state is State.DRAINED

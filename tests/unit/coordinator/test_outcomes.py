@@ -263,7 +263,7 @@ def test_who_says_ready_has_no_transaction_open_and_is_not_told_again() -> None:
 
 def test_a_drain_ends_the_open_transaction_and_runs_one_more_for_nobody_else() -> None:
     talk = CoordinatorTalk().started()
-    assert sent(talk.direct(c.Mode.DRAIN), EndCommit)
+    assert sent(talk.direct(c.RunMode.DRAIN), EndCommit)
     talk.hear(status("t1", (P0, 0, 5)))
     assert sent(talk.answer(OK), AckCommit)
     assert talk.core.state is State.DRAINED
@@ -273,7 +273,7 @@ def test_a_drain_ends_the_open_transaction_and_runs_one_more_for_nobody_else() -
 def test_a_drain_runs_one_last_transaction_for_who_still_holds_records() -> None:
     talk = CoordinatorTalk().idle()
     talk.hear(ParticipantJoin(partitions=(P0,)))
-    talk.direct(c.Mode.DRAIN)
+    talk.direct(c.RunMode.DRAIN)
     assert of(talk.hear(ParticipantReady()), c.Begin)
     actions = talk.answer(OK, instant="i1", committed={P0: 0})
     assert sent(actions, StartCommit)
@@ -282,7 +282,7 @@ def test_a_drain_runs_one_last_transaction_for_who_still_holds_records() -> None
 
 def test_a_last_transaction_that_is_aborted_is_tried_once_more() -> None:
     talk = CoordinatorTalk(settle_ms=1_000).started()
-    talk.direct(c.Mode.DRAIN)
+    talk.direct(c.RunMode.DRAIN)
     talk.tick(WRITE_TIMEOUT_MS)
     talk.answer(OK)
     assert talk.core.state is not State.DRAINED
@@ -291,7 +291,7 @@ def test_a_last_transaction_that_is_aborted_is_tried_once_more() -> None:
 
 def test_a_drain_with_nothing_to_write_ends_after_the_settling_time() -> None:
     talk = CoordinatorTalk(settle_ms=1_000).idle()
-    talk.direct(c.Mode.DRAIN)
+    talk.direct(c.RunMode.DRAIN)
     talk.tick(999)
     assert talk.core.state is State.IDLE
     talk.tick(1)
@@ -300,7 +300,7 @@ def test_a_drain_with_nothing_to_write_ends_after_the_settling_time() -> None:
 
 def test_a_halt_is_announced_and_final() -> None:
     talk = CoordinatorTalk().started()
-    halt, stop = talk.direct(c.Mode.HALT, "five failures")
+    halt, stop = talk.direct(c.RunMode.HALT, "five failures")
     assert halt.body == Halt(reason="five failures")
     assert (stop.fenced, talk.core.state) == (False, State.HALTED)
     with pytest.raises(IllegalEvent):
@@ -315,7 +315,7 @@ def test_a_call_that_says_halted_halts() -> None:
 def test_a_failure_too_many_is_told_after_its_abort() -> None:
     talk = CoordinatorTalk().aborting()
     assert sent(talk.answer(OK), AbortCommit)
-    assert sent(talk.direct(c.Mode.HALT, "five failures"), Halt)
+    assert sent(talk.direct(c.RunMode.HALT, "five failures"), Halt)
 
 
 def test_an_abort_that_ends_in_a_halt_before_anything_was_rolled_back_is_not_announced() -> None:

@@ -14,7 +14,7 @@ from control_topic.messages import (
 from coordinator import events as c
 from coordinator.voices import VOICES_MAX, Voices
 from participant import events as p
-from table.service.ledger import Ledger, Limits
+from table.service.ledger import Ledger, LedgerLimits
 from tests.unit.conversation import (
     P0,
     P1,
@@ -125,7 +125,7 @@ def test_voices_are_bounded_and_the_one_silent_for_longest_goes_first() -> None:
 
 
 def test_a_halt_says_what_workers_died_of_since_the_last_commit() -> None:
-    book = Ledger(run="r", now_ms=0, limits=Limits(max_consecutive_failures=2))
+    book = Ledger(run="r", now_ms=0, limits=LedgerLimits(max_consecutive_failures=2))
     book.died(1, incarnation="w", reason="worker-1: the topic events.dlq does not exist")
     book.committed("t0", {})
     for number in (1, 2):
@@ -142,7 +142,7 @@ def test_a_halt_says_what_workers_died_of_since_the_last_commit() -> None:
 
 
 def test_a_death_that_was_the_failure_itself_is_not_said_twice_and_many_are_counted() -> None:
-    book = Ledger(run="r", now_ms=0, limits=Limits(max_consecutive_failures=3))
+    book = Ledger(run="r", now_ms=0, limits=LedgerLimits(max_consecutive_failures=3))
     for number in range(3):
         book.began(f"t{number}")
         book.died(number, incarnation=f"w{number}", reason="worker-1: its process died")
@@ -151,7 +151,7 @@ def test_a_death_that_was_the_failure_itself_is_not_said_twice_and_many_are_coun
 
 
 def test_every_worker_is_told_what_the_dead_died_of_for_as_long_as_it_is_told_of_them() -> None:
-    book = Ledger(run="r", now_ms=0, limits=Limits(dead_kept=2, dead_kept_ms=1_000))
+    book = Ledger(run="r", now_ms=0, limits=LedgerLimits(dead_kept=2, dead_kept_ms=1_000))
     for number in range(3):
         book.died(number, incarnation=f"w{number}", reason=f"worker-{number}: gone")
     assert book.directive(10, "").died_of == {"w1": "worker-1: gone", "w2": "worker-2: gone"}

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lockstep.config.model import Table
+from lockstep.config.sections import TableSection
 from table.kinds import KINDS, OFFERED, table_kind
 
 
@@ -32,7 +32,7 @@ def test_the_configuration_offers_what_is_registered_and_what_processes_can_shar
     given = {"path": "file:///t", "name": "t"}
     assert set(KINDS) - set(OFFERED) == {"memory"}
     for name in OFFERED:
-        assert Table.model_validate({**given, "format": name}).format == name
-        assert f"`{name}`, " in str(Table.model_fields["format"].description)
+        assert TableSection.model_validate({**given, "format": name}).format == name
+        assert f"`{name}`, " in str(TableSection.model_fields["format"].description)
     with pytest.raises(ValueError, match=f"'memory' is not one of {', '.join(OFFERED)}"):
-        Table.model_validate({**given, "format": "memory"})
+        TableSection.model_validate({**given, "format": "memory"})

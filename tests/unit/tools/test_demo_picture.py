@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.demo.kills import Kill
 from lockstep.demo.proof import Counted, Counts
-from lockstep.demo.report import Ran, Report
+from lockstep.demo.report import DemoReport, Ran
 from lockstep.demo.view import Scene
 from tests.heard_topic import P0, T1, T2, Topic, announced
 from tools.demo_picture import COMMAND, PICTURE, Camera, is_the_moment
@@ -26,7 +26,7 @@ def committed(topic: Topic, transaction: str, start: int, *, epoch: int) -> None
     topic.acknowledged(transaction, {P0: start + 10}, epoch=epoch)
 
 
-def report(*, verified: bool = True) -> Report:
+def report(*, verified: bool = True) -> DemoReport:
     counts = (Counts(reader="Spark SQL", rows=10, offsets=10, events=10),)
     verdict = {"exact": verified, "rows": 10, "missing": 0, "duplicated": 1 - verified, "unexpected": 0}
     ran = Ran(
@@ -42,7 +42,7 @@ def report(*, verified: bool = True) -> Report:
         kept=None,
         port=9092,
     )
-    return Report(ran=ran, finding=Counted(records=10, counts=counts, files=1, verdict=verdict))
+    return DemoReport(ran=ran, finding=Counted(records=10, counts=counts, files=1, verdict=verdict))
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from lockstep.commands.demo import command as demo_command
 from lockstep.demo.kills import Kill, KillPlan, two_kills
 from lockstep.demo.proof import Counted, Counts
 from lockstep.demo.records import KEY, PARTITION_BY, SCHEMA, event, records, spread
-from lockstep.demo.report import Ran, Report
+from lockstep.demo.report import DemoReport, Ran
 from lockstep.demo.telling import sentence
 from lockstep.demo.view import LineView, LiveView, Scene, make_view
 from lockstep.output import ConsoleOutput, JsonOutput
@@ -184,7 +184,7 @@ def test_in_the_json_form_only_the_report_is_written() -> None:
 # --- the report ---------------------------------------------------------------------------------
 
 
-def report(*, rows: int = 10, verified: bool = True) -> Report:
+def report(*, rows: int = 10, verified: bool = True) -> DemoReport:
     kill = Kill(victim="a worker", coordinator=False, at_fraction=0.2, worker="worker-1", pid=7)
     kill.done_ms, kill.resumed_ms = 1_000, 4_500
     ran = Ran(
@@ -206,10 +206,10 @@ def report(*, rows: int = 10, verified: bool = True) -> Report:
         files=3,
         verdict={"exact": verified, "rows": rows, "missing": 0, "duplicated": 1 - verified, "unexpected": 0},
     )
-    return Report(ran=ran, finding=finding)
+    return DemoReport(ran=ran, finding=finding)
 
 
-def told(what: Report) -> str:
+def told(what: DemoReport) -> str:
     console = Console(file=io.StringIO(), width=120)
     console.print(what.to_text())
     assert isinstance(console.file, io.StringIO)

@@ -13,11 +13,11 @@ from rich.console import Console
 
 from lockstep.commands.demo import command
 from lockstep.config import load
-from lockstep.demo.cdc import EVENTS_MIN, ChangeData
-from lockstep.demo.cdc_proof import Compared, State, changes_of, differences, is_part_of
+from lockstep.demo.cdc import EVENTS_MIN, ChangeDataPlay
+from lockstep.demo.cdc_proof import Compared, FollowedOrder, changes_of, differences, is_part_of
 from lockstep.demo.kills import one_kill
 from lockstep.demo.pipeline import write_config
-from lockstep.demo.report import Ran, Report
+from lockstep.demo.report import DemoReport, Ran
 from lockstep.demo.shop import Model, Order, Shop, Version
 
 SHOP = Shop(orders=100, changes=300)
@@ -33,11 +33,13 @@ def rows_of(model: Model) -> dict[int, Version]:
     return dict(model.rows)
 
 
-def seen(orders: Sequence[Order | None]) -> list[State]:
-    return [State(instant=f"2026010508{n:02d}00000", order=order) for n, order in enumerate(orders)]
+def seen(orders: Sequence[Order | None]) -> list[FollowedOrder]:
+    return [FollowedOrder(instant=f"2026010508{n:02d}00000", order=order) for n, order in enumerate(orders)]
 
 
-def compared(model: Model, rows: Mapping[int, Version], states: Sequence[State] | None = None) -> Compared:
+def compared(
+    model: Model, rows: Mapping[int, Version], states: Sequence[FollowedOrder] | None = None
+) -> Compared:
     return Compared(
         model=model,
         rows=len(rows),
@@ -62,7 +64,7 @@ def told(finding: Compared, *, width: int = WIDTH) -> str:
         port=9092,
     )
     console = Console(file=io.StringIO(), width=width)
-    console.print(Report(ran=ran, finding=finding).to_text())
+    console.print(DemoReport(ran=ran, finding=finding).to_text())
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -124,7 +126,7 @@ def test_nothing_that_it_says_is_folded_in_a_hundred_columns(model: Model) -> No
 
 
 def test_its_configuration_is_one_that_lockstep_takes(tmp_path: Path) -> None:
-    play = ChangeData(400)
+    play = ChangeDataPlay(400)
     sections = play.sections(tmp_path)
     path = write_config(tmp_path, "127.0.0.1:1", "2s", topic=play.topic, sections=sections)
     config = load(path)

@@ -12,9 +12,9 @@ from control_topic.messages import SourcePartition
 from lockstep.brokers.group import GroupMember, GroupView
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.driver.group_watch import LOOK_EVERY_S, GroupWatch
-from lockstep.driver.stands import ALARM_S, UNREAD_MAX_S, Worker
-from table.service.calls import Mode, WorkerReport
-from table.service.roster import LIVES_MS, Entry
+from lockstep.driver.stands import ALARM_S, UNREAD_MAX_S, LivingWorker
+from table.service.calls import RunMode, WorkerReport
+from table.service.roster import LIVES_MS, Reported
 from table.service.servicer import TableService
 from table.service.source_facts import MissingTopic, NoCoordinator, SourceUnavailable, Unauthorized
 
@@ -31,8 +31,8 @@ class World:
     def __init__(self) -> None:
         self.facts_are: Any = SimpleNamespace(partitions=(P0, P1))
         self.group_is: Any = VIEW
-        self.mode = Mode.RUN
-        self.workers: tuple[Entry, ...] = (entry(0, P0),)
+        self.mode = RunMode.RUN
+        self.workers: tuple[Reported, ...] = (entry(0, P0),)
         self.alarms: list[str] = []
         self.halts: list[str] = []
         self._now_s = 0.0
@@ -69,9 +69,9 @@ def answer(value: Any) -> Any:
     return value
 
 
-def entry(slot: int, *owned: SourcePartition, age_ms: int = 0, dead: bool = False) -> Entry:
+def entry(slot: int, *owned: SourcePartition, age_ms: int = 0, dead: bool = False) -> Reported:
     report = WorkerReport(incarnation=f"i{slot}", slot=slot, state="writing", partitions=owned)
-    return Entry(report=report, at_ms=NOW_MS - age_ms, dead=dead)
+    return Reported(report=report, at_ms=NOW_MS - age_ms, dead=dead)
 
 
 def test_a_look_has_source_partitions_group_and_living_workers() -> None:
@@ -80,7 +80,7 @@ def test_a_look_has_source_partitions_group_and_living_workers() -> None:
     seen = world.watch.look()
     assert seen is not None
     assert (seen.partitions, seen.group, seen.outage, seen.commits) == ((P0, P1), VIEW, "", 3)
-    assert seen.workers == (Worker(name="worker-0", owned=frozenset([P0])),)
+    assert seen.workers == (LivingWorker(name="worker-0", owned=frozenset([P0])),)
 
 
 @pytest.mark.parametrize("away", [SourceUnavailable("no answer"), NoCoordinator("no coordinator")])
@@ -109,8 +109,8 @@ def test_what_others_judge_is_left_to_them(told: Exception) -> None:
     assert world.watch._goes_on() and not world.alarms
 
 
-@pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.RUN])
-def test_a_run_that_ends_is_not_judged(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [mode for mode in RunMode if mode is not RunMode.RUN])
+def test_a_run_that_ends_is_not_judged(mode: RunMode) -> None:
     world = World()
     world.mode = mode
     assert world.watch.look() is None

@@ -14,10 +14,10 @@ from lockstep.driver.stands import (
     NEW_S,
     OUTAGE_MAX_S,
     UNREAD_MAX_S,
+    GroupVerdict,
+    LivingWorker,
     Look,
     Stands,
-    Verdict,
-    Worker,
     sentence,
     strangers,
 )
@@ -33,8 +33,8 @@ def member(instance: str, *partitions: SourcePartition) -> GroupMember:
 
 OURS = member("orders-0", P0)
 OURS_ALL = member("orders-0", P0, P1)
-READS_P0 = Worker(name="worker-0", owned=frozenset([P0]))
-READS_ALL = Worker(name="worker-0", owned=frozenset([P0, P1]))
+READS_P0 = LivingWorker(name="worker-0", owned=frozenset([P0]))
+READS_ALL = LivingWorker(name="worker-0", owned=frozenset([P0, P1]))
 
 
 def stable(*members: GroupMember) -> GroupView:
@@ -45,7 +45,7 @@ REBALANCING = GroupView(state="PREPARING_REBALANCING", members=(member("orders-0
 
 
 def look(
-    *workers: Worker,
+    *workers: LivingWorker,
     group: GroupView | None = None,
     outage: str = "",
     partitions: Iterable[SourcePartition] = (P0, P1),
@@ -56,7 +56,7 @@ def look(
     return Look(now_s=0.0, partitions=seen, group=group, outage=outage, workers=workers, commits=commits)
 
 
-def looks(seen: Iterable[Look], *, every_s: float = EVERY_S) -> Iterator[tuple[float, Verdict]]:
+def looks(seen: Iterable[Look], *, every_s: float = EVERY_S) -> Iterator[tuple[float, GroupVerdict]]:
     """Seconds since the first, and what came of each, until the run halts."""
     stands = Stands("orders")
     for turn, one in enumerate(seen):
@@ -86,7 +86,7 @@ def end(seen: Iterable[Look]) -> tuple[float, str]:
 
 
 def is_well(seen: Iterable[Look]) -> bool:
-    return all(found == Verdict() for _, found in looks(seen))
+    return all(found == GroupVerdict() for _, found in looks(seen))
 
 
 # --- nobody reads a source partition ----------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_a_guest_who_comes_and_goes_while_nobody_of_ours_gets_the_source_partiti
 
 
 def test_another_source_partition_is_another_time() -> None:
-    reads_p1 = Worker(name="worker-0", owned=frozenset([P1]))
+    reads_p1 = LivingWorker(name="worker-0", owned=frozenset([P1]))
     assert is_well(
         look(READS_P0 if turn % 4 < 2 else reads_p1, group=stable(OURS_ALL)) for turn in range(100)
     )
@@ -173,7 +173,7 @@ def test_a_worker_of_an_earlier_run_that_has_it_in_the_group_is_named() -> None:
 
 
 def test_without_guests_the_sentence_says_so_and_what_the_workers_say_is_added() -> None:
-    refused = Worker(name="worker-1", alarms=("the group is full",))
+    refused = LivingWorker(name="worker-1", alarms=("the group is full",))
     _, said = first_alarm([look(READS_P0, refused, group=GroupView(state="EMPTY", members=()))] * 10)
     assert "nobody is in consumer group orders. Nobody but workers is in the group" in said
     assert said.count("worker-1: the group is full") == 1
@@ -223,13 +223,13 @@ def test_while_no_worker_lives_their_deaths_and_starts_have_the_word() -> None:
 
 def test_a_normal_rebalance_passes_without_a_word() -> None:
     turn = [look(READS_ALL, group=stable(OURS_ALL))] * 3 + [
-        look(Worker(name="worker-0"), group=REBALANCING)
+        look(LivingWorker(name="worker-0"), group=REBALANCING)
     ] * 3
     assert is_well(turn * 20)
 
 
 def test_fewer_workers_than_source_partitions_and_workers_with_none_are_well() -> None:
-    assert is_well([look(READS_ALL, Worker(name="worker-1"), group=stable(OURS_ALL))] * 100)
+    assert is_well([look(READS_ALL, LivingWorker(name="worker-1"), group=stable(OURS_ALL))] * 100)
 
 
 def test_a_source_partition_that_is_added_may_take_its_time_to_be_known() -> None:

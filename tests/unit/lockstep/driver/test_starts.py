@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lockstep.driver.starts import NO_SLOT_MAX_S, SlotSeen, Starts, Verdict
+from lockstep.driver.starts import NO_SLOT_MAX_S, SlotSeen, Starts, StartsVerdict
 
 START_S = 120.0
 
@@ -20,25 +20,25 @@ class Run:
         self._starts = Starts(START_S)
         self._now_s = 50.0
 
-    def look(self, *slots: SlotSeen, seconds: int = 1, lives: bool = False) -> Iterator[Verdict]:
+    def look(self, *slots: SlotSeen, seconds: int = 1, lives: bool = False) -> Iterator[StartsVerdict]:
         for _ in range(seconds):
             self._now_s += 1.0
             yield self._starts.look(self._now_s, slots, lives=lives)
 
-    def last(self, *slots: SlotSeen, seconds: int = 1, lives: bool = False) -> Verdict:
+    def last(self, *slots: SlotSeen, seconds: int = 1, lives: bool = False) -> StartsVerdict:
         *_, found = self.look(*slots, seconds=seconds, lives=lives)
         return found
 
 
 def test_a_worker_that_comes_up_in_time_is_never_spoken_of() -> None:
     run = Run()
-    assert all(found == Verdict() for found in run.look(seen(), seconds=59))
-    assert all(found == Verdict() for found in run.look(seen(reported=True), seconds=1_000))
+    assert all(found == StartsVerdict() for found in run.look(seen(), seconds=59))
+    assert all(found == StartsVerdict() for found in run.look(seen(reported=True), seconds=1_000))
 
 
 def test_a_slow_start_is_an_alarm_first() -> None:
     found = Run().last(seen(), seconds=61)
-    assert found == Verdict(alarm="worker-0 was started 60 s ago and has not reported")
+    assert found == StartsVerdict(alarm="worker-0 was started 60 s ago and has not reported")
 
 
 def test_one_that_does_not_come_up_is_killed_once_and_the_second_that_does_not_ends_the_run() -> None:
@@ -46,7 +46,7 @@ def test_one_that_does_not_come_up_is_killed_once_and_the_second_that_does_not_e
     cancels = [found.cancel for found in run.look(seen(), seconds=121)]
     assert cancels == [()] * 120 + [(0,)]
     assert run.last(seen(), seconds=30).cancel == ()
-    assert run.last(seen(2), seconds=120) == Verdict(
+    assert run.last(seen(2), seconds=120) == StartsVerdict(
         alarm="worker-0 was started 119 s ago and has not reported (nor the time before)"
     )
     found = run.last(seen(2))
@@ -58,7 +58,7 @@ def test_a_report_between_them_is_a_fresh_beginning() -> None:
     run = Run()
     assert run.last(seen(), seconds=121).cancel == (0,)
     run.last(seen(2, reported=True))
-    assert run.last(seen(3), seconds=121) == Verdict(
+    assert run.last(seen(3), seconds=121) == StartsVerdict(
         cancel=(0,), alarm="worker-0 was started 120 s ago and has not reported"
     )
 
@@ -75,7 +75,7 @@ def test_while_another_worker_lives_the_run_goes_on_and_the_alarm_stays() -> Non
 def test_a_task_without_a_spark_slot_is_not_killed_and_waited_for_as_an_outage_is() -> None:
     run = Run()
     found = run.last(seen(waits=True), seconds=300)
-    assert found == Verdict(alarm="worker-0 waits for a free Spark slot, for 299 s")
+    assert found == StartsVerdict(alarm="worker-0 waits for a free Spark slot, for 299 s")
     assert run.last(seen(), seconds=119).cancel == ()
     lasting = Run()
     assert lasting.last(seen(waits=True), seconds=2_000, lives=True).halt == ""
@@ -92,11 +92,11 @@ def test_a_task_that_was_killed_and_keeps_its_spark_slot_does_not_make_its_succe
 def test_time_between_two_starts_does_not_count() -> None:
     run = Run()
     run.last(seen(), seconds=100)
-    assert run.last(seen(idle=True), seconds=1_000) == Verdict()
+    assert run.last(seen(idle=True), seconds=1_000) == StartsVerdict()
     assert run.last(seen(2), seconds=120).cancel == ()
 
 
 def test_a_driver_that_was_frozen_itself_kills_nobody() -> None:
     starts = Starts(START_S)
     for now_s in (0.0, 1.0, 5_000.0):
-        assert starts.look(now_s, [seen()], lives=False) == Verdict()
+        assert starts.look(now_s, [seen()], lives=False) == StartsVerdict()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from lockstep.driver.supervisor import who_reports
 from table.service.calls import WorkerReport
-from table.service.roster import Entry
+from table.service.roster import Reported
 
 
-def entry(slot: int, incarnation: str, *, dead: bool = False) -> Entry:
-    return Entry(report=WorkerReport(incarnation=incarnation, slot=slot, state="writing"), at_ms=0, dead=dead)
+def entry(slot: int, incarnation: str, *, dead: bool = False) -> Reported:
+    return Reported(
+        report=WorkerReport(incarnation=incarnation, slot=slot, state="writing"), at_ms=0, dead=dead
+    )
 
 
 def test_a_death_is_that_of_the_worker_that_last_reported_from_its_slot() -> None:

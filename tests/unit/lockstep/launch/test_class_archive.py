@@ -12,7 +12,8 @@ from lockstep.cli import run
 from lockstep.errors import EXIT_FAILED
 from lockstep.launch.class_archive import ClassArchive, options_to_make, options_to_use
 from lockstep.launch.jars import find_java
-from lockstep.launch.submit import PACKAGES, find_jars, find_spark_home
+from lockstep.launch.submit import find_jars, find_spark_home
+from table.hudi.needs import PACKAGES
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +34,7 @@ def conf(tmp_path: Path) -> dict[str, str]:
 
 
 def archive_for(conf: dict[str, str]) -> ClassArchive:
-    return ClassArchive(find_java(), find_jars(conf), find_spark_home())
+    return ClassArchive(find_java(), find_jars(PACKAGES, conf), find_spark_home())
 
 
 def make(archive: ClassArchive, content: bytes = b"classes") -> Path:
@@ -44,17 +45,17 @@ def make(archive: ClassArchive, content: bytes = b"classes") -> Path:
 
 
 def test_a_driver_starts_from_the_archive_that_was_made_for_it(conf: dict[str, str]) -> None:
-    assert options_to_use(find_jars(conf), conf) == ""
+    assert options_to_use(find_jars(PACKAGES, conf), conf) == ""
     made = make(archive_for(conf))
     assert archive_for(conf).find() == made
-    assert options_to_use(find_jars(conf), conf).startswith(f'"-XX:SharedArchiveFile={made}" ')
+    assert options_to_use(find_jars(PACKAGES, conf), conf).startswith(f'"-XX:SharedArchiveFile={made}" ')
 
 
 def test_other_jars_want_another_archive_and_the_old_one_is_named(conf: dict[str, str]) -> None:
     before = make(archive_for(conf))
-    os.utime(find_jars(conf)[0], (1, 1))
+    os.utime(find_jars(PACKAGES, conf)[0], (1, 1))
     changed = archive_for(conf)
-    assert changed.find() is None and options_to_use(find_jars(conf), conf) == ""
+    assert changed.find() is None and options_to_use(find_jars(PACKAGES, conf), conf) == ""
     after = make(changed)
     assert changed.others(after) == [before]
 
@@ -62,13 +63,13 @@ def test_other_jars_want_another_archive_and_the_old_one_is_named(conf: dict[str
 def test_an_archive_that_was_cut_off_is_not_used(conf: dict[str, str]) -> None:
     made = make(archive_for(conf))
     made.write_bytes(b"cla")
-    assert archive_for(conf).find() is None and options_to_use(find_jars(conf), conf) == ""
+    assert archive_for(conf).find() is None and options_to_use(find_jars(PACKAGES, conf), conf) == ""
 
 
 @pytest.mark.parametrize("option", ["-XX:SharedArchiveFile=/mine.jsa", "-Xshare:off"])
 def test_whoever_names_an_archive_gets_that_one(conf: dict[str, str], option: str) -> None:
     make(archive_for(conf))
-    assert options_to_use(find_jars(conf), {**conf, "spark.driver.extraJavaOptions": option}) == ""
+    assert options_to_use(find_jars(PACKAGES, conf), {**conf, "spark.driver.extraJavaOptions": option}) == ""
 
 
 def test_a_jvm_is_told_in_one_word_where_to_write_whatever_the_folder_is_called(tmp_path: Path) -> None:
@@ -91,4 +92,4 @@ def test_a_command_can_be_composed_where_there_is_no_java(
 ) -> None:
     make(archive_for(conf))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    assert options_to_use(find_jars(conf), conf) == ""
+    assert options_to_use(find_jars(PACKAGES, conf), conf) == ""

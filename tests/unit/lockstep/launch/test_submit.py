@@ -22,8 +22,6 @@ from lockstep.launch.job_process import launch
 from lockstep.launch.submit import (
     JOB,
     LOG_CONFIGURATION,
-    NOT_ALONG,
-    PACKAGES,
     Submission,
     compose,
     environment,
@@ -31,6 +29,7 @@ from lockstep.launch.submit import (
     find_spark_home,
     parse_conf,
 )
+from table.hudi.needs import NOT_ALONG, PACKAGES
 
 SPARK_HOME = Path("/opt/spark")
 JARS = [Path("/jars/hudi.jar"), Path("/jars/client.jar")]
@@ -184,6 +183,13 @@ def test_what_the_user_leaves_out_is_left_out_beside_what_we_leave_out(config: C
     assert (after(command, "--packages"), after(command, "--exclude-packages")) == ("a:b:1", "c:d")
 
 
+def test_a_pipeline_whose_table_is_not_hudis_fetches_no_hudi(config: Config) -> None:
+    other = config.model_copy(update={"table": config.table.model_copy(update={"format": "memory"})})
+    command = composed(other, conf={"spark.jars.packages": "a:b:1"})
+    assert after(command, "--packages") == "a:b:1" and "--exclude-packages" not in command
+    assert not [word for word in composed(other) if "hudi" in word.lower()]
+
+
 def test_a_cluster_is_not_given_this_machines_python_or_loopback(config: Config) -> None:
     conf = conf_of(composed(config, master="yarn"))
     assert "spark.pyspark.python" not in conf
@@ -238,12 +244,12 @@ def test_the_jars_are_found_only_where_all_are_whole(tmp_path: Path) -> None:
     parts = [package.split(":") for package in PACKAGES]
     jars = [folder / f"{group}_{artifact}-{version}.jar" for group, artifact, version in parts]
     for jar in jars:
-        assert find_jars(conf) == []
+        assert find_jars(PACKAGES, conf) == []
         with zipfile.ZipFile(jar, "w") as archive:
             archive.writestr("META-INF/MANIFEST.MF", "x" * 100)
-    assert find_jars(conf) == jars
+    assert find_jars(PACKAGES, conf) == jars
     jars[0].write_bytes(jars[0].read_bytes()[:60])
-    assert find_jars(conf) == []
+    assert find_jars(PACKAGES, conf) == []
 
 
 def test_spark_submit_runs_with_this_pyspark_and_this_lockstep() -> None:

@@ -11,7 +11,7 @@ from lockstep.commands.offsets import _execute
 from lockstep.config import load
 from lockstep.errors import Failed
 from lockstep.launch import short_job
-from lockstep.offsets.plan import Plan
+from lockstep.offsets.plan import OffsetsPlan
 from table.state import TableState
 
 TOML = """
@@ -47,7 +47,7 @@ def test_a_job_that_did_not_say_that_nothing_was_committed_is_not_said_to_have_c
     submit.write_text(f"#!/bin/sh\n{job}\n")
     submit.chmod(0o755)
     monkeypatch.setattr(short_job, "find_spark_home", lambda: tmp_path / "spark")
-    plan = Plan(state=STATE, expected={P0: 4}, changes=())
+    plan = OffsetsPlan(state=STATE, expected={P0: 4}, changes=())
     with pytest.raises(Failed) as raised:
         _execute(load(config), plan, "", ())
     assert "was not committed" not in str(raised.value)

@@ -11,8 +11,8 @@ from control_topic.messages import Offsets, SourcePartition
 from lockstep.errors import Failed
 from lockstep.offsets.operator_commit import move_offsets
 from table.errors import OutcomeUnknown
-from table.memory.table import MemoryTable, Step
-from table.memory.timeline import MemoryTimeline, Phase
+from table.memory.table import Interruption, MemoryTable
+from table.memory.timeline import InstantPhase, MemoryTimeline
 from table.port import Commit
 from table.state import TableState
 
@@ -58,7 +58,7 @@ def commit(table: MemoryTable, timeline: MemoryTimeline, expected: Offsets, stat
 
 
 def moved(
-    timeline: MemoryTimeline, at: Callable[[Step], None] = lambda step: None, expected: int = 4
+    timeline: MemoryTimeline, at: Callable[[Interruption], None] = lambda step: None, expected: int = 4
 ) -> TableState:
     """What the table holds afterwards."""
     timeline.now_ms += 1_000
@@ -78,7 +78,7 @@ def test_the_offsets_are_as_planned_and_the_commit_says_who_and_why(timeline: Me
 def test_what_a_run_left_open_is_rolled_back_first(timeline: MemoryTimeline) -> None:
     left = MemoryTable(timeline, "p").begin(run="run-1", transaction="t2")
     moved(timeline)
-    assert timeline.instants[left].phase is Phase.ROLLED_BACK
+    assert timeline.instants[left].phase is InstantPhase.ROLLED_BACK
 
 
 @pytest.mark.parametrize("epoch", [5, 6])
@@ -101,9 +101,9 @@ def test_offsets_that_are_not_those_of_the_plan_are_left_alone(timeline: MemoryT
 def test_a_commit_without_an_answer_is_looked_up_and_done_once(
     timeline: MemoryTimeline, landed: bool
 ) -> None:
-    broken = [Step.COMMIT_COMPLETED if landed else Step.COMMIT_CHECKED]
+    broken = [Interruption.COMMIT_COMPLETED if landed else Interruption.COMMIT_CHECKED]
 
-    def at(step: Step) -> None:
+    def at(step: Interruption) -> None:
         if step in broken:
             broken.remove(step)
             raise OutcomeUnknown("the connection to the JVM broke")

@@ -13,7 +13,7 @@ from lockstep.brokers.group import GroupMember
 from lockstep.errors import ConfigError
 from lockstep.offsets.plan import (
     ALIVE_MS,
-    Plan,
+    OffsetsPlan,
     Wanted,
     heard_lately,
     parse_assignments,
@@ -165,7 +165,7 @@ def test_one_partition_set_twice_is_refused() -> None:
 LONG = replace(VIEW, end={P0: 100, P1: 100}, earliest={P0: 10, P1: 10})
 
 
-def setting(wanted: Mapping[SourcePartition, Wanted], state: TableState = STATE) -> Plan:
+def setting(wanted: Mapping[SourcePartition, Wanted], state: TableState = STATE) -> OffsetsPlan:
     return plan_set(state, wanted, LONG, operator="ann", reason="poison")
 
 

@@ -27,7 +27,7 @@ from lockstep.verify.counts import (
 )
 from lockstep.verify.judge import judge
 from lockstep.verify.log import Looked
-from lockstep.verify.report import Report
+from lockstep.verify.report import VerifyReport
 from lockstep.verify.rows import RowCounter
 from table.state import TableState, decode, encode
 
@@ -140,7 +140,7 @@ def verdict(
     foreign: Mapping[str, bool] | None = None,
     excusable: int = 0,
     kafka_columns: bool = True,
-) -> Report:
+) -> VerifyReport:
     """Verify constructed commits against constructed rows; every state goes through its stored form."""
     stored = [decode(encode(state), instant=state.instant) for state in states]
     chain = follow([state for state in stored if state is not None])
@@ -149,7 +149,7 @@ def verdict(
     for part in (rows[:half], rows[half:]):
         if part:
             counter.add(batch(part))
-    report = Report(pipeline="p", table="/t", commits=len(states))
+    report = VerifyReport(pipeline="p", table="/t", commits=len(states))
     judge(report, chain, counter.rows, log or MemoryLog())
     report.conclude(excusable=excusable)
     return report
@@ -485,7 +485,7 @@ def test_without_kafka_columns_it_is_never_exact_but_a_lost_row_is_found() -> No
 # --- what is shown -------------------------------------------------------------------------------------
 
 
-def shown(report: Report) -> str:
+def shown(report: VerifyReport) -> str:
     console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115 - ends with the test
     console.print(report.to_text())
     return console.export_text()

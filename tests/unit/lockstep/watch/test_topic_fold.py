@@ -17,7 +17,7 @@ from control_topic.messages import (
 )
 from control_topic.transport import Received
 from lockstep.watch.tail import as_heard
-from lockstep.watch.told import Aborted, Claimed, Committed, Halted, Joined, Phase, RunIsUp
+from lockstep.watch.told import Aborted, Claimed, Committed, Joined, Phase, RunHalted, RunIsUp
 from tests.heard_topic import P0, P1, T1, T2, W0, W1, Topic, announced
 
 
@@ -196,5 +196,5 @@ def test_a_halt_is_remembered_with_its_reason_and_when_it_was_said(topic: Topic)
     topic.opened(T1, {P0: 0})
     topic.send(Halt(reason="events:0 at offset 7 is poison"))
     assert topic.known.halted == ("events:0 at offset 7 is poison", 3_000)
-    assert topic.news[-1] == Halted("events:0 at offset 7 is poison")
+    assert topic.news[-1] == RunHalted("events:0 at offset 7 is poison")
     assert topic.known.led_transaction is None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from lockstep.config.model import Record
+from lockstep.config.sections import RecordSection
 from participant.records.kinds import ENVELOPES, FORMATS, made
 
 NAMES = [kind.made_by for kind in (*FORMATS.values(), *ENVELOPES.values())]
@@ -25,10 +25,10 @@ def test_whatever_is_registered_can_be_made(name: str) -> None:
 def test_the_configuration_offers_what_is_registered(setting: str, registered: Mapping[str, object]) -> None:
     given = {"schema": "id STRING"}
     for name in registered:
-        assert getattr(Record.model_validate({**given, setting: name}), setting) == name
-        assert f"`{name}`, " in str(Record.model_fields[setting].description)
+        assert getattr(RecordSection.model_validate({**given, setting: name}), setting) == name
+        assert f"`{name}`, " in str(RecordSection.model_fields[setting].description)
     with pytest.raises(ValueError, match=f"'nuxi' is not one of {', '.join(registered)}"):
-        Record.model_validate({**given, setting: "nuxi"})
+        RecordSection.model_validate({**given, setting: "nuxi"})
 
 
 def test_an_envelope_is_read_from_formats_that_there_are() -> None:

@@ -14,7 +14,7 @@ from participant.records.raw import RawBatch, Values
 from participant.records.rejects import HeldRejects, Rejects
 from participant.source import dead_letters as dead_letter
 from participant.source.dead_letters import FIRST_BYTES, PIECES, DeadLetters, Window
-from participant.source.letter_senders import PIECES_MAX, Answer
+from participant.source.letter_senders import PIECES_MAX, PieceAnswer
 
 SIZE_BYTES = FIRST_BYTES // PIECES // 4 - dead_letter.RECORD_BYTES
 """Of a record of which a first piece holds four."""
@@ -51,7 +51,7 @@ class ScriptedSender:
         if not alone:
             script.batch_bytes.append(int(str(settings["batch.size"])))
         self._pieces: dict[int, tuple[list[str], list[int]]] = {}
-        self._answers: dict[int, Answer] = {}
+        self._answers: dict[int, PieceAnswer] = {}
         self._delivered = 0
 
     def send(self, piece: int, topic: str, held: HeldRejects, first: int, end: int) -> None:
@@ -65,15 +65,15 @@ class ScriptedSender:
         on_way = sum(sum(s) + dead_letter.RECORD_BYTES * len(s) for _, s in self._pieces.values())
         self._script.on_way_bytes_max = max(self._script.on_way_bytes_max, on_way)
 
-    def wait(self, piece: int, timeout_s: float) -> Answer:
+    def wait(self, piece: int, timeout_s: float) -> PieceAnswer:
         if piece in self._pieces and self._script.answers > 0:
             self._script.answers -= 1
             self._answers[piece] = self._answer(*self._pieces.pop(piece))
         if piece in self._pieces:
-            return Answer(len(self._pieces[piece][0]), 0, 0, 0, 0, self._delivered)
+            return PieceAnswer(len(self._pieces[piece][0]), 0, 0, 0, 0, self._delivered)
         return self._answers[piece]._replace(delivered=self._delivered)
 
-    def _answer(self, keys: list[str], sizes: list[int]) -> Answer:
+    def _answer(self, keys: list[str], sizes: list[int]) -> PieceAnswer:
         passes = self._alone and self._script.batches_only
         refused = [i for i, key in enumerate(keys) if key in self._script.refused and not passes]
         code = self._script.refused[keys[refused[0]]] if refused else 0
@@ -81,7 +81,7 @@ class ScriptedSender:
         taken = [key for i, key in enumerate(keys) if i not in lost]
         self._script.taken += taken
         self._delivered += len(taken)
-        return Answer(0, len(lost), code, lost[0] if lost else 0, sizes[lost[0]] if lost else 0, 0)
+        return PieceAnswer(0, len(lost), code, lost[0] if lost else 0, sizes[lost[0]] if lost else 0, 0)
 
     def close(self) -> None:
         self._script.open -= 1

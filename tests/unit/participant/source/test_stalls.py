@@ -15,7 +15,7 @@ from participant.source import stalls
 from participant.source.fetched import Fetched
 from participant.source.fetcher import Consumed, Notice, fetch_settings
 from participant.source.group_trouble import LASTS_MAX_S, QUIET_S, SAY_AGAIN_S, GroupTrouble
-from participant.source.reading import Source, SourceCallbacks
+from participant.source.reading import SourceCallbacks, SourceThread
 from participant.source.stalls import (
     ALARM_S,
     DAMAGED,
@@ -55,7 +55,7 @@ class Broker:
         self.away: set[SourcePartition] = set()
         self.delivered: list[Fetched] = []
         self.stuck: list[str] = []
-        self.source = Source(
+        self.source = SourceThread(
             fetcher=lambda: self,
             until=None,
             on_data_loss="fail",

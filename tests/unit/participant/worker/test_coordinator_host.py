@@ -11,7 +11,7 @@ import pytest
 from coordinator.events import Settings
 from participant.worker import coordinator_host
 from participant.worker.coordinator_host import CoordinatorHost
-from table.service.calls import Directive, Mode
+from table.service.calls import Directive, RunMode
 
 SETTINGS = Settings(pipeline="p", run="r", incarnation="", interval_ms=1_000, write_timeout_ms=1_000)
 ENVIRONMENT: Any = None
@@ -23,13 +23,13 @@ class Runner:
     begun: list[Runner]
 
     def __init__(self, *_: object) -> None:
-        self.modes: list[Mode] = []
+        self.modes: list[RunMode] = []
         self.stopped = False
 
     def start(self) -> None:
         self.begun.append(self)
 
-    def directed(self, mode: Mode, _reason: str) -> None:
+    def directed(self, mode: RunMode, _reason: str) -> None:
         self.modes.append(mode)
 
     def died(self, *_: object) -> None: ...
@@ -65,9 +65,9 @@ def test_there_is_one_at_a_time_and_it_hears_the_driver(begun: list[Runner]) -> 
     host = CoordinatorHost(SETTINGS, ENVIRONMENT)
     host.start()
     host.start()
-    host.directed(Directive(mode=Mode.RUN))
+    host.directed(Directive(mode=RunMode.RUN))
     assert len(begun) == 1
-    assert begun[0].modes == [Mode.RUN]
+    assert begun[0].modes == [RunMode.RUN]
     host.stop()
     host.start()
     assert [runner.stopped for runner in begun] == [True, False]
@@ -75,8 +75,8 @@ def test_there_is_one_at_a_time_and_it_hears_the_driver(begun: list[Runner]) -> 
 
 def test_none_begins_in_a_worker_that_was_told_to_leave(begun: list[Runner]) -> None:
     host = CoordinatorHost(SETTINGS, ENVIRONMENT)
-    host.directed(Directive(mode=Mode.STOP))
-    host.directed(Directive(mode=Mode.RUN))
+    host.directed(Directive(mode=RunMode.STOP))
+    host.directed(Directive(mode=RunMode.RUN))
     host.start()
     assert not begun
 
@@ -86,5 +86,5 @@ def test_one_that_begins_as_the_worker_is_told_to_leave_is_told_so_or_does_not_b
 ) -> None:
     host = CoordinatorHost(SETTINGS, ENVIRONMENT)
     monkeypatch.setattr(host, "_lock", Interrupted(host.start))
-    host.directed(Directive(mode=Mode.STOP))
-    assert [runner.modes for runner in begun] in ([], [[Mode.STOP]])
+    host.directed(Directive(mode=RunMode.STOP))
+    assert [runner.modes for runner in begun] in ([], [[RunMode.STOP]])

@@ -8,7 +8,7 @@ from participant.worker.metrics import METRICS
 from table.service.calls import WorkerReport
 from table.service.codec import METRIC_NAME, METRICS_MAX
 from table.service.progress import worker_json
-from table.service.roster import Entry
+from table.service.roster import Reported
 
 OPERATIONS = Path(__file__).resolve().parents[4] / "docs" / "operations.md"
 
@@ -23,7 +23,7 @@ def test_every_metric_has_a_name_of_its_own_that_the_driver_takes_and_a_meaning(
 def test_no_metric_has_a_name_that_the_status_takes_for_something_else() -> None:
     measured = {metric.name: -1.0 for metric in METRICS}
     report = WorkerReport(slot=0, incarnation="w", metrics=measured)
-    shown = worker_json(Entry(report=report, at_ms=0), 0)
+    shown = worker_json(Reported(report=report, at_ms=0), 0)
     assert {name: shown[name] for name in measured} == measured
 
 

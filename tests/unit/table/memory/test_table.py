@@ -8,8 +8,8 @@ import pytest
 
 from control_topic.messages import DataFile, Offsets, Range, SourcePartition
 from table.errors import ClockBehind, OutcomeUnknown, Refused, Unavailable
-from table.memory.table import MemoryTable, Step
-from table.memory.timeline import MemoryTimeline, Phase
+from table.memory.table import Interruption, MemoryTable
+from table.memory.timeline import InstantPhase, MemoryTimeline
 from table.port import Commit
 from table.state import TableState
 
@@ -30,8 +30,8 @@ def table(timeline: MemoryTimeline) -> MemoryTable:
     return MemoryTable(timeline, "p")
 
 
-def at(wanted: Step, do: Callable[[], None]) -> Callable[[Step], None]:
-    def step(reached: Step) -> None:
+def at(wanted: Interruption, do: Callable[[], None]) -> Callable[[Interruption], None]:
+    def step(reached: Interruption) -> None:
         if reached is wanted:
             do()
 
@@ -128,7 +128,7 @@ def test_a_commit_whose_connection_broke_after_it_completed_is_on_the_timeline(
     def breaks() -> None:
         raise OutcomeUnknown("the connection broke")
 
-    table.at = at(Step.COMMIT_COMPLETED, breaks)
+    table.at = at(Interruption.COMMIT_COMPLETED, breaks)
     with pytest.raises(OutcomeUnknown):
         committed(table, "t1", 0, 5, {})
     assert table.find("t1") is not None
@@ -136,7 +136,7 @@ def test_a_commit_whose_connection_broke_after_it_completed_is_on_the_timeline(
 
 
 def test_a_driver_that_dies_inside_the_lock_keeps_it_until_it_expires(timeline: MemoryTimeline) -> None:
-    dead = MemoryTable(timeline, "p", at=at(Step.COMMIT_CHECKED, dies))
+    dead = MemoryTable(timeline, "p", at=at(Interruption.COMMIT_CHECKED, dies))
     with pytest.raises(Died):
         committed(dead, "t1", 0, 5, {})
     table = MemoryTable(timeline, "p")
@@ -158,7 +158,7 @@ def test_a_paused_driver_that_lost_the_lock_cannot_complete_what_its_successor_r
         assert successor.roll_back(successor.unfinished()[0].instant)
         committed(successor, "t2", 0, 7, {})
 
-    paused.at = at(Step.COMMIT_CHECKED, meanwhile)
+    paused.at = at(Interruption.COMMIT_CHECKED, meanwhile)
     with pytest.raises(Refused, match="inflight file is not there"):
         committed(paused, "t1", 0, 5, {})
     newest = successor.newest()
@@ -182,7 +182,7 @@ def test_a_paused_driver_whose_instant_is_younger_than_its_successors_recovery_c
         assert successor.roll_back(earlier)  # what a refused commit leads to
         successor.commit(commit_of(later, "t2", 0, 7, expected={}), fence=passes)
 
-    paused = MemoryTable(timeline, "p", at=at(Step.COMMIT_CHECKED, the_lock_expires))
+    paused = MemoryTable(timeline, "p", at=at(Interruption.COMMIT_CHECKED, the_lock_expires))
     earlier = paused.begin(run="run-1", transaction="t1")
     with pytest.raises(Refused):
         paused.commit(commit_of(earlier, "t1", 0, 5, expected={}), fence=passes)
@@ -199,15 +199,15 @@ def test_a_commit_that_meets_a_requested_rollback_is_refused(timeline: MemoryTim
         with pytest.raises(Refused, match="rollback is requested"):
             late.commit(commit_of(instant, "t1", 0, 5, expected={}), fence=passes)
 
-    table.at = at(Step.ROLLBACK_REQUESTED, commits_late)
+    table.at = at(Interruption.ROLLBACK_REQUESTED, commits_late)
     assert table.roll_back(instant)
-    assert timeline.instants[instant].phase is Phase.ROLLED_BACK
+    assert timeline.instants[instant].phase is InstantPhase.ROLLED_BACK
 
 
 def test_a_rollback_that_was_only_requested_is_carried_out_by_whoever_recovers(
     timeline: MemoryTimeline,
 ) -> None:
-    dead = MemoryTable(timeline, "p", at=at(Step.ROLLBACK_REQUESTED, dies))
+    dead = MemoryTable(timeline, "p", at=at(Interruption.ROLLBACK_REQUESTED, dies))
     instant = dead.begin(run="run-1", transaction="t1")
     with pytest.raises(Died):
         dead.roll_back(instant)
@@ -233,7 +233,7 @@ def test_a_rollback_never_takes_a_completed_instant_nor_somebody_elses(
 def test_a_driver_that_dies_before_its_instant_says_whose_it_is_leaves_nobodys_instant(
     timeline: MemoryTimeline,
 ) -> None:
-    dead = MemoryTable(timeline, "p", at=at(Step.BEGIN_REQUESTED, dies))
+    dead = MemoryTable(timeline, "p", at=at(Interruption.BEGIN_REQUESTED, dies))
     with pytest.raises(Died):
         dead.begin(run="run-1", transaction="t1")
     assert not MemoryTable(timeline, "p").unfinished()
@@ -294,8 +294,8 @@ class Wall:
 def test_the_commit_that_follows_is_the_newest_though_it_completed_earlier() -> None:
     timeline, wall = MemoryTimeline(), Wall(10_000)
 
-    def back(step: Step) -> None:
-        if step is Step.COMMIT_CHECKED and wall.ms > 60_000:
+    def back(step: Interruption) -> None:
+        if step is Interruption.COMMIT_CHECKED and wall.ms > 60_000:
             wall.ms = 20_000  # between the look at the clock and the completion
 
     table = MemoryTable(timeline, "p", at=back, wall_ms=wall)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lockstep.config.model import Table
+from lockstep.config.sections import TableSection
 from table.errors import Refused
 from table.hudi.definition import plain_spec
 from table.partitioners.kinds import PARTITIONERS, partitioner
@@ -39,10 +39,10 @@ def test_the_values_of_a_field_are_those_of_the_field_null_included() -> None:
 def test_the_configuration_offers_what_is_registered() -> None:
     given = {"path": "file:///t", "name": "t"}
     for name in PARTITIONERS:
-        assert Table.model_validate({**given, "partitioner": name}).partitioner == name
-        assert f"`{name}`, " in str(Table.model_fields["partitioner"].description)
+        assert TableSection.model_validate({**given, "partitioner": name}).partitioner == name
+        assert f"`{name}`, " in str(TableSection.model_fields["partitioner"].description)
     with pytest.raises(ValueError, match=f"'nuxi' is not one of {', '.join(PARTITIONERS)}"):
-        Table.model_validate({**given, "partitioner": "nuxi"})
+        TableSection.model_validate({**given, "partitioner": "nuxi"})
 
 
 def test_a_hudi_table_is_partitioned_by_what_its_readers_find_in_its_folders_names() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from control_topic.messages import EPOCH_LEAD_MAX, SourcePartition
 from table.faults import WorkerFault
-from table.service.calls import Fault, Mode
-from table.service.ledger import Ledger, Limits, Outcome, OutcomeKind
+from table.service.calls import Fault, RunMode
+from table.service.ledger import Ledger, LedgerLimits, RunOutcome, RunOutcomeKind
 from table.service.modes import TRANSITIONS, Signal
 from table.state import TableState
 
@@ -16,7 +16,7 @@ P1 = SourcePartition("events", 1)
 
 
 def ledger(**limits: int) -> Ledger:
-    made = Ledger(run="run-1", now_ms=0, limits=Limits(**limits))
+    made = Ledger(run="run-1", now_ms=0, limits=LedgerLimits(**limits))
     assert made.register(1, "c1", 0)
     return made
 
@@ -29,7 +29,7 @@ def fail(book: Ledger, now_ms: int, transaction: str, fault: Fault = Fault.PIPEL
     return book.aborted(now_ms, transaction=transaction, reason=f"reason of {transaction}.", fault=fault)
 
 
-def modes(book: Ledger, *steps: tuple[int, str]) -> list[Mode]:
+def modes(book: Ledger, *steps: tuple[int, str]) -> list[RunMode]:
     return [book.directive(now_ms, coordinator).mode for now_ms, coordinator in steps]
 
 
@@ -217,7 +217,7 @@ def test_the_back_off_holds_for_whoever_asks_later() -> None:
 )
 def test_limits_that_contradict_each_other_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError):
-        Limits(**wrong)
+        LedgerLimits(**wrong)
 
 
 # --- workers ----------------------------------------------------------------------------------
@@ -297,14 +297,14 @@ def test_fenced_workers_are_known_until_they_are_dead() -> None:
 
 
 def test_every_mode_has_its_transitions_and_only_stop_has_none() -> None:
-    assert set(TRANSITIONS) == set(Mode)
-    assert [mode for mode, row in TRANSITIONS.items() if not row] == [Mode.STOP]
+    assert set(TRANSITIONS) == set(RunMode)
+    assert [mode for mode, row in TRANSITIONS.items() if not row] == [RunMode.STOP]
     assert {signal for row in TRANSITIONS.values() for signal, _ in row} == set(Signal)
 
 
 def test_a_run_goes_on_while_nothing_ends_it() -> None:
     book = ledger()
-    assert modes(book, (0, "idle"), (10**9, "")) == [Mode.RUN, Mode.RUN]
+    assert modes(book, (0, "idle"), (10**9, "")) == [RunMode.RUN, RunMode.RUN]
     assert book.outcome() is None
     assert book.stopping == book.closed == book.directive(10**9, "").reason == ""
 
@@ -313,17 +313,17 @@ def test_a_stop_drains_and_then_stops() -> None:
     book = ledger()
     book.request_stop("Ctrl-C")
     book.request_stop("again")
-    assert modes(book, (0, "started"), (1, "committing")) == [Mode.DRAIN, Mode.DRAIN]
+    assert modes(book, (0, "started"), (1, "committing")) == [RunMode.DRAIN, RunMode.DRAIN]
     assert book.closed == ""
-    assert book.directive(2, "drained").mode is Mode.STOP
+    assert book.directive(2, "drained").mode is RunMode.STOP
     assert book.closed == "Ctrl-C"
-    assert book.outcome() == Outcome(kind=OutcomeKind.STOPPED, reason="Ctrl-C")
+    assert book.outcome() == RunOutcome(kind=RunOutcomeKind.STOPPED, reason="Ctrl-C")
 
 
 def test_a_stop_before_there_was_any_coordinator_has_nothing_to_drain() -> None:
     book = Ledger(run="run-1", now_ms=0)
     book.request_stop("Ctrl-C")
-    assert modes(book, (0, ""), (1, "")) == [Mode.DRAIN, Mode.STOP]
+    assert modes(book, (0, ""), (1, "")) == [RunMode.DRAIN, RunMode.STOP]
 
 
 @pytest.mark.parametrize("silent", ["", "fenced", "stopped"])
@@ -331,39 +331,39 @@ def test_a_drain_that_no_coordinator_answers_ends_after_the_silence_allowed(sile
     book = ledger(drain_silence_ms=1_000)
     book.request_stop("Ctrl-C")
     steps = ((0, "started"), (500, "ended"), (1_500, silent), (1_501, silent))
-    assert modes(book, *steps) == [Mode.DRAIN, Mode.DRAIN, Mode.DRAIN, Mode.STOP]
+    assert modes(book, *steps) == [RunMode.DRAIN, RunMode.DRAIN, RunMode.DRAIN, RunMode.STOP]
 
 
 def test_a_drain_that_goes_on_for_ever_is_ended() -> None:
     book = ledger(drain_silence_ms=1_000, drain_ms=5_000)
     book.request_stop("Ctrl-C")
     steps = [(now_ms, "aborting") for now_ms in range(0, 5_400, 300)]
-    assert modes(book, *steps)[-2:] == [Mode.DRAIN, Mode.STOP]
+    assert modes(book, *steps)[-2:] == [RunMode.DRAIN, RunMode.STOP]
 
 
 def test_poison_drains_then_halts_then_stops() -> None:
     book = ledger()
     book.poison("events:0 offset 7: not JSON")
-    assert book.directive(0, "started").mode is Mode.DRAIN
+    assert book.directive(0, "started").mode is RunMode.DRAIN
     assert book.closed == ""
     steps = ((1, "ended"), (2, "drained"), (3, "drained"), (4, "halted"))
-    assert modes(book, *steps) == [Mode.DRAIN, Mode.HALT, Mode.HALT, Mode.STOP]
+    assert modes(book, *steps) == [RunMode.DRAIN, RunMode.HALT, RunMode.HALT, RunMode.STOP]
     assert book.closed == "events:0 offset 7: not JSON"
-    assert book.outcome() == Outcome(kind=OutcomeKind.HALTED, reason="events:0 offset 7: not JSON")
+    assert book.outcome() == RunOutcome(kind=RunOutcomeKind.HALTED, reason="events:0 offset 7: not JSON")
 
 
 def test_poison_halts_even_where_nobody_drains_or_announces() -> None:
     book = ledger(drain_silence_ms=1_000, halt_ms=500)
     book.poison("events:0 offset 7: not JSON")
     steps = ((0, ""), (1_000, ""), (1_001, ""), (1_501, ""), (1_502, ""))
-    assert modes(book, *steps) == [Mode.DRAIN, Mode.DRAIN, Mode.HALT, Mode.HALT, Mode.STOP]
+    assert modes(book, *steps) == [RunMode.DRAIN, RunMode.DRAIN, RunMode.HALT, RunMode.HALT, RunMode.STOP]
 
 
 def test_a_halt_does_not_wait_for_a_drain() -> None:
     book = ledger()
     book.halt("the table is gone")
     assert book.closed == "the table is gone"
-    assert modes(book, (0, "started"), (1, "halted")) == [Mode.HALT, Mode.STOP]
+    assert modes(book, (0, "started"), (1, "halted")) == [RunMode.HALT, RunMode.STOP]
 
 
 def test_the_first_reason_to_halt_wins_and_a_later_one_ends_the_drain() -> None:
@@ -372,7 +372,7 @@ def test_the_first_reason_to_halt_wins_and_a_later_one_ends_the_drain() -> None:
     book.poison("events:1 offset 9: not JSON")
     book.directive(0, "started")
     book.halt("the table is gone")
-    assert book.directive(1, "started").mode is Mode.HALT
+    assert book.directive(1, "started").mode is RunMode.HALT
     assert book.halted == "events:0 offset 7: not JSON"
 
 
@@ -381,9 +381,9 @@ def test_a_halt_during_a_requested_drain_makes_the_run_a_halted_one() -> None:
     book.request_stop("Ctrl-C")
     book.directive(0, "started")
     book.halt("the table is gone")
-    assert modes(book, (1, "started"), (2, "halted")) == [Mode.HALT, Mode.STOP]
+    assert modes(book, (1, "started"), (2, "halted")) == [RunMode.HALT, RunMode.STOP]
     outcome = book.outcome()
-    assert outcome is not None and outcome.kind is OutcomeKind.HALTED
+    assert outcome is not None and outcome.kind is RunOutcomeKind.HALTED
 
 
 def test_what_happens_after_stop_does_not_change_how_the_run_ended() -> None:
@@ -393,15 +393,15 @@ def test_what_happens_after_stop_does_not_change_how_the_run_ended() -> None:
     book.halt("too late")
     book.poison("too late")
     book.supersede("too late")
-    assert book.outcome() == Outcome(kind=OutcomeKind.STOPPED, reason="Ctrl-C")
+    assert book.outcome() == RunOutcome(kind=RunOutcomeKind.STOPPED, reason="Ctrl-C")
 
 
 def test_a_superseded_run_stops_at_once() -> None:
     book = ledger()
     book.halt("fenced by somebody")
     book.supersede("run 2 has taken over")
-    assert book.directive(0, "started").mode is Mode.STOP
-    assert book.outcome() == Outcome(kind=OutcomeKind.SUPERSEDED, reason="run 2 has taken over")
+    assert book.directive(0, "started").mode is RunMode.STOP
+    assert book.outcome() == RunOutcome(kind=RunOutcomeKind.SUPERSEDED, reason="run 2 has taken over")
 
 
 def test_a_run_with_targets_drains_when_every_one_is_committed() -> None:
@@ -410,9 +410,9 @@ def test_a_run_with_targets_drains_when_every_one_is_committed() -> None:
     book.saw_offsets({P0: 9})
     assert not book.stopping
     book.committed("a", {P0: 10})
-    assert modes(book, (0, "idle"), (1, "drained")) == [Mode.DRAIN, Mode.STOP]
+    assert modes(book, (0, "idle"), (1, "drained")) == [RunMode.DRAIN, RunMode.STOP]
     outcome = book.outcome()
-    assert outcome is not None and outcome.kind is OutcomeKind.REACHED
+    assert outcome is not None and outcome.kind is RunOutcomeKind.REACHED
 
 
 def test_without_targets_no_offset_ends_the_run() -> None:

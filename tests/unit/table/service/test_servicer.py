@@ -17,8 +17,8 @@ from control_topic.errors import Malformed
 from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
 from control_topic.stubs import control_pb2
 from table.errors import ClockAhead, Contradiction, OutcomeUnknown, Unavailable
-from table.memory.table import MemoryTable, Step
-from table.memory.timeline import MemoryTimeline, Phase
+from table.memory.table import Interruption, MemoryTable
+from table.memory.timeline import InstantPhase, MemoryTimeline
 from table.port import Commit
 from table.service import codec
 from table.service.calls import (
@@ -26,14 +26,14 @@ from table.service.calls import (
     CoordinatorReport,
     Directive,
     Fault,
-    Mode,
     Result,
+    RunMode,
     Unreached,
     WorkerReport,
 )
 from table.service.channel import TOKEN_KEY
 from table.service.client import Deadlines, TableClient
-from table.service.ledger import Ledger, Limits, OutcomeKind
+from table.service.ledger import Ledger, LedgerLimits, RunOutcomeKind
 from table.service.server import RunningServer, serve
 from table.service.servicer import QUEUE_MAX, TableService
 from table.service.source_facts import SourceFacts, SourceUnavailable
@@ -99,7 +99,7 @@ class Driver:
         topics: Topics,
         *,
         run: str = "run-1",
-        limits: Limits | None = None,
+        limits: LedgerLimits | None = None,
         until: Offsets | None = None,
         deadlines: Deadlines | None = None,
         starting_offsets: str = "earliest",
@@ -108,7 +108,7 @@ class Driver:
         rejects_max: int | None = None,
     ) -> None:
         self.clock = Clock()
-        self.step: Callable[[Step], None] = lambda _step: None
+        self.step: Callable[[Interruption], None] = lambda _step: None
         self.table = WrittenTable(timeline, "p", at=lambda step: self.step(step))
         self.service = TableService(
             table=self.table,
@@ -155,19 +155,19 @@ def status(transaction: str, start: Offsets, ends: Offsets) -> WriteStatus:
     return WriteStatus(transaction=transaction, ranges=ranges, files=(file,))
 
 
-def fails_at(step: Step, error: Exception) -> Callable[[Step], None]:
-    def at(reached: Step) -> None:
+def fails_at(step: Interruption, error: Exception) -> Callable[[Interruption], None]:
+    def at(reached: Interruption) -> None:
         if reached is step:
             raise error
 
     return at
 
 
-def waits_at(step: Step) -> tuple[Callable[[Step], None], threading.Event, threading.Event]:
+def waits_at(step: Interruption) -> tuple[Callable[[Interruption], None], threading.Event, threading.Event]:
     """A step that says it was reached and then waits to be let go."""
     reached, let_go = threading.Event(), threading.Event()
 
-    def at(now: Step) -> None:
+    def at(now: Interruption) -> None:
         if now is step:
             reached.set()
             assert let_go.wait(WAIT_S)
@@ -273,8 +273,8 @@ def test_genesis_resolves_starting_offsets_once(make: Make, topics: Topics) -> N
 def test_whoever_loses_the_race_for_genesis_takes_the_winners(make: Make, timeline: MemoryTimeline) -> None:
     loser, winner = make(), make(run="run-2", starting_offsets="latest")
 
-    def another_wins(step: Step) -> None:
-        if step is Step.BEGIN_INFLIGHT:
+    def another_wins(step: Interruption) -> None:
+        if step is Interruption.BEGIN_INFLIGHT:
             loser.step = lambda _step: None
             assert winner.lead(epoch=1).result is Result.OK
 
@@ -295,7 +295,7 @@ def test_recovery_rolls_back_what_a_predecessor_left_open(make: Make, timeline: 
     timeline.write_file("orphan.parquet", left)
     second = make(run="run-2")
     assert second.lead(epoch=2).result is Result.OK
-    assert timeline.instants[left].phase is Phase.ROLLED_BACK
+    assert timeline.instants[left].phase is InstantPhase.ROLLED_BACK
     assert not timeline.files
     late = first.commit("t1", {P0: 3, P1: 0}, {P0: 10}, instant=left)
     assert late.result is Result.REFUSED
@@ -311,12 +311,12 @@ def test_what_earlier_runs_left_open_is_rolled_back_before_a_coordinator_asks(
     second = make(run="run-2")
     second.service.clear()
     second.service.newest(timeout_s=5)  # done after it, on the same thread
-    assert timeline.instants[left].phase is Phase.ROLLED_BACK
+    assert timeline.instants[left].phase is InstantPhase.ROLLED_BACK
     assert second.lead(epoch=2).result is Result.OK
     own = second.client.begin(2, "t2").instant
     second.service.clear()
     second.service.newest(timeout_s=5)
-    assert timeline.instants[own].phase is Phase.INFLIGHT
+    assert timeline.instants[own].phase is InstantPhase.INFLIGHT
 
 
 def test_a_second_coordinator_makes_the_first_one_stale(driver: Driver) -> None:
@@ -434,8 +434,8 @@ def test_of_two_drivers_that_admit_the_same_partition_one_decides_and_nothing_is
     topics.start[AUDIT], topics.stop[AUDIT] = 600, 700
     loser, winner = make(run="run-2", starting_offsets="latest"), make(run="run-3", starting_offsets="latest")
 
-    def another_wins(step: Step) -> None:
-        if step is Step.BEGIN_INFLIGHT:
+    def another_wins(step: Interruption) -> None:
+        if step is Interruption.BEGIN_INFLIGHT:
             loser.step = lambda _step: None
             assert winner.lead(epoch=3).committed[AUDIT] == 700
             topics.stop[AUDIT] = 800
@@ -453,7 +453,7 @@ def test_an_admission_that_was_perhaps_committed_is_found_and_not_made_again(
     make().lead()
     topics.start[NEW], topics.stop[NEW] = 600, 700
     second = make(run="run-2")
-    second.step = fails_at(Step.COMMIT_COMPLETED, OutcomeUnknown("the connection broke"))
+    second.step = fails_at(Interruption.COMMIT_COMPLETED, OutcomeUnknown("the connection broke"))
     assert second.lead(epoch=2).result is Result.UNAVAILABLE
     second.step = lambda _step: None
     topics.start[NEW] = 650
@@ -502,7 +502,7 @@ def test_begin_is_idempotent_by_transaction(driver: Driver, timeline: MemoryTime
 
 def test_begin_finds_the_instant_of_a_begin_that_was_not_answered(driver: Driver) -> None:
     driver.lead()
-    driver.step = fails_at(Step.BEGIN_INFLIGHT, OutcomeUnknown("the connection to the JVM broke"))
+    driver.step = fails_at(Interruption.BEGIN_INFLIGHT, OutcomeUnknown("the connection to the JVM broke"))
     assert driver.client.begin(1, "t1").result is Result.UNKNOWN
     driver.step = lambda _step: None
     driver.clock.ms += 60_000
@@ -532,11 +532,11 @@ def test_begin_waits_out_the_back_off(driver: Driver) -> None:
 def test_a_drain_lets_a_last_transaction_begin_and_a_stop_none(driver: Driver) -> None:
     driver.lead()
     driver.service.request_stop("Ctrl-C")
-    assert report(driver, coordinator="idle").mode is Mode.DRAIN
+    assert report(driver, coordinator="idle").mode is RunMode.DRAIN
     begun = driver.client.begin(1, "t1")
     assert begun.result is Result.OK
     assert driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant).result is Result.OK
-    assert report(driver, coordinator="drained").mode is Mode.STOP
+    assert report(driver, coordinator="drained").mode is RunMode.STOP
     late = driver.client.begin(1, "t2")
     assert (late.result, late.reason) == (Result.UNAVAILABLE, "Ctrl-C")
     assert late.wait_ms > 0
@@ -568,7 +568,7 @@ def test_a_committed_transaction_with_other_ranges_is_refused(driver: Driver) ->
 
 def test_a_commit_that_landed_although_its_call_failed_is_ok(driver: Driver) -> None:
     begun = begun_driver(driver)
-    driver.step = fails_at(Step.COMMIT_COMPLETED, OutcomeUnknown("the connection to the JVM broke"))
+    driver.step = fails_at(Interruption.COMMIT_COMPLETED, OutcomeUnknown("the connection to the JVM broke"))
     answer = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
     assert (answer.result, answer.committed) == (Result.OK, {P0: 9, P1: 0})
 
@@ -578,8 +578,8 @@ def test_a_commit_whose_outcome_cannot_be_read_is_unknown_and_found_later(
 ) -> None:
     begun = begun_driver(driver)
 
-    def break_down(step: Step) -> None:
-        if step is Step.COMMIT_COMPLETED:
+    def break_down(step: Interruption) -> None:
+        if step is Interruption.COMMIT_COMPLETED:
             timeline.available = False
             raise OutcomeUnknown("the connection to the storage broke")
 
@@ -597,7 +597,7 @@ def test_a_commit_whose_outcome_cannot_be_read_is_unknown_and_found_later(
 
 def test_a_commit_that_did_not_land_is_unknown_then_absent_then_aborted(driver: Driver) -> None:
     begun = begun_driver(driver)
-    driver.step = fails_at(Step.COMMIT_CHECKED, OutcomeUnknown("the connection to the JVM broke"))
+    driver.step = fails_at(Interruption.COMMIT_CHECKED, OutcomeUnknown("the connection to the JVM broke"))
     assert driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant).result is Result.UNKNOWN
     assert driver.client.find("t1", []).result is Result.ABSENT
     aborted = driver.client.abort(1, "t1", begun.instant, "the commit did not land", Fault.ENVIRONMENT)
@@ -772,7 +772,7 @@ def test_a_table_that_is_emptied_under_a_run_is_not_begun_anew_by_it(
 
 def test_a_table_that_contradicts_the_configuration_at_a_commit_halts_the_run_at_once(driver: Driver) -> None:
     begun = begun_driver(driver)
-    driver.step = fails_at(Step.COMMIT_CHECKED, Contradiction("it has the field seen_at: add it"))
+    driver.step = fails_at(Interruption.COMMIT_CHECKED, Contradiction("it has the field seen_at: add it"))
     answer = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
     assert (answer.result, answer.reason) == (Result.HALTED, "it has the field seen_at: add it")
     assert driver.client.find("t1", []).result is Result.ABSENT
@@ -790,7 +790,7 @@ def test_a_broker_that_is_away_costs_time_and_not_the_commit(driver: Driver, top
 
 
 def test_an_outage_beyond_its_budget_halts_the_run(make: Make, timeline: MemoryTimeline) -> None:
-    driver = make(limits=Limits(outage_step_ms=60_000, outage_budget_ms=120_000))
+    driver = make(limits=LedgerLimits(outage_step_ms=60_000, outage_budget_ms=120_000))
     driver.lead()
     timeline.available = False
     results = []
@@ -820,7 +820,7 @@ def ahead_of_the_file_systems(driver: Driver, _timeline: MemoryTimeline) -> str:
 def test_a_clock_that_stays_wrong_is_said_and_halts_the_run_when_the_outage_s_budget_is_spent(
     make: Make, timeline: MemoryTimeline, wrong: Callable[[Driver, MemoryTimeline], str]
 ) -> None:
-    driver = make(limits=Limits(outage_step_ms=60_000, outage_budget_ms=120_000))
+    driver = make(limits=LedgerLimits(outage_step_ms=60_000, outage_budget_ms=120_000))
     driver.lead()
     said, before = wrong(driver, timeline), dict(timeline.instants)
     answers = []
@@ -837,7 +837,7 @@ def test_a_clock_that_stays_wrong_is_said_and_halts_the_run_when_the_outage_s_bu
 def test_a_clock_that_is_put_right_within_the_outage_s_budget_is_forgotten(
     make: Make, timeline: MemoryTimeline
 ) -> None:
-    driver = make(limits=Limits(outage_step_ms=60_000, outage_budget_ms=120_000))
+    driver = make(limits=LedgerLimits(outage_step_ms=60_000, outage_budget_ms=120_000))
     committed, right = driver.lead().committed, driver.table._wall_ms
     behind_the_table(driver, timeline)
     assert driver.client.begin(1, "t1").result is Result.UNAVAILABLE
@@ -864,21 +864,21 @@ def test_an_abort_of_what_is_complete_says_committed(driver: Driver, timeline: M
     driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
     answer = driver.client.abort(1, "t1", begun.instant, "write timeout", Fault.PIPELINE)
     assert (answer.result, answer.instant, answer.committed[P0]) == (Result.COMMITTED, begun.instant, 9)
-    assert timeline.instants[begun.instant].phase is Phase.COMPLETED
+    assert timeline.instants[begun.instant].phase is InstantPhase.COMPLETED
     assert driver.service.progress().standing.pipeline_failures == 0
 
 
 def test_an_abort_never_touches_an_instant_of_somebody_else(driver: Driver, timeline: MemoryTimeline) -> None:
     driver.lead()
     foreign = timeline.new_instant(timeline.later(0))
-    foreign.phase = Phase.INFLIGHT
+    foreign.phase = InstantPhase.INFLIGHT
     answer = driver.client.abort(1, "t9", foreign.time, "write timeout", Fault.NONE)
     assert answer.result is Result.OK
-    assert foreign.phase is Phase.INFLIGHT
+    assert foreign.phase is InstantPhase.INFLIGHT
 
 
 def test_aborts_in_a_row_halt_the_run(make: Make) -> None:
-    driver = make(limits=Limits(max_consecutive_failures=2))
+    driver = make(limits=LedgerLimits(max_consecutive_failures=2))
     driver.lead()
     results = []
     for name in ("t1", "t2"):
@@ -892,7 +892,7 @@ def test_aborts_in_a_row_halt_the_run(make: Make) -> None:
     while outcome is None:
         driver.clock.ms += 1_000
         outcome = driver.service.finished()
-    assert outcome.kind is OutcomeKind.HALTED
+    assert outcome.kind is RunOutcomeKind.HALTED
     assert "t1 failed; t2 failed" in outcome.reason
 
 
@@ -989,7 +989,7 @@ def test_a_metric_that_nobody_here_knows_is_passed_on_and_counts_stay_whole(driv
 
 
 def test_a_report_is_answered_with_the_mode_and_remembered_for_status(driver: Driver) -> None:
-    assert report(driver, coordinator="started", records=7).mode is Mode.RUN
+    assert report(driver, coordinator="started", records=7).mode is RunMode.RUN
     driver.clock.ms += 300
     document = driver.client.status()
     assert isinstance(document, dict)
@@ -1019,14 +1019,14 @@ def test_a_worker_whose_fellows_do_not_come_joins_without_them(driver: Driver) -
 def test_poison_drains_halts_and_stops_every_worker_with_its_reason(driver: Driver) -> None:
     driver.lead()
     reason = "events:0 offset 7: not JSON"
-    assert report(driver, poison=reason, coordinator="started").mode is Mode.DRAIN
+    assert report(driver, poison=reason, coordinator="started").mode is RunMode.DRAIN
     assert report(driver, slot=1, who="w1").reason == reason
-    assert report(driver, poison=reason, coordinator="drained").mode is Mode.HALT
+    assert report(driver, poison=reason, coordinator="drained").mode is RunMode.HALT
     last = report(driver, poison=reason, coordinator="halted")
-    assert (last.mode, last.reason) == (Mode.STOP, reason)
+    assert (last.mode, last.reason) == (RunMode.STOP, reason)
     outcome = driver.service.finished()
     assert outcome is not None
-    assert (outcome.kind, outcome.reason) == (OutcomeKind.HALTED, reason)
+    assert (outcome.kind, outcome.reason) == (RunOutcomeKind.HALTED, reason)
 
 
 def test_the_dead_are_stopped_and_everybody_hears_of_them(driver: Driver) -> None:
@@ -1034,10 +1034,10 @@ def test_the_dead_are_stopped_and_everybody_hears_of_them(driver: Driver) -> Non
     driver.service.worker_died("w0", "its process died")
     assert report(driver, slot=1, who="w1").dead == ("w0",)
     zombie = report(driver, poison="a zombie's poison")
-    assert zombie.mode is Mode.STOP
+    assert zombie.mode is RunMode.STOP
     assert "w0 has ended" in zombie.reason
     assert not driver.service.progress().standing.halted
-    assert report(driver, who="w0b").mode is Mode.RUN
+    assert report(driver, who="w0b").mode is RunMode.RUN
 
 
 def test_a_dead_workers_coordinator_does_not_answer_for_a_drain(driver: Driver) -> None:
@@ -1045,32 +1045,32 @@ def test_a_dead_workers_coordinator_does_not_answer_for_a_drain(driver: Driver) 
     report(driver, coordinator="drained")
     driver.service.worker_died("w0", "its process died")
     driver.service.request_stop("Ctrl-C")
-    assert [report(driver, slot=1, who="w1").mode for _ in range(3)] == [Mode.DRAIN] * 3
+    assert [report(driver, slot=1, who="w1").mode for _ in range(3)] == [RunMode.DRAIN] * 3
 
 
 def test_a_worker_that_kafka_fenced_is_seen_by_the_supervisor_which_may_give_up(driver: Driver) -> None:
     report(driver, fenced=True)
     assert driver.service.progress().standing.fenced == ("w0",)
     driver.service.supersede("run run-2 has taken over")
-    assert report(driver).mode is Mode.STOP
+    assert report(driver).mode is RunMode.STOP
     outcome = driver.service.finished()
-    assert outcome is not None and outcome.kind is OutcomeKind.SUPERSEDED
+    assert outcome is not None and outcome.kind is RunOutcomeKind.SUPERSEDED
 
 
 def test_a_report_from_a_slot_that_cannot_be_is_stopped(driver: Driver) -> None:
-    assert report(driver, slot=10**6).mode is Mode.STOP
+    assert report(driver, slot=10**6).mode is RunMode.STOP
 
 
 def test_targets_that_are_committed_end_the_run(make: Make) -> None:
     driver = make(until={P0: 9, P1: 0})
     driver.lead()
     begun = driver.client.begin(1, "t1")
-    assert report(driver, coordinator="started").mode is Mode.RUN
+    assert report(driver, coordinator="started").mode is RunMode.RUN
     driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
-    assert report(driver, coordinator="idle").mode is Mode.DRAIN
-    assert report(driver, coordinator="drained").mode is Mode.STOP
+    assert report(driver, coordinator="idle").mode is RunMode.DRAIN
+    assert report(driver, coordinator="drained").mode is RunMode.STOP
     outcome = driver.service.finished()
-    assert outcome is not None and outcome.kind is OutcomeKind.REACHED
+    assert outcome is not None and outcome.kind is RunOutcomeKind.REACHED
 
 
 # --- the one thread ---------------------------------------------------------------------------
@@ -1079,7 +1079,7 @@ def test_targets_that_are_committed_end_the_run(make: Make) -> None:
 def test_reports_offsets_and_status_do_not_wait_for_a_commit(make: Make) -> None:
     driver = make(deadlines=Deadlines(commit_s=3.0, find_s=WAIT_S))
     begun = begun_driver(driver)
-    driver.step, reached, let_go = waits_at(Step.COMMIT_LOCKED)
+    driver.step, reached, let_go = waits_at(Interruption.COMMIT_LOCKED)
     answers: list[Answer] = []
     committing = threading.Thread(
         target=lambda: answers.append(driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant))
@@ -1110,7 +1110,7 @@ def test_calls_that_never_reached_the_table_are_unavailable_and_have_no_effect(
 ) -> None:
     driver = make(deadlines=Deadlines(begin_s=3.0, commit_s=WAIT_S))
     begun = begun_driver(driver)
-    driver.step, reached, let_go = waits_at(Step.COMMIT_LOCKED)
+    driver.step, reached, let_go = waits_at(Interruption.COMMIT_LOCKED)
     committing = threading.Thread(
         target=lambda: driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
     )
@@ -1135,7 +1135,7 @@ def test_calls_that_never_reached_the_table_are_unavailable_and_have_no_effect(
 
 def test_an_unexpected_error_is_a_sentence_and_not_a_stack_trace(driver: Driver) -> None:
     begun = begun_driver(driver)
-    driver.step = fails_at(Step.COMMIT_CHECKED, ZeroDivisionError("oops"))
+    driver.step = fails_at(Interruption.COMMIT_CHECKED, ZeroDivisionError("oops"))
     answer = driver.commit("t1", begun.committed, {P0: 9}, instant=begun.instant)
     assert answer.result is Result.UNKNOWN
     assert "commit failed unexpectedly, see the driver's log: ZeroDivisionError('oops')" in answer.reason
@@ -1230,7 +1230,7 @@ def test_opening_goes_through_the_thread_and_raises_the_tables_own_errors(
 def test_a_call_that_hangs_does_not_hold_up_the_end_of_the_process(make: Make) -> None:
     driver = make()
     begun = begun_driver(driver)
-    driver.step, reached, let_go = waits_at(Step.COMMIT_LOCKED)
+    driver.step, reached, let_go = waits_at(Interruption.COMMIT_LOCKED)
     answers: dict[str, Answer] = {}
 
     def ask(name: str, call: Callable[[], Answer]) -> threading.Thread:

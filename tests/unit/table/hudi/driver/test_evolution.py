@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from table.errors import Contradiction
+from table.hudi.avro import to_avro
 from table.hudi.driver.evolution import PROMOTIONS, covers, evolve, show
 from table.port import TableSpec
-from table.schema import parse_ddl, table_schema, to_avro
+from table.schema import parse_ddl, table_schema
 
 SPEC = TableSpec(
     path="/t", name="t", mode="upsert", ddl="", key_fields=("id",), partition_field="day", ordering_field="ts"

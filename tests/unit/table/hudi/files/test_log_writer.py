@@ -22,6 +22,7 @@ from participant.records.port import RecordSpec
 from participant.records.raw import RawBatch, Values
 from participant.worker.stages import decoder
 from table.errors import StorageError
+from table.hudi.avro import to_avro
 from table.hudi.definition import with_meta_columns
 from table.hudi.files import log_writer as log_writer_module
 from table.hudi.files.base_file import META_COLUMNS
@@ -30,7 +31,7 @@ from table.hudi.files.log_writer import LogWriter
 from table.hudi.files.upserts import Upserts, UpsertShaper
 from table.hudi.layout import HudiLayout
 from table.port import Written
-from table.schema import table_schema, to_avro
+from table.schema import table_schema
 from table.store.local import LocalStore
 from tests.merge_model import Change, Model
 

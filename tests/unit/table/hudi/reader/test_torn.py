@@ -8,7 +8,7 @@ import fastavro
 import pytest
 
 from table.errors import Contradiction
-from table.hudi.reader.torn import Apart, Torn, compare, why
+from table.hudi.reader.torn import Disagreement, Torn, compare, why
 
 
 def at(second: int) -> str:
@@ -37,45 +37,48 @@ METADATA = [MAKING, made(3), made(5), made(7), done(6, "commit"), f"{at(9)}.delt
 
 
 def test_two_timelines_that_agree() -> None:
-    assert compare(DATA, METADATA, ()) == Apart()
+    assert compare(DATA, METADATA, ()) == Disagreement()
 
 
 def test_without_a_metadata_table_there_is_nothing_to_contradict() -> None:
-    assert compare(DATA, [], ()) == Apart()
-    assert compare([], METADATA, ()) == Apart()
+    assert compare(DATA, [], ()) == Disagreement()
+    assert compare([], METADATA, ()) == Disagreement()
 
 
 @pytest.mark.parametrize("second", [5, 7])
 def test_what_is_complete_and_not_in_the_metadata_table_is_hidden(second: int) -> None:
     left = [name for name in METADATA if name != made(second)]
-    assert compare(DATA, left, ()) == Apart(hidden=(at(second),))
+    assert compare(DATA, left, ()) == Disagreement(hidden=(at(second),))
 
 
 def test_what_was_rolled_back_and_is_still_in_it_would_come_back() -> None:
-    assert compare(DATA, [*METADATA, made(4)], [at(4), at(2)]) == Apart(back=(at(4),))
+    assert compare(DATA, [*METADATA, made(4)], [at(4), at(2)]) == Disagreement(back=(at(4),))
 
 
 def test_what_the_metadata_table_was_made_from_is_not_named_in_it() -> None:
     """Requested before, complete before: also where an earlier one was open then, and completed after."""
     making = f"00000000000000010_{at(4)[:-1]}6.deltacommit"
     assert (
-        compare([done(2, completed=5), done(3, completed=4)], [making, made(2, completed=5)], ()) == Apart()
+        compare([done(2, completed=5), done(3, completed=4)], [making, made(2, completed=5)], ())
+        == Disagreement()
     )
-    assert compare([done(3, completed=5)], [making, made(2, completed=5)], ()) == Apart(hidden=(at(3),))
+    assert compare([done(3, completed=5)], [making, made(2, completed=5)], ()) == Disagreement(
+        hidden=(at(3),)
+    )
 
 
 def test_what_the_metadata_table_has_archived_is_not_missed() -> None:
-    assert compare(DATA, [made(5), made(7)], ()) == Apart()
+    assert compare(DATA, [made(5), made(7)], ()) == Disagreement()
 
 
 def test_cleans_rollbacks_and_restores_are_none_of_it() -> None:
     others = [done(second, action) for second, action in ((4, "clean"), (6, "rollback"), (8, "restore"))]
-    assert compare([*DATA, *others], METADATA, ()) == Apart()
+    assert compare([*DATA, *others], METADATA, ()) == Disagreement()
 
 
 def test_a_clustering_that_was_carried_out_anew_is_complete_whatever_was_rolled_back() -> None:
-    assert compare(DATA, METADATA, [at(7)]) == Apart()
-    assert compare([done(9)], [*METADATA, made(9)], [at(7)]) == Apart(), "archived since"
+    assert compare(DATA, METADATA, [at(7)]) == Disagreement()
+    assert compare([done(9)], [*METADATA, made(9)], [at(7)]) == Disagreement(), "archived since"
 
 
 @pytest.fixture
@@ -117,5 +120,7 @@ def test_what_a_rollback_is_of_is_read_from_it(table: Path) -> None:
 
 
 def test_many_instants_are_some_and_a_number() -> None:
-    assert f"{at(1)}, {at(2)}, {at(3)} and 2 more" in why("/t", Apart(hidden=tuple(map(at, range(1, 6)))))
-    assert why("/t", Apart()) == ""
+    assert f"{at(1)}, {at(2)}, {at(3)} and 2 more" in why(
+        "/t", Disagreement(hidden=tuple(map(at, range(1, 6))))
+    )
+    assert why("/t", Disagreement()) == ""

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from table.store.objects.errors import Act, Answer, told
+from table.store.objects.errors import Act, RequestAnswer, told
 
 XML = (
     "Generic S3 error: Error performing PUT http://127.0.0.1/lake/x in 3ms - Server returned non-2xx status "
@@ -37,7 +37,7 @@ XML = (
 def test_each_no_has_its_class_and_says_what_to_do(
     status: int, code: str, kind: type[OSError], number: int, sentence: str
 ) -> None:
-    answer = Answer.of(
+    answer = RequestAnswer.of(
         Exception(XML.format(status=status, code=code, message="AKIAABCDEFGHIJKLMNOP may not"))
     )
     error = told(answer, Act.PUT, scheme="s3a", bucket="lake", place="s3a://lake/x")
@@ -50,14 +50,14 @@ def test_each_no_has_its_class_and_says_what_to_do(
 def test_a_bucket_that_is_missing_is_never_taken_for_a_file_that_is() -> None:
     """Else a table that is somewhere else is begun anew."""
     for code in ("NoSuchBucket", "ContainerNotFound"):
-        answer = Answer(status=404, code=code)
+        answer = RequestAnswer(status=404, code=code)
         error = told(answer, Act.READ, scheme="s3a", bucket="lake", place="x")
         assert not isinstance(error, FileNotFoundError)
 
 
 @pytest.mark.parametrize("kind", ["Timeout", "Connect", "Interrupted"])
 def test_where_no_answer_came_it_says_whether_it_was_waited_for(kind: str) -> None:
-    answer = Answer.of(Exception(f"HTTP error: error sending request\n\nDebug source: kind: {kind},"))
+    answer = RequestAnswer.of(Exception(f"HTTP error: error sending request\n\nDebug source: kind: {kind},"))
     error = told(answer, Act.READ, scheme="gs", bucket="lake", place="x")
     assert isinstance(error, TimeoutError if kind == "Timeout" else ConnectionError)
     assert not answer.is_final
@@ -77,4 +77,4 @@ def test_where_no_answer_came_it_says_whether_it_was_waited_for(kind: str) -> No
     ],
 )
 def test_only_a_plain_no_is_final(status: int, is_final: bool) -> None:
-    assert Answer(status=status).is_final is is_final
+    assert RequestAnswer(status=status).is_final is is_final
