@@ -325,6 +325,17 @@ class SparkNeeds:
     java_options: str = ""
     """Of the driver's JVM."""
 
+    def __add__(self, other: SparkNeeds) -> SparkNeeds:
+        """Both; where they differ, `other`."""
+        return SparkNeeds(
+            packages=self.packages + other.packages,
+            reading=self.reading + other.reading,
+            excluded=self.excluded + other.excluded,
+            conf={**self.conf, **other.conf},
+            fixed={**self.fixed, **other.fixed},
+            java_options=" ".join(filter(None, (self.java_options, other.java_options))),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherWriters:

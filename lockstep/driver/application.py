@@ -141,7 +141,7 @@ class Application:
         *,
         restored: Callable[[], None],
     ) -> None:
-        """Look after topics and group until the stack is unwound. `restored`: told when the control topic was."""
+        """Look after topics and group until the stack is unwound. `restored`: the control topic was."""
         config = self._config
         asked = SourceTopics(self._kafka, config.source.topics, timeout_s=WATCH_S)
         watches = (

@@ -7,6 +7,7 @@ written. Names and defaults are those of HoodieTableConfig in Hudi 1.2.0.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +28,7 @@ from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
 from table.partitioners.kinds import FIELD
 from table.port import UPSERT, TableSpec
 from table.schema import table_schema
-from table.store.location import local_path
+from table.store.location import plain
 
 KEY_GENERATORS: Mapping[str, str] = {
     "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
@@ -36,6 +37,9 @@ KEY_GENERATORS: Mapping[str, str] = {
 }
 VERSION_MIN = 8
 """The first table version whose timeline keeps completion times (layout 2)."""
+
+NOT_IN_ADDRESSES = re.compile(r"[\s%\"<>\\^`{|}\[\]]")
+"""Hudi reads the place of its storage lock as a URI: it fails at these, or takes `%2F` for a slash."""
 
 META_FIELDS_PREFIX = "_hoodie_"
 
@@ -115,7 +119,7 @@ def layout(definition: Definition, spec: TableSpec, schema: str, *, created: boo
     """How files are to be written, by what the table says. `schema`: the Avro schema of its rows."""
     key_format = "plain" if len(definition.key_fields) == 1 else "complex"
     return HudiLayout(
-        path=local_path(spec.path),
+        path=plain(spec.path),
         key_fields=definition.key_fields,
         key_format=key_format if definition.key_fields else "coordinates",
         partition_field=spec.partition_field,
@@ -175,13 +179,20 @@ def schema_of(spec: TableSpec) -> str:
 
 
 def plain_spec(spec: TableSpec) -> TableSpec:
-    """`spec` with its path checked and plain. Raises `Refused` for what no Hudi table can be."""
+    """`spec` with its path checked, as `plain` has it. Raises `Refused` for what no Hudi table can be."""
     if spec.partitioner != FIELD:
         raise Refused(
             f"table.partitioner is {spec.partitioner!r}: readers of a Hudi table take the value of the field "
             f"table.partition_by from the name of a row's folder, so that only {FIELD!r} can be"
         )
-    return replace(spec, path=local_path(spec.path))
+    path = plain(spec.path)
+    strange = NOT_IN_ADDRESSES.search(path) if "://" in path else None
+    if strange is not None:
+        raise Refused(
+            f"table.path {path}: it holds {strange[0]!r}, which Hudi's lock of tables in object stores "
+            "cannot have: use letters, digits and -_.=+@,~"
+        )
+    return replace(spec, path=path)
 
 
 def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, Any, str]]:

@@ -46,10 +46,11 @@ class Hudi:
         return HudiTable(spark, spec, pipeline, services=services, free_slots=free_slots)
 
     def needs(self, path: str) -> SparkNeeds:
-        """Hudi's own."""
+        """Hudi's own, and the store's."""
         from table.hudi.needs import hudi_needs
+        from table.store.connectors import store_needs
 
-        return hudi_needs()
+        return hudi_needs() + store_needs(path)
 
     def files(
         self,

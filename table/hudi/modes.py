@@ -18,6 +18,8 @@ BUCKETS = "hoodie.bucket.index.num.buckets"
 HASH_FIELD = "hoodie.bucket.index.hash.field"
 BUCKET_ENGINE = "hoodie.index.bucket.engine"
 LOCK_PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+LEASE_PROVIDER = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
+"""Where the table is in an object store: its lock is an object, whose holder renews it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +58,15 @@ def index_properties(key_fields: Sequence[str], bucket_count: int) -> dict[str, 
     return {INDEX_TYPE: "BUCKET", BUCKETS: str(bucket_count), HASH_FIELD: ",".join(key_fields)}
 
 
-def kept_properties(key_fields: Sequence[str], bucket_count: int, lock_expire_minutes: int) -> dict[str, str]:
-    """What is kept in an upsert table's `hoodie.properties` for writers that are told nothing."""
+def kept_properties(key_fields: Sequence[str], bucket_count: int, lock: Mapping[str, str]) -> dict[str, str]:
+    """What is kept in an upsert table's `hoodie.properties` for writers that are told nothing. `lock`: which
+    one they share.
+    """
     return {
         **index_properties(key_fields, bucket_count),
         "hoodie.datasource.write.recordkey.field": ",".join(key_fields),  # Hudi's compaction procedure
         "hoodie.write.concurrency.mode": MODES[UPSERT].concurrency,
-        "hoodie.write.lock.provider": LOCK_PROVIDER,
-        "hoodie.write.lock.filesystem.expire": str(lock_expire_minutes),
+        **lock,
         "hoodie.clean.failed.writes.policy": "LAZY",
         # An index that others make while a transaction is open would cost it its commit.
         "hoodie.metadata.index.column.stats.enable": "false",

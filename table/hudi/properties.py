@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from table.errors import Refused
-from table.hudi.modes import LOCK_PROVIDER, MODES
+from table.hudi.modes import LEASE_PROVIDER, LOCK_PROVIDER, MODES
 from table.port import INSERT, UPSERT, OtherWriters, TableSpec
+from table.store.location import FILE, Location
 
 LOCK = "hoodie.write.lock.provider"
 LOCK_FOLDER = "hoodie.write.lock.filesystem.path"
@@ -21,6 +22,17 @@ LOCK_EXPIRE_MINUTES = 1
 """The least there is. A driver killed inside the lock blocks the table for so long where its successor cannot
 prove it dead (see `table.hudi.driver.holder`); a holder that is paused for longer is stopped by the rollback
 of its instant, not by the lock."""
+
+EXPIRE = "hoodie.write.lock.filesystem.expire"
+LEASE = "hoodie.write.lock.storage.validity.timeout.secs"
+RENEWAL = "hoodie.write.lock.storage.renew.interval.secs"
+LEASE_S = 60
+"""How long the lock of a table in an object store lives that nobody renews. The shorter, the sooner a driver
+elsewhere goes on after one that was killed in it; the guardian ends a holder that stands still
+`LOCK_MARGIN_S` (table/hudi/driver/watchdog.py) before."""
+RENEWAL_S = 5
+LEASE_RETRIES = 1
+"""Hudi waits for such a lock within each try, for `hoodie.write.lock.wait_time_ms`."""
 
 AUTO_ARCHIVE = "hoodie.archive.automatic"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
@@ -51,9 +63,6 @@ REQUIRED_OF_MODE: Mapping[str, Mapping[str, str]] = {
 }
 
 DEFAULTS: Mapping[str, str] = {
-    LOCK: LOCK_PROVIDER,
-    "hoodie.write.lock.filesystem.expire": str(LOCK_EXPIRE_MINUTES),
-    "hoodie.write.lock.client.num_retries": "25",
     "hoodie.write.lock.client.wait_time_ms_between_retry": "200",
     "hoodie.write.lock.wait_time_ms": "5000",
     "hoodie.clean.automatic": "false",
@@ -61,6 +70,12 @@ DEFAULTS: Mapping[str, str] = {
 }
 """What the configuration may change. A lock that is held is waited for 5 s; the caller asks again. Old file
 versions are cleaned beside the commits, not within them."""
+
+SHARED_LOCK: Mapping[str, str] = {LOCK: LOCK_PROVIDER, EXPIRE: str(LOCK_EXPIRE_MINUTES)}
+"""What writers of a table must agree on of its lock."""
+SHARED_LEASE: Mapping[str, str] = {LOCK: LEASE_PROVIDER, LEASE: str(LEASE_S), RENEWAL: str(RENEWAL_S)}
+"""The same, of a table in an object store."""
+RETRIES = "hoodie.write.lock.client.num_retries"
 
 ONE_CLOCK: Mapping[str, str] = {"hoodie.time.generator.max_expected_clock_skew_ms": "1"}
 """The default where only one machine writes to the table. Under the lock Hudi waits for as long as clocks of
@@ -180,20 +195,31 @@ def check(properties: Mapping[str, str], mode: str = INSERT) -> None:
         _check_one(name, value, properties, required)
 
 
-def merge(properties: Mapping[str, str], fixed: Mapping[str, str], mode: str = INSERT) -> dict[str, str]:
+def shared_lock(path: str) -> Mapping[str, str]:
+    """The lock of a table at this path or address, where the configuration names no other."""
+    return SHARED_LOCK if Location.parse(path).scheme == FILE else SHARED_LEASE
+
+
+def merge(
+    properties: Mapping[str, str], fixed: Mapping[str, str], mode: str = INSERT, *, path: str = "/table"
+) -> dict[str, str]:
     """What the write client is started with: defaults, then `properties`, then what must be.
 
     `fixed`: what the table and the configuration say (name, keys, schema). Raises `Refused` as `check`.
     """
     check(properties, mode)
     given = {SYNONYMS.get(name, name): value for name, value in properties.items() if name not in CREATION}
-    return {**DEFAULTS, **given, **REQUIRED, **REQUIRED_OF_MODE[mode], **fixed}
+    lock = shared_lock(path)
+    retries = {RETRIES: "25" if lock is SHARED_LOCK else str(LEASE_RETRIES)}
+    return {**DEFAULTS, **lock, **retries, **given, **REQUIRED, **REQUIRED_OF_MODE[mode], **fixed}
 
 
 SHARED = (
     "hoodie.write.concurrency.mode",
     LOCK,
-    "hoodie.write.lock.filesystem.expire",
+    EXPIRE,
+    LEASE,
+    RENEWAL,
     FAILED_WRITES,
     "hoodie.write.markers.type",
     "hoodie.metadata.index.column.stats.enable",
@@ -204,7 +230,7 @@ SHARED = (
 
 def other_writers(spec: TableSpec) -> OtherWriters:
     """What they must be told, and what goes wrong without. Raises `Refused` as `check`."""
-    merged = merge(spec.properties, {}, spec.mode)
+    merged = merge(spec.properties, {}, spec.mode, path=spec.path)
     told = (
         "the table keeps this for Spark SQL, which needs to be told nothing; any other writer"
         if spec.mode == UPSERT
@@ -253,7 +279,7 @@ def _check_lock(name: str, value: str) -> None:
             f"table.hudi: {name} is {value}, which another process does not see: "
             f"use {LOCK_PROVIDER} or another one that all writers of the table share"
         )
-    if name == "hoodie.write.lock.filesystem.expire" and not (value.isdigit() and int(value) >= 1):
+    if name == EXPIRE and not (value.isdigit() and int(value) >= 1):
         raise Refused(
             f"table.hudi: {name} is {value!r}: with 0 minutes a driver that is killed inside the lock "
             "blocks the table until somebody removes the file; say 1 or more"

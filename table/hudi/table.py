@@ -36,7 +36,7 @@ from table.hudi.driver.storage import is_of_one_machine
 from table.hudi.driver.watchdog import CALLBACK_S, SILENCE_S, Watchdog
 from table.hudi.layout import META_FOLDER, PROPERTIES
 from table.hudi.modes import INDEX_TYPE, MODES, kept_properties
-from table.hudi.properties import LOCK_EXPIRE_MINUTES, ONE_CLOCK
+from table.hudi.properties import ONE_CLOCK, shared_lock
 from table.hudi.properties import check as check_properties
 from table.hudi.reader.torn import Torn
 from table.hudi.upkeep.due import Upkeep
@@ -83,7 +83,7 @@ class HudiTable:
         self._mode = MODES[spec.mode]
         self._pipeline = pipeline
         self._thread: int | None = None
-        self._session = Session(spark, self._spec.path)
+        self._session = Session(spark, self._spec.path, self._spec.storage)
         self._history = History(self._session, pipeline, self._mode.action)
         self._sweeper = Sweeper(self._session, self._history)
         self._watchdog = Watchdog(
@@ -108,6 +108,7 @@ class HudiTable:
         schema = schema_of(spec)
         doing = f"table {spec.path} could not be opened"
         with changing(doing):
+            self._session.check_conditions()
             created = _is_new(self._session.store)
             if created:
                 self._session.create(spec, schema)
@@ -128,10 +129,10 @@ class HudiTable:
             if self._session.client is not None:
                 self._session.close()
             self._fixed = fixed_properties(definition, schema, spec)
-            clock = ONE_CLOCK if is_of_one_machine(spec.path) else {}
+            clock = ONE_CLOCK if spec.storage is None and is_of_one_machine(spec.path) else {}
             self._given = {**clock, **self._upkeep.properties, **spec.properties}
             self._session.start(self._given, self._fixed, spec.mode)
-            self._torn = Torn(self._session.path) if self._session.keeps_metadata() else None
+            self._torn = Torn(spec.path, spec.storage) if self._session.keeps_metadata() else None
             self._tend_after = TEND_FACTOR * self._session.metadata_commits()
             if not created and self._session.keeps_metadata() and not self._session.has_metadata():
                 # Hudi makes a metadata table from what lies there, whoever has given it up.
@@ -148,7 +149,7 @@ class HudiTable:
         """Keep with a table that nobody has written to yet what its writers must know, and load it again."""
         if not self._session.is_untouched():
             return None
-        self._session.keep(kept_properties(spec.key_fields, spec.bucket_count, LOCK_EXPIRE_MINUTES))
+        self._session.keep(kept_properties(spec.key_fields, spec.bucket_count, shared_lock(spec.path)))
         return self._session.load()
 
     def newest(self) -> TableState | None:
@@ -265,7 +266,7 @@ class HudiTable:
     ) -> Session:
         """See `table.hudi.upkeep.due.Opener`."""
         with changing(f"table {self._spec.path} could not be opened for its services"):
-            session = Session(self._session.spark, self._spec.path)
+            session = Session(self._session.spark, self._spec.path, self._spec.storage)
             session.load()
             properties = {**given, **self._given}
             session.start(properties, {**self._fixed, **fixed}, self._spec.mode, by_spark=by_spark)

@@ -91,6 +91,14 @@ def local_path(path: str, *, setting: str = "table.path") -> str:
     return location.path
 
 
+def plain(path: str, *, setting: str = "table.path") -> str:
+    """How the same place is written everywhere within: the plain path of one on a file system, else the
+    address. Raises `Refused` for what is neither.
+    """
+    location = Location.parse(path, setting=setting)
+    return location.path if location.scheme == FILE else str(location)
+
+
 def not_yet(scheme: str, what: str) -> str:
     """Why tables are not there yet, as a sentence."""
     return (

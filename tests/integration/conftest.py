@@ -13,14 +13,15 @@ from lockstep.brokers.local import Broker
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.jvm import LATE_C2
 from lockstep.launch.submit import find_jars
-from table.hudi.needs import KRYO, SQL, hudi_needs
+from table.hudi.needs import KRYO, SQL
+from table.kinds import HUDI, table_kind
 from tests.harness import SHORT_LIVED, Pipeline
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Local, of two threads; reads and writes Hudi tables, with SQL. Its JVM starts as a driver's."""
-    needs = hudi_needs()
+    needs = table_kind(HUDI).needs("s3a://lake/events")
     jars = find_jars(needs.packages, {})
     options = " ".join(filter(None, (LATE_C2, "-XX:+UseSerialGC", options_to_use(jars, {}))))
     builder = SparkSession.builder.master("local[2]").appName("lockstep-tests")

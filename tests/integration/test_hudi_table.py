@@ -105,6 +105,12 @@ class Driver:
         store, folder = LocalStore(self.path), self.path / "a"
         create_partition(store, instant, "a")
         create_marker(store, instant, "a", name)
+        pq.write_table(self.rows(instant, name, rows, first), folder / name)
+        size_bytes = (folder / name).stat().st_size
+        return DataFile(path=f"a/{name}", body=file_id, table_partition="a", rows=rows, size_bytes=size_bytes)
+
+    @staticmethod
+    def rows(instant: str, name: str, rows: int, first: int) -> pa.Table:
         keys = [f"e{first + row}" for row in range(rows)]
         columns = {
             "_hoodie_commit_time": [instant] * rows,
@@ -120,9 +126,7 @@ class Driver:
             "_kafka_offset": list(range(first, first + rows)),
             "_kafka_timestamp": pa.array([0] * rows, pa.timestamp("us", tz="UTC")),
         }
-        pq.write_table(pa.table(columns), folder / name)
-        size_bytes = (folder / name).stat().st_size
-        return DataFile(path=f"a/{name}", body=file_id, table_partition="a", rows=rows, size_bytes=size_bytes)
+        return pa.table(columns)
 
     def planned(self, transaction: str, instant: str, rows: int, *files: DataFile) -> Commit:
         """The commit of `rows` records that follow what the table holds now."""

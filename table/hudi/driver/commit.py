@@ -22,6 +22,7 @@ from table.hudi.driver.evolution import covers, evolve
 from table.hudi.driver.history import History, Seen, rollbacks
 from table.hudi.driver.holder import LockHolder
 from table.hudi.driver.java import reading
+from table.hudi.driver.lease import LeaseHolder
 from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.watchdog import Watchdog
@@ -57,7 +58,9 @@ class PreCommit:
     `objection`: what was raised, for whoever sees Java's exception. Takes no Python lock.
     """
 
-    def __init__(self, check: Callable[[], None], watchdog: Watchdog, holder: LockHolder) -> None:
+    def __init__(
+        self, check: Callable[[], None], watchdog: Watchdog, holder: LockHolder | LeaseHolder
+    ) -> None:
         self._check = check
         self._watchdog = watchdog
         self._holder = holder

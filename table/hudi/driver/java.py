@@ -36,13 +36,25 @@ ENVIRONMENT = (
     "FileSystemException",
     "TimeoutException",
     "InterruptedException",
+    # Of object stores: the SDK's, and what Hadoop's connector makes of them.
+    "SdkClientException",
+    "ClientExecutionTimeoutException",
+    "AmazonS3Exception",
+    "AWSClientIOException",
+    "AWSServiceIOException",
+    "AWSServiceThrottledException",
+    "AWSStatus500Exception",
+    "AWSS3IOException",
+    "AWSNoResponseException",
+    "InterruptedIOException",
 )
 """Simple names of what passes when storage, lock or cluster serve again."""
 
 LOCK_EXCEPTION = "HoodieLockException"
 NO_LOCK = (
     "the table lock could not be had: another writer holds it, or left it behind, and then it expires by"
-    " itself (hoodie.write.lock.filesystem.expire, in minutes)"
+    " itself (hoodie.write.lock.filesystem.expire, in minutes; of a table in an object store"
+    " hoodie.write.lock.storage.validity.timeout.secs)"
 )
 """Hudi's own text ends in the middle, or names a thread."""
 

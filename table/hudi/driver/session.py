@@ -16,16 +16,21 @@ from typing import Any
 from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
+from table.errors import Refused
 from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
 from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.holder import LockHolder
+from table.hudi.driver.lease import LeaseClock, LeaseHolder
+from table.hudi.driver.lock_client import LEASE_FILE, lock_client
+from table.hudi.driver.reach import reach
 from table.hudi.driver.watchdog import EXPIRE, held_s
 from table.hudi.layout import META_FOLDER
-from table.hudi.modes import INDEX_TYPE, LOCK_PROVIDER, MODES, merge_mode
-from table.hudi.properties import HIVE_STYLE, LOCK, LOCK_FOLDER, URL_ENCODE, merge
+from table.hudi.modes import INDEX_TYPE, LEASE_PROVIDER, LOCK_PROVIDER, MODES, merge_mode
+from table.hudi.properties import HIVE_STYLE, LEASE, LOCK, LOCK_FOLDER, URL_ENCODE, merge
 from table.port import UPSERT, TableSpec
-from table.store.location import store_at
+from table.store.location import FILE, Location, store_at
+from table.store.settings import StoreSettings
 
 log = logging.getLogger(__name__)
 
@@ -47,22 +52,29 @@ configuration does not have; another writer may make one at any time."""
 
 
 class Session:
-    """`path`: plain and absolute. `meta` is there after `load`; `client`, `holder` and `file_clock` after
-    `start`."""
+    """`path`: plain and absolute, or an address. `storage`: how its store is reached. `meta` is there after
+    `load`; `client`, `holder` and `file_clock` after `start`. `lock_folder`: empty where the lock is no file.
+    """
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
+    def __init__(self, spark: SparkSession, path: str, storage: StoreSettings | None = None) -> None:
         self.spark = spark
         self.path = path
-        self.store = store_at(path)
-        self.base_path = f"file://{path}"  # spelled out, whatever the cluster's default file system is
+        self.store = store_at(path, settings=storage)
+        location = Location.parse(path)
+        self.base_path = str(location)  # spelled out, whatever the cluster's default file system is
         jvm: Any = spark._jvm
         self.jvm = jvm
         self.hudi = jvm.org.apache.hudi
         self.meta: Any = None
         self.client: Any = None
-        self.holder: LockHolder
-        self.file_clock: FileClock
+        self.holder: LockHolder | LeaseHolder
+        self.file_clock: FileClock | LeaseClock
         self.lock_folder = ""
+        self._lock_client: Any = None  # the class, where the lock is an object
+        if storage is not None and location.scheme != FILE:
+            hadoop = reach(spark, location, storage)
+            self._lock_client = lock_client(jvm, spark.sparkContext._gateway)
+            self._lock_client.configure(hadoop)
         start_callbacks(spark.sparkContext._gateway)
 
     def jvm_pid(self) -> int:
@@ -144,15 +156,12 @@ class Session:
         self, properties: Mapping[str, str], fixed: Mapping[str, str], mode: str, *, by_spark: bool = False
     ) -> None:
         """Start the write client. `by_spark`: the Spark client, which runs its work as Spark's jobs."""
-        folder = properties.get(LOCK_FOLDER) or f"{self.path}/{META_FOLDER}"
-        locks = store_at(folder, setting=LOCK_FOLDER)
-        self.lock_folder = locks.place()
-        self.holder = LockHolder(locks, self.jvm_pid())
-        merged = merge(properties, fixed, mode)
-        if LOCK_FOLDER in merged:  # as we spell it: Hudi knows no localhost, and a default file system
-            merged[LOCK_FOLDER] = f"file://{self.lock_folder}"
-        expire_s = 60 * int(merged.get(EXPIRE, "0")) if merged.get(LOCK) == LOCK_PROVIDER else 0
-        self.file_clock = FileClock(self.path, self.lock_folder, expire_s=expire_s)
+        merged = merge(properties, fixed, mode, path=self.path)
+        if self._lock_client is None:
+            self._watch_file(properties, merged)
+        else:
+            self.holder = LeaseHolder()
+            self.file_clock = LeaseClock(self.store, lease_s=_lease_s(merged))
         self._config = self.hudi.DataSourceUtils.createHoodieConfig(
             fixed["hoodie.avro.schema"],
             self.base_path,
@@ -165,6 +174,32 @@ class Session:
         if why_not and not by_spark:
             log.warning(SLOWER, why_not)
         self._connect(by_spark=bool(why_not))
+
+    def _watch_file(self, properties: Mapping[str, str], merged: dict[str, str]) -> None:
+        """The lock is a file, as Hudi makes them."""
+        folder = properties.get(LOCK_FOLDER) or f"{self.path}/{META_FOLDER}"
+        locks = store_at(folder, setting=LOCK_FOLDER)
+        self.lock_folder = locks.place()
+        self.holder = LockHolder(locks, self.jvm_pid())
+        if LOCK_FOLDER in merged:  # as we spell it: Hudi knows no localhost, and a default file system
+            merged[LOCK_FOLDER] = f"file://{self.lock_folder}"
+        expire_s = 60 * int(merged.get(EXPIRE, "0")) if merged.get(LOCK) == LOCK_PROVIDER else 0
+        self.file_clock = FileClock(self.path, self.lock_folder, expire_s=expire_s)
+
+    def check_conditions(self) -> None:
+        """Raise `Refused` where the table is on a server that does not keep the conditions of puts."""
+        if self._lock_client is None:
+            return
+        properties = self.jvm.java.util.Properties()
+        client = self._lock_client("nobody", f"{self.base_path}/{LEASE_FILE}", properties)
+        ignored = str(client.ignored())
+        client.close()
+        if ignored:
+            raise Refused(
+                f"table {self.path}: its server takes a put with {ignored} and does not keep the condition, "
+                "so that two drivers could hold the table lock: keep the table on a server that has "
+                "conditional puts (docs/stores.md)"
+            )
 
     def choose_client(self) -> None:
         """Take the other write client where the table wants it. Not while an instant of ours is open.
@@ -241,7 +276,10 @@ class Session:
 
     def lock_held_s(self) -> int:
         """How long the table lock may be held; 0: for ever. See `table.hudi.driver.watchdog.held_s`."""
-        return held_s(int(self.client.getConfig().getProps().getProperty(EXPIRE, "0")))
+        given = self.client.getConfig().getProps()
+        if self._lock_client is not None:
+            return held_s(int(given.getProperty(LEASE, "0")))
+        return held_s(60 * int(given.getProperty(EXPIRE, "0")))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -353,6 +391,11 @@ class Session:
             conf.set("fs.file.impl", LOCAL_FILE_SYSTEM)
             conf.set("fs.file.impl.disable.cache", "true")
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(conf)
+
+
+def _lease_s(merged: Mapping[str, str]) -> int:
+    """Of the lock that is configured; 0 where it is another kind."""
+    return int(merged[LEASE]) if merged[LOCK] == LEASE_PROVIDER else 0
 
 
 def _end(client: Any) -> None:

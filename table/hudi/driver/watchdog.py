@@ -46,9 +46,9 @@ SUSPENDED_S = 5
 """Between two looks, of a second each: what has become of the lock meanwhile nobody knows."""
 
 
-def held_s(expire_minutes: int) -> int:
-    """How long a lock may be held that expires after so many minutes; 0: for ever, as it never expires."""
-    return max(60 * expire_minutes - LOCK_MARGIN_S, 0)
+def held_s(expire_s: int) -> int:
+    """How long a lock may be held that expires after so many seconds; 0: for ever, as it never expires."""
+    return max(expire_s - LOCK_MARGIN_S, 0)
 
 
 class Watchdog:

@@ -305,9 +305,11 @@ def _committed(requested: str, completed: str, action: str, metadata: Mapping[st
     )
 
 
-def table_properties(base_path: str | os.PathLike[str]) -> dict[str, str]:
+def table_properties(
+    base_path: str | os.PathLike[str], storage: StoreSettings | None = None
+) -> dict[str, str]:
     """`hoodie.properties` of the table. Raises `MissingTable`, `Unavailable`."""
-    return _properties(store_at(os.fspath(base_path)))
+    return _properties(store_at(os.fspath(base_path), settings=storage))
 
 
 def _properties(store: Store) -> dict[str, str]:

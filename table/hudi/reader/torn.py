@@ -28,6 +28,7 @@ from table.hudi.reader.timeline import (
     unavailable,
 )
 from table.store.location import store_at
+from table.store.settings import StoreSettings
 
 NAMED_MAX = 3
 ROLLBACK = "rollback"
@@ -70,12 +71,15 @@ def _completed(names: Iterable[str]) -> Iterator[re.Match[str]]:
 
 
 class Torn:
-    """Of one table, whatever is kept being what cannot change. `path`: plain and absolute."""
+    """Of one table, whatever is kept being what cannot change. `path`: plain and absolute, or an address.
 
-    def __init__(self, path: str) -> None:
+    `storage`: how its store is reached.
+    """
+
+    def __init__(self, path: str, storage: StoreSettings | None = None) -> None:
         self._path = path
-        name = table_properties(path).get("hoodie.timeline.path", "timeline")
-        self._store = store_at(path)
+        name = table_properties(path, storage).get("hoodie.timeline.path", "timeline")
+        self._store = store_at(path, settings=storage)
         self._data = posixpath.join(".hoodie", name)
         self._metadata = posixpath.join(".hoodie", "metadata", ".hoodie", name)
         self._targets: dict[str, frozenset[str]] = {}

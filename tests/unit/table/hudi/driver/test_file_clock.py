@@ -58,7 +58,7 @@ def test_one_that_is_ahead_by_less_than_a_lock_lives_is_told_after_what_time_it_
 def test_the_guardian_has_half_of_its_margin_to_end_a_holder_whose_lock_looks_expired_early() -> None:
     for minutes in (1, 2, 60):
         looks_expired_s = 60 * minutes - AHEAD_MAX_S
-        assert looks_expired_s - held_s(minutes) >= LOCK_MARGIN_S / 2
+        assert looks_expired_s - held_s(60 * minutes) >= LOCK_MARGIN_S / 2
 
 
 def test_where_the_lock_never_expires_nothing_is_compared(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from table.hudi.driver import watchdog
 from table.hudi.driver.watchdog import LAST_WORDS, TICK_S, Watch, held_s
 
 LIVES_S = 60
-HELD_S = held_s(1)
+HELD_S = held_s(60)
 
 
 class Guardian:
@@ -131,7 +131,7 @@ def test_a_callback_that_does_not_end_is_killed_though_python_beats() -> None:
 
 @pytest.mark.parametrize(("expire_minutes", "bound_s"), [(1, 40), (5, 280), (0, 0)])
 def test_the_bound_follows_how_long_the_lock_lives(expire_minutes: int, bound_s: int) -> None:
-    assert held_s(expire_minutes) == bound_s
+    assert held_s(60 * expire_minutes) == bound_s
 
 
 def test_a_lock_that_never_expires_may_be_held_for_ever() -> None:

@@ -1,0 +1,429 @@
+package org.apache.hudi.aws.transaction.lock;
+
+import com.amazonaws.ClientConfiguration;
+import com.amazonaws.SdkClientException;
+import com.amazonaws.auth.AWSCredentialsProvider;
+import com.amazonaws.client.builder.AwsClientBuilder;
+import com.amazonaws.services.s3.AmazonS3;
+import com.amazonaws.services.s3.AmazonS3ClientBuilder;
+import com.amazonaws.services.s3.model.AmazonS3Exception;
+import com.amazonaws.services.s3.model.ObjectMetadata;
+import com.amazonaws.services.s3.model.PutObjectRequest;
+import com.amazonaws.services.s3.model.S3Object;
+import java.io.ByteArrayInputStream;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.management.ManagementFactory;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.util.Map;
+import java.util.Properties;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.s3a.Constants;
+import org.apache.hadoop.fs.s3a.S3AUtils;
+import org.apache.hudi.client.transaction.lock.StorageLockClient;
+import org.apache.hudi.client.transaction.lock.models.LockGetResult;
+import org.apache.hudi.client.transaction.lock.models.LockUpsertResult;
+import org.apache.hudi.client.transaction.lock.models.StorageLockData;
+import org.apache.hudi.client.transaction.lock.models.StorageLockFile;
+import org.apache.hudi.common.util.Option;
+import org.apache.hudi.common.util.collection.Pair;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The object that is Hudi's table lock on S3, read and written on condition.
+ *
+ * <p>Hudi's StorageBasedLockProvider looks for a class of this name, and has one in its module hudi-aws, which takes
+ * no endpoint and counts a write without an answer as unknown. This one takes endpoint, region, credentials and
+ * proxies from {@code fs.s3a.*}, as everything else of the table does; no request is repeated behind its back; and a
+ * write without an answer is read, for the object says who wrote it last and until when it is his.
+ *
+ * <p>The object and its fields are Hudi's own, so that writers which have Hudi's class share the lock. Of the owner
+ * this one says more than a random word: which process it is, so that whoever shares its machine can tell that it is
+ * dead, and does not wait for the lease.
+ *
+ * <p>Compiled when it is needed, by the compiler that Spark brings (table/hudi/driver/lock_client.py): Java as it was
+ * before generics, as far as that compiler sees, and no lambdas.
+ */
+public final class S3StorageLockClient implements StorageLockClient {
+  private static final Logger LOG = LoggerFactory.getLogger(S3StorageLockClient.class);
+  private static final String VALIDITY = "hoodie.write.lock.storage.validity.timeout.secs";
+  private static final long VALIDITY_S = 300;
+  private static final int REQUESTS_A_LEASE = 5;
+  private static final int LOCK_BYTES_MAX = 64 * 1024;
+  private static final int TRIES_MAX = 3;
+  private static final int NOT_FOUND = 404;
+  private static final int CONFLICT = 409;
+  private static final int PRECONDITION_FAILED = 412;
+  private static final int TOO_MANY_REQUESTS = 429;
+  private static final int SERVER_ERROR = 500;
+  private static final int UNAVAILABLE = 503;
+
+  /** Hadoop's settings, for which the lock provider has no place. */
+  private static volatile Configuration settings = new Configuration();
+
+  /** By what tells them apart: Hudi makes a lock provider for each time that it locks, and closes it. */
+  private static final Map CLIENTS = new ConcurrentHashMap();
+
+  /** Owners of this process that may hold a lock. */
+  private static final Map OPEN = new ConcurrentHashMap();
+
+  private static final String PROCESS = thisProcess();
+
+  private final AmazonS3 s3;
+  private final String owner;
+  private final String bucket;
+  private final String key;
+
+  /** As Hudi makes it, by its name. */
+  public S3StorageLockClient(String ownerId, String lockFileUri, Properties properties) {
+    String[] place = placeOf(lockFileUri);
+    owner = ownerId;
+    bucket = place[0];
+    key = place[1];
+    Object validity = properties.get(VALIDITY);
+    long validity_s = validity == null ? VALIDITY_S : Long.parseLong(validity.toString().trim());
+    try {
+      s3 = client(S3AUtils.propagateBucketOptions(settings, bucket), bucket, validity_s);
+    } catch (IOException error) {
+      throw new IllegalArgumentException(
+          "the lock " + lockFileUri + " cannot be reached: " + error.getMessage(), error);
+    }
+    OPEN.put(owner, Boolean.TRUE);
+  }
+
+  /** How S3 is reached by those that are made from now on. */
+  public static void configure(Configuration how) {
+    settings = how;
+  }
+
+  // --- the lock -------------------------------------------------------------------------------------------
+
+  /** Asked by whoever does not hold the lock: one that nobody can hold any more is told as expired. */
+  public Pair readCurrentLockFile() {
+    Pair read = read();
+    Option found = (Option) read.getRight();
+    if (!found.isPresent()) {
+      return read;
+    }
+    StorageLockFile lock = (StorageLockFile) found.get();
+    if (lock.isExpired()) {
+      return read;
+    }
+    String why = whyNobodys(lock.getOwner());
+    if (why.isEmpty()) {
+      return read;
+    }
+    LOG.warn("lock {}: it was held by {}: {}; it is free again", new Object[] {place(), lock.getOwner(), why});
+    StorageLockData freed = new StorageLockData(true, lock.getValidUntilMs(), lock.getOwner());
+    return Pair.of(LockGetResult.SUCCESS, Option.of(new StorageLockFile(freed, lock.getVersionId())));
+  }
+
+  /** `previous`: what is to be replaced; where it is absent, nothing may be there. */
+  public Pair tryUpsertLockFile(StorageLockData wanted, Option previous) {
+    StorageLockFile before = previous.isPresent() ? (StorageLockFile) previous.get() : null;
+    for (int tried = 1; ; tried++) {
+      int status = 0;
+      String why;
+      try {
+        String tag = put(key, content(wanted), before == null ? null : before.getVersionId());
+        return Pair.of(LockUpsertResult.SUCCESS, Option.of(new StorageLockFile(wanted, tag)));
+      } catch (AmazonS3Exception refused) {
+        status = refused.getStatusCode();
+        why = said(refused);
+        if (!mayPass(status) && status != PRECONDITION_FAILED && status != NOT_FOUND) {
+          throw refused;
+        }
+      } catch (SdkClientException unanswered) {
+        why = unanswered.getMessage();
+      }
+      Pair read = read();
+      Option found = (Option) read.getRight();
+      StorageLockFile there = found.isPresent() ? (StorageLockFile) found.get() : null;
+      if (there != null && same(there, wanted)) {
+        return Pair.of(LockUpsertResult.SUCCESS, Option.of(new StorageLockFile(wanted, there.getVersionId())));
+      }
+      boolean known = read.getLeft() != LockGetResult.UNKNOWN_ERROR;
+      boolean ours = there != null && owner.equals(first(there.getOwner()));
+      if (known && status == PRECONDITION_FAILED && ours && tried < TRIES_MAX) {
+        before = there; // an earlier write of this very holder has landed late
+        continue;
+      }
+      boolean unchanged = before == null ? there == null : there != null && tag(before).equals(tag(there));
+      if (known && !unchanged && !ours) {
+        return Pair.of(LockUpsertResult.ACQUIRED_BY_OTHERS, Option.empty());
+      }
+      LOG.warn("lock {} could not be written: {}", place(), why);
+      boolean throttled = status == TOO_MANY_REQUESTS || status == UNAVAILABLE;
+      return Pair.of(throttled ? LockUpsertResult.THROTTLED : LockUpsertResult.UNKNOWN_ERROR, Option.empty());
+    }
+  }
+
+  private Pair read() {
+    S3Object found = null;
+    try {
+      found = s3.getObject(bucket, key);
+      InputStream content = found.getObjectContent();
+      String tag = found.getObjectMetadata().getETag();
+      return Pair.of(LockGetResult.SUCCESS, Option.of(StorageLockFile.createFromStream(content, tag)));
+    } catch (AmazonS3Exception refused) {
+      if (refused.getStatusCode() == NOT_FOUND && !"NoSuchBucket".equals(refused.getErrorCode())) {
+        return Pair.of(LockGetResult.NOT_EXISTS, Option.empty());
+      }
+      if (!mayPass(refused.getStatusCode())) {
+        throw refused;
+      }
+      LOG.warn("lock {} cannot be read: {}", place(), said(refused));
+    } catch (SdkClientException unanswered) {
+      LOG.warn("lock {} cannot be read: {}", place(), unanswered.getMessage());
+    } finally {
+      close(found);
+    }
+    return Pair.of(LockGetResult.UNKNOWN_ERROR, Option.empty());
+  }
+
+  /** Its tag. `tag`: of the object that is replaced, null where none may be there. */
+  private String put(String at, byte[] content, String tag) {
+    ObjectMetadata about = new ObjectMetadata();
+    about.setContentLength(content.length);
+    PutObjectRequest put = new PutObjectRequest(bucket, at, new ByteArrayInputStream(content), about);
+    if (tag == null) {
+      put.putCustomRequestHeader("If-None-Match", "*");
+    } else {
+      put.putCustomRequestHeader("If-Match", tag);
+    }
+    return s3.putObject(put).getETag();
+  }
+
+  private byte[] content(StorageLockData wanted) {
+    String whose = owner.equals(wanted.getOwner()) ? owner + " " + PROCESS : wanted.getOwner();
+    return StorageLockFile.toByteArray(new StorageLockData(wanted.isExpired(), wanted.getValidUntil(), whose));
+  }
+
+  private static boolean same(StorageLockFile found, StorageLockData wanted) {
+    return first(found.getOwner()).equals(first(wanted.getOwner()))
+        && found.getValidUntilMs() == wanted.getValidUntil()
+        && found.isExpired() == wanted.isExpired();
+  }
+
+  private static String tag(StorageLockFile lock) {
+    return lock.getVersionId();
+  }
+
+  private static boolean mayPass(int status) {
+    return status == CONFLICT || status == TOO_MANY_REQUESTS || status >= SERVER_ERROR;
+  }
+
+  /** Without the numbers of request and host, which say nothing to a person. */
+  private static String said(AmazonS3Exception refused) {
+    return refused.getErrorCode() + ": " + refused.getErrorMessage();
+  }
+
+  private String place() {
+    return "s3a://" + bucket + "/" + key;
+  }
+
+  // --- holders --------------------------------------------------------------------------------------------
+
+  /** Why nobody can hold a lock with this owner; empty where somebody may. */
+  private static String whyNobodys(String whose) {
+    String[] words = whose.split(" ", 2);
+    if (words.length < 2) {
+      return ""; // Hudi's own class says no more than a random word
+    }
+    if (words[1].equals(PROCESS)) {
+      return OPEN.containsKey(words[0]) ? "" : "this process, which has let go of it";
+    }
+    return isDead(words[1], PROCESS) ? "that process is dead" : "";
+  }
+
+  private static String first(String whose) {
+    return whose.split(" ", 2)[0];
+  }
+
+  /** Boot, name space of processes, number, start: what tells a process from every other, before and after it. */
+  private static String thisProcess() {
+    long pid = ManagementFactory.getRuntimeMXBean().getPid();
+    try {
+      String boot = text("/proc/sys/kernel/random/boot_id").trim();
+      String space = Files.readSymbolicLink(Paths.get("/proc/self/ns/pid", new String[0])).toString();
+      return boot + " " + space + " " + pid + " " + started(pid);
+    } catch (IOException error) {
+      return "pid " + pid; // another system: nobody can prove that it is dead
+    }
+  }
+
+  /** One of another boot or container cannot be judged from here. */
+  private static boolean isDead(String process, String here) {
+    String[] theirs = process.split(" ");
+    String[] ours = here.split(" ");
+    if (theirs.length != 4 || ours.length != 4 || !theirs[0].equals(ours[0]) || !theirs[1].equals(ours[1])) {
+      return false;
+    }
+    try {
+      return !theirs[3].equals(started(Long.parseLong(theirs[2])));
+    } catch (NumberFormatException error) {
+      return false;
+    }
+  }
+
+  /**
+   * In ticks since boot, after proc(5); empty where it is gone. One that was killed counts as long as one of its
+   * threads may still write.
+   */
+  private static String started(long pid) {
+    String folder = "/proc/" + pid;
+    try {
+      String stat = text(folder + "/stat");
+      String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
+      if ("ZX".contains(fields[0])) {
+        String[] threads = new File(folder + "/task").list();
+        if (threads == null || threads.length <= 1) {
+          return "";
+        }
+      }
+      return fields[19];
+    } catch (IOException gone) {
+      return "";
+    }
+  }
+
+  private static String text(String path) throws IOException {
+    return new String(Files.readAllBytes(Paths.get(path, new String[0])), StandardCharsets.UTF_8);
+  }
+
+  // --- a server that does not keep conditions ---------------------------------------------------------------
+
+  /** Which condition the server takes and does not keep; empty where it keeps all. Beside the lock, on an object
+   * that is removed again. */
+  public String ignored() {
+    String probe = key.substring(0, key.lastIndexOf('/') + 1) + "probe-" + UUID.randomUUID();
+    try {
+      String tag = put(probe, new byte[] {'1'}, null);
+      if (!refuses(probe, null)) {
+        return "If-None-Match";
+      }
+      if (!refuses(probe, "\"00000000000000000000000000000000\"")) {
+        return "If-Match";
+      }
+      put(probe, new byte[] {'2'}, tag);
+      return refuses(probe, tag) ? "" : "If-Match";
+    } finally {
+      s3.deleteObject(bucket, probe);
+    }
+  }
+
+  private boolean refuses(String probe, String tag) {
+    try {
+      put(probe, new byte[] {'3'}, tag);
+      return false;
+    } catch (AmazonS3Exception refused) {
+      int status = refused.getStatusCode();
+      if (status == PRECONDITION_FAILED || status == CONFLICT) {
+        return true;
+      }
+      throw refused;
+    }
+  }
+
+  // --- the rest of Hudi's interface -------------------------------------------------------------------------
+
+  public Option readObject(String uri, boolean checkExistsFirst) {
+    String[] place = placeOf(uri);
+    S3Object found = null;
+    try {
+      found = s3.getObject(place[0], place[1]);
+      byte[] content = found.getObjectContent().readNBytes(LOCK_BYTES_MAX);
+      return Option.of(new String(content, StandardCharsets.UTF_8));
+    } catch (SdkClientException unread) {
+      return Option.empty();
+    } catch (IOException unread) {
+      return Option.empty();
+    } finally {
+      close(found);
+    }
+  }
+
+  public boolean writeObject(String uri, String content) {
+    String[] place = placeOf(uri);
+    try {
+      s3.putObject(place[0], place[1], content);
+      return true;
+    } catch (SdkClientException unwritten) {
+      LOG.warn("{} could not be written: {}", uri, unwritten.getMessage());
+      return false;
+    }
+  }
+
+  /** The connections are the next one's. */
+  public void close() {
+    OPEN.remove(owner);
+  }
+
+  private static void close(S3Object object) {
+    try {
+      if (object != null) {
+        object.close();
+      }
+    } catch (IOException error) {
+      LOG.debug("a connection was not given back", error);
+    }
+  }
+
+  /** Bucket and key: what stands there, where Hudi's own would take `%` for an escape. */
+  private static String[] placeOf(String uri) {
+    String[] parts = uri.substring(uri.indexOf("://") + 3).split("/", 2);
+    return new String[] {parts[0], parts[1]};
+  }
+
+  private static AmazonS3 client(Configuration how, String bucket, long validity_s) throws IOException {
+    String endpoint = how.getTrimmed(Constants.ENDPOINT, "");
+    String region = how.getTrimmed(Constants.AWS_REGION, "");
+    boolean pathStyle = how.getBoolean(Constants.PATH_STYLE_ACCESS, false);
+    String called = bucket + " " + endpoint + " " + region + " " + pathStyle + " " + validity_s;
+    synchronized (CLIENTS) {
+      AmazonS3 made = (AmazonS3) CLIENTS.get(called);
+      if (made == null) {
+        made = newClient(how, bucket, (int) (validity_s * 1000 / REQUESTS_A_LEASE), endpoint, region, pathStyle);
+        CLIENTS.put(called, made);
+      }
+      return made;
+    }
+  }
+
+  private static AmazonS3 newClient(
+      Configuration how, String bucket, int timeout_ms, String endpoint, String region, boolean pathStyle)
+      throws IOException {
+    ClientConfiguration client = S3AUtils.createAwsConf(how, bucket, Constants.AWS_SERVICE_IDENTIFIER_S3);
+    client.setMaxErrorRetry(0); // one that is repeated meets its own first try, and takes it for somebody's
+    client.setUseExpectContinue(false); // a lock is a hundred bytes
+    client.setRequestTimeout(timeout_ms);
+    client.setClientExecutionTimeout(timeout_ms);
+    String providers = how.getTrimmed("fs.s3a.security.credential.provider.path", "");
+    if (!providers.isEmpty()) { // as the connector does
+      how.set("hadoop.security.credential.provider.path", providers);
+    }
+    AWSCredentialsProvider who = S3AUtils.createAWSCredentialProviderSet(URI.create("s3a://" + bucket), how);
+    AmazonS3ClientBuilder builder = AmazonS3ClientBuilder.standard();
+    builder.setClientConfiguration(client);
+    builder.setCredentials(who);
+    builder.setPathStyleAccessEnabled(Boolean.valueOf(pathStyle));
+    builder.setChunkedEncodingDisabled(Boolean.TRUE);
+    if (!endpoint.isEmpty()) {
+      String signed = region.isEmpty() ? "us-east-1" : region;
+      builder.setEndpointConfiguration(new AwsClientBuilder.EndpointConfiguration(endpoint, signed));
+    } else if (region.isEmpty()) {
+      builder.setForceGlobalBucketAccessEnabled(Boolean.TRUE);
+      builder.setRegion("us-east-1");
+    } else {
+      builder.setRegion(region);
+    }
+    return (AmazonS3) builder.build();
+  }
+}

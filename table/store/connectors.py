@@ -1,0 +1,57 @@
+"""What the driver's JVM needs to reach where a table is: one entry for each kind of storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pkgutil import resolve_name
+
+from table.errors import Refused
+from table.port import SparkNeeds
+from table.store.location import S3, Location, not_yet
+from table.store.settings import StoreSettings
+
+CONNECTORS: Mapping[str, str] = {S3: "table.store.objects.hadoop:S3_CONNECTOR"}
+"""Scheme -> a `Connector`, as `module:name`. A file system needs none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HadoopSettings:
+    """`plain`: properties. `secret`: those that are nobody's to see, by the same names. `tuning`: properties
+    that whoever has said otherwise keeps, without the bucket. `profile`: of AWS's own files, which the SDK
+    knows by a property of the JVM. `environment`: what variables must say, since it finds that nowhere else.
+    """
+
+    plain: Mapping[str, str]
+    secret: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tuning: Mapping[str, str] = field(default_factory=dict)
+    profile: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connector:
+    """One of Hadoop's, for a kind of storage. `settings`: of a bucket; raises `Refused` for what it cannot be
+    told.
+    """
+
+    needs: SparkNeeds
+    settings: Callable[[StoreSettings, str], HadoopSettings]
+
+
+def store_needs(path: str) -> SparkNeeds:
+    """Of the store that this path or address is in. Raises `Refused` for what is none."""
+    scheme = Location.parse(path).scheme
+    return _connector(scheme).needs if scheme in CONNECTORS else SparkNeeds()
+
+
+def hadoop_settings(location: Location, settings: StoreSettings) -> HadoopSettings:
+    """Raises `Refused` where no JVM can be told how to reach it."""
+    if location.scheme not in CONNECTORS:
+        raise Refused(not_yet(location.scheme, str(location)))
+    return _connector(location.scheme).settings(settings, location.authority)
+
+
+def _connector(scheme: str) -> Connector:
+    found: Connector = resolve_name(CONNECTORS[scheme])
+    return found
