@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from table.store.paths import inside
-from table.store.port import Capabilities, Claim, Data, Sink, Stat
+from table.store.port import Capabilities, Claim, Data, Sink, Stat, Upload
 
 
 @dataclass(slots=True)
@@ -82,6 +82,13 @@ class MemoryStore:
     def held_bytes(self, size_bytes: int) -> int:
         """The store's own memory stands for a disk."""
         return 0
+
+    def uploads(self, folder: str = "") -> Iterator[Upload]:
+        """A file shows as soon as it is begun."""
+        return iter(())
+
+    def abort(self, upload: Upload) -> None:
+        return None
 
     def append(self, path: str, *parts: Data) -> None:
         self._folder(_parent(path))

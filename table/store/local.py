@@ -15,7 +15,7 @@ from typing import BinaryIO
 from table.store.location import Location
 from table.store.objects.settings import ObjectSettings
 from table.store.paths import inside
-from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store
+from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store, Upload
 
 MODE = 0o644
 DRAFT = ".lockstep-draft-"
@@ -83,6 +83,13 @@ class LocalStore:
     def held_bytes(self, size_bytes: int) -> int:
         """It is the system's at once."""
         return 0
+
+    def uploads(self, folder: str = "") -> Iterator[Upload]:
+        """A file shows as soon as it is begun."""
+        return iter(())
+
+    def abort(self, upload: Upload) -> None:
+        return None
 
     def append(self, path: str, *parts: Data) -> None:
         with open(self.place(path), "ab") as file:

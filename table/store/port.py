@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 Data: TypeAlias = Any
@@ -55,6 +56,15 @@ class Stat:
     identity: tuple[int | str, ...]
     """Tells it from every other that was or will be at the same path."""
     is_folder: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file that was begun and not ended. `path`: where it was to be. `begun`: by the store's clock."""
+
+    path: str
+    number: str
+    begun: datetime
 
 
 class OutcomeUnknown(TimeoutError):
@@ -124,6 +134,14 @@ class Store(Protocol):
 
     def held_bytes(self, size_bytes: int) -> int:
         """What a file takes of memory at most that is being written, and has been given so many bytes."""
+
+    def uploads(self, folder: str = "") -> Iterator[Upload]:
+        """Of files in a folder and below it, by whomever: what takes room though nobody sees it. Where a file
+        shows as soon as it is begun there is nothing of that kind.
+        """
+
+    def abort(self, upload: Upload) -> None:
+        """It can never be ended then; it may be so already."""
 
     def append(self, path: str, *parts: Data) -> None:
         """So much more at the end of the file, which is made where it is missing."""

@@ -24,10 +24,11 @@ from participant.records.raw import RawBatch, Values
 from participant.worker.memory import MemoryBudget
 from participant.worker.stages import Stages, stages
 from table.errors import FilesGone, StorageError
+from table.hudi.avro import to_avro
 from table.hudi.definition import with_meta_columns
 from table.hudi.files.log_file import PARQUET_BLOCK, read_blocks
 from table.port import FileWriter, TableLayout
-from table.schema import table_schema, to_avro
+from table.schema import table_schema
 from table.store.location import store_at
 from table.store.objects.requests import Request
 from table.store.objects.settings import MIB, FixedKeys, ObjectSettings
