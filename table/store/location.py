@@ -27,6 +27,8 @@ and `ObjectSettings`, None where nobody says how an object store is reached; it 
 """
 TABLES = frozenset({FILE})
 """Schemes of what a table can be on: the driver's JVM reaches it, too."""
+READABLE = frozenset({FILE, S3})
+"""Schemes of what a table can be read from, and may be configured."""
 SPELLINGS = {
     **{one: one for one in (FILE, S3, GOOGLE, AZURE, HDFS)},
     **{"s3": S3, "s3n": S3, "abfs": AZURE},

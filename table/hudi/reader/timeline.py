@@ -67,6 +67,7 @@ class Timeline:
     """
 
     def __init__(self, base_path: str | os.PathLike[str], storage: StoreSettings | None = None) -> None:
+        self._storage = storage
         self._store = store_at(os.fspath(base_path), settings=storage)
         self.place = self._store.place()
         properties = _properties(self._store)
