@@ -11,6 +11,7 @@ from lockstep.stores.local import S3Server, secret_of
 from table.errors import Unavailable
 from table.instants import MissingTable
 from table.kinds import HUDI, table_kind
+from table.store.objects.requests import Request
 from table.store.objects.settings import FixedKeys
 from tests.integration import test_s3_table
 from tests.integration.test_s3_table import S3Driver
@@ -49,3 +50,15 @@ def test_whoever_may_not_read_or_asks_elsewhere_is_told_so(
         table_kind(HUDI).reader(driver.spec.path + "-not", s3.settings)
     with pytest.raises(Unavailable, match="there is no bucket"):
         table_kind(HUDI).reader("s3a://no-such-bucket/t", s3.settings)
+
+
+def test_a_look_at_the_newest_commit_is_a_request_for_each_commit_and_no_more(
+    opened: Callable[..., S3Driver], s3: S3Server
+) -> None:
+    driver = opened()
+    for number in range(3):
+        driver.run(f"t{number}", 1)
+    reader = table_kind(HUDI).reader(driver.spec.path, s3.settings)
+    assert reader.newest("events") is not None
+    store = reader._store  # type: ignore[attr-defined]
+    assert store.requests.counts() == {Request.GET: 1 + 3, Request.LIST: 1}
