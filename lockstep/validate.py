@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,6 +33,8 @@ from table.kinds import table_kind
 from table.port import UPSERT, TableSpec
 from table.schema import SchemaError
 from table.service.source_facts import SourceTopicsError
+from table.store.probe import probe
+from table.store.settings import StoreSettings
 
 log = logging.getLogger("lockstep.validate")
 
@@ -168,7 +169,7 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
 def _table(spark: SparkSession, config: Config) -> str:
     """Refusals of a table that exists, and its file system's clock; one that does not is not made here."""
     try:
-        table_kind(config.table.format).reader(config.table.path)
+        table_kind(config.table.format).reader(config.table.path, config.store_settings())
     except MissingTable:
         return f"{config.table.path} is not there yet; the run makes it"
     table = table_kind(config.table.format).committer(spark, config.table_spec(), config.pipeline.id)
@@ -221,29 +222,35 @@ def _reads(spec: TableSpec, record: RecordSpec) -> tuple[str, str]:
         return "failed", f"record.schema cannot be read from record.format {record.format}: {error}"
 
 
+def check_storage(config: Config) -> Check:
+    """From this process, which is the driver's machine where the run is started like this."""
+    return _guarded("storage", lambda: _used(_probe(config.table.path, config.store_settings()), config))
+
+
 def _executor_writes(spark: SparkSession, config: Config) -> str:
-    """An executor makes and removes one file where the table's partitions are."""
-    base = config.table.path.removeprefix("file://")
-    failures = spark.sparkContext.parallelize([base], 1).map(lambda path: _write_and_remove(path)).collect()
-    if failures[0]:
-        raise LockstepError(
-            f"an executor cannot write under {config.table.path}: {failures[0]}; see that the folder is "
-            "shared with the executors and that their user may write to it"
-        )
-    return f"an executor wrote and removed a file under {config.table.path}"
+    """An executor does the same where the table's partitions are."""
+    asked = (config.table.path, config.store_settings())
+    return _used(
+        spark.sparkContext.parallelize([asked], 1).map(lambda one: _probe(*one)).collect()[0], config
+    )
 
 
-def _write_and_remove(base: str) -> str:
-    """Empty, or why not. Runs on an executor. Folders that it had to make are removed again."""
-    folder = Path(base)
-    missing = [p for p in (folder, *folder.parents) if not p.exists()]
-    probe = folder / f".lockstep-validate-{uuid.uuid4().hex}"
+def _probe(path: str, storage: StoreSettings | None) -> list[tuple[str, str]]:
+    """What was tried, and why it failed. Runs on an executor, too."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"lockstep")
-        probe.unlink()
-        for made in missing:
-            made.rmdir()
-    except OSError as error:
-        return f"{error.strerror}: {error.filename}"
-    return ""
+        return [(one.what, one.why_not) for one in probe(path, storage)]
+    except (TableError, OSError) as error:
+        return [("reach it", str(error))]
+
+
+def _used(tried: list[tuple[str, str]], config: Config) -> str:
+    """What was done, as a sentence. Raises `LockstepError` that names all that could not be."""
+    failed = [f"{what}: {why}" for what, why in tried if why]
+    if failed:
+        shared = (
+            "; see that the folder is shared with the executors and that their user may write to it"
+            if config.store_settings() is None
+            else ""
+        )
+        raise LockstepError(f"under {config.table.path} it is not possible to {'; '.join(failed)}{shared}")
+    return f"under {config.table.path} it is possible to {', '.join(what for what, _ in tried)}"

@@ -372,14 +372,25 @@ class TableKind(Protocol):
         """Of the table at this path or URI. Raises `Refused` where no table of this kind can be there."""
 
     def files(
-        self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int
+        self,
+        *,
+        layout: TableLayout,
+        slot: int,
+        incarnation: str,
+        pending_bytes_max: int,
+        held_bytes_max: int,
+        storage: StoreSettings | None = None,
     ) -> TableFiles:
-        """The half of the worker in that slot. Rows that are not encoded yet take `pending_bytes_max`."""
+        """The half of the worker in that slot. Rows that are not encoded yet take `pending_bytes_max` of
+        memory, and encoded ones whose file is not whole yet `held_bytes_max`.
 
-    def reader(self, path: str) -> TableReader:
+        `storage`, here and below: how the table's store is reached, where that has to be told.
+        """
+
+    def reader(self, path: str, storage: StoreSettings | None = None) -> TableReader:
         """Of the table at this path or URI. Raises as `TableReader` does."""
 
-    def notes(self, path: str) -> Store:
+    def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         """Where notes about the table at this path are kept. It is there once the table is."""
 
     def column_problem(self, column: pa.Field, role: str) -> str:

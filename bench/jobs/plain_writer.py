@@ -133,6 +133,7 @@ class _Rounds:
             writer_number=task["number"],
             incarnation=f"plain-{task['number']}",
             pending_bytes_max=task["memory_bytes"] // 4,
+            held_bytes_max=task["memory_bytes"] // 16,
             new_uuid=uuid4,
         )
 

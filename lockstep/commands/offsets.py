@@ -101,7 +101,8 @@ def command(
 
 def _newest(config: Config) -> TableState | None:
     try:
-        return table_kind(config.table.format).reader(config.table.path).newest(config.pipeline.id)
+        reader = table_kind(config.table.format).reader(config.table.path, config.store_settings())
+        return reader.newest(config.pipeline.id)
     except MissingTable:
         return None
 
@@ -132,7 +133,7 @@ def _refuse_while_alive(output: Output, config: Config, state: TableState, sourc
 
     What the control topic alone says is shown and keeps nobody from anything: others may write there, too.
     """
-    timeline = table_kind(config.table.format).reader(config.table.path)
+    timeline = table_kind(config.table.format).reader(config.table.path, config.store_settings())
     now_ms = wall_ms()
     ours = [one for one in timeline.pending() if one.owner.get("pipeline") == config.pipeline.id]
     signs = signs_of_life(
@@ -180,7 +181,7 @@ def _look_for(config: Config, state: TableState, ended: str) -> None:
     """
     look = f"lockstep offsets -c … shows what table {config.table.path} holds: look before you try again"
     try:
-        reader = table_kind(config.table.format).reader(config.table.path)
+        reader = table_kind(config.table.format).reader(config.table.path, config.store_settings())
         newest = reader.newest(config.pipeline.id)
     except (TableError, StateError) as error:
         raise Failed(

@@ -72,7 +72,7 @@ def observe(config: Config) -> Status:
 
 def _last_commit(config: Config) -> tuple[Instant | None, LastCommit | None]:
     try:
-        timeline = table_kind(config.table.format).reader(config.table.path)
+        timeline = table_kind(config.table.format).reader(config.table.path, config.store_settings())
         instant = timeline.newest_instant(config.pipeline.id)
     except MissingTable:
         return None, None

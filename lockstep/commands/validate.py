@@ -16,7 +16,7 @@ from lockstep.config import Config, resolve_kafka
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed
 from lockstep.launch.short_job import run_short_job
 from lockstep.output import Output
-from lockstep.validate import Check, check_kafka
+from lockstep.validate import Check, check_kafka, check_storage
 
 COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 
@@ -36,6 +36,7 @@ def command(config: Config, output: Output, master: str | None, confs: tuple[str
     checks = [
         Check(name="configuration", verdict="ok", detail="valid"),
         *check_kafka(config, resolve_kafka(config)),
+        check_storage(config),
     ]
     checks += _in_spark(config, master, confs)
     failed = [check for check in checks if check.verdict == "failed"]

@@ -33,6 +33,12 @@ def command(output: Output, config: Config, log_timeout_s: int) -> int:
     has gaps of its own. Exit code 0: exact; 4: not exact; 1: not checkable, and the result says why.
     """
     source_log = SourceLog(checked_kafka(config), timeout_s=log_timeout_s)
-    report = verify_table(config.table.path, config.pipeline.id, source_log, kind=config.table.format)
+    report = verify_table(
+        config.table.path,
+        config.pipeline.id,
+        source_log,
+        kind=config.table.format,
+        storage=config.store_settings(),
+    )
     output.document(report.to_json(), report.to_text)
     return EXIT_CODES[report.exact]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lockstep.config.model import Config
 from lockstep.config.problems import Problem, nearest
 from lockstep.config.properties import refused_hudi_properties, refused_kafka_properties
+from lockstep.config.storage import check_storage
 from lockstep.config.units import format_duration, format_size
 from lockstep.config.values import TOPIC_LENGTH_MAX
 from participant.records.kinds import ENVELOPES
@@ -213,7 +214,12 @@ def _the_envelope_is_read_from_the_format(config: Config) -> Iterator[Problem]:
         yield Problem(settings=("record.envelope", "record.format"), sentence=sentence)
 
 
+def _storage_says_how_to_reach_an_object_store(config: Config) -> Iterator[Problem]:
+    yield from check_storage(config.table.path, config.storage)
+
+
 RELATIONS: tuple[Check, ...] = (
+    _storage_says_how_to_reach_an_object_store,
     _upserts_say_of_which_row,
     _change_events_bring_their_order,
     _the_envelope_is_read_from_the_format,

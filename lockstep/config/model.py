@@ -18,14 +18,17 @@ from lockstep.config.sections import (
     Section,
     ServicesSection,
     SourceSection,
+    StorageSection,
     TableSection,
     TransactionSection,
 )
+from lockstep.config.storage import store_settings
 from participant.records.kinds import ENVELOPES
 
 if TYPE_CHECKING:
     from participant.records.port import RecordSpec
     from table.port import TableSpec
+    from table.store.settings import StoreSettings
 
 
 class Config(Section):
@@ -36,6 +39,7 @@ class Config(Section):
     record: RecordSection
     table: TableSection
     transaction: TransactionSection = Field(default_factory=TransactionSection)
+    storage: StorageSection = Field(default_factory=StorageSection)
     services: ServicesSection = Field(default_factory=ServicesSection)
     control: ControlSection
     memory: MemorySection = Field(default_factory=MemorySection)
@@ -92,7 +96,15 @@ class Config(Section):
             cleaning=self.services.cleaning,
             cleaning_every=self.services.cleaning_every,
             properties=dict(self.table.hudi),
+            storage=self.store_settings(),
         )
+
+    def store_settings(self) -> StoreSettings | None:
+        """How the table's store is reached, where that has to be told, with secrets resolved in this process.
+
+        Raises `ConfigError`.
+        """
+        return store_settings(self.table.path, self.storage)
 
     def record_spec(self) -> RecordSpec:
         """What this configuration says of records."""

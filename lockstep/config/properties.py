@@ -52,9 +52,15 @@ KAFKA_OWNED: Mapping[str, str] = {
 
 def refused_kafka_properties(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(property, why) for every one that may not be in `source.kafka`, or whose reference is malformed."""
-    for name, value in properties.items():
+    for name in properties:
         if name in KAFKA_OWNED:
             yield name, f"set by Lockstep itself: {KAFKA_OWNED[name]}"
+    yield from refused_references(properties)
+
+
+def refused_references(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(property, why) for every one whose reference to a secret is malformed."""
+    for name, value in properties.items():
         for kind, target in _REFERENCE.findall(value):
             if kind not in ("env", "file"):
                 yield name, 'holds a reference of an unknown kind: write "${env:NAME}" or "${file:/path}"'
@@ -94,7 +100,10 @@ def redact(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def resolve_references(
-    properties: Mapping[str, str], *, environment: Mapping[str, str] | None = None
+    properties: Mapping[str, str],
+    *,
+    section: str = "source.kafka",
+    environment: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Every `${env:NAME}` and `${file:PATH}` replaced. Raises `ConfigError` naming them, never a value."""
     known = os.environ if environment is None else environment
@@ -104,7 +113,7 @@ def resolve_references(
         try:
             resolved[name] = _REFERENCE.sub(lambda match: _fetch(match[1], match[2], known), value)
         except ConfigError as error:
-            problems.append(f"source.kafka.{name}: {error}")
+            problems.append(f"{section}.{name}: {error}")
     if problems:
         raise ConfigError("\n".join(problems))
     return resolved

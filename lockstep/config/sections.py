@@ -15,7 +15,6 @@ from lockstep.config import values
 from participant.records.kinds import ENVELOPES, FORMATS
 from table.kinds import HUDI, OFFERED
 from table.partitioners.kinds import FIELD, PARTITIONERS
-from table.store.location import TABLES
 
 DEAD_LETTER_SUFFIX = ".dlq"
 CONTROL_TOPIC_PREFIX = "lockstep-control-"
@@ -159,9 +158,9 @@ class TableSection(Section):
 
     path: values.TablePath = Field(
         description=(
-            f"The table's base path, a {' or '.join(f'`{one}://`' for one in sorted(TABLES))} URI; driver "
-            "and workers must see the same files under it. "
-            "Other schemes are refused."
+            "The table's base path. On a file system a `file://` URI, under which driver and workers must "
+            "see the same files; in an object store an `s3a://` address (`s3://` is taken as the same), see "
+            "`storage`. Other schemes are refused."
         ),
         examples=["file:///data/lake/events"],
     )
@@ -237,6 +236,81 @@ class TableSection(Section):
         default_factory=dict,
         repr=False,
         description="Any `hoodie.*` property that the write client obeys; one it would ignore is refused.",
+    )
+
+
+class StorageSection(Section):
+    """How the object store is reached that the table is in, by workers and Spark alike."""
+
+    endpoint: values.Endpoint = Field(
+        default="",
+        description="The store's address. Empty: AWS's own. `http://` is taken as it is written.",
+        examples=["https://s3.example.org"],
+    )
+    region: str = Field(
+        default="",
+        description="The bucket's region. Empty: what AWS's variables and files say, else `us-east-1`.",
+        examples=["eu-central-1"],
+    )
+    path_style: bool = Field(
+        default=False,
+        description=(
+            "Whether the bucket is the first part of a request's path instead of the host's name, as most "
+            "servers want it that are not AWS."
+        ),
+    )
+    credentials: Literal["chain", "profile", "role", "web_identity", "keys"] = Field(
+        default="chain",
+        description=(
+            "Where credentials come from. `chain`: what AWS's own tools find (variables, files, the role of "
+            "machine or pod); `profile`: `storage.profile`; `role`: `storage.role` is assumed, by "
+            "`storage.profile` or the chain; `web_identity`: `storage.role` for the token in "
+            "`storage.token_file`; `keys`: `storage.access_key` and `storage.secret_key`. What ends is "
+            "renewed, keys aside."
+        ),
+    )
+    profile: str = Field(default="", description="A profile of AWS's files, on driver and workers.")
+    role: str = Field(
+        default="",
+        description="The ARN of a role to assume.",
+        examples=["arn:aws:iam::123456789012:role/lake"],
+    )
+    external_id: values.SecretReference = Field(
+        default="", repr=False, description="For a role that asks for one, as a reference to a secret."
+    )
+    token_file: str = Field(
+        default="",
+        description="Where the token is that is exchanged for the role, on driver and workers.",
+        examples=["/var/run/secrets/eks.amazonaws.com/serviceaccount/token"],
+    )
+    access_key: values.SecretReference = Field(
+        default="",
+        repr=False,
+        description='As a reference to a secret, `"${env:NAME}"` or `"${file:/path}"`, and never itself.',
+        examples=["${env:LAKE_ACCESS_KEY}"],
+    )
+    secret_key: values.SecretReference = Field(
+        default="", repr=False, description="The same.", examples=["${file:/run/secrets/lake}"]
+    )
+    session_token: values.SecretReference = Field(
+        default="", repr=False, description="The same, of keys that end. The run fails when they do."
+    )
+    encryption: Literal["", "AES256", "aws:kms", "aws:kms:dsse"] = Field(
+        default="",
+        description=(
+            "How the server is to encrypt what is put: `AES256`, with its own keys; `aws:kms` or "
+            "`aws:kms:dsse`, with `storage.kms_key`, once or twice. Empty: as the bucket says."
+        ),
+    )
+    kms_key: str = Field(default="", description="The key for `aws:kms`. Empty: the bucket's.")
+    part_bytes: values.PartBytes = Field(
+        default="8MiB",
+        validate_default=True,
+        alias="part_size",
+        description=(
+            "A file below this size is put at once, a larger one in parts of it, smaller ones where "
+            "`memory.per_worker` is small. From 5MiB to 1GiB."
+        ),
     )
 
 
@@ -364,7 +438,8 @@ class MemorySection(Section):
         description=(
             "What one worker may spend on records: a quarter on decoded ones that wait, rejects among them "
             "until they are in the dead-letter topic (at that it stops "
-            "consuming for a while, and goes on at half of it), a quarter on rows that wait to be encoded, "
+            "consuming for a while, and goes on at half of it), a quarter on rows that wait to be encoded "
+            "and on files that are not whole yet (on an object store five sixteenths), "
             "an eighth on what librdkafka fetches ahead (`queued.max.messages.kbytes` and, a 64th of that, "
             "`fetch.max.bytes` in `source.kafka`; the first may be set otherwise but not to more than all of "
             "it), the rest on what is in work. The "

@@ -9,15 +9,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from lockstep.config.problems import nearest, shown
+from lockstep.config.properties import is_reference, refused_references
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
 from participant.records.kinds import ENVELOPES, FORMATS
+from table.errors import Refused
 from table.kinds import OFFERED
 from table.partitioners.kinds import PARTITIONERS
-from table.store.location import SPELLINGS, TABLES
+from table.store.location import FILE, READABLE, SPELLINGS, Location
 
 TOPIC_LENGTH_MAX = 249
 """Kafka's own limit (org.apache.kafka.common.internals.Topic)."""
@@ -138,11 +141,17 @@ def _table_path(value: str) -> str:
     scheme, separator, rest = value.partition("://")
     if not separator:
         raise ValueError(f'{value!r} has no scheme: write the whole URI, "file:///data/lake/events"')
-    if scheme not in TABLES:
+    if SPELLINGS.get(scheme.lower()) in READABLE - {FILE}:
+        try:
+            return str(Location.parse(value))
+        except Refused as error:
+            why = str(error).removeprefix(f"table.path {value}: ").removeprefix("table.path: ")
+            raise ValueError(why) from None
+    if scheme not in READABLE:
         not_yet = " yet" if scheme.lower() in SPELLINGS else ""
         raise ValueError(
             f"{scheme}:// is not supported{not_yet}: the table must be on a file system that every worker "
-            'sees under the same path, written "file:///data/lake/events"'
+            'sees under the same path, written "file:///data/lake/events", or in S3, "s3a://bucket/events"'
         )
     path = rest.rstrip("/")
     if not path.startswith("/"):
@@ -156,6 +165,27 @@ def _table_path(value: str) -> str:
             f"{value!r} holds a character that Hadoop or Spark would interpret: one of * ? {{ }} [ ] % #"
         )
     return f"{scheme}://{path}"
+
+
+def _endpoint(value: str) -> str:
+    """What it holds is not repeated: somebody may have written a secret into it."""
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None):
+        raise ValueError('not an address of a server, such as "https://s3.example.org": no path, no user')
+    if value and (parts.path.strip("/") or parts.query or parts.fragment):
+        raise ValueError(
+            'not an address of a server alone, such as "https://s3.example.org": no path, no user'
+        )
+    return value.rstrip("/")
+
+
+def _secret_reference(value: str) -> str:
+    """What it holds is not repeated."""
+    if value and not is_reference(value):
+        raise ValueError('not a reference to a secret: write "${env:NAME}" or "${file:/path}"')
+    for _, why in refused_references({"": value}):
+        raise ValueError(why)
+    return value
 
 
 def _table_kind(value: str) -> str:
@@ -226,6 +256,11 @@ Topics = Annotated[tuple[str, ...], BeforeValidator(_items), AfterValidator(_top
 Names = Annotated[tuple[str, ...], BeforeValidator(_items), AfterValidator(_names)]
 Ddl = Annotated[str, AfterValidator(_ddl)]
 TablePath = Annotated[str, AfterValidator(_table_path)]
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+SecretReference = Annotated[str, AfterValidator(_secret_reference)]
+PartBytes = Annotated[
+    int, BeforeValidator(_size(at_least="5MiB", at_most="1GiB")), PlainSerializer(format_size)
+]
 TableName = Annotated[str, AfterValidator(_table_name)]
 TableKind = Annotated[str, AfterValidator(_table_kind)]
 Format = Annotated[str, AfterValidator(_registered(FORMATS))]

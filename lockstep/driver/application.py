@@ -162,7 +162,7 @@ class Application:
 
     def _take_place(self, layout: TableLayout) -> Place:
         """Before any worker joins: whoever they drive out of the group finds out by whom."""
-        notes = table_kind(layout.kind).notes(layout.path)
+        notes = table_kind(layout.kind).notes(layout.path, self._config.store_settings())
         place = Place(notes, pipeline=self._config.pipeline.id, run=self.run_id)
         try:
             place.occupy()
@@ -269,6 +269,7 @@ class Application:
             key=self._key,
             table_epoch=table_epoch,
             layout=layout,
+            storage=config.store_settings(),
             interval_ms=config.transaction.interval_ms,
             write_timeout_ms=config.transaction.write_timeout_ms,
             write_limit_ms=config.transaction.write_limit_ms,

@@ -17,6 +17,7 @@ from table.instants import Instant
 from table.kinds import HUDI, table_kind
 from table.port import UPSERT
 from table.state import TableState
+from table.store.settings import StoreSettings
 
 log = logging.getLogger("lockstep.verify")
 
@@ -48,12 +49,19 @@ class _Split:
         return sum(one.deleted for one in self.foreign.values())
 
 
-def verify_table(base_path: str, pipeline: str, source_log: Log, *, kind: str = HUDI) -> VerifyReport:
+def verify_table(
+    base_path: str,
+    pipeline: str,
+    source_log: Log,
+    *,
+    kind: str = HUDI,
+    storage: StoreSettings | None = None,
+) -> VerifyReport:
     """Verify one pipeline's part of the table. Raises `TableError`, `StateError` where it cannot begin.
 
-    `kind`: a name in `table.kinds`.
+    `kind`: a name in `table.kinds`. `storage`: how the table's store is reached.
     """
-    reader = table_kind(kind).reader(base_path)
+    reader = table_kind(kind).reader(base_path, storage)
     report = VerifyReport(pipeline=pipeline, table=reader.place)
     split = _split(reader.completed(), pipeline)
     if not split.ours:

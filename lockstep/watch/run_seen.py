@@ -37,7 +37,8 @@ def read_topic(
     Raises `control_topic.errors.ControlTopicUnavailable`.
     """
     tail = read_tail(kafka, config.control.topic, pipeline=config.pipeline.id, timeout_s=timeout_s)
-    placed = last_started(table_kind(config.table.format).notes(config.table.path), config.pipeline.id)
+    notes = table_kind(config.table.format).notes(config.table.path, config.store_settings())
+    placed = last_started(notes, config.pipeline.id)
     known = fold(tail.heard, placed=placed, table_epoch=table_epoch)
     problems = [tail.problem] if tail.problem else []
     if known.ignored:

@@ -84,6 +84,7 @@ class Lane:
                 incarnation=incarnation,
                 memory=spec.memory,
                 record=spec.record,
+                storage=spec.storage,
                 look_back=TopicLookBack(spec.kafka, group=spec.group),
             ),
             queued_bytes_max=spec.memory.queued_bytes,

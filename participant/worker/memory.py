@@ -12,9 +12,12 @@ QUEUE_BYTES_LEAST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
-    """Shares of `memory.per_worker`."""
+    """Shares of `memory.per_worker`. `uploads`: files hold memory until their store has them, as on an object
+    store; on a file system the system holds them.
+    """
 
     per_worker_bytes: int
+    uploads: bool = False
 
     @property
     def buffered_bytes(self) -> int:
@@ -24,7 +27,12 @@ class MemoryBudget:
     @property
     def encoding_bytes(self) -> int:
         """Rows that a writer of files keeps until they are worth encoding."""
-        return self.per_worker_bytes // 4
+        return self.per_worker_bytes * (3 if self.uploads else 4) // 16
+
+    @property
+    def held_bytes(self) -> int:
+        """What is encoded, and of a file that is not whole on its store yet."""
+        return self.per_worker_bytes * (2 if self.uploads else 1) // 16
 
     @property
     def fetched_bytes(self) -> int:

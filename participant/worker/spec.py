@@ -13,6 +13,7 @@ from participant.rejects_max import NO_LIMIT, RejectsMax
 from participant.worker.memory import MemoryBudget
 from table.faults import WorkerFault
 from table.port import TableLayout
+from table.store.settings import StoreSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class WorkerSpec:
     key: bytes = field(repr=False)
     """Marks the run's messages on the control topic."""
     layout: TableLayout
+    storage: StoreSettings | None = field(default=None, repr=False)
+    """How the table's store is reached, with secrets resolved; None where that need not be told."""
     interval_ms: int
     write_timeout_ms: int
     write_limit_ms: int = 600_000
@@ -58,7 +61,7 @@ class WorkerSpec:
     @property
     def memory(self) -> MemoryBudget:
         """How the worker's memory is divided."""
-        return MemoryBudget(self.memory_bytes)
+        return MemoryBudget(self.memory_bytes, uploads=self.storage is not None)
 
     @property
     def trust(self) -> Trust:

@@ -13,6 +13,7 @@ from participant.worker.memory import MemoryBudget
 from table.kinds import table_kind
 from table.port import UPSERT, TableFiles, TableLayout, TableSpec
 from table.schema import record_schema, table_schema
+from table.store.settings import StoreSettings
 
 PLACE_BYTES = 8
 """Of a column in memory, in each row: it is there though the record says nothing of it."""
@@ -36,6 +37,7 @@ def stages(
     incarnation: str,
     memory: MemoryBudget,
     record: RecordSpec | None = None,
+    storage: StoreSettings | None = None,
     look_back: LookBack = nothing,
 ) -> Stages:
     """The stages of one worker for one table. Raises `SchemaError` for a schema that cannot be written."""
@@ -44,6 +46,8 @@ def stages(
         slot=slot,
         incarnation=incarnation,
         pending_bytes_max=memory.encoding_bytes,
+        held_bytes_max=memory.held_bytes,
+        storage=storage,
     )
     return Stages(
         records_max=_records_max(files.schema, memory.batch_bytes),

@@ -17,8 +17,9 @@ from table.port import (
     TableSpec,
     TransactionalTable,
 )
-from table.store.location import local_path, store_at
+from table.store.location import Location, store_at
 from table.store.port import Store
+from table.store.settings import StoreSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,14 @@ class Hudi:
         return hudi_needs() + store_needs(path)
 
     def files(
-        self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int
+        self,
+        *,
+        layout: TableLayout,
+        slot: int,
+        incarnation: str,
+        pending_bytes_max: int,
+        held_bytes_max: int,
+        storage: StoreSettings | None = None,
     ) -> TableFiles:
         """Base files or log files. Raises `SchemaError` for a schema that cannot be written."""
         from table.hudi.files.side import HudiFiles
@@ -62,17 +70,19 @@ class Hudi:
             slot=slot,
             incarnation=incarnation,
             pending_bytes_max=pending_bytes_max,
+            held_bytes_max=held_bytes_max,
+            storage=storage,
         )
 
-    def reader(self, path: str) -> TableReader:
+    def reader(self, path: str, storage: StoreSettings | None = None) -> TableReader:
         """Hudi's timeline and rows, without Spark."""
         from table.hudi.reader.reader import HudiReader
 
-        return HudiReader(path)
+        return HudiReader(path, storage)
 
-    def notes(self, path: str) -> Store:
+    def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         """Beside Hudi's own."""
-        return store_at(f"{local_path(path)}/{META_FOLDER}")
+        return store_at(f"{Location.parse(path)}/{META_FOLDER}", settings=storage)
 
     def column_problem(self, column: pa.Field, role: str) -> str:
         """Of types that engines spell differently in a key or in a folder's name."""

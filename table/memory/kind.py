@@ -19,6 +19,7 @@ from table.port import (
     TransactionalTable,
 )
 from table.store.port import Store
+from table.store.settings import StoreSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,21 +54,28 @@ class Memory:
         return SparkNeeds()
 
     def files(
-        self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int
+        self,
+        *,
+        layout: TableLayout,
+        slot: int,
+        incarnation: str,
+        pending_bytes_max: int,
+        held_bytes_max: int,
+        storage: StoreSettings | None = None,
     ) -> TableFiles:
-        """Everything waits in memory, whatever `pending_bytes_max` says: that is where this table is."""
+        """Everything waits in memory, whatever limits say: that is where this table is."""
         from table.memory.files import MemoryFiles
 
         timeline = TIMELINES[layout.path]
         _moved(timeline)
         return MemoryFiles(timeline, layout, writer_name=f"{slot}-{incarnation}")
 
-    def reader(self, path: str) -> TableReader:
+    def reader(self, path: str, storage: StoreSettings | None = None) -> TableReader:
         from table.memory.reader import MemoryTableReader
 
         return MemoryTableReader(TIMELINES.get(path, MemoryTimeline()), path)
 
-    def notes(self, path: str) -> Store:
+    def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         return NOTES.setdefault(path, MemoryStore())
 
     def column_problem(self, column: pa.Field, role: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from table.store.paths import inside
-from table.store.port import Capabilities, Claim, Data, Sink, Stat
+from table.store.port import Capabilities, Claim, Data, Sink, Stat, Upload
 
 
 @dataclass(slots=True)
@@ -35,7 +35,9 @@ class MemoryStore:
     clock_s: Callable[[], float] = field(default_factory=lambda: iter(itertools.count(1.0)).__next__)
     """The store's own clock, which goes on with every change."""
     capabilities: Capabilities = field(
-        default_factory=lambda: Capabilities(appends=True, claims=True, dates=True, folders=True)
+        default_factory=lambda: Capabilities(
+            appends=True, claims=True, dates=True, folders=True, hides=False, syncs=True
+        )
     )
     _entries: dict[str, _File | _Folder] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -76,6 +78,17 @@ class MemoryStore:
 
     def discard(self, sink: Sink) -> None:
         sink.close()
+
+    def held_bytes(self, size_bytes: int) -> int:
+        """The store's own memory stands for a disk."""
+        return 0
+
+    def uploads(self, folder: str = "") -> Iterator[Upload]:
+        """A file shows as soon as it is begun."""
+        return iter(())
+
+    def abort(self, upload: Upload) -> None:
+        return None
 
     def append(self, path: str, *parts: Data) -> None:
         self._folder(_parent(path))

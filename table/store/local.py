@@ -15,7 +15,7 @@ from typing import BinaryIO
 from table.store.location import Location
 from table.store.objects.settings import ObjectSettings
 from table.store.paths import inside
-from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store
+from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store, Upload
 
 MODE = 0o644
 DRAFT = ".lockstep-draft-"
@@ -28,7 +28,7 @@ def local_store(location: Location, _settings: ObjectSettings | None) -> Store:
 class LocalStore:
     """See `table.store.port.Store`. Safe to use from any thread."""
 
-    capabilities = Capabilities(appends=True, claims=True, dates=True, folders=True)
+    capabilities = Capabilities(appends=True, claims=True, dates=True, folders=True, hides=False, syncs=True)
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.fspath(root)
@@ -79,6 +79,17 @@ class LocalStore:
 
     def discard(self, sink: Sink) -> None:
         sink.close()
+
+    def held_bytes(self, size_bytes: int) -> int:
+        """It is the system's at once."""
+        return 0
+
+    def uploads(self, folder: str = "") -> Iterator[Upload]:
+        """A file shows as soon as it is begun."""
+        return iter(())
+
+    def abort(self, upload: Upload) -> None:
+        return None
 
     def append(self, path: str, *parts: Data) -> None:
         with open(self.place(path), "ab") as file:

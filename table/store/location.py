@@ -28,6 +28,8 @@ and its `StoreSettings`, None where nobody says how it is reached; it raises `Re
 """
 TABLES = frozenset({FILE})
 """Schemes of what a table can be on: the driver's JVM reaches it, too."""
+READABLE = frozenset({FILE, S3})
+"""Schemes of what a table can be read from, and may be configured."""
 SPELLINGS = {
     **{one: one for one in (FILE, S3, GOOGLE, AZURE, HDFS)},
     **{"s3": S3, "s3n": S3, "abfs": AZURE},
@@ -111,8 +113,7 @@ def not_yet(scheme: str, what: str) -> str:
 def store_at(path: str, *, setting: str = "table.path", settings: StoreSettings | None = None) -> Store:
     """The store whose root is this path or address. Raises `Refused` where there is none for it.
 
-    `settings`: how an object store is reached. Nothing that runs a pipeline gives them yet: Spark's half of
-    such a table is missing, so that its address is refused.
+    `settings`: how an object store is reached.
     """
     location = Location.parse(path, setting=setting)
     if location.scheme not in STORES or (location.scheme not in TABLES and settings is None):

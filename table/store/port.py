@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 Data: TypeAlias = Any
@@ -33,6 +34,12 @@ class Capabilities:
     """A folder is there or not, whatever is in it. Where it is not, a folder is a part of files' names: it is
     there as long as a file is below it, and nobody is refused because it is missing.
     """
+    hides: bool
+    """A file that is being written is not there before it is closed, and then whole."""
+    syncs: bool
+    """What was closed outlives the machine's power only once `secure` has been called, which may ask for the
+    file's name as well: its folder. Where it is not so, what was answered is durable.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +56,15 @@ class Stat:
     identity: tuple[int | str, ...]
     """Tells it from every other that was or will be at the same path."""
     is_folder: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file that was begun and not ended. `path`: where it was to be. `begun`: by the store's clock."""
+
+    path: str
+    number: str
+    begun: datetime
 
 
 class OutcomeUnknown(TimeoutError):
@@ -115,6 +131,17 @@ class Store(Protocol):
 
     def discard(self, sink: Sink) -> None:
         """Let go of a file that is being written: whatever of it is left is for `delete`."""
+
+    def held_bytes(self, size_bytes: int) -> int:
+        """What a file takes of memory at most that is being written, and has been given so many bytes."""
+
+    def uploads(self, folder: str = "") -> Iterator[Upload]:
+        """Of files in a folder and below it, by whomever: what takes room though nobody sees it. Where a file
+        shows as soon as it is begun there is nothing of that kind.
+        """
+
+    def abort(self, upload: Upload) -> None:
+        """It can never be ended then; it may be so already."""
 
     def append(self, path: str, *parts: Data) -> None:
         """So much more at the end of the file, which is made where it is missing."""

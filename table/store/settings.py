@@ -9,3 +9,12 @@ from table.store.objects.settings import ObjectSettings
 
 StoreSettings: TypeAlias = ObjectSettings | HdfsSettings
 """A kind of store with settings of its own adds them here."""
+
+
+def rust_options(settings: StoreSettings) -> dict[str, str]:
+    """The same for readers in Rust that have the same library as ours, `object_store`, and take its words for
+    it. Secrets are in it, and credentials that end are those of this moment. Raises `Refused`.
+    """
+    from table.store.objects.aws import object_store_options  # its libraries are not everywhere
+
+    return object_store_options(settings)

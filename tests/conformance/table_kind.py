@@ -27,7 +27,7 @@ from tests.conformance.table_sides import accept, answer
 SOURCE = SourcePartition("events", 0)
 DDL = "id STRING, amount DOUBLE, day STRING"
 DAYS = ("a", "b")
-WORKER: Mapping[str, Any] = {"incarnation": "cafe", "pending_bytes_max": 64 << 20}
+WORKER: Mapping[str, Any] = {"incarnation": "cafe", "pending_bytes_max": 64 << 20, "held_bytes_max": 8 << 20}
 
 
 class NoLog:

@@ -114,6 +114,16 @@ def test_a_file_that_is_written_has_what_was_written_and_its_size(store: Store) 
         assert (source.read(2), source.tell(), source.read(100), source.read(1)) == (b"bc", 3, b"de", b"")
 
 
+def test_a_file_that_is_written_is_seen_before_its_end_unless_the_store_hides_it(store: Store) -> None:
+    sink = store.sink("one")
+    sink.write(b"abc")
+    seen = store.stat("one") is not None
+    assert seen is not store.capabilities.hides
+    assert 0 <= store.held_bytes(3) <= 3, "nothing is held that was not given"
+    sink.close()
+    assert store.read("one", bytes_max=MAX) == b"abc"
+
+
 def test_what_was_written_stays_though_the_buffer_that_held_it_is_used_again(store: Store) -> None:
     buffer = bytearray(b"first")
     sink = store.sink("one")

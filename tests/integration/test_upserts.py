@@ -23,6 +23,7 @@ from participant.worker.stages import stages
 from table.errors import Contradiction, Unavailable
 from table.hudi.driver.java import THROWN
 from table.hudi.driver.session import Session
+from table.hudi.files import log_writer
 from table.hudi.reader.timeline import Timeline
 from table.hudi.table import HudiTable
 from table.hudi.upkeep import plans
@@ -62,6 +63,7 @@ class Upserts:
         self.spec = TableSpec(**spec)
         self.table = HudiTable(spark, self.spec, "changes", services=services)
         self.layout = self.table.open()
+        self.memory_bytes = MEMORY_BYTES
         self._transactions = 0
 
     def write(self, instant: str, *workers: Sequence[Record]) -> list[DataFile]:
@@ -72,7 +74,7 @@ class Upserts:
                 layout=self.layout,
                 slot=slot,
                 incarnation=f"{slot:08d}",
-                memory=MemoryBudget(MEMORY_BYTES),
+                memory=MemoryBudget(self.memory_bytes),
                 record=(
                     RecordSpec(envelope="debezium")
                     if self.spec.source_position
@@ -208,6 +210,18 @@ def test_a_snapshot_equals_the_model_after_every_transaction(
         for one in changes:
             model.apply(one)
         assert table.rows() == model.rows(), number
+
+
+def test_of_a_group_whose_file_had_to_end_early_the_later_file_counts(
+    upserts: Callable[..., Upserts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_writer, "STREAMS_MAX", 0)  # else what is written is the system's at once
+    table = upserts(ordering_field="")
+    table.memory_bytes = 1_000
+    changes = [Change(key=("eu", f"k{n % 9}"), amount=n, ts=1) for n in range(200)]
+    table.run([record(one) for one in changes])
+    assert {path.name.split(".log.")[1][0] for path in table.logs()} >= {"1", "2", "3"}
+    assert table.rows() == {one.key: (one.amount, 1) for one in changes}
 
 
 def test_what_is_rolled_back_leaves_nothing(upserts: Callable[..., Upserts]) -> None:

@@ -154,10 +154,7 @@ def marker_path(instant: str, partition: str, name: str) -> str:
 
 
 def create_marker(store: Store, instant: str, partition: str, name: str) -> str:
-    """Make the marker; raises `OSError`, also where the table's own folder is gone."""
-    folder = store.stat(META_FOLDER)
-    if folder is None or not folder.is_folder:
-        raise FileNotFoundError(f"{store.place(META_FOLDER)} is missing: there is no table here any more")
+    """Make the marker, where there is a table; raises `OSError`."""
     marker = marker_path(instant, partition, name)
     store.make_folder(posixpath.dirname(marker))
     if not store.create(marker):

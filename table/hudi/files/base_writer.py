@@ -3,9 +3,10 @@
 Rows wait in memory per table partition until they make a row group worth encoding, then go to that table
 partition's open file. Files end at the target size, when too many are open, and at `close`.
 
-`close` returns when the files and their folders are on the disk (fsync): the commit that names them moves
-Kafka's offsets, and it must not outlive its data when the machine loses power. The other way round, files
-without a commit, is what rollbacks and the sweep are for. Markers need no such care for the same reason.
+`close` returns when the files and their folders are on the disk (fsync), or an object store has answered for
+them: the commit that names them moves Kafka's offsets, and it must not outlive its data when a machine loses
+power. The other way round, files without a commit, is what rollbacks and the sweep are for. Markers need no
+such care for the same reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -27,11 +27,12 @@ from table.hudi.files.backlog import Backlog
 from table.hudi.files.base_file import RECORD_KEY, KeyRange
 from table.hudi.files.durable import Files
 from table.hudi.files.encoding import writer_options
+from table.hudi.files.open_files import OpenFiles
 from table.hudi.files.shaping import InsertRows
 from table.hudi.files.split import split
 from table.hudi.layout import HudiLayout
 from table.port import Tell
-from table.store.port import Sink, Store
+from table.store.port import Store
 
 ROW_GROUP_ROWS = 128_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
@@ -43,7 +44,8 @@ class TransactionWriter:
     """Not for several threads. `new_uuid` gives a random UUID per file, so that no two writers ever meet.
 
     `store`: where the table is. `writer_number`: the worker's slot. Memory held by rows
-    that are not yet encoded stays below `pending_bytes_max`, one batch aside. `tell`: see `Files`.
+    that are not yet encoded stays below `pending_bytes_max`, one batch aside, and what open files hold below
+    `held_bytes_max`, one file aside. `tell`: see `Files`.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class TransactionWriter:
         writer_number: int,
         incarnation: str,
         pending_bytes_max: int,
+        held_bytes_max: int,
         new_uuid: Callable[[], UUID],
         tell: Tell | None = None,
     ) -> None:
@@ -66,9 +69,9 @@ class TransactionWriter:
         self._pending_bytes_max = pending_bytes_max
         self._new_uuid = new_uuid
         self._backlog: Backlog[str] = Backlog(count_max=ROW_GROUP_ROWS, bytes_max=ROW_GROUP_BYTES)
-        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
         self._files = Files(store, instant, tell)
-        self._finished: list[DataFile] = []
+        self._open: OpenFiles[str, _OpenFile] = OpenFiles(self._files, held_bytes_max)
+        self._made = 0
         self._rows = 0
         self._options: dict[str, Any] | None = None
         self._reported = False
@@ -82,6 +85,11 @@ class TransactionWriter:
     def pending_bytes(self) -> int:
         """Memory held by rows that are not yet encoded."""
         return self._backlog.size_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory held by files that are not yet whole."""
+        return self._open.held_bytes
 
     def write(self, shaped: InsertRows) -> None:
         """Take rows; encode what is due. Raises `StorageError`."""
@@ -100,23 +108,21 @@ class TransactionWriter:
         while self._backlog:
             partition = self._backlog.first()
             self._encode(partition)
-            self._finish(partition)
-        for partition in list(self._open):
-            self._finish(partition)
+            self._open.end(partition)
+        self._open.end_all()
         self._files.secure_folders()
+        self._files.rest()
         self._reported = True
-        return tuple(self._finished)
+        return tuple(self._open.ended)
 
     def discard(self) -> None:
         """Remove this writer's files unless `close` reported them. Their markers stay for the rollback."""
         self._backlog.clear()
         if self._reported:
             return
-        for file in self._open.values():
-            file.abandon(self._files.store)
-        self._open.clear()
+        self._open.abandon()
         self._files.remove()
-        self._finished.clear()
+        self._files.rest()
 
     # --- memory -----------------------------------------------------------------------------------
 
@@ -149,67 +155,61 @@ class TransactionWriter:
             file.write(table, keys)
             full = file.size_bytes >= self._target_bytes
         self._files.stepped(size_bytes=file.size_bytes - before_bytes)
-        self._open.move_to_end(partition)
+        self._open.grown(partition)
         if full:
-            self._finish(partition)
+            self._open.end(partition)
 
     def _next_name(self) -> str:
-        token = f"{self._writer_number}-{len(self._files.created)}-{self._token_end}"
+        token = f"{self._writer_number}-{self._made}-{self._token_end}"
         return base_file.file_name(base_file.new_file_id(self._new_uuid()), token, self._instant)
 
     def _create(self, partition: str, name: str, sample: pa.Table) -> _OpenFile:
         while len(self._open) >= OPEN_FILES_MAX:
-            self._finish(next(iter(self._open)))
+            self._open.end(next(iter(self._open)))
         if self._options is None:
             self._options = writer_options(sample)
-        store, path = self._files.store, posixpath.join(partition, name)
+        self._made += 1
+        path = posixpath.join(partition, name)
         with self._files.storing(path), self._files.uploading():
-            base_file.create_marker(store, self._instant, partition, name)
-            base_file.create_partition(store, self._instant, partition)
-            self._files.created.append(path)
-            sink = store.sink(path)
-            self._open[partition] = file = _OpenFile(path, partition, sink, sample.schema, self._options)
+            file = _OpenFile(self._files, path, partition, sample.schema, self._options)
+        self._open.add(partition, file)
         return file
-
-    def _finish(self, partition: str) -> None:
-        file = self._open.get(partition)
-        if file is None:
-            return
-        with self._files.storing(file.path), self._files.uploading():
-            self._finished.append(file.close(self._files.store))
-        del self._open[partition]
-        self._files.stepped(files=1)
 
 
 class _OpenFile:
-    """A base file that is being written."""
+    """A base file that is being written. See `table.hudi.files.open_files.OpenFile`."""
 
     def __init__(
-        self, path: str, partition: str, sink: Sink, schema: pa.Schema, options: dict[str, Any]
+        self, files: Files, path: str, partition: str, schema: pa.Schema, options: dict[str, Any]
     ) -> None:
         self.path = path
+        self._files = files
         self._partition = partition
         self._rows = 0
         self._keys = KeyRange()
-        self._sink = sink
-        self._writer = pq.ParquetWriter(sink, schema, **options)
+        self._announced = files.announce(path)
+        self._sink = files.store.sink(path)
+        self._writer = pq.ParquetWriter(self._sink, schema, **options)
 
     @property
     def size_bytes(self) -> int:
         """Encoded so far."""
         return int(self._sink.tell())
 
+    @property
+    def held_bytes(self) -> int:
+        return self._files.store.held_bytes(self.size_bytes)
+
     def write(self, table: pa.Table, keys: pa.ChunkedArray) -> None:
         self._writer.write_table(table, row_group_size=table.num_rows)
         self._keys.add(keys)
         self._rows += table.num_rows
 
-    def close(self, store: Store) -> DataFile:
+    def end(self) -> DataFile:
         """Write the footer and make the file durable."""
         self._writer.add_key_value_metadata(self._keys.footers())
         self._writer.close()
-        self._sink.close()
-        size_bytes = store.secure(self.path)
+        size_bytes = self._files.ended(self.path, self._sink, self._announced)
         parsed = base_file.parse_file_name(posixpath.basename(self.path))
         assert parsed is not None
         return DataFile(
@@ -220,10 +220,9 @@ class _OpenFile:
             size_bytes=size_bytes,
         )
 
-    def abandon(self, store: Store) -> None:
-        """Let go of the file as it is."""
+    def abandon(self) -> None:
         with contextlib.suppress(OSError, ValueError, pa.ArrowException):
-            store.discard(self._sink)
+            self._files.store.discard(self._sink)
         # else its finaliser writes a footer to the closed sink
         self._writer.is_open = False
 

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import posixpath
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
 from table.errors import FilesGone, StorageError
-from table.hudi.layout import META_FOLDER
+from table.hudi.files import base_file
+from table.hudi.layout import META_FOLDER, PROPERTIES
 from table.port import Tell, Written
-from table.store.port import Store
+from table.store.port import Sink, Store
+
+AT_ONCE = 8
+"""Files that are being ended. Most of it is waiting, for a disk or for an answer."""
+
+T = TypeVar("T")
 
 log = logging.getLogger("lockstep.writer")
 
@@ -22,17 +32,24 @@ log = logging.getLogger("lockstep.writer")
 class Files:
     """The files that one writer makes for one instant, and the time that storage takes for them.
 
-    Paths are relative to the store's root. `tell`: called with every step of the writing.
+    Paths are relative to the store's root. `tell`: called with every step of the writing. Not for several
+    threads, but for what is given to `meanwhile`.
     """
 
     def __init__(self, store: Store, instant: str, tell: Tell | None = None) -> None:
         self.store = store
         self._instant = instant
         self._tell = tell
+        self._pool: ThreadPoolExecutor | None = None
+        self._table: Callable[[], None] | None = None
+        self._partitions: dict[str, Callable[[], None]] = {}
         self.written = Written()
         self.created: list[str] = []
+        """Those that others may see by now."""
         self.upload_s = 0.0
         """Spent so far on making, ending and securing files; all else that a writer does is encoding."""
+
+    # --- errors and figures -----------------------------------------------------------------------
 
     @contextlib.contextmanager
     def storing(self, path: str) -> Iterator[None]:
@@ -42,14 +59,12 @@ class Files:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            if isinstance(error, FileNotFoundError) and path in self.created and self._table_is_there():
+            made = path in self.created or self.store.capabilities.hides
+            if isinstance(error, FileNotFoundError) and made and self._table_is_there():
                 raise self.gone(path) from error
-            # Arrow wraps the system's own words in its own.
-            number = getattr(error, "errno", None)
-            why = os.strerror(number) if number else str(error)
             raise StorageError(
-                f"{self.store.place(path)} of instant {self._instant} could not be written: {why}. The "
-                "transaction is aborted and tried again; see to the storage"
+                f"{self.store.place(path)} of instant {self._instant} could not be written: {_why(error)}. "
+                "The transaction is aborted and tried again; see to the storage"
             ) from error
 
     def gone(self, path: str) -> FilesGone:
@@ -57,12 +72,6 @@ class Files:
             f"{self.store.place(path)} of instant {self._instant} was taken away while it was being written, "
             "as the rollback of its transaction does"
         )
-
-    def _table_is_there(self) -> bool:
-        try:
-            return self.store.stat(META_FOLDER) is not None
-        except OSError:
-            return False
 
     @contextlib.contextmanager
     def uploading(self) -> Iterator[None]:
@@ -81,8 +90,87 @@ class Files:
         if self._tell is not None:
             self._tell(self.written)
 
+    # --- one file ---------------------------------------------------------------------------------
+
+    def meanwhile(self, work: Callable[[], T]) -> Callable[[], T]:
+        """Let storage do it while more is encoded; what is returned waits for it, and raises what it did."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="storing")
+        return self._pool.submit(work).result
+
+    def announce(self, path: str) -> Callable[[], None]:
+        """Make a file's marker, and its table partition where that is new. What is returned returns once they
+        are there: nobody may see the file before.
+        """
+        store, instant, (folder, name) = self.store, self._instant, posixpath.split(path)
+        if not store.capabilities.hides:
+            self.make_ready(path)
+            self.shows(path)
+            return nothing_to_await
+        # each is a request, and those of all files are on their way at once
+        if self._table is None:
+            self._table = self.meanwhile(self._refuse_no_table)
+        if folder not in self._partitions:
+            create = partial(base_file.create_partition, store, instant, folder)
+            self._partitions[folder] = self.meanwhile(create)
+        table, partition = self._table, self._partitions[folder]
+
+        def mark() -> None:
+            table()
+            base_file.create_marker(store, instant, folder, name)
+
+        marked = self.meanwhile(mark)
+
+        def ready() -> None:
+            marked()
+            partition()
+
+        return ready
+
+    def make_ready(self, path: str) -> None:
+        """The same, and wait for it. In any thread."""
+        folder, name = posixpath.split(path)
+        self._refuse_no_table()
+        base_file.create_marker(self.store, self._instant, folder, name)
+        base_file.create_partition(self.store, self._instant, folder)
+
+    def shows(self, path: str) -> None:
+        """From here on others may see the file, so that it is to be removed where it is not to be."""
+        if not self.created or self.created[-1] != path:
+            self.created.append(path)
+
+    def ended(self, path: str, sink: Sink, announced: Callable[[], None]) -> int:
+        """Close a file, durably; its size, bytes. In any thread."""
+        announced()
+        size_bytes = sink.tell()
+        sink.close()
+        return self.store.secure(path) if self.store.capabilities.syncs else size_bytes
+
+    def _refuse_no_table(self) -> None:
+        if not self._table_is_there():
+            place = self.store.place(META_FOLDER)
+            raise FileNotFoundError(
+                errno.ENOENT, f"{place} is missing: there is no table here any more", place
+            )
+
+    def _table_is_there(self) -> bool:
+        """Where a folder is a part of names, one that is gone comes back with any file: what makes it a table
+        is looked for.
+        """
+        try:
+            if self.store.capabilities.folders:
+                found = self.store.stat(META_FOLDER)
+                return found is not None and found.is_folder
+            return any(self.store.stat(posixpath.join(META_FOLDER, name)) for name in PROPERTIES)
+        except OSError:
+            return False
+
+    # --- the end of all ---------------------------------------------------------------------------
+
     def secure_folders(self) -> None:
         """Make the files' names durable. Raises `StorageError`."""
+        if not self.store.capabilities.syncs:
+            return
         for folder in {posixpath.dirname(path) for path in self.created}:
             with self.storing(folder), self.uploading():
                 self.store.secure(folder)
@@ -91,9 +179,10 @@ class Files:
     def remove(self) -> None:
         """Remove every file; what cannot be removed is left to the rollback."""
         left: list[tuple[str, OSError]] = []
-        for path in self.created:
+        waiting = [(path, self.meanwhile(partial(self.store.delete, path))) for path in self.created]
+        for path, removed in waiting:
             try:
-                self.store.delete(path)
+                removed()
             except OSError as error:
                 left.append((path, error))
         self.created.clear()
@@ -102,3 +191,21 @@ class Files:
                 "%d files of instant %s were not removed, which the rollback will do; the first: %s (%s)",
                 *(len(left), self._instant, self.store.place(left[0][0]), left[0][1]),
             )
+
+    def rest(self) -> None:
+        """Nothing more is to be done."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+
+def nothing_to_await() -> None:
+    return None
+
+
+def _why(error: OSError | pa.ArrowException) -> str:
+    """The store's own sentence. Arrow wraps the system's words in its own: of its errors, those words."""
+    number, said = getattr(error, "errno", None), getattr(error, "strerror", None)
+    if said and "[errno " not in said:
+        return str(said)
+    return os.strerror(number) if number else str(error)

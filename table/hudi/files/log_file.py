@@ -79,9 +79,12 @@ def bucket_file_id(bucket: int) -> str:
     return f"{bucket:08d}-0000-0000-0000-000000000000-0"
 
 
-def log_file_name(file_id: str, instant: str, write_token: str) -> str:
-    """`write_token` is three numbers, `n-n-n`: it keeps apart the files of two writers in one instant."""
-    return f".{file_id}_{instant}.log.1_{write_token}"
+def log_file_name(file_id: str, instant: str, write_token: str, version: int = 1) -> str:
+    """`write_token` is three numbers, `n-n-n`: it keeps apart the files of two writers in one instant.
+
+    `version`: of several files of one writer in one instant, readers take the lower one for the earlier.
+    """
+    return f".{file_id}_{instant}.log.{version}_{write_token}"
 
 
 def parse_log_file_name(name: str) -> tuple[str, str, str] | None:

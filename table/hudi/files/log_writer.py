@@ -3,16 +3,22 @@
 A file group of an upsert table is a table partition's bucket, and each worker adds a log file of its own to
 it, so that several may meet there. Changes wait in memory per file group until they make a block worth
 encoding; what a later one of them makes void is not written (`table.hudi.files.changes`). Blocks stand in a
-file in the order of the changes, and a file is written by appending whole blocks, so that none has to stay
-open.
+file in the order of the changes.
+
+A file is written once, from its begin to its end, as every store can. Of as many as may be open each block
+goes out when it is encoded; those of others wait in memory until their file is ended. A group whose file had
+to end early, for the memory that files take, goes on in a file of the next version.
 
 What is durable when is as in `table.hudi.files.base_writer`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import posixpath
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -27,18 +33,21 @@ from table.hudi.files.backlog import Backlog
 from table.hudi.files.base_file import RECORD_KEY
 from table.hudi.files.buckets import buckets
 from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers
-from table.hudi.files.durable import Files
+from table.hudi.files.durable import Files, nothing_to_await
 from table.hudi.files.encoding import writer_options
 from table.hudi.files.log_file import Delete
+from table.hudi.files.open_files import OpenFiles
 from table.hudi.files.split import split
 from table.hudi.files.upserts import Upserts
 from table.hudi.layout import HudiLayout
 from table.port import Tell
-from table.store.port import Store
+from table.store.port import Sink, Store
 
 BLOCK_ROWS = 128_000
 BLOCK_BYTES = 16 * 1024 * 1024
 """In memory; as a base file's row groups."""
+STREAMS_MAX = 200
+"""Files that are open on a store where that takes something of the system's."""
 
 PLACE = "_place"
 ORDERING = "_ordering"
@@ -46,17 +55,6 @@ ORDERING = "_ordering"
 
 Group = tuple[str, int]
 """A table partition and a bucket."""
-
-
-@dataclass(slots=True)
-class _LogFile:
-    path: str
-    table_partition: str
-    file_id: str
-    rows: int = 0
-    deletes: int = 0
-    size_bytes: int = 0
-    """Appended: one that is taken away comes back with what is appended later, and is smaller then."""
 
 
 class LogWriter:
@@ -72,6 +70,7 @@ class LogWriter:
         writer_number: int,
         incarnation: str,
         pending_bytes_max: int,
+        held_bytes_max: int,
         tell: Tell | None = None,
     ) -> None:
         self._layout = layout
@@ -84,7 +83,8 @@ class LogWriter:
         self._taken = 0
         self._rows = 0
         self._files = Files(store, instant, tell)
-        self._logs: dict[Group, _LogFile] = {}
+        self._open: OpenFiles[Group, _LogFile] = OpenFiles(self._files, held_bytes_max)
+        self._versions: Counter[Group] = Counter()
         self._options: dict[str, Any] | None = None
         self._reported = False
 
@@ -97,6 +97,11 @@ class LogWriter:
     def pending_bytes(self) -> int:
         """Memory held by changes that are not yet encoded."""
         return self._backlog.size_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory held by files that are not yet whole."""
+        return self._open.held_bytes
 
     def write(self, upserts: Upserts) -> None:
         """Take changes; encode what is due. Raises `StorageError`."""
@@ -124,18 +129,22 @@ class LogWriter:
     def close(self) -> tuple[DataFile, ...]:
         """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
         while self._backlog:
-            self._encode(self._backlog.first())
-        finished = tuple(self._finish(one) for one in self._logs.values())
+            group = self._backlog.first()
+            self._encode(group)
+            self._open.end(group)
+        self._open.end_all()
         self._files.secure_folders()
+        self._files.rest()
         self._reported = True
-        return finished
+        return tuple(self._open.ended)
 
     def discard(self) -> None:
         """Remove this writer's files unless `close` reported them. Their markers stay for the rollback."""
         self._backlog.clear()
         if not self._reported:
+            self._open.abandon()
             self._files.remove()
-            self._logs.clear()
+            self._files.rest()
 
     # --- memory -----------------------------------------------------------------------------------
 
@@ -164,17 +173,18 @@ class LogWriter:
     # --- files ------------------------------------------------------------------------------------
 
     def _encode(self, group: Group) -> None:
-        """What waits for a file group becomes blocks at the end of its log file."""
+        """What waits for a file group becomes blocks at the end of its open log file."""
         waiting = self._backlog.pop(group)
         rows = pa.concat_tables(waiting.rows).unify_dictionaries() if waiting.rows else None
         deletes = pa.concat_tables(waiting.deletes) if waiting.deletes else None
-        log = self._logs.get(group) or self._create(group)
+        log = self._open.get(group) or self._create(group)
         for row_places, delete_places in self._layers(rows, deletes):
             if deletes is not None and len(delete_places):
                 self._append_deletes(log, deletes.take(pa.array(delete_places)))
             if rows is not None and len(row_places):
                 whole = len(row_places) == rows.num_rows
                 self._append_rows(log, rows if whole else rows.take(pa.array(row_places)))
+        self._open.grown(group)
 
     def _layers(self, rows: pa.Table | None, deletes: pa.Table | None) -> list[tuple[Places, Places]]:
         """What to write, one after another: places in `rows` and places in `deletes`."""
@@ -216,15 +226,15 @@ class LogWriter:
 
     def _create(self, group: Group) -> _LogFile:
         table_partition, bucket = group
+        self._versions[group] += 1
         file_id = log_file.bucket_file_id(bucket)
-        name = log_file.log_file_name(file_id, self._instant, self._token)
-        store, path = self._files.store, posixpath.join(table_partition, name)
-        with self._files.storing(path), self._files.uploading():
-            base_file.create_marker(store, self._instant, table_partition, name)
-            base_file.create_partition(store, self._instant, table_partition)
-            self._files.created.append(path)
-        self._logs[group] = made = _LogFile(path, table_partition, file_id)
-        return made
+        name = log_file.log_file_name(file_id, self._instant, self._token, self._versions[group])
+        log = _LogFile(self._files, posixpath.join(table_partition, name), table_partition, file_id)
+        if self._files.store.capabilities.hides or len(self._open) < STREAMS_MAX:
+            with self._files.storing(log.path), self._files.uploading():
+                log.stream()
+        self._open.add(group, log)
+        return log
 
     def _append_rows(self, log: _LogFile, rows: pa.Table) -> None:
         seqnos = base_file.sequence_numbers(
@@ -259,21 +269,62 @@ class LogWriter:
 
     def _append(self, log: _LogFile, *parts: bytes | pa.Buffer) -> None:
         with self._files.storing(log.path), self._files.uploading():
-            self._files.store.append(log.path, *parts)
-        size_bytes = sum(map(len, parts))
-        log.size_bytes += size_bytes
-        self._files.stepped(size_bytes=size_bytes)
+            log.write(parts)
+        self._files.stepped(size_bytes=sum(map(len, parts)))
 
-    def _finish(self, log: _LogFile) -> DataFile:
-        with self._files.storing(log.path), self._files.uploading():
-            if self._files.store.secure(log.path) != log.size_bytes:
-                raise self._files.gone(log.path)
-        self._files.stepped(files=1)
+
+class _LogFile:
+    """A log file that is being written. See `table.hudi.files.open_files.OpenFile`."""
+
+    def __init__(self, files: Files, path: str, table_partition: str, file_id: str) -> None:
+        self.path = path
+        self.table_partition = table_partition
+        self.file_id = file_id
+        self.rows = 0
+        self.deletes = 0
+        self._files = files
+        self._size_bytes = 0
+        self._waiting: list[bytes | pa.Buffer] = []
+        self._sink: Sink | None = None
+        self._announced = nothing_to_await
+
+    def stream(self) -> None:
+        """Begin the file: what is written goes out at once."""
+        self._announced = self._files.announce(self.path)
+        self._sink = self._files.store.sink(self.path)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._size_bytes if self._sink is None else self._files.store.held_bytes(self._size_bytes)
+
+    def write(self, parts: Iterable[bytes | pa.Buffer]) -> None:
+        for part in parts:
+            self._size_bytes += len(part)
+            if self._sink is None:
+                self._waiting.append(part)
+            else:
+                self._sink.write(part)
+
+    def end(self) -> DataFile:
+        if self._sink is None:
+            self._files.make_ready(self.path)
+            self._sink = self._files.store.sink(self.path)
+            for part in self._waiting:
+                self._sink.write(part)
+            self._waiting.clear()
+        if self._files.ended(self.path, self._sink, self._announced) != self._size_bytes:
+            raise FileNotFoundError(errno.ENOENT, "another file is in its place", self.path)
         return DataFile(
-            path=log.path,
-            body=log.file_id,
-            table_partition=log.table_partition,
-            rows=log.rows,
-            size_bytes=log.size_bytes,
-            deletes=log.deletes,
+            path=self.path,
+            body=self.file_id,
+            table_partition=self.table_partition,
+            rows=self.rows,
+            size_bytes=self._size_bytes,
+            deletes=self.deletes,
         )
+
+    def abandon(self) -> None:
+        self._waiting.clear()
+        if self._sink is not None:
+            with contextlib.suppress(OSError, ValueError, pa.ArrowException):
+                self._files.store.discard(self._sink)

@@ -14,26 +14,38 @@ from table.port import UPSERT, FileWriter, TableLayout, Tell
 from table.rows import Rows
 from table.schema import table_schema
 from table.store.location import store_at
+from table.store.settings import StoreSettings
 
 
 class HudiFiles:
     """See `table.port.TableFiles`. Raises `SchemaError` for a schema that cannot be written.
 
     `slot`, `incarnation`: the worker's. Rows that wait to be encoded take `pending_bytes_max` of memory, one
-    batch aside.
+    batch aside, and files that are not whole yet `held_bytes_max`, one file aside. `storage`: how the
+    table's store is reached.
     """
 
-    def __init__(self, *, layout: TableLayout, slot: int, incarnation: str, pending_bytes_max: int) -> None:
+    def __init__(
+        self,
+        *,
+        layout: TableLayout,
+        slot: int,
+        incarnation: str,
+        pending_bytes_max: int,
+        held_bytes_max: int,
+        storage: StoreSettings | None = None,
+    ) -> None:
         hudi = HudiLayout.of(layout)
         self.schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
         self._upserts = layout.mode == UPSERT
         self._common: dict[str, Any] = {
-            "store": store_at(layout.path),
+            "store": store_at(layout.path, settings=storage and storage.within(held_bytes_max)),
             "layout": hudi,
             "schema": self.schema,
             "writer_number": slot,
             "incarnation": incarnation,
             "pending_bytes_max": pending_bytes_max,
+            "held_bytes_max": held_bytes_max,
         }
         self._shaper = (UpsertShaper if self._upserts else InsertShaper)(hudi, self.schema)
 

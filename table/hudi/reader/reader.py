@@ -15,6 +15,7 @@ from table.hudi.reader.timeline import Timeline
 from table.hudi.reader.torn import Torn, why
 from table.port import INSERT, INSTANT, UPSERT, FileRows, TableRows
 from table.schema import KAFKA_PREFIX
+from table.store.settings import rust_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +26,7 @@ BATCH_ROWS = 65_536
 
 
 class HudiReader(Timeline):
-    """See `table.port.TableReader`. `path`: plain, or a `file://` URI."""
+    """See `table.port.TableReader`. `path`: plain, or an address."""
 
     @property
     def mode(self) -> str:
@@ -34,14 +35,14 @@ class HudiReader(Timeline):
 
     def damage(self) -> str:
         """Where the metadata table, by which readers find files, contradicts the timeline."""
-        return why(self.place, Torn(self.place).look())
+        return why(self.place, Torn(self.place, self._storage).look())
 
     def rows(self) -> TableRows:
         """Raises `Unavailable` where the table as a whole cannot be opened."""
         from hudi import HudiReadOptions, HudiTable
 
         try:
-            table = HudiTable(self.place)
+            table = HudiTable(self.place, rust_options(self._storage) if self._storage else None)
             names = table.get_schema_with_meta_fields().names
             kafka_columns = set(KAFKA_COLUMNS) <= set(names)
             columns = [COMMIT_TIME, *(KAFKA_COLUMNS if kafka_columns else ())]

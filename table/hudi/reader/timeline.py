@@ -60,14 +60,15 @@ UNREADABLE = (
 
 
 class Timeline:
-    """One table's timeline. Every call looks anew; nothing is kept. `base_path`: a path or a `file://` URI.
+    """One table's timeline. Every call looks anew; nothing is kept. `base_path`: a path or an address.
 
     Raises `MissingTable`, `Refused` for a table that cannot be read this way, `Unavailable` where storage
     does not serve, `table.state.StateError` for a Lockstep commit that cannot be read.
     """
 
-    def __init__(self, base_path: str | os.PathLike[str]) -> None:
-        self._store = store_at(os.fspath(base_path))
+    def __init__(self, base_path: str | os.PathLike[str], storage: StoreSettings | None = None) -> None:
+        self._storage = storage
+        self._store = store_at(os.fspath(base_path), settings=storage)
         self.place = self._store.place()
         properties = _properties(self._store)
         version, layout = (

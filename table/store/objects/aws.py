@@ -85,6 +85,24 @@ def key_provider(session: botocore.session.Session) -> Callable[[], S3Credential
     return provide
 
 
+def object_store_options(settings: ObjectSettings) -> dict[str, str]:
+    """For a client of the Rust library `object_store` that is not ours. Raises `Refused`."""
+    session = session_of(settings)
+    keys = key_provider(session)()
+    options = {
+        "aws_access_key_id": keys["access_key_id"],
+        "aws_secret_access_key": keys["secret_access_key"],
+        "aws_region": region_of(session, settings),
+        "aws_virtual_hosted_style_request": str(not settings.path_style).lower(),
+    }
+    if token := keys.get("token"):
+        options["aws_session_token"] = token
+    if settings.endpoint:
+        options["aws_endpoint"] = settings.endpoint
+        options["aws_allow_http"] = str(settings.endpoint.startswith("http://")).lower()
+    return options
+
+
 @lru_cache(maxsize=CLIENTS_MAX)
 def s3_client(settings: ObjectSettings, *, timeout_s: float = 0.0, attempts_max: int = 4) -> BaseClient:
     """Botocore's own client, for buckets, unfinished uploads and what stands for folders. Making one takes a

@@ -6,10 +6,14 @@ They say where credentials come from. Those that hold a secret themselves do not
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 MIB = 1024 * 1024
+PART_BYTES_LEAST = 5 * MIB
+"""S3 takes smaller parts at the end of a file only."""
+STREAMS_LEAST = 4
+"""So many large files are to be on their way at once, within what their writer may take of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +114,12 @@ class ObjectSettings:
     def sink_bytes_max(self) -> int:
         """What a file that is being written takes of memory at most, about."""
         return self.part_bytes * (self.parts_at_once + 1)
+
+    def within(self, bytes_max: int) -> ObjectSettings:
+        """The same, with parts that let several files be written in so much memory. One needs two of the
+        smallest parts, however little that is.
+        """
+        each_bytes = bytes_max // STREAMS_LEAST
+        part_bytes = min(self.part_bytes, max(PART_BYTES_LEAST, each_bytes // 2))
+        at_once = min(self.parts_at_once, max(1, each_bytes // part_bytes - 1))
+        return replace(self, part_bytes=part_bytes, parts_at_once=at_once)

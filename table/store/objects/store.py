@@ -21,7 +21,7 @@ from table.store.objects.settings import ObjectSettings
 from table.store.objects.sink import ObjectSink
 from table.store.objects.source import source
 from table.store.paths import inside, key_of
-from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store
+from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store, Upload
 
 if TYPE_CHECKING:
     from table.store.objects.unfinished import Unfinished
@@ -45,7 +45,9 @@ class ObjectStore:
     the put.
     """
 
-    capabilities = Capabilities(appends=False, claims=False, dates=True, folders=False)
+    capabilities = Capabilities(
+        appends=False, claims=False, dates=True, folders=False, hides=True, syncs=False
+    )
 
     def __init__(self, scheme: str, authority: str, prefix: str, settings: ObjectSettings) -> None:
         self.requests = Requests()
@@ -97,6 +99,18 @@ class ObjectStore:
     def discard(self, sink: Sink) -> None:
         assert isinstance(sink, ObjectSink)
         sink.discard()
+
+    def held_bytes(self, size_bytes: int) -> int:
+        """What waits to be a part, and the parts that are on their way."""
+        return min(size_bytes, self._settings.sink_bytes_max)
+
+    def uploads(self, folder: str = "") -> Iterator[Upload]:
+        """Of S3; the others forget within a week what was not ended."""
+        self._key(folder)
+        return self.unfinished.uploads(folder) if self._bucket.scheme == "s3a" else iter(())
+
+    def abort(self, upload: Upload) -> None:
+        self.unfinished.abort(upload)
 
     def append(self, path: str, *parts: Data) -> None:
         raise io.UnsupportedOperation(errno.EOPNOTSUPP, "an object cannot grow", self.place(path))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -27,18 +26,10 @@ from table.store.objects.bucket import PAGE, Bucket
 from table.store.objects.errors import Act, RequestAnswer, told
 from table.store.objects.requests import Request
 from table.store.objects.settings import ObjectSettings
+from table.store.port import Upload
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
-    path: str
-    """Of the file that it was to be, below the store's root."""
-    number: str
-    begun: datetime
-    """By the server's clock."""
 
 
 class Unfinished:

@@ -79,6 +79,22 @@ topic = "lockstep-control-events"
 
 [memory]
 per_worker = "512MB"
+
+[storage]
+endpoint = ""
+region = ""
+path_style = false
+credentials = "chain"
+profile = ""
+role = ""
+external_id = ""
+token_file = ""
+access_key = ""
+secret_key = ""
+session_token = ""
+encryption = ""
+kms_key = ""
+part_size = "8MiB"
 """
 
 MINIMAL: Mapping[str, Mapping[str, Any]] = {
@@ -399,7 +415,18 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("record.max_rejects", "many", "neither a share of the records nor a number of them"),
         ("record.max_rejects", -1, "neither a share of the records nor a number of them"),
         ("record.max_rejects", True, "neither a share of the records nor a number of them"),
-        ("table.path", "s3://bucket/t", "s3:// is not supported yet"),
+        ("table.path", "s3://bucket", "it names no folder"),
+        ("table.path", "s3a://bucket/a//b", "holds an empty"),
+        ("table.path", "s3a://key:secret@bucket/t", "the address holds credentials"),
+        ("table.path", "gs://bucket/t", "gs:// is not supported yet"),
+        ("storage.endpoint", "localhost:9000", "not an address of a server"),
+        ("storage.endpoint", "https://me:secret@host", "not an address of a server"),
+        ("storage.endpoint", "https://host/bucket", "no path"),
+        ("storage.credentials", "magic", "'magic' is not one of chain, profile, role, web_identity, keys"),
+        ("storage.secret_key", "plain", "not a reference to a secret"),
+        ("storage.secret_key", "${env:1A}", "does not name an environment variable"),
+        ("storage.part_size", "1MiB", "at least 5MiB"),
+        ("storage.encryption", "rot13", "is not one of"),
         ("table.path", "abfss://box@account/t", "abfss:// is not supported yet"),
         ("table.path", "ftp://host/t", "ftp:// is not supported:"),
         ("table.path", "/data/t", "has no scheme: write the whole URI"),

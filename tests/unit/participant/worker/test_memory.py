@@ -7,7 +7,8 @@ import pytest
 from participant.worker.memory import MemoryBudget
 
 SHARES = (
-    "buffered_bytes", "encoding_bytes", "fetched_bytes", "queued_bytes", "letters_bytes", "batch_bytes",
+    "buffered_bytes", "encoding_bytes", "held_bytes", "fetched_bytes", "queued_bytes", "letters_bytes",
+    "batch_bytes",
 )  # fmt: skip
 
 
@@ -16,7 +17,8 @@ def test_every_share_is_named_here() -> None:
     assert shares == set(SHARES)
 
 
+@pytest.mark.parametrize("uploads", [False, True])
 @pytest.mark.parametrize("per_worker_bytes", [64_000_000, 512_000_000, 8_000_000_000])
-def test_the_shares_leave_an_eighth_for_what_nobody_counts(per_worker_bytes: int) -> None:
-    budget = MemoryBudget(per_worker_bytes)
+def test_the_shares_leave_an_eighth_for_what_nobody_counts(per_worker_bytes: int, uploads: bool) -> None:
+    budget = MemoryBudget(per_worker_bytes, uploads)
     assert sum(getattr(budget, name) for name in SHARES) <= per_worker_bytes * 7 // 8

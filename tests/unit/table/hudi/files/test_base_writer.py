@@ -77,6 +77,7 @@ def open_writer(base: Path, **changes: Any) -> TransactionWriter:
         "writer_number": 4,
         "incarnation": "0123abcd",
         "pending_bytes_max": 64_000_000,
+        "held_bytes_max": 8_000_000,
         "new_uuid": uuid.uuid4,
         **changes,
     }

@@ -71,6 +71,7 @@ def open_writer(base: Path, layout: HudiLayout = LAYOUT, **changes: Any) -> LogW
         "writer_number": 4,
         "incarnation": "0123abcd",
         "pending_bytes_max": 64_000_000,
+        "held_bytes_max": 8_000_000,
         **changes,
     }
     return LogWriter(**arguments)

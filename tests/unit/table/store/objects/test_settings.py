@@ -11,6 +11,9 @@ from table.errors import Refused
 from table.store.objects.aws import key_provider, region_of, session_of
 from table.store.objects.clients import client_of
 from table.store.objects.settings import (
+    MIB,
+    PART_BYTES_LEAST,
+    STREAMS_LEAST,
     AskedKeys,
     FixedKeys,
     KeyFile,
@@ -74,3 +77,10 @@ def test_what_cannot_be_had_is_refused_before_anything_is_asked(monkeypatch: pyt
         client_of("gs", "lake", ObjectSettings(credentials=FixedKeys("a", "b")))
     with pytest.raises(Refused, match="no credential of Azure's"):
         client_of("abfss", "box@account", ObjectSettings(credentials=KeyFile("/x.json")))
+
+
+@pytest.mark.parametrize("bytes_max", [1, 10 * MIB, 64_000_000, 1_000_000_000])
+def test_parts_let_several_files_be_written_in_so_much_memory(bytes_max: int) -> None:
+    fitting = ObjectSettings().within(bytes_max)
+    assert PART_BYTES_LEAST <= fitting.part_bytes <= ObjectSettings().part_bytes
+    assert STREAMS_LEAST * fitting.sink_bytes_max <= max(bytes_max, STREAMS_LEAST * 2 * PART_BYTES_LEAST)

@@ -1,0 +1,102 @@
+"""How the table's store is reached, by `[storage]`; secrets are resolved where they are used, never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lockstep.config.problems import Problem
+from lockstep.config.properties import resolve_references
+from lockstep.config.sections import StorageSection
+from lockstep.errors import ConfigError
+from table.store.location import FILE, TABLES, Location, not_yet
+from table.store.objects.settings import (
+    AssumedRole,
+    Credentials,
+    Encryption,
+    FixedKeys,
+    ObjectSettings,
+    Profile,
+    ProviderChain,
+    WebIdentity,
+)
+from table.store.settings import StoreSettings
+
+WANTED: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "chain": ((), ()),
+    "profile": (("profile",), ()),
+    "role": (("role",), ("profile", "external_id")),
+    "web_identity": (("role", "token_file"), ()),
+    "keys": (("access_key", "secret_key"), ("session_token",)),
+}
+"""`storage.credentials` -> what goes with it: what must be given, and what may be."""
+
+
+def store_settings(
+    path: str, given: StorageSection, *, environment: Mapping[str, str] | None = None
+) -> StoreSettings | None:
+    """None where the table is on a file system. Raises `ConfigError` naming the variable or the file that
+    cannot be had, never a value.
+    """
+    if _scheme(path) == FILE:
+        return None
+    encryption = Encryption(algorithm=given.encryption, kms_key=given.kms_key) if given.encryption else None
+    return ObjectSettings(
+        endpoint=given.endpoint,
+        region=given.region,
+        path_style=given.path_style,
+        credentials=_credentials(given, environment),
+        encryption=encryption,
+        part_bytes=given.part_bytes,
+    )
+
+
+def refuse_where_no_run_can_be(path: str) -> None:
+    """Raise `ConfigError` for a table that can be read where it is, and not written to by a run."""
+    scheme = _scheme(path)
+    if scheme not in TABLES:
+        raise ConfigError(not_yet(scheme, f"table.path {path}"))
+
+
+def check_storage(path: str, given: StorageSection) -> Iterator[Problem]:
+    """What in `[storage]` does not go together."""
+    if _scheme(path) == FILE:
+        if given != StorageSection():
+            sentence = "means nothing to a table on a file system: take it out, or give an address as s3a://"
+            yield Problem(settings=("storage", "table.path"), sentence=sentence)
+        return
+    needed, allowed = WANTED[given.credentials]
+    for name in needed:
+        if not getattr(given, name):
+            sentence = f'missing; storage.credentials = "{given.credentials}" needs it'
+            yield Problem(settings=(f"storage.{name}", "storage.credentials"), sentence=sentence)
+    for name in dict.fromkeys(name for some in WANTED.values() for one in some for name in one):
+        if getattr(given, name) and name not in needed + allowed:
+            sentence = f'means nothing to storage.credentials = "{given.credentials}": take it out'
+            yield Problem(settings=(f"storage.{name}", "storage.credentials"), sentence=sentence)
+    if given.kms_key and not given.encryption.startswith("aws:kms"):
+        sentence = 'means nothing without storage.encryption = "aws:kms": take it out, or say so'
+        yield Problem(settings=("storage.kms_key", "storage.encryption"), sentence=sentence)
+
+
+def _scheme(path: str) -> str:
+    return Location.parse(path).scheme
+
+
+def _credentials(given: StorageSection, environment: Mapping[str, str] | None) -> Credentials:
+    def resolved(*names: str) -> list[str]:
+        asked = {name: getattr(given, name) for name in names}
+        found = resolve_references(asked, section="storage", environment=environment)
+        return [found[name] for name in names]
+
+    match given.credentials:
+        case "profile":
+            return Profile(given.profile)
+        case "role":
+            (external_id,) = resolved("external_id")
+            return AssumedRole(arn=given.role, external_id=external_id, profile=given.profile)
+        case "web_identity":
+            return WebIdentity(arn=given.role, token_file=given.token_file)
+        case "keys":
+            return FixedKeys(*resolved("access_key", "secret_key", "session_token"))
+        case _:
+            return ProviderChain()

@@ -1,0 +1,121 @@
+"""The files of a writer that are open, those that are being ended, and what both hold of memory.
+
+A file that is being written may hold memory: what waits to be uploaded, and what is on its way. All of them
+together hold no more than the writer is given for it: before that, the one that holds most is ended, and what
+comes for its place goes into another. One file may always be open.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from control_topic.messages import DataFile
+from table.hudi.files.durable import AT_ONCE, Files
+
+ENDING_MAX = 2 * AT_ONCE
+"""Each has a file open."""
+
+
+class OpenFile(Protocol):
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def held_bytes(self) -> int:
+        """Of memory, now."""
+
+    def end(self) -> DataFile:
+        """Finish it, durably. In any thread."""
+
+    def abandon(self) -> None:
+        """Let go of it as it is."""
+
+
+Place = TypeVar("Place", bound=Hashable)
+File = TypeVar("File", bound=OpenFile)
+
+
+class OpenFiles(Generic[Place, File]):
+    """`bytes_max`: of memory, for all of them."""
+
+    def __init__(self, files: Files, bytes_max: int) -> None:
+        self._files = files
+        self._bytes_max = bytes_max
+        self._open: OrderedDict[Place, File] = OrderedDict()
+        self._held: dict[Place, int] = {}
+        self._ending: deque[tuple[File, int, Callable[[], DataFile]]] = deque()
+        self.ended: list[DataFile] = []
+        self.held_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Place]:
+        """The longest unused first."""
+        return iter(self._open)
+
+    def get(self, place: Place) -> File | None:
+        return self._open.get(place)
+
+    def add(self, place: Place, file: File) -> None:
+        self._open[place] = file
+        self._held[place] = 0
+
+    def grown(self, place: Place) -> None:
+        """The place's file holds more, or less, than before."""
+        self._open.move_to_end(place)
+        held_bytes = self._open[place].held_bytes
+        self.held_bytes += held_bytes - self._held[place]
+        self._held[place] = held_bytes
+        while self.held_bytes > self._bytes_max:
+            if self._ending:
+                self._collect()
+            elif len(self._open) > 1:
+                self.end(max(self._open, key=self._held.__getitem__))
+            else:
+                return
+
+    def end(self, place: Place) -> None:
+        """Begin to finish the place's file, where it has one."""
+        file = self._open.pop(place, None)
+        if file is None:
+            return
+        while len(self._ending) >= ENDING_MAX:
+            self._collect()
+        self._files.shows(file.path)
+        self._ending.append((file, self._held.pop(place), self._files.meanwhile(file.end)))
+
+    def end_all(self) -> None:
+        """Every file is finished then."""
+        for place in list(self._open):
+            self.end(place)
+        while self._ending:
+            self._collect()
+
+    def abandon(self) -> None:
+        """Let go of all; those that are being ended are there then, or will never be."""
+        for file in self._open.values():
+            file.abandon()
+        for file, _, ended in self._ending:
+            try:
+                ended()
+            except (OSError, ValueError, pa.ArrowException):
+                file.abandon()
+        self._open.clear()
+        self._held.clear()
+        self._ending.clear()
+        self.ended.clear()
+        self.held_bytes = 0
+
+    def _collect(self) -> None:
+        file, held_bytes, ended = self._ending[0]
+        with self._files.storing(file.path), self._files.uploading():
+            made = ended()
+        self._ending.popleft()
+        self.held_bytes -= held_bytes
+        self.ended.append(made)
+        self._files.stepped(files=1)

@@ -1,0 +1,70 @@
+"""A whole pipeline into S3, as its user has it: `lockstep run`, `validate`, and the commands that read."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+
+from lockstep.errors import EXIT_USAGE
+from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+from table.store.location import S3, TABLES
+from tests.harness import Pipeline
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
+
+
+def in_s3(pipeline: Pipeline, s3: S3Server) -> None:
+    """The pipeline's table in a bucket of its own, whose keys are in the environment."""
+    bucket = f"pipeline-{uuid.uuid4().hex[:12]}"
+    s3.make_bucket(bucket)
+    text = pipeline.config.read_text(encoding="utf-8")
+    text = text.replace(f"file://{pipeline.table}", f"s3a://{bucket}/lake/events")
+    assert bucket in text
+    pipeline.config.write_text(
+        f'{text}\n[storage]\nendpoint = "{s3.endpoint}"\nregion = "{REGION}"\npath_style = true\n'
+        'credentials = "keys"\naccess_key = "${env:LAKE_KEY}"\nsecret_key = "${env:LAKE_SECRET}"\n',
+        encoding="utf-8",
+    )
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_KEY", ACCESS_KEY)
+    monkeypatch.setenv("LAKE_SECRET", SECRET_KEY)
+
+
+def test_validate_tries_the_store_from_here_and_from_an_executor(pipeline: Pipeline, s3: S3Server) -> None:
+    in_s3(pipeline, s3)
+    done = pipeline.command("validate", "--output", "json")
+    checks = {one["name"]: one for one in json.loads(done.stdout)["checks"]}
+    assert SECRET_KEY not in done.stdout + done.stderr
+    for name in ("storage", "executor writes"):
+        assert checks[name]["verdict"] == "ok", checks[name]
+        assert "put a file only where there is none" in checks[name]["detail"]
+
+
+@pytest.mark.skipif(S3 in TABLES, reason="a run there is possible")
+def test_a_run_into_s3_is_refused_with_a_sentence(pipeline: Pipeline, s3: S3Server) -> None:
+    in_s3(pipeline, s3)
+    run = pipeline.start("--until", "latest")
+    assert run.wait(60) == EXIT_USAGE
+    assert "s3a:// is not supported yet" in run.text() and SECRET_KEY not in run.text()
+
+
+@pytest.mark.skipif(S3 not in TABLES, reason="a run there is refused, by TABLES in table/store/location.py")
+def test_a_pipeline_writes_to_s3_and_all_commands_read_it(pipeline: Pipeline, s3: S3Server) -> None:
+    in_s3(pipeline, s3)
+    pipeline.produce(3_000)
+    run = pipeline.run_to_end()
+    assert run.process.returncode == 0, run.text()
+    pipeline.assert_exact(3_000)
+    shown = [run.text()]
+    for name in ("status", "offsets", "events"):
+        done = pipeline.command(name, "--output", "json")
+        assert done.returncode == 0, done.stderr
+        shown.append(done.stdout + done.stderr)
+    status = json.loads(shown[1])
+    assert status["last_commit"]["rows"] == 3_000, status
+    assert not [text for text in shown if SECRET_KEY in text]

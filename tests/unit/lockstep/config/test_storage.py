@@ -1,0 +1,163 @@
+"""How the table's store is reached, as the configuration says it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.config import Config, InvalidConfiguration, from_json, from_mapping, load
+from lockstep.config.storage import refuse_where_no_run_can_be, store_settings
+from lockstep.errors import ConfigError
+from table.store.objects.settings import (
+    AssumedRole,
+    Credentials,
+    Encryption,
+    FixedKeys,
+    ObjectSettings,
+    Profile,
+    ProviderChain,
+    WebIdentity,
+)
+from table.store.settings import StoreSettings
+
+SECRET = "correct-horse-battery-staple"
+ROLE = "arn:aws:iam::123456789012:role/lake"
+KEYS = {"credentials": "keys", "access_key": "${env:KEY}", "secret_key": "${env:SECRET}"}
+KNOWN = {"KEY": "AKIAKEY", "SECRET": SECRET, "TOKEN": "token"}
+
+
+def config_of(path: str = "s3a://lake/events", **storage: Any) -> Config:
+    return from_mapping(
+        {
+            "pipeline": {"id": "events"},
+            "source": {"bootstrap_servers": "127.0.0.1:9092", "topics": ["events"]},
+            "record": {"schema": "event_id STRING"},
+            "table": {"path": path, "name": "events"},
+            "storage": storage,
+        }
+    )
+
+
+def settings_of(path: str = "s3a://lake/events", **storage: Any) -> StoreSettings | None:
+    config = config_of(path, **storage)
+    return store_settings(config.table.path, config.storage, environment=KNOWN)
+
+
+def problems_of(**storage: Any) -> str:
+    with pytest.raises(InvalidConfiguration) as caught:
+        config_of(**storage)
+    return str(caught.value)
+
+
+def test_a_table_on_a_file_system_needs_nothing_and_is_told_nothing() -> None:
+    assert settings_of("file:///data/lake/events") is None
+    assert "means nothing to a table on a file system" in problems_of(
+        path="file:///data/lake/events", region="eu-central-1"
+    )
+
+
+def test_spellings_of_one_address_are_one() -> None:
+    for spelled in ("s3://lake/events/", "s3n://lake/events", "S3A://lake/events"):
+        assert config_of(spelled).table.path == "s3a://lake/events"
+
+
+def test_what_the_section_says_is_how_the_store_is_reached() -> None:
+    assert settings_of() == ObjectSettings()
+    found = settings_of(
+        endpoint="http://127.0.0.1:8333/",
+        region="eu-central-1",
+        path_style=True,
+        encryption="aws:kms",
+        kms_key="key",
+        part_size="16MiB",
+    )
+    assert found == ObjectSettings(
+        endpoint="http://127.0.0.1:8333",
+        region="eu-central-1",
+        path_style=True,
+        encryption=Encryption(algorithm="aws:kms", kms_key="key"),
+        part_bytes=16 << 20,
+    )
+
+
+@pytest.mark.parametrize(
+    ("storage", "credentials"),
+    [
+        ({}, ProviderChain()),
+        ({"credentials": "profile", "profile": "lake"}, Profile("lake")),
+        ({"credentials": "role", "role": ROLE}, AssumedRole(arn=ROLE)),
+        (
+            {"credentials": "role", "role": ROLE, "profile": "me", "external_id": "${env:TOKEN}"},
+            AssumedRole(arn=ROLE, profile="me", external_id="token"),
+        ),
+        (
+            {"credentials": "web_identity", "role": ROLE, "token_file": "/t"},
+            WebIdentity(arn=ROLE, token_file="/t"),
+        ),
+        (KEYS, FixedKeys("AKIAKEY", SECRET)),
+        ({**KEYS, "session_token": "${env:TOKEN}"}, FixedKeys("AKIAKEY", SECRET, "token")),
+    ],
+)
+def test_credentials_come_from_where_the_section_says(
+    storage: Mapping[str, str], credentials: Credentials
+) -> None:
+    found = settings_of(**storage)
+    assert found is not None and found.credentials == credentials
+    assert pickle.loads(pickle.dumps(found)) == found, "workers get them with their task"
+
+
+@pytest.mark.parametrize(
+    ("storage", "said"),
+    [
+        ({"credentials": "keys"}, "storage.access_key: missing"),
+        ({"credentials": "profile"}, "storage.profile: missing"),
+        ({"credentials": "web_identity", "role": ROLE}, "storage.token_file: missing"),
+        ({"access_key": "${env:KEY}"}, 'storage.access_key: means nothing to storage.credentials = "chain"'),
+        ({"credentials": "profile", "profile": "a", "role": ROLE}, "storage.role: means nothing"),
+        ({"kms_key": "key"}, "storage.kms_key: means nothing without storage.encryption"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(storage: Mapping[str, str], said: str) -> None:
+    assert said in problems_of(**storage)
+
+
+def test_a_secret_is_a_reference_and_is_shown_nowhere() -> None:
+    config = config_of(**KEYS)
+    assert config.redacted()["storage"]["secret_key"] == "${env:SECRET}"
+    found = settings_of(**KEYS)
+    for shown in (repr(config), config.to_json(), repr(found), str(config.redacted())):
+        assert SECRET not in shown
+    assert from_json(config.to_json()) == config
+    said = problems_of(credentials="keys", access_key="${env:KEY}", secret_key=SECRET)
+    assert "storage.secret_key" in said and SECRET not in said
+
+
+def test_a_secret_on_a_command_line_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.toml"
+    path.write_text('[table]\npath = "s3a://lake/events"\n', encoding="utf-8")
+    with pytest.raises(InvalidConfiguration) as caught:
+        load(
+            path, environment={"LOCKSTEP_STORAGE__ACCESS_KEY": SECRET}, sets=[f"storage.secret_key={SECRET}"]
+        )
+    assert "storage.secret_key" in str(caught.value) and SECRET not in str(caught.value)
+
+
+def test_a_secret_that_cannot_be_had_is_named_by_its_setting() -> None:
+    config = config_of(**KEYS)
+    with pytest.raises(ConfigError, match=r"storage\.secret_key: the environment variable SECRET is not set"):
+        store_settings(config.table.path, config.storage, environment={"KEY": "k"})
+
+
+def test_the_table_is_asked_for_where_its_store_is() -> None:
+    assert config_of(region="eu-central-1").table_spec().storage == ObjectSettings(region="eu-central-1")
+    assert SECRET not in repr(config_of().table_spec())
+
+
+def test_a_run_is_refused_where_only_reading_is_possible() -> None:
+    refuse_where_no_run_can_be("file:///data/lake/events")
+    with pytest.raises(ConfigError, match=r"gs:// is not supported yet"):
+        refuse_where_no_run_can_be("gs://lake/events")
