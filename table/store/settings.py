@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from table.errors import Refused
 from table.store.hdfs.settings import HdfsSettings
 from table.store.objects.settings import ObjectSettings
 
@@ -17,4 +18,6 @@ def rust_options(settings: StoreSettings) -> dict[str, str]:
     """
     from table.store.objects.aws import object_store_options  # its libraries are not everywhere
 
+    if isinstance(settings, HdfsSettings):
+        raise Refused("the independent reader knows no hdfs://: what is there cannot be counted by it")
     return object_store_options(settings)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MIB = 1 << 20
+CLIENT_BYTES = 8 * MIB
+"""What hdfs-native takes for a file that is being written, about: packets that no data node has answered."""
+WRITE_BYTES_LEAST = 64 * 1_024
+STREAMS_LEAST = 4
+"""So many files are to be written at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +29,7 @@ class HdfsSettings:
     patience_s: float = 60.0
     """A call has so long, with what the client asks again meanwhile: name nodes that are away or stand by."""
 
-    @property
-    def sink_bytes_max(self) -> int:
-        """What a file that is being written takes of memory at most, about; 8 MiB are the client's."""
-        return self.write_bytes + 8 * MIB
+    def within(self, bytes_max: int) -> HdfsSettings:
+        """The same, with pieces that let several files be written in so much memory."""
+        each_bytes = bytes_max // STREAMS_LEAST - CLIENT_BYTES
+        return replace(self, write_bytes=max(WRITE_BYTES_LEAST, min(self.write_bytes, each_bytes)))

@@ -19,13 +19,15 @@ from typing import BinaryIO, TypeVar, cast
 
 from hdfs_native import FileStatus, FileWriter, WriteOptions
 
+from table.errors import Refused
 from table.store.hdfs.calls import Calls
-from table.store.hdfs.settings import HdfsSettings
+from table.store.hdfs.settings import CLIENT_BYTES, HdfsSettings
 from table.store.hdfs.sink import HdfsSink
 from table.store.hdfs.source import HdfsSource
-from table.store.location import Location
+from table.store.location import Location, not_yet
 from table.store.paths import inside
-from table.store.port import Capabilities, Claim, Data, OutcomeUnknown, Sink, Stat, Store
+from table.store.port import Capabilities, Claim, Data, OutcomeUnknown, Sink, Stat, Store, Upload
+from table.store.settings import StoreSettings
 
 DRAFT = ".lockstep-draft-"
 READ_AHEAD_BYTES = 1 << 20
@@ -34,14 +36,18 @@ FOLDER_MODE = 0o755
 T = TypeVar("T")
 
 
-def hdfs_store(location: Location, settings: HdfsSettings | None) -> Store:
-    return HdfsStore(location, settings or HdfsSettings())
+def hdfs_store(location: Location, settings: StoreSettings | None) -> Store:
+    if not isinstance(settings, HdfsSettings):
+        raise Refused(not_yet(location.scheme, str(location)))
+    return HdfsStore(location, settings)
 
 
 class HdfsStore:
     """See `table.store.port.Store`. Safe to use from any thread."""
 
-    capabilities = Capabilities(appends=True, claims=False, dates=True, folders=True)
+    capabilities = Capabilities(
+        appends=True, claims=False, dates=True, folders=True, hides=False, syncs=False
+    )
 
     def __init__(self, location: Location, settings: HdfsSettings) -> None:
         self.location = location
@@ -97,6 +103,9 @@ class HdfsStore:
             self.place(path),
             write_bytes=self._settings.write_bytes,
         )
+
+    def held_bytes(self, size_bytes: int) -> int:
+        return min(size_bytes, self._settings.write_bytes) + CLIENT_BYTES
 
     def discard(self, sink: Sink) -> None:
         assert isinstance(sink, HdfsSink)
@@ -170,6 +179,13 @@ class HdfsStore:
         full = self._full(path)
         with contextlib.suppress(OSError):
             self._ask(path, lambda: self._calls.client().delete(full, True))
+
+    def uploads(self, folder: str = "") -> Iterator[Upload]:
+        """None: a file shows as soon as it is begun."""
+        return iter(())
+
+    def abort(self, upload: Upload) -> None:
+        """There is nothing to abort."""
 
     def date(self, path: str) -> None:
         """Opened to be appended to, and closed: the name node dates it."""
