@@ -9,24 +9,33 @@ import pytest
 
 from lockstep.errors import EXIT_USAGE
 from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+from table.kinds import HUDI, table_kind
 from table.store.location import S3, TABLES
 from tests.harness import Pipeline
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
 
-def in_s3(pipeline: Pipeline, s3: S3Server) -> None:
-    """The pipeline's table in a bucket of its own, whose keys are in the environment."""
+LIFTED = pytest.mark.skipif(
+    S3 not in TABLES, reason="a run there is refused, by TABLES in table/store/location.py"
+)
+DEADLINE_S = 240
+
+
+def in_s3(pipeline: Pipeline, s3: S3Server, *, kind: str = "insert") -> str:
+    """The pipeline's table in a bucket of its own, whose keys are in the environment; its address."""
     bucket = f"pipeline-{uuid.uuid4().hex[:12]}"
     s3.make_bucket(bucket)
     text = pipeline.config.read_text(encoding="utf-8")
     text = text.replace(f"file://{pipeline.table}", f"s3a://{bucket}/lake/events")
     assert bucket in text
+    text = text.replace('name = "events"', f'name = "events"\nkind = "{kind}"')
     pipeline.config.write_text(
         f'{text}\n[storage]\nendpoint = "{s3.endpoint}"\nregion = "{REGION}"\npath_style = true\n'
         'credentials = "keys"\naccess_key = "${env:LAKE_KEY}"\nsecret_key = "${env:LAKE_SECRET}"\n',
         encoding="utf-8",
     )
+    return f"s3a://{bucket}/lake/events"
 
 
 @pytest.fixture(autouse=True)
@@ -53,11 +62,11 @@ def test_a_run_into_s3_is_refused_with_a_sentence(pipeline: Pipeline, s3: S3Serv
     assert "s3a:// is not supported yet" in run.text() and SECRET_KEY not in run.text()
 
 
-@pytest.mark.skipif(S3 not in TABLES, reason="a run there is refused, by TABLES in table/store/location.py")
+@LIFTED
 def test_a_pipeline_writes_to_s3_and_all_commands_read_it(pipeline: Pipeline, s3: S3Server) -> None:
     in_s3(pipeline, s3)
     pipeline.produce(3_000)
-    run = pipeline.run_to_end()
+    run = pipeline.run_to_end(deadline_s=DEADLINE_S)
     assert run.process.returncode == 0, run.text()
     pipeline.assert_exact(3_000)
     shown = [run.text()]
@@ -68,3 +77,16 @@ def test_a_pipeline_writes_to_s3_and_all_commands_read_it(pipeline: Pipeline, s3
     status = json.loads(shown[1])
     assert status["last_commit"]["rows"] == 3_000, status
     assert not [text for text in shown if SECRET_KEY in text]
+
+
+@LIFTED
+def test_upserts_are_written_to_s3(pipeline: Pipeline, s3: S3Server) -> None:
+    path = in_s3(pipeline, s3, kind="upsert")
+    pipeline.produce(2_000)
+    run = pipeline.run_to_end(deadline_s=DEADLINE_S)
+    assert run.process.returncode == 0, run.text()
+    reader = table_kind(HUDI).reader(path, s3.settings)
+    newest = reader.newest(pipeline.id)
+    assert newest is not None and sum(newest.offsets.values()) == 2_000
+    ours = [one for one in reader.completed() if one.state is not None]
+    assert sum(file.rows for one in ours for file in one.files) == 2_000
