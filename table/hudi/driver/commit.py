@@ -29,7 +29,7 @@ from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.watchdog import Watchdog
 from table.hudi.files.base_file import parse_file_name
-from table.hudi.files.log_file import parse_log_file_name
+from table.hudi.files.log_file import log_file_version, parse_log_file_name
 from table.hudi.layout import file_id
 from table.hudi.reader.torn import Torn
 from table.port import UPSERT, Commit, TableSpec
@@ -290,6 +290,7 @@ def _stat(file: DataFile, _instant: str) -> dict[str, Any]:
 
 def _log_stat(file: DataFile, instant: str) -> dict[str, Any]:
     """Of a log file nobody knows here which of its rows are new: they count as updates."""
+    name = PurePosixPath(file.path).name
     return {
         "fileId": file_id(file),
         "path": file.path,
@@ -301,8 +302,8 @@ def _log_stat(file: DataFile, instant: str) -> dict[str, Any]:
         "totalWriteBytes": file.size_bytes,
         "fileSizeInBytes": file.size_bytes,
         "baseFile": "",
-        "logFiles": [PurePosixPath(file.path).name],
-        "logVersion": 1,
+        "logFiles": [name],
+        "logVersion": log_file_version(name),
         "logOffset": 0,
     }
 

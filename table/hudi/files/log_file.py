@@ -96,6 +96,14 @@ def parse_log_file_name(name: str) -> tuple[str, str, str] | None:
     return (match["file_id"], match["token"], match["instant"]) if match else None
 
 
+def log_file_version(name: str) -> int:
+    """Which of one writer's files of a group and an instant it is, from 1 on. Raises `ValueError`."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name} is no log file's name")
+    return int(match["version"])
+
+
 def is_log_file(name: str) -> bool:
     """Whether it is the name of a log file, anybody's."""
     return parse_log_file_name(name) is not None

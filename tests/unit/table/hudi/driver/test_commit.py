@@ -12,7 +12,8 @@ import pytest
 
 from control_topic.messages import DataFile
 from table.errors import Refused
-from table.hudi.driver.commit import FOOTERS_READ_MAX, check_files
+from table.hudi.driver.commit import FOOTERS_READ_MAX, _log_stat, check_files
+from table.hudi.files.log_file import log_file_name
 from table.store.local import LocalStore
 
 INSTANT = "20261122120000000"
@@ -92,3 +93,11 @@ def test_of_many_files_those_that_are_counted_are_spread_over_all(tmp_path: Path
     )
     shorter = [*files[:-1], replace(files[-1], size_bytes=1)]
     assert "1 were reported" in refusal(tmp_path, shorter)  # sizes of all of them
+
+
+@pytest.mark.parametrize("version", [1, 2, 10])
+def test_of_a_log_file_hudi_is_told_which_of_its_group_it_is(version: int) -> None:
+    name = log_file_name("00000003-0", INSTANT, "1-2-3", version)
+    file = DataFile(path=f"d/{name}", body="00000003-0", table_partition="d", rows=2, size_bytes=10)
+    told = _log_stat(file, INSTANT)
+    assert (told["logVersion"], told["logFiles"], told["path"]) == (version, [name], f"d/{name}")
