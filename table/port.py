@@ -80,7 +80,7 @@ class TableLayout:
     kafka_columns: bool
     target_file_bytes: int
     ddl: str
-    kind: str = "hudi"
+    kind: str
     """A name in `table.kinds`."""
     mode: str = INSERT
     partitioner: str = FIELD

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from control_topic.messages import DataFile
+from table.kinds import HUDI
 from table.port import TableLayout
 
 PROPERTIES = ("hoodie.properties", "hoodie.properties.backup")
@@ -17,6 +18,7 @@ PROPERTIES = ("hoodie.properties", "hoodie.properties.backup")
 class HudiLayout(TableLayout):
     """`body` is empty: what it says is here, by name."""
 
+    kind: str = HUDI
     key_format: str = "plain"
     """How a record key is spelled: `plain` (one field's value), `complex` (`f:v,g:w`), `coordinates`
     (`topic-partition-offset`, a table without key fields).

@@ -24,6 +24,7 @@ PARTITION = SourcePartition("events", 0)
 def plane_of(path: Path, posted: list[Any], *, dead_letters: DeadLetters | None = None) -> Plane:
     """It writes records with an `id` into the table at this path, and tells `posted` what it does."""
     layout = TableLayout(
+        kind="hudi",
         path=str(path),
         key_fields=("id",),
         partition_field="",

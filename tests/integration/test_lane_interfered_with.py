@@ -73,6 +73,7 @@ class World:
         self.errors: list[str] = []
         self.number = 0
         layout = TableLayout(
+            kind="hudi",
             path=str(path),
             key_fields=("id",),
             partition_field="day",

@@ -62,6 +62,7 @@ class Site:
         schema = table_schema(DDL, True)
         upserts = {"bucket_count": buckets, "avro": with_meta_columns(to_avro(schema, "t"))}
         layout = TableLayout(
+            kind="hudi",
             path=self.path,
             key_fields=("id",),
             partition_field="day",

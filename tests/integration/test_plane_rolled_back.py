@@ -34,6 +34,7 @@ def posted() -> list[Any]:
 def plane(request: pytest.FixtureRequest, tmp_path: Path, posted: list[Any]) -> Iterator[Plane]:
     (tmp_path / ".hoodie").mkdir()
     layout = TableLayout(
+        kind="hudi",
         path=str(tmp_path),
         key_fields=("id",),
         partition_field="",

@@ -139,6 +139,7 @@ def test_nothing_that_is_printed_shows_the_key(caplog: pytest.LogCaptureFixture)
         key=KEY,
         table_epoch=TABLE_EPOCH,
         layout=TableLayout(
+            kind="hudi",
             path="/t",
             key_fields=(),
             partition_field="",

@@ -13,6 +13,7 @@ from participant.worker.stages import stages
 from table.port import TableLayout, Written
 
 LAYOUT = TableLayout(
+    kind="hudi",
     path="/nowhere",
     key_fields=("id",),
     partition_field="",

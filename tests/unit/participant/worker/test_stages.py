@@ -17,6 +17,7 @@ MEMORY_BYTES = 512_000_000
 
 def records_max(ddl: str, memory_bytes: int = MEMORY_BYTES) -> int:
     layout = TableLayout(
+        kind="hudi",
         path="/t",
         key_fields=("id",),
         partition_field="",
