@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import IO, ClassVar, Self
@@ -24,6 +25,7 @@ from lockstep.errors import Failed
 REAPER = Path(__file__).with_name("reaper.py")
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
+STILL_POLL_S = 0.001
 LOG_TAIL_BYTES = 256 * 1024
 HOST = "127.0.0.1"
 PORTS = range(20_000, 32_000)
@@ -114,8 +116,15 @@ class LocalServer:
         self._release_folder()
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP): connections stay, nothing answers."""
+        """Freeze it (SIGSTOP): connections stay, and nothing answers once this returns."""
         self._signal(signal.SIGSTOP)
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        while not _stands_still(self._pid):  # its threads stop one by one
+            if time.monotonic() > deadline:
+                raise self.failure(
+                    f"The {self.kind}'s process {self._pid} cannot be stopped: see what holds it."
+                )
+            time.sleep(STILL_POLL_S)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
@@ -225,6 +234,16 @@ class LocalServer:
         errors = [s for s in telling if " ERROR " in s or "Exception" in s]
         last = (errors or telling or [""])[-1]
         return f"it last said: {last[:300]}" if last else "it said nothing"
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether none of its threads runs, after proc(5)."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            stat = (task / "stat").read_text(encoding="utf-8", errors="replace")
+            if stat[stat.rindex(")") + 2] not in "TtZX":
+                return False
+    return True
 
 
 def free_port(failure: type[Failed] = Failed) -> int:
