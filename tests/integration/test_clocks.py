@@ -299,7 +299,7 @@ def test_what_a_zombie_writes_after_the_clock_was_set_back_is_swept_all_the_same
     made = driver()
     complete = made.run("t1", rows=1)
     now_s = time.time()
-    monkeypatch.setattr("table.hudi.upkeep.sweep.time.time", lambda: now_s + 3_600)
+    monkeypatch.setattr("table.hudi.upkeep.candidates.time.time", lambda: now_s + 3_600)
     assert made.table.sweep(grace_ms=0) == 0
     monkeypatch.undo()
     late = made.write(complete, 1)
