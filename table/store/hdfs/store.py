@@ -105,7 +105,7 @@ class HdfsStore:
         )
 
     def held_bytes(self, size_bytes: int) -> int:
-        return min(size_bytes, self._settings.write_bytes) + CLIENT_BYTES
+        return min(size_bytes, self._settings.write_bytes + CLIENT_BYTES)
 
     def discard(self, sink: Sink) -> None:
         assert isinstance(sink, HdfsSink)
