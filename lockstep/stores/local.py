@@ -33,8 +33,8 @@ PORTS_OF_PARTS = (
     *("filer.port", "filer.port.grpc", "s3.port.grpc"),
 )
 VOLUME_MB = 256
-VOLUMES_MAX = 200
-"""A bucket takes some of them for itself. They grow as they are written to."""
+VOLUMES_MAX = 2_000
+"""A bucket takes seven of them for itself. They grow as they are written to."""
 
 
 class S3ServerError(Failed):
