@@ -20,7 +20,7 @@ from table.hudi.upkeep.compaction import ACTION, plan, tidy
 from table.port import TableSpec
 from tests.harness import await_that
 from tests.integration.test_s3_table import Place
-from tests.integration.test_upserts import DDL, Record, Upserts, history, record
+from tests.integration.test_upserts import DDL, MEMORY_BYTES, Record, Upserts, history, record
 from tests.merge_model import Model
 from tests.s3_proxy import S3Proxy
 
@@ -51,6 +51,7 @@ class S3Upserts(Upserts):
         self.table = HudiTable(spark, self.spec, "changes", services=services)
         self.layout = self.table.open()
         self._transactions = 0
+        self.memory_bytes = MEMORY_BYTES
 
     def write(self, instant: str, *workers: Sequence[Record]) -> list[DataFile]:
         (self._folder / META_FOLDER).mkdir(exist_ok=True)  # else it is no table to its writers
