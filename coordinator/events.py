@@ -202,7 +202,7 @@ class Settings:
     write_timeout_ms: int
     """How long a writer may be silent once a transaction was ended."""
     write_limit_ms: int = 600_000
-    """How long one that says how far it is, is waited for. Never shorter than the timeout."""
+    """How long a writer that says how far it is, is waited for. Never shorter than `write_timeout_ms`."""
     repeat_ms: int = 1_000
     """END and the claim are repeated this often until answered."""
     settle_ms: int = 1_000

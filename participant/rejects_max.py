@@ -18,8 +18,9 @@ class RejectsMax:
 
     count: int | None = None
     share: float | None = None
-    """Of the records, from 0 to 1, and from so many rejects on."""
+    """Of the records, from 0 to 1."""
     share_judged_from: int = SHARE_JUDGED_FROM
+    """From so many rejects on the share is looked at."""
 
     @classmethod
     def of(cls, text: str) -> RejectsMax:

@@ -36,12 +36,12 @@ class Looked:
     """What the log says of one source partition's missing offsets."""
 
     lost: int = 0
-    """Delivered by the log, so truly missing, `examples` the first of them."""
+    """Offsets that the log delivered, so truly missing; `examples` are the first of them."""
     examples: list[int] = field(default_factory=list)
     gaps: int = 0
-    """The log has no record there either."""
+    """Offsets of which the log has no record either."""
     unknown: int = 0
-    """Could not be looked up, `why`."""
+    """Offsets that could not be looked up; `why` says why."""
     why: str = ""
 
 

@@ -41,9 +41,9 @@ class RowsFound:
     own: int = 0
     """Rows of our instants."""
     foreign: int = 0
-    """Of all others."""
+    """Rows of all others' instants."""
     later: int = 0
-    """Of instants after ours."""
+    """Rows of instants after ours."""
     bare: int = 0
     """Rows of our instants without Kafka coordinates, though the table has the columns."""
     counts: dict[PartitionEra, OffsetCounts] = field(default_factory=dict)

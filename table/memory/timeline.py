@@ -29,13 +29,14 @@ class InstantPhase(Enum):
 @dataclass(slots=True, kw_only=True)
 class MemoryInstant:
     """One instant of the timeline. `metadata` and `files` are the completed commit's, `doomed` the files that
-    its rollback takes."""
+    its rollback takes. Times are in milliseconds, spelled so that they sort as text.
+    """
 
     time: str
     """When it was requested, which is its name."""
     phase: InstantPhase = InstantPhase.REQUESTED
     completed_at: str = ""
-    """Empty before that. Both in milliseconds, spelled so that they sort as text."""
+    """Empty while it is not."""
     pipeline: str = ""
     run: str = ""
     transaction: str = ""

@@ -40,7 +40,7 @@ class Progress:
     alarms: tuple[str, ...]
     """What the driver sees not going on."""
     stands: bool
-    """Source partitions are not read because of it."""
+    """Source partitions are not read, because of what an alarm says."""
     now_ms: int
 
     def to_json(self) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class ServiceWork(Protocol):
 
     name: str
     properties: Mapping[str, str]
-    """Which commits of ours need because of it."""
+    """Those that commits of ours need because of it."""
 
     def open(self, opener: Opener) -> Session:
         """The session that it needs."""
