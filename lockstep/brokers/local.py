@@ -6,13 +6,11 @@ Loopback only, no security, no replication: never for data that somebody needs.
 from __future__ import annotations
 
 import base64
-import contextlib
 import logging
 import os
 import signal
 import subprocess
 import threading
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -79,7 +77,7 @@ class Broker(LocalServer):
         self._java = str(find_java())
         self._classpath = os.pathsep.join(map(str, resolve(KAFKA, self._cache_dir)))
 
-    def _launch(self, timeout_s: float) -> None:
+    def _launch(self) -> None:
         java, classpath = self._java, self._classpath
         properties = self._data_dir / "server.properties"
         ours = _server_properties(self.port, free_port(BrokerError), self._data_dir)
@@ -92,7 +90,6 @@ class Broker(LocalServer):
         logging_options += ["-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS"]
         command = [java, f"-Xmx{self._heap_mb}m", *LATE_C2.split(), *logging_options, "-cp", classpath]
         self._spawn([*command, "kafka.Kafka", str(properties)])
-        self._await_answer(timeout_s)
 
     def _format(self, java: str, classpath: str, properties: Path) -> None:
         command = [java, "-XX:TieredStopAtLevel=1", "-cp", classpath, "kafka.tools.StorageTool", "format"]
@@ -110,8 +107,7 @@ class Broker(LocalServer):
         """A new one: each broker is a cluster of its own."""
         return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
 
-    def _await_answer(self, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
+    def _asker(self) -> Callable[[], bool]:
         client = AdminClient(
             {
                 "bootstrap.servers": self.bootstrap_servers,
@@ -124,14 +120,14 @@ class Broker(LocalServer):
             },
             logger=_QUIET,
         )
-        while True:
-            self._refuse_ended()
-            with contextlib.suppress(KafkaException):  # refused or timed out: it is still starting
-                if client.list_topics(timeout=METADATA_TIMEOUT_S).brokers:
-                    return
-            if time.monotonic() > deadline:
-                raise self._unanswered(timeout_s)
-            time.sleep(POLL_S)
+
+        def answers() -> bool:
+            try:
+                return bool(client.list_topics(timeout=METADATA_TIMEOUT_S).brokers)
+            except KafkaException:  # refused or timed out: it is still starting
+                return False
+
+        return answers
 
 
 def run_in_foreground(

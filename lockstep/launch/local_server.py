@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, ClassVar, Self
@@ -26,6 +27,7 @@ REAPER = Path(__file__).with_name("reaper.py")
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 STILL_POLL_S = 0.001
+ANSWER_POLL_S = 0.1
 LOG_TAIL_BYTES = 256 * 1024
 HOST = "127.0.0.1"
 PORTS = range(20_000, 32_000)
@@ -81,7 +83,8 @@ class LocalServer:
         try:
             self.port = self.port or free_port(self.failure)
             self._refuse_taken()
-            self._launch(timeout_s)
+            self._launch()
+            self._await_answer(timeout_s)
         except BaseException:
             self.kill()
             raise
@@ -89,8 +92,12 @@ class LocalServer:
     def _prepare(self) -> None:
         """Find what it is started with. Raises what is missing."""
 
-    def _launch(self, timeout_s: float) -> None:
-        """Spawn it on `port`, and wait until it answers."""
+    def _launch(self) -> None:
+        """Spawn it on `port`."""
+        raise NotImplementedError
+
+    def _asker(self) -> Callable[[], bool]:
+        """What says whether it answers, and is asked until it does."""
         raise NotImplementedError
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
@@ -165,6 +172,17 @@ class LocalServer:
         if self._pid == 0:
             process.wait(STOP_TIMEOUT_S)
             raise self.failure(f"The {self.kind}'s process could not be started; {self._last_words()}.")
+
+    def _await_answer(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        answers = self._asker()
+        while True:
+            self._refuse_ended()
+            if answers():
+                return
+            if time.monotonic() > deadline:
+                raise self._unanswered(timeout_s)
+            time.sleep(ANSWER_POLL_S)
 
     def _refuse_ended(self) -> None:
         """While it is waited for."""

@@ -7,7 +7,7 @@ which start such a cluster in one JVM.
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 from lockstep.errors import Failed
@@ -16,7 +16,6 @@ from lockstep.launch.jvm import LATE_C2
 from lockstep.launch.local_server import HOST, LocalServer, free_port
 from table.store.hdfs.settings import HdfsSettings
 
-POLL_S = 0.1
 HEAP_MB = 512
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
 PATIENCE_S = 10.0
@@ -69,7 +68,7 @@ class HdfsServer(LocalServer):
         self._java = str(find_java())
         self._jars = resolve(HDFS, self._cache_dir)
 
-    def _launch(self, timeout_s: float) -> None:
+    def _launch(self) -> None:
         (self._data_dir / "log4j.properties").write_text(_LOG4J, encoding="utf-8")
         data = self._data_dir / "data"
         self._http_port = self._http_port or free_port(HdfsServerError)
@@ -89,23 +88,21 @@ class HdfsServer(LocalServer):
         for name, value in properties.items():
             command += ["-D", f"{name}={value}"]
         self._spawn(command)
-        self._await_answer(timeout_s)
 
-    def _await_answer(self, timeout_s: float) -> None:
-        """Until it takes a file, which needs both of its nodes."""
+    def _asker(self) -> Callable[[], bool]:
+        """Whether it takes a file, which needs both of its nodes."""
         from table.store.hdfs.store import HdfsStore
         from table.store.location import HDFS as SCHEME
         from table.store.location import Location
 
-        deadline = time.monotonic() + timeout_s
         store = HdfsStore(Location(SCHEME, self.address, "/started"), HdfsSettings(patience_s=PATIENCE_S))
-        while True:
-            self._refuse_ended()
+
+        def answers() -> bool:
             try:
                 store.make_folder("")
                 store.put("at", b"1")
-                return
             except OSError:
-                if time.monotonic() > deadline:
-                    raise self._unanswered(timeout_s) from None
-            time.sleep(POLL_S)
+                return False
+            return True
+
+        return answers

