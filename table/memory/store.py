@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from table.store.paths import inside
-from table.store.port import Capabilities, Claim, Data, Sink, Stat, Upload
+from table.store.port import Capabilities, Claim, Data, ShowsAtOnce, Sink, Stat
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class _Folder:
 
 
 @dataclass(slots=True)
-class MemoryStore:
+class MemoryStore(ShowsAtOnce):
     """See `table.store.port.Store`."""
 
     clock_s: Callable[[], float] = field(default_factory=lambda: iter(itertools.count(1.0)).__next__)
@@ -82,13 +82,6 @@ class MemoryStore:
     def held_bytes(self, size_bytes: int) -> int:
         """The store's own memory stands for a disk."""
         return 0
-
-    def uploads(self, folder: str = "") -> Iterator[Upload]:
-        """A file shows as soon as it is begun."""
-        return iter(())
-
-    def abort(self, upload: Upload) -> None:
-        return None
 
     def append(self, path: str, *parts: Data) -> None:
         self._folder(_parent(path))

@@ -14,18 +14,17 @@ from typing import BinaryIO
 
 from table.store.location import Location
 from table.store.objects.settings import ObjectSettings
-from table.store.paths import inside
-from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store, Upload
+from table.store.paths import DRAFT, inside
+from table.store.port import Capabilities, Claim, Data, ShowsAtOnce, Sink, Stat, Store
 
 MODE = 0o644
-DRAFT = ".lockstep-draft-"
 
 
 def local_store(location: Location, _settings: ObjectSettings | None) -> Store:
     return LocalStore(location.path)
 
 
-class LocalStore:
+class LocalStore(ShowsAtOnce):
     """See `table.store.port.Store`. Safe to use from any thread."""
 
     capabilities = Capabilities(appends=True, claims=True, dates=True, folders=True, hides=False, syncs=True)
@@ -83,13 +82,6 @@ class LocalStore:
     def held_bytes(self, size_bytes: int) -> int:
         """It is the system's at once."""
         return 0
-
-    def uploads(self, folder: str = "") -> Iterator[Upload]:
-        """A file shows as soon as it is begun."""
-        return iter(())
-
-    def abort(self, upload: Upload) -> None:
-        return None
 
     def append(self, path: str, *parts: Data) -> None:
         with open(self.place(path), "ab") as file:

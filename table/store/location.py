@@ -44,6 +44,8 @@ EXAMPLES = {
     HDFS: "hdfs://cluster/lake/events",
 }
 HDFS_PORT = ":8020"
+OBJECTS = "objects"
+"""The extra of the package that brings the library of object stores. That of HDFS is called as its scheme."""
 
 _SCHEME = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)$", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
@@ -122,7 +124,8 @@ def store_at(path: str, *, setting: str = "table.path", settings: StoreSettings 
         made: Store = resolve_name(STORES[location.scheme])(location, settings)
     except ImportError as error:
         raise Refused(
-            f"{setting} {path}: the library {error.name} is missing here: pip install 'lockstep[objects]'"
+            f"{setting} {path}: the library {error.name} is missing here: pip install "
+            f"'lockstep[{HDFS if location.scheme == HDFS else OBJECTS}]'"
         ) from error
     return made
 

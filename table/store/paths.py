@@ -7,6 +7,8 @@ import re
 
 KEY_BYTES_MAX = 1_024
 """Of an object's whole key: S3 and Google; Azure takes as many characters."""
+DRAFT = ".lockstep-draft-"
+"""So begin the names of files that are to be renamed to what they shall be. Hidden, and nobody's."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 

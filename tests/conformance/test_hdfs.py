@@ -16,7 +16,8 @@ import pytest
 from hdfs_native import Client
 
 from lockstep.stores.hdfs import HdfsServer
-from table.store.hdfs.store import DRAFT, HdfsStore
+from table.store.hdfs.store import HdfsStore
+from table.store.paths import DRAFT
 from table.store.port import OutcomeUnknown
 from tests.hdfs_fixture import new_store
 

@@ -44,8 +44,8 @@ class Files:
         self._table: Callable[[], None] | None = None
         self._partitions: dict[str, Callable[[], None]] = {}
         self.written = Written()
-        self.created: list[str] = []
-        """Those that others may see by now."""
+        self.created: dict[str, None] = {}
+        """Those that others may see by now, each once and in order."""
         self.upload_s = 0.0
         """Spent so far on making, ending and securing files; all else that a writer does is encoding."""
 
@@ -136,8 +136,7 @@ class Files:
 
     def shows(self, path: str) -> None:
         """From here on others may see the file, so that it is to be removed where it is not to be."""
-        if not self.created or self.created[-1] != path:
-            self.created.append(path)
+        self.created[path] = None
 
     def ended(self, path: str, sink: Sink, announced: Callable[[], None]) -> int:
         """Close a file, durably; its size, bytes. In any thread."""

@@ -46,7 +46,7 @@ class Calls:
         with self._lock:
             if self._hanging >= HANGING_MAX:
                 raise self._silent(place)
-        ended = threading.Event()
+        ended, given_up = threading.Event(), threading.Event()
         answer: list[T] = []
         broke: list[BaseException] = []
 
@@ -55,31 +55,23 @@ class Calls:
                 answer.append(call())
             except BaseException as error:  # noqa: BLE001 — whatever it is, whoever asked is told
                 broke.append(error)
-            finally:
+            with self._lock:
                 ended.set()
+                self._hanging -= given_up.is_set()
 
         threading.Thread(target=asking, name="hdfs", daemon=True).start()
         if not ended.wait(self._settings.patience_s):
-            self._give_up(ended)
-            raise self._silent(place)
+            with self._lock:
+                if not ended.is_set():  # else it has answered just now
+                    given_up.set()
+                    self._hanging += 1
+                    self._client = None  # the next call is not kept by what hangs on this one
+                    raise self._silent(place)
         if broke:
             if not isinstance(broke[0], Exception):
                 raise broke[0]
             raise told(broke[0], place) from broke[0]
         return answer[0]
-
-    def _give_up(self, ended: threading.Event) -> None:
-        """The next call gets a connection of its own: what hangs on this one does not keep it."""
-        with self._lock:
-            self._client = None
-            self._hanging += 1
-
-        def until_it_ends() -> None:
-            ended.wait()
-            with self._lock:
-                self._hanging -= 1
-
-        threading.Thread(target=until_it_ends, name="hdfs-given-up", daemon=True).start()
 
     def _silent(self, place: str) -> OutcomeUnknown:
         patience_s = self._settings.patience_s

@@ -15,7 +15,7 @@ import posixpath
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar
 
 from hdfs_native import FileStatus, FileWriter, WriteOptions
 
@@ -23,13 +23,12 @@ from table.errors import Refused
 from table.store.hdfs.calls import Calls
 from table.store.hdfs.settings import CLIENT_BYTES, HdfsSettings
 from table.store.hdfs.sink import HdfsSink
-from table.store.hdfs.source import HdfsSource
 from table.store.location import Location, not_yet
-from table.store.paths import inside
-from table.store.port import Capabilities, Claim, Data, OutcomeUnknown, Sink, Stat, Store, Upload
+from table.store.paths import DRAFT, inside
+from table.store.port import Capabilities, Claim, Data, OutcomeUnknown, ShowsAtOnce, Sink, Stat, Store
+from table.store.ranges import in_ranges
 from table.store.settings import StoreSettings
 
-DRAFT = ".lockstep-draft-"
 READ_AHEAD_BYTES = 1 << 20
 DECIDE_MAX = 3
 FOLDER_MODE = 0o755
@@ -42,7 +41,7 @@ def hdfs_store(location: Location, settings: StoreSettings | None) -> Store:
     return HdfsStore(location, settings)
 
 
-class HdfsStore:
+class HdfsStore(ShowsAtOnce):
     """See `table.store.port.Store`. Safe to use from any thread."""
 
     capabilities = Capabilities(
@@ -66,8 +65,12 @@ class HdfsStore:
     def source(self, path: str) -> BinaryIO:
         full = self._full(path)
         reader = self._ask(path, lambda: self._calls.client().read(full))
-        raw = HdfsSource(self._calls, reader, self.place(path))
-        return cast(BinaryIO, io.BufferedReader(raw, READ_AHEAD_BYTES))
+        return in_ranges(
+            lambda begin, end: self._ask(path, lambda: reader.read_range(begin, end - begin)),
+            size_bytes=len(reader),
+            place=self.place(path),
+            read_ahead_bytes=READ_AHEAD_BYTES,
+        )
 
     def put(self, path: str, data: bytes, *, durable: bool = False) -> None:
         """Written beside it and renamed over it."""
@@ -179,13 +182,6 @@ class HdfsStore:
         full = self._full(path)
         with contextlib.suppress(OSError):
             self._ask(path, lambda: self._calls.client().delete(full, True))
-
-    def uploads(self, folder: str = "") -> Iterator[Upload]:
-        """None: a file shows as soon as it is begun."""
-        return iter(())
-
-    def abort(self, upload: Upload) -> None:
-        """There is nothing to abort."""
 
     def date(self, path: str) -> None:
         """Opened to be appended to, and closed: the name node dates it."""

@@ -19,9 +19,9 @@ from table.store.objects.conditional import put_if
 from table.store.objects.requests import Requests
 from table.store.objects.settings import ObjectSettings
 from table.store.objects.sink import ObjectSink
-from table.store.objects.source import source
 from table.store.paths import inside, key_of
 from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store, Upload
+from table.store.ranges import in_ranges
 
 if TYPE_CHECKING:
     from table.store.objects.unfinished import Unfinished
@@ -76,8 +76,22 @@ class ObjectStore:
         return self._bucket.get(key, 0, bytes_max) or b""
 
     def source(self, path: str) -> BinaryIO:
-        head = self._head(path)
-        return source(self._bucket, self._key(path), head, self._settings.read_ahead_bytes)
+        """One object, or an error: never parts of two."""
+        head, key = self._head(path), self._key(path)
+
+        def fetch(begin: int, end: int) -> bytes:
+            data = self._bucket.get(key, begin, end, e_tag=head.e_tag)
+            if data is None:
+                why = "it was replaced while it was read: open it anew"
+                raise OSError(errno.ESTALE, why, self.place(path))
+            return data
+
+        return in_ranges(
+            fetch,
+            size_bytes=head.size_bytes,
+            place=self.place(path),
+            read_ahead_bytes=self._settings.read_ahead_bytes,
+        )
 
     def put(self, path: str, data: bytes, *, durable: bool = False) -> None:
         """An object is there whole or not at all, and what was answered is durable."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from table.errors import Refused
@@ -126,3 +129,26 @@ def test_a_secret_that_somebody_wrote_into_an_address_is_not_said_again(path: st
     with pytest.raises(Refused) as refused:
         Location.parse(path)
     assert "Sec" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("library", "address", "settings", "extra"),
+    [
+        ("obstore", "s3a://lake/t", "ObjectSettings()", "objects"),
+        ("hdfs_native", "hdfs://nn/t", "HdfsSettings()", "hdfs"),
+    ],
+)
+def test_who_lacks_a_library_is_told_what_brings_it(
+    library: str, address: str, settings: str, extra: str
+) -> None:
+    code = (
+        f"import sys; sys.modules[{library!r}] = None\n"
+        "from table.errors import Refused\n"
+        "from table.store.hdfs.settings import HdfsSettings\n"
+        "from table.store.location import store_at\n"
+        "from table.store.objects.settings import ObjectSettings\n"
+        f"try: store_at({address!r}, settings={settings})\n"
+        "except Refused as refused: print(refused)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert f"the library {library} is missing here: pip install 'lockstep[{extra}]'" in said
