@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from table.errors import ClockAhead, ClockBehind, Contradiction
+from table.errors import ClockAhead, ClockBehind, Contradiction, Unavailable
 from table.hudi.driver.guard import guarded
 from table.hudi.driver.history import _stretches
 from table.hudi.reader.timeline import Timeline, table_properties
 from table.hudi.upkeep import plans
-from tests.integration.test_hudi_table import PIPELINE, QUICK_ARCHIVE, SOURCE, Driver
+from tests.integration.test_hudi_table import PIPELINE, PLAIN, QUICK_ARCHIVE, SOURCE, Driver
 
 pytestmark = pytest.mark.integration
 
@@ -411,6 +411,40 @@ def test_a_clock_that_is_set_forth_gives_nobody_the_lock_that_another_of_the_sam
     with other.table._session.locked():
         assert lock.exists()
     assert not lock.exists()
+
+
+IMPATIENT = {
+    "hoodie.write.lock.client.num_retries": "1",
+    "hoodie.write.lock.wait_time_ms": "300",
+    "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
+}
+
+
+def test_nor_does_whoever_wants_the_time_of_a_new_instant_or_to_complete_or_roll_back_one(
+    driver: Callable[..., Driver],
+) -> None:
+    """Hudi makes a provider of the lock for each of its clocks and clients, by the name of its class."""
+    holder, other = driver(), driver({**PLAIN, **IMPATIENT})
+    holder.run("t1", rows=1)
+    instant = other.begin("t2")
+    planned = other.planned("t2", instant, 3, other.write(instant, 3))
+    before = sorted(other.timeline())
+    lock = holder.path / ".hoodie" / "lock"
+    steps: list[Callable[[], object]] = [
+        lambda: other.begin("t3"),
+        lambda: other.table.commit(planned, fence=lambda _newest: ""),
+        lambda: other.table.roll_back(instant),
+    ]
+    with holder.table._session.locked():
+        os.utime(lock, (time.time() - HOUR_S,) * 2)
+        file = lock.stat().st_ino
+        for step in steps:
+            with pytest.raises(Unavailable):
+                step()
+            assert lock.stat().st_ino == file
+        assert sorted(other.timeline()) == before
+    other.table.commit(planned, fence=lambda _newest: "")
+    assert other.table.newest().instant == instant  # type: ignore[union-attr]
 
 
 def test_a_lock_that_somebody_of_the_same_driver_never_lets_go_of_lives_as_long_as_any(
