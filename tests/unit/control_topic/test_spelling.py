@@ -33,7 +33,7 @@ def test_files_that_cannot_be_removed_are_one_line(tmp_path: Path, caplog: pytes
     for number in range(50):
         folder = tmp_path / str(number)
         folder.mkdir()
-        files.created.append(folder.name)  # a folder cannot be unlinked
+        files.shows(folder.name)  # a folder cannot be unlinked
     with caplog.at_level(logging.WARNING):
         files.remove()
     (line,) = [record.getMessage() for record in caplog.records]
