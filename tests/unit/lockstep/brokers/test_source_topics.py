@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from control_topic.messages import SourcePartition
-from lockstep.brokers import source_topics as source
+from lockstep.brokers import questions
 from lockstep.brokers.source_topics import SourceTopics
 from table.service.source_facts import MissingTopic, SourceUnavailable
 
@@ -56,14 +56,14 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
-    monkeypatch.setattr(source, "AdminClient", lambda *_, **__: made)
+    monkeypatch.setattr(questions, "AdminClient", lambda *_, **__: made)
     return made
 
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing is so at the first look."""
-    monkeypatch.setattr(source, "MISSING_GRACE_S", 0.0)
+    monkeypatch.setattr(questions, "MISSING_GRACE_S", 0.0)
 
 
 def earliest(*, timeout_s: float = 0.2) -> object:
