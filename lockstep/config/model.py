@@ -16,13 +16,11 @@ from lockstep.config.sections import (
     PipelineSection,
     RecordSection,
     Section,
-    ServicesSection,
     SourceSection,
-    StorageSection,
-    TableSection,
     TransactionSection,
 )
 from lockstep.config.storage import store_settings
+from lockstep.config.table_sections import ServicesSection, StorageSection, TableSection
 from participant.records.kinds import ENVELOPES
 
 if TYPE_CHECKING:

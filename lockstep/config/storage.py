@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from lockstep.config.problems import Problem
 from lockstep.config.properties import resolve_references
-from lockstep.config.sections import StorageSection
+from lockstep.config.table_sections import StorageSection
 from lockstep.errors import ConfigError
 from table.store.location import FILE, TABLES, Location, not_yet
 from table.store.objects.settings import (

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lockstep.config.sections import TableSection
+from lockstep.config.table_sections import TableSection
 from table.kinds import KINDS, OFFERED, table_kind
 
 

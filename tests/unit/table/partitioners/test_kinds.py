@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lockstep.config.sections import TableSection
+from lockstep.config.table_sections import TableSection
 from table.errors import Refused
 from table.hudi.definition import plain_spec
 from table.partitioners.kinds import PARTITIONERS, partitioner

@@ -1,0 +1,224 @@
+"""The sections of the configuration that say what the table is, where it is, and what keeps it in order.
+
+As in `lockstep.config.sections`: every setting once, with its type, default, meaning and limits.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from lockstep.config import values
+from lockstep.config.sections import Section, meanings
+from table.kinds import HUDI, OFFERED
+from table.partitioners.kinds import FIELD, PARTITIONERS
+
+
+class TableSection(Section):
+    """The Hudi table. Created when missing; where it exists, its own properties win."""
+
+    path: values.TablePath = Field(
+        description=(
+            "The table's base path. On a file system a `file://` URI, under which driver and workers must "
+            "see the same files; in an object store an `s3a://` address (`s3://` is taken as the same), see "
+            "`storage`. Other schemes are refused."
+        ),
+        examples=["file:///data/lake/events"],
+    )
+    name: values.TableName = Field(description="The table's name.", examples=["events"])
+    format: values.TableFormat = Field(
+        default=HUDI, description=f"What kind of table it is: {meanings(OFFERED)}."
+    )
+    kind: values.TableKind = Field(
+        default="insert",
+        description=(
+            "How records become rows: `insert`, every record a new row of a copy-on-write table; `upsert`, "
+            "every record a change of the row with its key, in a merge-on-read table with a bucket index. A "
+            "record without a value deletes the row that its Kafka key names."
+        ),
+    )
+    key: values.Names = Field(
+        default=(),
+        description=(
+            "The fields of the record key. Empty: `topic-partition-offset`, unique and the same again on "
+            "replay. Upserts need at least one."
+        ),
+        examples=[["event_id"]],
+    )
+    partition_by: str = Field(
+        default="",
+        description="The field that says a row's table partition. Empty: the table is not partitioned.",
+        examples=["day"],
+    )
+    partitioner: values.Partitioner = Field(
+        default=FIELD,
+        description=(
+            f"How `partition_by` says it: {meanings({n: k.meaning for n, k in PARTITIONERS.items()})}."
+        ),
+    )
+    ordering: str = Field(
+        default="",
+        description=(
+            "Upserts: the field that says which of two versions of a row is newer (Hudi's "
+            "EVENT_TIME_ORDERING; of equal ones the later counts). Empty: the later one, whatever it holds "
+            "(COMMIT_TIME_ORDERING). Change events of Debezium's are ordered by their position in the source."
+        ),
+        examples=["ts"],
+    )
+    buckets: int = Field(
+        default=16,
+        ge=1,
+        le=100_000,
+        description=(
+            "Upserts: into how many file groups the keys of a table partition are divided, by Hudi's bucket "
+            "index. Kept with the table; it cannot be changed afterwards. Some 1 GB of rows in each is good."
+        ),
+    )
+    delete_field: str = Field(
+        default="",
+        description="Upserts: the BOOLEAN field that is true where a record deletes its row. Empty: none.",
+        examples=["deleted"],
+    )
+    kafka_columns: bool = Field(
+        default=True,
+        description=(
+            "Whether rows carry `_kafka_topic`, `_kafka_partition`, `_kafka_offset` and `_kafka_timestamp` "
+            "(of one outside of the years 1 to 9999 the nearest). "
+            "Without them `lockstep verify` cannot check every offset."
+        ),
+    )
+    target_file_bytes: values.SizeBytes = Field(
+        default="120MB",
+        validate_default=True,
+        alias="target_file_size",
+        description="A worker closes a file at about this size and goes on in the next. From 1MB to 1TB.",
+    )
+    hudi: values.Properties = Field(
+        default_factory=dict,
+        repr=False,
+        description="Any `hoodie.*` property that the write client obeys; one it would ignore is refused.",
+    )
+
+
+class StorageSection(Section):
+    """How the object store is reached that the table is in, by workers and Spark alike."""
+
+    endpoint: values.Endpoint = Field(
+        default="",
+        description="The store's address. Empty: AWS's own. `http://` is taken as it is written.",
+        examples=["https://s3.example.org"],
+    )
+    region: str = Field(
+        default="",
+        description="The bucket's region. Empty: what AWS's variables and files say, else `us-east-1`.",
+        examples=["eu-central-1"],
+    )
+    path_style: bool = Field(
+        default=False,
+        description=(
+            "Whether the bucket is the first part of a request's path instead of the host's name, as most "
+            "servers want it that are not AWS."
+        ),
+    )
+    credentials: Literal["chain", "profile", "role", "web_identity", "keys"] = Field(
+        default="chain",
+        description=(
+            "Where credentials come from. `chain`: what AWS's own tools find (variables, files, the role of "
+            "machine or pod); `profile`: `storage.profile`; `role`: `storage.role` is assumed, by "
+            "`storage.profile` or the chain; `web_identity`: `storage.role` for the token in "
+            "`storage.token_file`; `keys`: `storage.access_key` and `storage.secret_key`. What ends is "
+            "renewed, keys aside."
+        ),
+    )
+    profile: str = Field(default="", description="A profile of AWS's files, on driver and workers.")
+    role: str = Field(
+        default="",
+        description="The ARN of a role to assume.",
+        examples=["arn:aws:iam::123456789012:role/lake"],
+    )
+    external_id: values.SecretReference = Field(
+        default="", repr=False, description="For a role that asks for one, as a reference to a secret."
+    )
+    token_file: str = Field(
+        default="",
+        description="Where the token is that is exchanged for the role, on driver and workers.",
+        examples=["/var/run/secrets/eks.amazonaws.com/serviceaccount/token"],
+    )
+    access_key: values.SecretReference = Field(
+        default="",
+        repr=False,
+        description='As a reference to a secret, `"${env:NAME}"` or `"${file:/path}"`, and never itself.',
+        examples=["${env:LAKE_ACCESS_KEY}"],
+    )
+    secret_key: values.SecretReference = Field(
+        default="", repr=False, description="The same.", examples=["${file:/run/secrets/lake}"]
+    )
+    session_token: values.SecretReference = Field(
+        default="", repr=False, description="The same, of keys that end. The run fails when they do."
+    )
+    encryption: Literal["", "AES256", "aws:kms", "aws:kms:dsse"] = Field(
+        default="",
+        description=(
+            "How the server is to encrypt what is put: `AES256`, with its own keys; `aws:kms` or "
+            "`aws:kms:dsse`, with `storage.kms_key`, once or twice. Empty: as the bucket says."
+        ),
+    )
+    kms_key: str = Field(default="", description="The key for `aws:kms`. Empty: the bucket's.")
+    part_bytes: values.PartBytes = Field(
+        default="8MiB",
+        validate_default=True,
+        alias="part_size",
+        description=(
+            "A file below this size is put at once, a larger one in parts of it, smaller ones where "
+            "`memory.per_worker` is small. From 5MiB to 1GiB."
+        ),
+    )
+
+
+class ServicesSection(Section):
+    """What keeps the table in order, beside the ingestion: no transaction waits, unless it says `inline`."""
+
+    compaction: Literal["async", "inline", "schedule", "off"] = Field(
+        default="async",
+        description=(
+            "Upserts: who merges log files into base files. `async`: the driver, in a thread of its own and "
+            "in Spark's free slots; `inline`: the driver, and the next commit waits until it is done; "
+            "`schedule`: the driver plans and leaves the work to others; `off`: others do both."
+        ),
+    )
+    compaction_every: int = Field(
+        default=10,
+        ge=1,
+        le=10_000,
+        description="Upserts: after how many commits a compaction is planned.",
+    )
+    clustering: Literal["async", "inline", "schedule", "off"] = Field(
+        default="off",
+        description=(
+            "Inserts: who puts small files together, below half of `table.target_file_size`. The values are "
+            "those of `services.compaction`; `hoodie.clustering.plan.strategy.*` in `table.hudi` chooses "
+            "otherwise, or sorts."
+        ),
+    )
+    clustering_every: int = Field(
+        default=100,
+        ge=1,
+        le=100_000,
+        description="Inserts: after how many commits a clustering is planned.",
+    )
+    cleaning: Literal["async", "inline", "off"] = Field(
+        default="async",
+        description=(
+            "Who removes file versions that were replaced, and archives old instants, both by Hudi's own "
+            "policies (`hoodie.clean.*`, `hoodie.keep.*` in `table.hudi`). `async`: the driver, in a thread "
+            "of its own; `inline`: the driver, and the next commit waits; `off`: others clean, and archive; "
+            "instants of inserts are archived within the commits."
+        ),
+    )
+    cleaning_every: int = Field(
+        default=50,
+        ge=1,
+        le=100_000,
+        description="After how many commits is cleaned and archived.",
+    )
