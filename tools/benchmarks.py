@@ -17,12 +17,12 @@ sys.path.insert(0, str(ROOT))
 
 from bench.workloads import WORKLOADS  # noqa: E402
 from tests import evidence  # noqa: E402
+from tools.cells import NOT_YET, OURS, origin, peak, ratio, spread, steady, table  # noqa: E402
 from tools.places import fill  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 FIRST_SCREEN = ROOT / "README.md"
 PICTURE = evidence.RECORDED / "bench.svg"
-NOT_YET = "not measured yet"
 
 Read = Callable[[str], Mapping[str, Any] | None]
 """The recorded evidence of a name."""
@@ -36,7 +36,7 @@ COLD: Mapping[str, str] = {
     "streaming": "Structured Streaming → Hudi",
     "iceberg-cold": "Iceberg Connect, cold",
 }
-OURS, PLAIN_READER = "lockstep", "lockstep-plain"
+PLAIN_READER = "lockstep-plain"
 ELSEWHERE = {"short", "files"}
 """Workloads of other parts than the sustained rates."""
 
@@ -53,7 +53,7 @@ def first_screen(document: str, read: Read = evidence.read) -> str:
 
 def four_figures(read: Read) -> str:
     """What a reader wants to know first: is it right, is it fast, at what price, how fresh."""
-    return "\n".join(_table(("", ""), [*_right(read), *_fast(read), *_fresh(read)]))
+    return "\n".join(table(("", ""), [*_right(read), *_fast(read), *_fresh(read)]))
 
 
 def _right(read: Read) -> Iterator[tuple[str, str]]:
@@ -131,12 +131,12 @@ def _throughput(read: Read) -> list[str]:
         if name in ELSEWHERE:
             continue
         kept = read(f"bench-{name}")
-        cells = [_steady(kept, OURS)]
+        cells = [steady(kept, OURS)]
         for rival in RIVALS:
-            cells += [_steady(kept, rival), _ratio(kept, rival, "steady_rows_per_s")]
-        cells.append(_peak(kept, OURS))
+            cells += [steady(kept, rival), ratio(kept, rival, "steady_rows_per_s")]
+        cells.append(peak(kept, OURS))
         lines.append(f"| {workload.title} | {' | '.join(cells)} |")
-    return [*lines, *_origin("narrow", read("bench-narrow"))]
+    return [*lines, *origin("narrow", read("bench-narrow"))]
 
 
 def _plain_reader(read: Read) -> list[str]:
@@ -149,11 +149,11 @@ def _plain_reader(read: Read) -> list[str]:
     for name, title in {OURS: "Lockstep itself", **RIVALS}.items():
         if name in theirs:
             rows, cpu = theirs[name]["steady_rows_per_s"], theirs[name]["steady_cpu_us_per_row"]
-            lines.append([title, _spread(rows, "{:.2f}"), _spread(cpu, "{:.2f}")])
+            lines.append([title, spread(rows, "{:.2f}"), spread(cpu, "{:.2f}")])
     return [
         "With the plain reader (no C compiler at installation), narrow JSON, Lockstep is:",
         "",
-        *_table(("against", "× rows/s", "× CPU per row"), lines),
+        *table(("against", "× rows/s", "× CPU per row"), lines),
     ]
 
 
@@ -167,17 +167,17 @@ def _cold(read: Read) -> list[str]:
         metrics = found["rivals"].get(name)
         if metrics is not None:
             cells = [
-                _spread(metrics["window_rows_per_s"], "{:,.0f}"),
-                _spread(metrics["window_s"], "{:.1f}"),
-                _spread(metrics["window_cpu_us_per_row"], "{:.2f}"),
-                _ratio(kept, name, "window_rows_per_s"),
+                spread(metrics["window_rows_per_s"], "{:,.0f}"),
+                spread(metrics["window_s"], "{:.1f}"),
+                spread(metrics["window_cpu_us_per_row"], "{:.2f}"),
+                ratio(kept, name, "window_rows_per_s"),
             ]
             rows.append([title, *cells])
     return [
         f"Cold, {found['records']:,} narrow records from the job's start to all committed:",
         "",
-        *_table(("", "rows/s", "seconds", "µs CPU/row", "Lockstep is ×"), rows),
-        *_origin("narrow-cold", kept),
+        *table(("", "rows/s", "seconds", "µs CPU/row", "Lockstep is ×"), rows),
+        *origin("narrow-cold", kept),
     ]
 
 
@@ -191,16 +191,16 @@ def _intervals(read: Read) -> list[str]:
         commits = [run["commits"] for run in runs if "commits" in run] or [0]
         cells = [
             name.partition("@")[2] or f"{kept['figures']['interval_s']:g}s",
-            _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
-            _spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
+            spread(metrics["steady_rows_per_s"], "{:,.0f}"),
+            spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
             f"{min(commits)} to {max(commits)}",
         ]
         rows.append(cells)
     return [
         "The same load with other intervals between commits:",
         "",
-        *_table(("interval", "rows/s, sustained", "µs CPU/row", "commits"), rows),
-        *_origin("narrow-intervals", kept),
+        *table(("interval", "rows/s, sustained", "µs CPU/row", "commits"), rows),
+        *origin("narrow-intervals", kept),
     ]
 
 
@@ -212,16 +212,16 @@ def _workers(read: Read) -> list[str]:
     for name, metrics in kept["figures"]["rivals"].items():
         cells = [
             kept["figures"]["titles"][name],
-            _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
-            _spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
-            _peak(kept, name),
+            spread(metrics["steady_rows_per_s"], "{:,.0f}"),
+            spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
+            peak(kept, name),
         ]
         rows.append(cells)
     return [
         "The same load with other numbers of workers, and where they run:",
         "",
-        *_table(("", "rows/s, sustained", "µs CPU/row", "a worker's peak memory"), rows),
-        *_origin("narrow-workers", kept),
+        *table(("", "rows/s, sustained", "µs CPU/row", "a worker's peak memory"), rows),
+        *origin("narrow-workers", kept),
     ]
 
 
@@ -235,19 +235,19 @@ def _upserts(read: Read) -> list[str]:
         _, _, batch = name.partition("@")
         title = f"{RIVALS['streaming']}, {int(batch):,} a batch" if batch else "Lockstep"
         cells = [
-            _spread(metrics["window_rows_per_s"], "{:,.0f}"),
-            _spread(metrics["window_cpu_us_per_row"], "{:.2f}"),
-            _ratio(kept, name, "window_rows_per_s"),
-            _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
-            _ratio(kept, name, "steady_rows_per_s"),
+            spread(metrics["window_rows_per_s"], "{:,.0f}"),
+            spread(metrics["window_cpu_us_per_row"], "{:.2f}"),
+            ratio(kept, name, "window_rows_per_s"),
+            spread(metrics["steady_rows_per_s"], "{:,.0f}"),
+            ratio(kept, name, "steady_rows_per_s"),
         ]
         rows.append([title, *cells])
     return [
         f"Upserts, {found['records']:,} changes of 1,000,000 rows, merge-on-read with a bucket index, nobody "
         "compacts; from the job's start to all committed, and sustained where there are commits enough:",
         "",
-        *_table(("", "rows/s", "µs CPU/row", "Lockstep is ×", "sustained", "Lockstep is ×"), rows),
-        *_origin("upserts", kept),
+        *table(("", "rows/s", "µs CPU/row", "Lockstep is ×", "sustained", "Lockstep is ×"), rows),
+        *origin("upserts", kept),
     ]
 
 
@@ -261,9 +261,9 @@ def _beside_compactions(read: Read) -> list[str]:
         runs = [run for run in found["runs"] if run["rival"] == name and "failed" not in run]
         theirs = found["ratios"].get(name, {}).get(OURS)
         cells = [
-            _spread(metrics["steady_rows_per_s"], "{:,.0f}"),
-            _spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
-            _spread(theirs["steady_rows_per_s"], "{:.2f}") if theirs else "–",
+            spread(metrics["steady_rows_per_s"], "{:,.0f}"),
+            spread(metrics["steady_cpu_us_per_row"], "{:.2f}"),
+            spread(theirs["steady_rows_per_s"], "{:.2f}") if theirs else "–",
             str(sum(run["compactions"] or 0 for run in runs)),
             str(sum(run["aborted"] or 0 for run in runs)),
         ]
@@ -272,8 +272,8 @@ def _beside_compactions(read: Read) -> list[str]:
     return [
         "Upserts, the same records as new rows, and upserts while compactions run, sustained:",
         "",
-        *_table(titles, rows),
-        *_origin("upserts-compacting", kept),
+        *table(titles, rows),
+        *origin("upserts-compacting", kept),
     ]
 
 
@@ -282,11 +282,11 @@ def _queries(read: Read) -> list[str]:
     if kept is None:
         return [f"Queries of an upsert table: {NOT_YET}."]
     found = kept["figures"]
-    taken = {name: _spread(one["seconds"], "{:.3f}") for name, one in found["tables"].items()}
+    taken = {name: spread(one["seconds"], "{:.3f}") for name, one in found["tables"].items()}
     return [
         f"A query that reads all rows of a compacted table takes {taken[OURS]} s, of the same table written "
-        f"by Spark {taken['streaming']} s: {_spread(found['ratio'], '{:.2f}')} times as long.",
-        *_origin("queries", kept),
+        f"by Spark {taken['streaming']} s: {spread(found['ratio'], '{:.2f}')} times as long.",
+        *origin("queries", kept),
     ]
 
 
@@ -299,14 +299,14 @@ def _freshness(read: Read) -> list[str]:
     titles = {OURS: "Lockstep", **RIVALS}
     for name, metrics in found["rivals"].items():
         forms = {"p50_ms": "{:,.0f}", "p99_ms": "{:,.0f}", "cpu_us_per_row": "{:.2f}"}
-        cells = [_spread(metrics[metric], form) for metric, form in forms.items()]
+        cells = [spread(metrics[metric], form) for metric, form in forms.items()]
         rows.append([titles.get(name, name), *cells])
     return [
         f"From produced to visible, {found['per_second']:,} records a second, "
         f"a commit each {found['interval_s']:g} s:",
         "",
-        *_table(("", "p50, ms", "p99, ms", "µs CPU/row"), rows),
-        *_origin("freshness", kept),
+        *table(("", "p50, ms", "p99, ms", "µs CPU/row"), rows),
+        *origin("freshness", kept),
     ]
 
 
@@ -324,8 +324,8 @@ def _commits(read: Read) -> list[str]:
     return [
         "A commit, from END sent to ACK sent, in a table with few files and in one with many:",
         "",
-        *_table(("files in the table, about", "commits", "p50, ms", "p99, ms"), rows),
-        *(line for name, kept in measured.items() for line in _origin(name, kept)),
+        *table(("files in the table, about", "commits", "p50, ms", "p99, ms"), rows),
+        *(line for name, kept in measured.items() for line in origin(name, kept)),
     ]
 
 
@@ -340,7 +340,7 @@ def _stall(read: Read) -> list[str]:
         f"{found['memory_per_worker_bytes'] / 1e6:,.0f} MB a worker: consumption pauses, a worker's peak is "
         f"{found['worker_peak_bytes'] / 1e6:,.0f} MB, {replaced} workers are replaced, and the next commit "
         f"comes {found['next_commit_s']:g} s after the table takes commits again.",
-        *_origin("stall", kept),
+        *origin("stall", kept),
     ]
 
 
@@ -359,15 +359,15 @@ def _rejects(read: Read) -> list[str]:
     rows = []
     for kind, kept in measured.items():
         found = kept["figures"]
-        peak = f"{found['worker_peak_bytes'] / 1e6:,.0f} MB"
-        rows.append([REJECTS[kind], f"{found['rejects_per_s']:,}", f"{found['cpu_us_per_reject']:.2f}", peak])
+        most = f"{found['worker_peak_bytes'] / 1e6:,.0f} MB"
+        rows.append([REJECTS[kind], f"{found['rejects_per_s']:,}", f"{found['cpu_us_per_reject']:.2f}", most])
     found = next(iter(measured.values()))["figures"]
     return [
         f"A flood of {found['records']:,} records that are no rows, all set aside by one worker of "
         f"{found['memory_per_worker_bytes'] / 1e6:,.0f} MB:",
         "",
-        *_table(("what is wrong", "rejects a second", "µs CPU/reject", "its peak memory"), rows),
-        *(line for kind, kept in measured.items() for line in _origin(f"rejects-{kind}", kept)),
+        *table(("what is wrong", "rejects a second", "µs CPU/reject", "its peak memory"), rows),
+        *(line for kind, kept in measured.items() for line in origin(f"rejects-{kind}", kept)),
     ]
 
 
@@ -386,60 +386,6 @@ def _windows(read: Read) -> list[str]:
         "",
         *(f"* {who}: {what}." for who, what in said.items()),
     ]
-
-
-# --- cells ------------------------------------------------------------------------------------------
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table in Markdown."""
-    lines = [f"| {' | '.join(row)} |" for row in (titles, *rows)]
-    return [lines[0].replace("|  |", "| |"), "|" + "---|" * len(titles), *lines[1:]]
-
-
-def _of(found: Mapping[str, Any], rival: str) -> Any:
-    """What was found of a rival, also where it ran as a variant, `streaming@500000`."""
-    return next((one for name, one in found.items() if rival in (name, name.partition("@")[0])), None)
-
-
-def _steady(kept: Mapping[str, Any] | None, rival: str) -> str:
-    metrics = _of(kept["figures"]["rivals"], rival) if kept is not None else None
-    if metrics is None:
-        return NOT_YET
-    rows, cpu = metrics["steady_rows_per_s"], metrics["steady_cpu_us_per_row"]
-    failed = sum("failed" in run for run in kept["figures"]["runs"] if run["rival"] == rival)
-    if rows is None:
-        return "failed" if failed else "too few commits"
-    return f"{rows['median']:,.0f}" + (f" ({cpu['median']:.2f})" if cpu is not None else "")
-
-
-def _ratio(kept: Mapping[str, Any] | None, rival: str, metric: str) -> str:
-    theirs = _of(kept["figures"]["ratios"].get(OURS, {}), rival) if kept is not None else None
-    return _spread(theirs[metric], "{:.2f}") if theirs else "–"
-
-
-def _peak(kept: Mapping[str, Any] | None, rival: str) -> str:
-    metrics = _of(kept["figures"]["rivals"], rival) if kept is not None else None
-    peak = metrics["peak_worker_bytes"] if metrics is not None else None
-    return f"{peak['max'] / 1e6:,.0f} MB" if peak is not None else NOT_YET
-
-
-def _spread(spread: Mapping[str, float] | None, form: str) -> str:
-    """The median, with the least and the most where they differ."""
-    if spread is None:
-        return "–"
-    low, median, high = (form.format(spread[name]) for name in ("min", "median", "max"))
-    return median if low == high else f"{median} ({low} to {high})"
-
-
-def _origin(name: str, kept: Mapping[str, Any] | None) -> Iterator[str]:
-    if kept is not None:
-        yield ""
-        verdict = "" if kept["passed"] else ", **not all runs ended well**"
-        yield (
-            f"`{kept['command']}`, {kept['at']}, commit `{kept['commit']}`, {kept['cpus']} processors, the "
-            f"broker beside{verdict}: [every run](evidence/bench-{name}.json)."
-        )
 
 
 def main() -> None:
