@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from table.hudi.definition import (
     plain_spec,
     schema_of,
 )
-from table.hudi.driver import rollback
+from table.hudi.driver import presence, rollback
 from table.hudi.driver.clock import await_clock, check_requested
 from table.hudi.driver.commit import Columns, PreCommit, check, check_files, write_stats
 from table.hudi.driver.evolution import evolve
@@ -35,7 +34,6 @@ from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.storage import is_of_one_machine
 from table.hudi.driver.watchdog import CALLBACK_S, SILENCE_S, Watchdog
-from table.hudi.layout import META_FOLDER, PROPERTIES
 from table.hudi.modes import INDEX_TYPE, MODES, kept_properties
 from table.hudi.properties import ONE_CLOCK, shared_lock
 from table.hudi.properties import check as check_properties
@@ -45,7 +43,6 @@ from table.hudi.upkeep.services import upkeep
 from table.hudi.upkeep.sweep import Sweeper
 from table.port import UPSERT, Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
 from table.state import TableState, encode, owner
-from table.store.port import Store
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +51,6 @@ TEND_FACTOR = 2
 few percent of the commits' time. Unless commits are fast, a sweep comes before it."""
 
 UPKEEP_STOP_S = 1.0
-REWRITTEN_S = 60
-"""Hudi rewrites the properties of a table in milliseconds: who has not in so many seconds never will."""
 NOTHING: Mapping[str, str] = {}
 
 
@@ -111,16 +106,7 @@ class HudiTable:
         doing = f"table {spec.path} could not be opened"
         with changing(doing):
             self._session.check_conditions()
-            created = _is_new(self._session.store)
-            if created:
-                self._session.create(spec, schema)
-            elif _died_over_properties(self._session.store):
-                log.warning(
-                    "table %s: somebody died while rewriting %s: its backup is taken",
-                    spec.path,
-                    PROPERTIES[0],
-                )
-                self._session.recover_properties()
+            created = presence.ensure(self._session, spec, schema)
             definition = self._session.load()
             if spec.mode == UPSERT and INDEX_TYPE not in definition.properties:
                 definition = self._keep_index(spec) or definition
@@ -410,31 +396,3 @@ class HudiTable:
             f"transaction {commit.state.transaction} is committed already, as instant {done.instant} with "
             f"{'other ranges' if done.instant == commit.instant else 'another instant'}: its status is stale"
         )
-
-
-def _died_over_properties(store: Store) -> bool:
-    """Whether the table's properties are in their backup alone, for longer than it takes to rewrite them."""
-    written, backup = (store.stat(f"{META_FOLDER}/{name}") for name in PROPERTIES)
-    return written is None and backup is not None and time.time() - backup.modified_s > REWRITTEN_S
-
-
-def _is_new(store: Store) -> bool:
-    """Whether no table is there yet. A folder that holds something else is somebody's: refuse it."""
-    path = store.place()
-    try:
-        for name in PROPERTIES:
-            found = store.stat(f"{META_FOLDER}/{name}")
-            if found is not None and not found.is_folder:
-                return False
-        held = [name for name in store.names() if not name.startswith(".")]
-    except FileNotFoundError:
-        return True
-    except NotADirectoryError:
-        raise Refused(f"table.path {path} is a file: give a folder") from None
-    except OSError as error:
-        raise Unavailable(f"table.path {path} cannot be read: {error.strerror}") from error
-    if held:
-        raise Refused(
-            f"table.path {path} holds {held[0]} and is no Hudi table: give an empty folder or a table's path"
-        )
-    return True

@@ -1,0 +1,58 @@
+"""Whether a table is there. One that is not is made; one whose writer died over its properties is mended."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from table.errors import Refused, Unavailable
+from table.hudi.driver.session import Session
+from table.hudi.layout import META_FOLDER, PROPERTIES
+from table.port import TableSpec
+from table.store.port import Store
+
+log = logging.getLogger(__name__)
+
+REWRITTEN_S = 60
+"""Hudi rewrites the properties of a table in milliseconds: who has not in so many seconds never will."""
+
+
+def ensure(session: Session, spec: TableSpec, schema: str) -> bool:
+    """Afterwards the table is there, to be loaded. True where it was not. Raises `Refused`, `Unavailable`."""
+    if is_new(session.store):
+        session.create(spec, schema)
+        return True
+    if died_over_properties(session.store):
+        log.warning(
+            "table %s: somebody died while rewriting %s: its backup is taken", spec.path, PROPERTIES[0]
+        )
+        session.recover_properties()
+    return False
+
+
+def died_over_properties(store: Store) -> bool:
+    """Whether the table's properties are in their backup alone, for longer than it takes to rewrite them."""
+    written, backup = (store.stat(f"{META_FOLDER}/{name}") for name in PROPERTIES)
+    return written is None and backup is not None and time.time() - backup.modified_s > REWRITTEN_S
+
+
+def is_new(store: Store) -> bool:
+    """Whether no table is there yet. A folder that holds something else is somebody's: refuse it."""
+    path = store.place()
+    try:
+        for name in PROPERTIES:
+            found = store.stat(f"{META_FOLDER}/{name}")
+            if found is not None and not found.is_folder:
+                return False
+        held = [name for name in store.names() if not name.startswith(".")]
+    except FileNotFoundError:
+        return True
+    except NotADirectoryError:
+        raise Refused(f"table.path {path} is a file: give a folder") from None
+    except OSError as error:
+        raise Unavailable(f"table.path {path} cannot be read: {error.strerror}") from error
+    if held:
+        raise Refused(
+            f"table.path {path} holds {held[0]} and is no Hudi table: give an empty folder or a table's path"
+        )
+    return True
