@@ -105,7 +105,7 @@ class HudiTable:
         schema = schema_of(spec)
         doing = f"table {spec.path} could not be opened"
         with changing(doing):
-            self._session.check_conditions()
+            self._session.lock.check_conditions()
             created = presence.ensure(self._session, spec, schema)
             definition = self._session.load()
             if spec.mode == UPSERT and INDEX_TYPE not in definition.properties:
@@ -181,7 +181,7 @@ class HudiTable:
         done = self._history.find(transaction)
         if done is not None:
             raise Refused(f"{doing}: it is committed already, as instant {done.instant}")
-        with changing(doing, self._session.lock_folder):
+        with changing(doing, self._session.lock.folder):
             self._session.choose_client()
             return self._start_instant(owner(self._pipeline, run, transaction))
 
@@ -199,7 +199,7 @@ class HudiTable:
             ),
             lambda: self._fence.commit(commit.instant),
             self._watchdog,
-            self._session.holder,
+            self._session.lock.holder,
         )
         try:
             with self._watchdog.armed():
@@ -246,7 +246,7 @@ class HudiTable:
     def compare_clocks(self) -> str:
         """How this clock and the file system's compare, for a person. Raises `ClockAhead`, `Unavailable`."""
         self._enter()
-        return self._session.file_clock.sentence()
+        return self._session.lock.clock.sentence()
 
     def close(self) -> None:
         """Stop heartbeats and the watchdog. Open instants stay: whoever comes next rolls them back."""
@@ -289,9 +289,9 @@ class HudiTable:
         doing = f"table {self._spec.path}: its metadata table could not be compacted"
         try:
             await_clock(self._session)
-            with changing(doing, self._session.lock_folder), self._watchdog.armed():
+            with changing(doing, self._session.lock.folder), self._watchdog.armed():
                 if self._session.has_metadata():
-                    self._session.holder.free_if_dead()
+                    self._session.lock.holder.free_if_dead()
                     self._session.tend_metadata()
         except TableError as error:
             log.warning("%s: until it is, no instant is archived; it will be tried again", error)
@@ -351,7 +351,7 @@ class HudiTable:
 
     def _commit(self, commit: Commit, pre_commit: PreCommit) -> None:
         session, client = self._session, self._session.client
-        session.holder.free_if_dead()
+        session.lock.holder.free_if_dead()
         session.keep_alive(commit.instant)
         # Without an operation type the metadata table's update throws; a new client has none yet.
         operations = session.hudi.common.model.WriteOperationType
@@ -382,7 +382,7 @@ class HudiTable:
             # completes it a second time.
             raise OutcomeUnknown(f"{doing}: {why}: read the table before anything else") from error
         if done is None:
-            raise without_effect(doing, error, self._session.lock_folder) from error
+            raise without_effect(doing, error, self._session.lock.folder) from error
         log.warning("instant %s is complete, what came after it failed: %s", commit.instant, why)
 
     def _is_repeat(self, commit: Commit) -> bool:

@@ -325,7 +325,7 @@ HOUR_S = 3_600
 
 def set_forth(made: Driver, seconds: float) -> None:
     """This machine's clock is ahead of the file system's by so much, for those who compare the two."""
-    made.table._session.file_clock._clock_s = lambda: time.time() + seconds
+    made.table._session.lock.clock._clock_s = lambda: time.time() + seconds
 
 
 def test_nothing_takes_the_table_lock_while_the_clock_is_ahead_of_the_file_systems_and_afterwards_all_does(

@@ -70,7 +70,7 @@ def accept(_newest: TableState | None) -> str:
 def as_in_another_process() -> Iterator[None]:
     """Whoever opens a table within knows the table lock's file, and not who holds it in this JVM."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("table.hudi.driver.session.one_holder_lock", lambda *_: LOCK_PROVIDER)
+        patch.setattr("table.hudi.driver.table_lock.one_holder_lock", lambda *_: LOCK_PROVIDER)
         yield
 
 

@@ -60,4 +60,4 @@ def test_a_lock_folder_is_the_same_to_us_and_to_hudi(
         session = driver.table._session
         with session.locked():
             found = [str(one) for one in tmp_path.rglob("lock")]
-            assert found == [os.path.realpath(session.holder.lock)]
+            assert found == [os.path.realpath(session.lock.holder.lock)]

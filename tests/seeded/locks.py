@@ -42,7 +42,7 @@ BUGS = (
         "a_clock_set_forth_takes_the_lock_of_the_same_driver",
         "The driver takes the lock as Hudi's own class has it, which goes by the file's date alone.",
         Hole.LOCK,
-        {"table.hudi.driver.session:one_holder_lock": hudis_own},
+        {"table.hudi.driver.table_lock:one_holder_lock": hudis_own},
         of(
             REAL_CLOCKS,
             "test_a_clock_that_is_set_forth_gives_nobody_the_lock_that_another_of_the_same_driver_holds",

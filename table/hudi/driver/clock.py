@@ -40,7 +40,7 @@ def await_clock(session: Session) -> None:
     for _ in range(ATTEMPTS_MAX):
         behind_ms, newest = _look(session, session.reload)
         if not newest:
-            session.file_clock.check()
+            session.lock.clock.check()
             return
         if behind_ms > WAIT_MS:
             break
@@ -56,7 +56,7 @@ def check_clock(session: Session) -> None:
     behind_ms, newest = _look(session, session.meta.getActiveTimeline)
     if newest:
         raise _behind(session, behind_ms, newest)
-    session.file_clock.check()
+    session.lock.clock.check()
 
 
 def check_requested(session: Session, timeline: Any, instant: str) -> None:

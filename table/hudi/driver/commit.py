@@ -22,11 +22,10 @@ from table.hudi.driver.callbacks import PY4J_LOGGERS
 from table.hudi.driver.clock import check_clock
 from table.hudi.driver.evolution import covers, evolve
 from table.hudi.driver.history import History, Seen, rollbacks
-from table.hudi.driver.holder import LockHolder
 from table.hudi.driver.java import reading
-from table.hudi.driver.lease import LeaseHolder
 from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
+from table.hudi.driver.table_lock import Holder
 from table.hudi.driver.watchdog import Watchdog
 from table.hudi.files.base_file import parse_file_name
 from table.hudi.files.log_file import log_file_version, parse_log_file_name
@@ -69,7 +68,7 @@ class PreCommit:
         check: Callable[[], None],
         decide: Callable[[], None],
         watchdog: Watchdog,
-        holder: LockHolder | LeaseHolder,
+        holder: Holder,
     ) -> None:
         self._check = check
         self._decide = decide

@@ -94,7 +94,7 @@ def guarded(session: Session, look: Callable[[], None]) -> Iterator[None]:
     manager = session.client.getTableServiceClient().getTransactionManager().getLockManager()
     provider = manager.getLockProvider()
     watchdog = Watchdog(session.jvm_pid(), held_s=session.lock_held_s())
-    guard = Guard(provider, look, watchdog, session.file_clock.check)
+    guard = Guard(provider, look, watchdog, session.lock.clock.check)
     field = manager.getClass().getDeclaredField("lockProvider")
     field.setAccessible(True)
     field.set(manager, guard)

@@ -23,8 +23,8 @@ from table.hudi.driver.watchdog import Watchdog
 @contextmanager
 def table_lock(session: Session, watchdog: Watchdog) -> Iterator[None]:
     """Hudi's table lock, watched over. A dead holder is not waited for."""
-    session.holder.free_if_dead()
-    watchdog.bound(session.lock_held_s(), session.holder.lock)
+    session.lock.holder.free_if_dead()
+    watchdog.bound(session.lock_held_s(), session.lock.holder.lock)
     with watchdog.armed(), session.locked():
         watchdog.holding()
         yield
@@ -33,7 +33,7 @@ def table_lock(session: Session, watchdog: Watchdog) -> Iterator[None]:
 def roll_back(session: Session, history: History, watchdog: Watchdog, fence: Fence, instant: str) -> bool:
     """Remove an instant of ours and its files; False where it proved to be complete. May be repeated."""
     doing = f"instant {instant} could not be rolled back"
-    with changing(doing, session.lock_folder):
+    with changing(doing, session.lock.folder):
         with table_lock(session, watchdog):
             rollback = _request(session, history, instant, fence)
         complete = _is_complete(session, instant) or history.archived(instant) is not None
@@ -80,7 +80,7 @@ def take_back_late(session: Session, watchdog: Watchdog, fence: Fence) -> list[s
     if not suspects or not (late := _late(session, suspects)):
         return []
     doing = "a completion that came too late could not be taken back"
-    with changing(doing, session.lock_folder), table_lock(session, watchdog):
+    with changing(doing, session.lock.folder), table_lock(session, watchdog):
         late = _late(session, suspects)
         for instant in late.values():
             session.meta.getActiveTimeline().deleteInstantFileIfExists(instant)

@@ -16,23 +16,17 @@ from typing import Any
 from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
-from table.errors import Refused
 from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
 from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.fence import Fence
-from table.hudi.driver.file_clock import FileClock
-from table.hudi.driver.file_lock import one_holder_lock
-from table.hudi.driver.holder import LockHolder
 from table.hudi.driver.java import THROWN
-from table.hudi.driver.lease import LeaseClock, LeaseHolder
-from table.hudi.driver.lock_client import LEASE_FILE, lock_client
-from table.hudi.driver.reach import reach
-from table.hudi.driver.watchdog import EXPIRE, held_s
+from table.hudi.driver.table_lock import lock_of
+from table.hudi.driver.watchdog import held_s
 from table.hudi.layout import META_FOLDER
-from table.hudi.modes import INDEX_TYPE, LEASE_PROVIDER, LOCK_PROVIDER, MODES, merge_mode
-from table.hudi.properties import HIVE_STYLE, LEASE, LOCK, LOCK_FOLDER, URL_ENCODE, merge
+from table.hudi.modes import INDEX_TYPE, MODES, merge_mode
+from table.hudi.properties import HIVE_STYLE, URL_ENCODE, merge
 from table.port import UPSERT, TableSpec
-from table.store.location import FILE, Location, store_at
+from table.store.location import Location, store_at
 from table.store.settings import StoreSettings
 
 log = logging.getLogger(__name__)
@@ -56,29 +50,23 @@ configuration does not have; another writer may make one at any time."""
 
 class Session:
     """`path`: plain and absolute, or an address. `storage`: how its store is reached. `meta` is there after
-    `load`; `client`, `holder` and `file_clock` after `start`. `lock_folder`: empty where the lock is no file.
+    `load`; `client` after `start`.
     """
 
     def __init__(self, spark: SparkSession, path: str, storage: StoreSettings | None = None) -> None:
         self.spark = spark
         self.path = path
         self.store = store_at(path, settings=storage)
-        location = Location.parse(path)
-        self.base_path = str(location)  # spelled out, whatever the cluster's default file system is
+        self.base_path = str(
+            Location.parse(path)
+        )  # spelled out, whatever the cluster's default file system is
         jvm: Any = spark._jvm
         self.jvm = jvm
         self.hudi = jvm.org.apache.hudi
         self.meta: Any = None
         self.client: Any = None
-        self.holder: LockHolder | LeaseHolder
-        self.file_clock: FileClock | LeaseClock
         self.fence: Fence  # whoever completes or rolls back has set it
-        self.lock_folder = ""
-        self._lock_client: Any = None  # the class, where the lock is an object
-        if storage is not None and location.scheme != FILE:
-            hadoop = reach(spark, location, storage)
-            self._lock_client = lock_client(jvm, spark.sparkContext._gateway)
-            self._lock_client.configure(hadoop)
+        self.lock = lock_of(spark, path, self.base_path, self.store, storage=storage, jvm_pid=self.jvm_pid())
         start_callbacks(spark.sparkContext._gateway)
 
     def jvm_pid(self) -> int:
@@ -161,11 +149,7 @@ class Session:
     ) -> None:
         """Start the write client. `by_spark`: the Spark client, which runs its work as Spark's jobs."""
         merged = merge(properties, fixed, mode, path=self.path)
-        if self._lock_client is None:
-            self._watch_file(properties, merged)
-        else:
-            self.holder = LeaseHolder()
-            self.file_clock = LeaseClock(self.store, lease_s=_lease_s(merged))
+        self.lock.use(properties, merged)
         self._config = self.hudi.DataSourceUtils.createHoodieConfig(
             fixed["hoodie.avro.schema"],
             self.base_path,
@@ -178,35 +162,6 @@ class Session:
         if why_not and not by_spark:
             log.warning(SLOWER, why_not)
         self._connect(by_spark=bool(why_not))
-
-    def _watch_file(self, properties: Mapping[str, str], merged: dict[str, str]) -> None:
-        """The lock is a file, as Hudi makes them."""
-        folder = properties.get(LOCK_FOLDER) or f"{self.path}/{META_FOLDER}"
-        locks = store_at(folder, setting=LOCK_FOLDER)
-        self.lock_folder = locks.place()
-        self.holder = LockHolder(locks, self.jvm_pid())
-        if LOCK_FOLDER in merged:  # as we spell it: Hudi knows no localhost, and a default file system
-            merged[LOCK_FOLDER] = f"file://{self.lock_folder}"
-        is_hudis = merged.get(LOCK) == LOCK_PROVIDER
-        if is_hudis:
-            merged[LOCK] = one_holder_lock(self.jvm, self.spark.sparkContext._gateway)
-        expire_s = 60 * int(merged.get(EXPIRE, "0")) if is_hudis else 0
-        self.file_clock = FileClock(self.path, self.lock_folder, expire_s=expire_s)
-
-    def check_conditions(self) -> None:
-        """Raise `Refused` where the table is on a server that does not keep the conditions of puts."""
-        if self._lock_client is None:
-            return
-        properties = self.jvm.java.util.Properties()
-        client = self._lock_client("nobody", f"{self.base_path}/{LEASE_FILE}", properties)
-        ignored = str(client.ignored())
-        client.close()
-        if ignored:
-            raise Refused(
-                f"table {self.path}: its server takes a put with {ignored} and does not keep the condition, "
-                "so that two drivers could hold the table lock: keep the table on a server that has "
-                "conditional puts (docs/stores.md)"
-            )
 
     def choose_client(self) -> None:
         """Take the other write client where the table wants it. Not while an instant of ours is open.
@@ -287,10 +242,7 @@ class Session:
 
     def lock_lives_s(self) -> int:
         """How long it lives that nobody renews or gives back; 0: for ever."""
-        given = self.client.getConfig().getProps()
-        if self._lock_client is not None:
-            return int(given.getProperty(LEASE, "0"))
-        return 60 * int(given.getProperty(EXPIRE, "0"))
+        return self.lock.lives_s(self.client.getConfig().getProps())
 
     def oldest(self) -> str:
         """The requested time of the oldest instant on the active timeline, empty where none is there."""
@@ -303,11 +255,11 @@ class Session:
 
         Raises `ClockAhead` before it is taken.
         """
-        self.file_clock.check()
+        self.lock.clock.check()
         manager = self.client.getTransactionManager()
         manager.beginStateChange(self.none(), self.none())
         try:
-            self.holder.note()
+            self.lock.holder.note()
             yield
         finally:
             try:
@@ -317,11 +269,8 @@ class Session:
                 raise
 
     def let_go(self) -> None:
-        """Of the lock that Hudi could not give back, where it is an object: Hudi would take it for held when
-        it is asked again, and nobody renews it any more.
-        """
-        if self._lock_client is not None:
-            self.client.getTransactionManager().getLockManager().close()
+        """Of the lock that Hudi could not give back. See `table.hudi.driver.table_lock`."""
+        self.lock.let_go(self.client.getTransactionManager())
 
     def remove_pending(self, action: str, instant: str) -> None:
         """Take an instant off the timeline that is not complete, and never can be without these files."""
@@ -418,11 +367,6 @@ class Session:
             conf.set("fs.file.impl", LOCAL_FILE_SYSTEM)
             conf.set("fs.file.impl.disable.cache", "true")
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(conf)
-
-
-def _lease_s(merged: Mapping[str, str]) -> int:
-    """Of the lock that is configured; 0 where it is another kind."""
-    return int(merged[LEASE]) if merged[LOCK] == LEASE_PROVIDER else 0
 
 
 def _end(client: Any) -> None:

@@ -42,15 +42,15 @@ class Cleaning:
     def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
         instant, removed, archived = "", 0, 0
         await_clock(session)
-        with changing(f"table {session.path} could not be cleaned", session.lock_folder):
+        with changing(f"table {session.path} could not be cleaned", session.lock.folder):
             session.choose_client()
-            session.holder.free_if_dead()
+            session.lock.holder.free_if_dead()
             doing("file versions")
             session.set_directly(FAILED_WRITES, "NEVER")
             cleaned = session.client.clean()
             if cleaned is not None:
                 instant, removed = str(cleaned.getStartCleanTime()), int(cleaned.getTotalFilesDeleted())
-        with changing(f"table {session.path}: its timeline could not be archived", session.lock_folder):
+        with changing(f"table {session.path}: its timeline could not be archived", session.lock.folder):
             if not session.archives_itself():
                 doing("instants")
                 archived = session.archive()

@@ -77,7 +77,7 @@ def plan(session: Session, owner: str) -> tuple[str, int, set[str]]:
 def carry_out(session: Session, instant: str) -> None:
     """Do what was planned. Raises `TableError`."""
     doing = f"clustering {instant} of table {session.path} was not completed"
-    with changing(doing, session.lock_folder), plans.completing(session, ACTION, instant):
+    with changing(doing, session.lock.folder), plans.completing(session, ACTION, instant):
         plans.begin(session, ACTION, instant)
         session.client.cluster(instant, True)
 

@@ -50,7 +50,7 @@ class Compaction:
         if self._scheduled_only:
             return Done(instant, f"{what} planned")
         doing(what)
-        with changing(f"compaction {instant} of table {session.path} was not completed", session.lock_folder):
+        with changing(f"compaction {instant} of table {session.path} was not completed", session.lock.folder):
             plans.begin(session, ACTION, instant)
             done = session.client.compact(instant)  # begins with nothing before its outcome is asked for
             done.setWriteStatuses(done.getWriteStatuses().coalesce(self._free_slots()))

@@ -73,7 +73,7 @@ def schedule(
     """
     marked = session.java_map({OWNER: owner} if owner else {})
     await_clock(session)
-    with changing(f"table {session.path}: no {action} could be planned", session.lock_folder):
+    with changing(f"table {session.path}: no {action} could be planned", session.lock.folder):
         session.reload()
         planned = ask(session.some(marked))
         if not planned.isPresent():
@@ -118,7 +118,7 @@ def completing(session: Session, action: str, instant: str) -> Iterator[None]:
     """
 
     def look() -> None:
-        session.holder.note()
+        session.lock.holder.note()
         with reading(f"table {session.path}: its timeline cannot be read"):
             opened = session.reload().filterInflights().getInstants()
             held = any((one.getAction(), one.requestedTime()) == (action, instant) for one in opened)
@@ -145,7 +145,7 @@ def abandon(
     left: list[str] = []
     doing = f"table {session.path}: a {action} that was left behind could not be taken away"
     watchdog = Watchdog(session.jvm_pid())
-    with contextlib.closing(watchdog), changing(doing, session.lock_folder):
+    with contextlib.closing(watchdog), changing(doing, session.lock.folder):
         with table_lock(session, watchdog):
             session.reload()
             found = [one for one in pending() if one.owner == pipeline]

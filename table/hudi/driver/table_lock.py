@@ -1,0 +1,163 @@
+"""The lock of a table as its driver has it, one object for each kind: a file of Hudi's, or an object in a
+store whose holder renews it.
+
+Hudi takes and gives the lock back. What stands here is what Hudi leaves open: which class takes it, who holds
+it and whether he is dead, whether this machine's clock is near enough to whose times count, and what a lock
+that could not be given back needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pyspark.sql import SparkSession
+
+from table.errors import Refused
+from table.hudi.driver.file_clock import FileClock
+from table.hudi.driver.file_lock import one_holder_lock
+from table.hudi.driver.holder import LockHolder
+from table.hudi.driver.lease import LeaseClock, LeaseHolder
+from table.hudi.driver.lock_client import LEASE_FILE, lock_client
+from table.hudi.driver.reach import reach
+from table.hudi.driver.watchdog import EXPIRE
+from table.hudi.layout import META_FOLDER
+from table.hudi.modes import LEASE_PROVIDER, LOCK_PROVIDER
+from table.hudi.properties import LEASE, LOCK, LOCK_FOLDER
+from table.store.location import FILE, Location, store_at
+from table.store.port import Store
+from table.store.settings import StoreSettings
+
+
+class Holder(Protocol):
+    """Who holds the lock, for whoever finds it held. `lock`: its file; empty where it is none."""
+
+    lock: str
+
+    def note(self) -> None:
+        """Say that this process holds the lock. To be called while it does."""
+
+    def free_if_dead(self) -> bool:
+        """Remove the lock where its holder is proved dead; whether it was."""
+
+
+class LockClock(Protocol):
+    """This machine's clock against the one by which the lock expires."""
+
+    def check(self) -> None:
+        """Raise `ClockAhead` where they are too far apart for the lock, `Unavailable` where nobody knows."""
+
+    def sentence(self) -> str:
+        """How they compare, for a person. Raises as `check`."""
+
+
+class TableLock(Protocol):
+    """`holder`, `clock`: there after `use`. `folder`: where its file is; empty where it is none."""
+
+    holder: Holder
+    clock: LockClock
+    folder: str
+
+    def check_conditions(self) -> None:
+        """Raise `Refused` where the table's store does not keep what the lock relies on."""
+
+    def use(self, properties: Mapping[str, str], merged: dict[str, str]) -> None:
+        """Let Hudi's client take it so. `properties`: as given; `merged`: all that the client gets, changed
+        here. Raises `Refused`.
+        """
+
+    def lives_s(self, given: Any) -> int:
+        """How long it lives that nobody renews or gives back; 0: for ever. `given`: the client's own."""
+
+    def let_go(self, transactions: Any) -> None:
+        """Of the lock that Hudi could not give back. `transactions`: the client's transaction manager."""
+
+
+def lock_of(
+    spark: SparkSession,
+    path: str,
+    base_path: str,
+    store: Store,
+    *,
+    storage: StoreSettings | None,
+    jvm_pid: int,
+) -> TableLock:
+    """The lock of the table at `path`. Raises `Refused` where it cannot be had here."""
+    location = Location.parse(path)
+    if storage is None or location.scheme == FILE:
+        return FileLock(spark, path, jvm_pid)
+    hadoop = reach(spark, location, storage)
+    client = lock_client(spark._jvm, spark.sparkContext._gateway)
+    client.configure(hadoop)
+    return LeaseLock(spark, path, base_path, store, client)
+
+
+class FileLock:
+    """A file, as Hudi makes them, in the table or in a folder that is configured."""
+
+    def __init__(self, spark: SparkSession, path: str, jvm_pid: int) -> None:
+        self.holder: Holder
+        self.clock: LockClock
+        self.folder = ""
+        self._spark = spark
+        self._path = path
+        self._jvm_pid = jvm_pid
+
+    def check_conditions(self) -> None:
+        """A file system creates a file once."""
+
+    def use(self, properties: Mapping[str, str], merged: dict[str, str]) -> None:
+        folder = properties.get(LOCK_FOLDER) or f"{self._path}/{META_FOLDER}"
+        locks = store_at(folder, setting=LOCK_FOLDER)
+        self.folder = locks.place()
+        self.holder = LockHolder(locks, self._jvm_pid)
+        if LOCK_FOLDER in merged:  # as we spell it: Hudi knows no localhost, and a default file system
+            merged[LOCK_FOLDER] = f"file://{self.folder}"
+        is_hudis = merged.get(LOCK) == LOCK_PROVIDER
+        if is_hudis:
+            merged[LOCK] = one_holder_lock(self._spark._jvm, self._spark.sparkContext._gateway)
+        expire_s = 60 * int(merged.get(EXPIRE, "0")) if is_hudis else 0
+        self.clock = FileClock(self._path, self.folder, expire_s=expire_s)
+
+    def lives_s(self, given: Any) -> int:
+        return 60 * int(given.getProperty(EXPIRE, "0"))
+
+    def let_go(self, transactions: Any) -> None:
+        """It stays until it expires, or its holder is proved dead: who removed it might remove another's."""
+
+
+class LeaseLock:
+    """An object whose holder renews it. `client`: the class by which Hudi reaches it."""
+
+    def __init__(self, spark: SparkSession, path: str, base_path: str, store: Store, client: Any) -> None:
+        self.holder: Holder = LeaseHolder()
+        self.clock: LockClock
+        self.folder = ""
+        self._spark = spark
+        self._path = path
+        self._base_path = base_path
+        self._store = store
+        self._client = client
+
+    def check_conditions(self) -> None:
+        jvm: Any = self._spark._jvm
+        client = self._client("nobody", f"{self._base_path}/{LEASE_FILE}", jvm.java.util.Properties())
+        ignored = str(client.ignored())
+        client.close()
+        if ignored:
+            raise Refused(
+                f"table {self._path}: its server takes a put with {ignored} and does not keep the condition, "
+                "so that two drivers could hold the table lock: keep the table on a server that has "
+                "conditional puts (docs/stores.md)"
+            )
+
+    def use(self, properties: Mapping[str, str], merged: dict[str, str]) -> None:
+        lease_s = int(merged[LEASE]) if merged[LOCK] == LEASE_PROVIDER else 0
+        self.clock = LeaseClock(self._store, lease_s=lease_s)
+
+    def lives_s(self, given: Any) -> int:
+        return int(given.getProperty(LEASE, "0"))
+
+    def let_go(self, transactions: Any) -> None:
+        """Hudi would take it for held when it is asked again, and nobody renews it any more."""
+        transactions.getLockManager().close()
