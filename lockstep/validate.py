@@ -224,15 +224,19 @@ def _reads(spec: TableSpec, record: RecordSpec) -> tuple[str, str]:
 
 def check_storage(config: Config) -> Check:
     """From this process, which is the driver's machine where the run is started like this."""
-    return _guarded("storage", lambda: _used(_probe(config.table.path, config.store_settings()), config))
+    return _guarded("storage", lambda: _driver_writes(config))
+
+
+def _driver_writes(config: Config) -> str:
+    path, storage = config.table.path, config.store_settings()
+    return _used(_probe(path, storage), path, storage)
 
 
 def _executor_writes(spark: SparkSession, config: Config) -> str:
     """An executor does the same where the table's partitions are."""
     asked = (config.table.path, config.store_settings())
-    return _used(
-        spark.sparkContext.parallelize([asked], 1).map(lambda one: _probe(*one)).collect()[0], config
-    )
+    (tried,) = spark.sparkContext.parallelize([asked], 1).map(lambda one: _probe(*one)).collect()
+    return _used(tried, *asked)
 
 
 def _probe(path: str, storage: StoreSettings | None) -> list[tuple[str, str]]:
@@ -243,14 +247,14 @@ def _probe(path: str, storage: StoreSettings | None) -> list[tuple[str, str]]:
         return [("reach it", str(error))]
 
 
-def _used(tried: list[tuple[str, str]], config: Config) -> str:
+def _used(tried: list[tuple[str, str]], path: str, storage: StoreSettings | None) -> str:
     """What was done, as a sentence. Raises `LockstepError` that names all that could not be."""
     failed = [f"{what}: {why}" for what, why in tried if why]
     if failed:
         shared = (
             "; see that the folder is shared with the executors and that their user may write to it"
-            if config.store_settings() is None
+            if storage is None
             else ""
         )
-        raise LockstepError(f"under {config.table.path} it is not possible to {'; '.join(failed)}{shared}")
-    return f"under {config.table.path} it is possible to {', '.join(what for what, _ in tried)}"
+        raise LockstepError(f"under {path} it is not possible to {'; '.join(failed)}{shared}")
+    return f"under {path} it is possible to {', '.join(what for what, _ in tried)}"

@@ -29,6 +29,8 @@ INSERT, UPSERT = "insert", "upsert"
 ASYNC, INLINE, SCHEDULE, OFF = "async", "inline", "schedule", "off"
 """How a service of the table is done: beside the transactions; by the thread that commits; planned, and left
 to others; left to others altogether."""
+AS_KEY, AS_PARTITION, AS_ORDERING = "a record key", "a table partition", "an ordering field"
+"""What a column may be beside its values, as people say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,7 +396,7 @@ class TableKind(Protocol):
         """Where notes about the table at this path are kept. It is there once the table is."""
 
     def column_problem(self, column: pa.Field, role: str) -> str:
-        """Why a column cannot be `role`, a key or a table partition; empty where it can."""
+        """Why a column cannot be `role` (`AS_KEY`, `AS_PARTITION`, `AS_ORDERING`); empty where it can."""
 
     def other_writers(self, spec: TableSpec) -> OtherWriters:
         """Of the table that this asks for."""

@@ -22,8 +22,6 @@ POSITION_COLUMN = "_source_position"
 UTC_MICROS = pa.timestamp("us", tz="UTC")
 LOCAL_MICROS = pa.timestamp("us")
 """What a calendar and a clock show, nobody says where: TIMESTAMP_NTZ."""
-ORDERING_TYPES = (pa.int32(), pa.int64(), UTC_MICROS)
-"""Not STRING: Hudi 1.2.0 compares texts of parquet blocks after their memory was used again."""
 DECIMAL_PRECISION_MAX = 38
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -14,6 +14,7 @@ from lockstep.config.units import format_duration, format_size
 from lockstep.config.values import TOPIC_LENGTH_MAX
 from participant.records.kinds import ENVELOPES
 from table.kinds import HUDI, table_kind
+from table.port import AS_KEY, AS_ORDERING, AS_PARTITION
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,28 +39,23 @@ def check_schema(config: Config) -> Iterator[Problem]:
     except ValueError as error:
         yield Problem(settings=("record.schema",), sentence=str(error))
         return
-    roles = [("table.key", name, "a record key") for name in config.table.key]
+    roles = [("table.key", name, AS_KEY) for name in config.table.key]
     if config.table.partition_by:
-        roles.append(("table.partition_by", config.table.partition_by, "a table partition"))
+        roles.append(("table.partition_by", config.table.partition_by, AS_PARTITION))
     if config.table.ordering:
-        roles.append(("table.ordering", config.table.ordering, "an ordering field"))
+        roles.append(("table.ordering", config.table.ordering, AS_ORDERING))
     for setting, name, role in roles:
         sentence = _field_problem(config, columns, name, role)
         if sentence:
             yield Problem(settings=(setting, "record.schema"), sentence=sentence)
-    yield from _types_of_upserts(config, columns)
+    yield from _delete_field(config, columns)
 
 
-def _types_of_upserts(config: Config, columns: pa.Schema) -> Iterator[Problem]:
-    """The ordering field has an order that all engines agree on, and the delete field says yes or no."""
-    from table.schema import BOOLEAN, ORDERING_TYPES, ddl_name
+def _delete_field(config: Config, columns: pa.Schema) -> Iterator[Problem]:
+    """The delete field says yes or no."""
+    from table.schema import BOOLEAN
 
     table, types = config.table, {column.name: column.type for column in columns}
-    wanted = types.get(table.ordering)
-    if wanted is not None and wanted not in ORDERING_TYPES:
-        known = ", ".join(map(ddl_name, ORDERING_TYPES))
-        sentence = f"{table.ordering} is {ddl_name(wanted)}; rows are ordered by one of {known}"
-        yield Problem(settings=("table.ordering", "record.schema"), sentence=sentence)
     if table.delete_field and types.get(table.delete_field) != BOOLEAN:
         known = "is not a field of record.schema" if table.delete_field not in types else "is not BOOLEAN"
         sentence = f"{table.delete_field!r} {known}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from table.hudi.layout import META_FOLDER
 from table.port import (
+    AS_ORDERING,
     INSERT,
     UPSERT,
     OtherWriters,
@@ -86,11 +87,14 @@ class Hudi:
 
     def column_problem(self, column: pa.Field, role: str) -> str:
         """Of types that engines spell differently in a key or in a folder's name."""
-        from table.hudi.files.keys import check_key_field
+        from table.hudi.files.keys import check_key_field, check_ordering_field
         from table.schema import SchemaError
 
         try:
-            check_key_field(column, role)
+            if role == AS_ORDERING:
+                check_ordering_field(column)
+            else:
+                check_key_field(column, role)
         except SchemaError as error:
             return str(error)
         return ""

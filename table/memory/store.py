@@ -35,9 +35,7 @@ class MemoryStore(ShowsAtOnce):
     clock_s: Callable[[], float] = field(default_factory=lambda: iter(itertools.count(1.0)).__next__)
     """The store's own clock, which goes on with every change."""
     capabilities: Capabilities = field(
-        default_factory=lambda: Capabilities(
-            appends=True, claims=True, dates=True, folders=True, hides=False, syncs=True
-        )
+        default_factory=lambda: Capabilities(claims=True, dates=True, folders=True, hides=False, syncs=True)
     )
     _entries: dict[str, _File | _Folder] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -82,12 +80,6 @@ class MemoryStore(ShowsAtOnce):
     def held_bytes(self, size_bytes: int) -> int:
         """The store's own memory stands for a disk."""
         return 0
-
-    def append(self, path: str, *parts: Data) -> None:
-        self._folder(_parent(path))
-        file = self._entries.setdefault(path, self._made(b""))
-        assert isinstance(file, _File)
-        file.data = file.data + b"".join(map(bytes, parts))
 
     def secure(self, path: str) -> int:
         entry = self._entry(path)

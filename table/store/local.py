@@ -15,7 +15,7 @@ from typing import BinaryIO
 from table.store.location import Location
 from table.store.objects.settings import ObjectSettings
 from table.store.paths import DRAFT, inside
-from table.store.port import Capabilities, Claim, Data, ShowsAtOnce, Sink, Stat, Store
+from table.store.port import Capabilities, Claim, ShowsAtOnce, Sink, Stat, Store
 
 MODE = 0o644
 
@@ -27,7 +27,7 @@ def local_store(location: Location, _settings: ObjectSettings | None) -> Store:
 class LocalStore(ShowsAtOnce):
     """See `table.store.port.Store`. Safe to use from any thread."""
 
-    capabilities = Capabilities(appends=True, claims=True, dates=True, folders=True, hides=False, syncs=True)
+    capabilities = Capabilities(claims=True, dates=True, folders=True, hides=False, syncs=True)
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.fspath(root)
@@ -82,11 +82,6 @@ class LocalStore(ShowsAtOnce):
     def held_bytes(self, size_bytes: int) -> int:
         """It is the system's at once."""
         return 0
-
-    def append(self, path: str, *parts: Data) -> None:
-        with open(self.place(path), "ab") as file:
-            for part in parts:
-                file.write(part)
 
     def secure(self, path: str) -> int:
         return _fsync(self.place(path))

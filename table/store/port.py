@@ -24,8 +24,6 @@ class Capabilities:
     is an `OSError`, but for folders.
     """
 
-    appends: bool
-    """A file may grow after it was closed."""
     claims: bool
     """A file may be somebody's alone until he gives it back or dies."""
     dates: bool
@@ -142,9 +140,6 @@ class Store(Protocol):
 
     def abort(self, upload: Upload) -> None:
         """It can never be ended then; it may be so already."""
-
-    def append(self, path: str, *parts: Data) -> None:
-        """So much more at the end of the file, which is made where it is missing."""
 
     def secure(self, path: str) -> int:
         """Let a file, or the names in a folder, outlive the machine's power; its size, bytes."""

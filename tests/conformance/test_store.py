@@ -135,16 +135,6 @@ def test_what_was_written_stays_though_the_buffer_that_held_it_is_used_again(sto
     assert store.read("one", bytes_max=MAX) == b"firstot"
 
 
-def test_a_file_grows_where_the_store_says_that_files_do(store: Store) -> None:
-    store.put("one", b"abc")
-    if not store.capabilities.appends:
-        with pytest.raises(io.UnsupportedOperation):
-            store.append("one", b"d")
-        return
-    store.append("one", b"d", b"e")
-    assert store.read("one", bytes_max=MAX) == b"abcde"
-
-
 def test_of_a_file_that_is_discarded_nothing_is_left_once_it_is_deleted(store: Store) -> None:
     store.make_folder("a")
     store.put("a/kept", b"")
@@ -281,7 +271,6 @@ def test_no_folder_is_made_unasked_where_there_are_folders(store: Store) -> None
         lambda: store.put("none/one", b""),
         lambda: store.create("none/one"),
         lambda: store.sink("none/one"),
-        lambda: store.append("none/one", b""),
     ):
         with pytest.raises(FileNotFoundError):
             asked()

@@ -13,6 +13,7 @@ from table.hudi.files import keys as hudi_keys
 from table.hudi.files.keys import Keys, UnsafePartition, partition_path
 from table.hudi.layout import HudiLayout
 from table.partitioners.kinds import partitioner
+from table.port import AS_KEY, AS_PARTITION
 from table.rows import Rows
 from table.schema import SchemaError, record_schema
 
@@ -53,9 +54,9 @@ class InsertShaper:
         self._layout = layout
         self._partitioner = partitioner(layout.partition_field, layout.partitioner)
         columns = record_schema(schema)
-        roles = [(name, "a record key") for name in layout.key_fields]
+        roles = [(name, AS_KEY) for name in layout.key_fields]
         if layout.partition_field:
-            roles.append((layout.partition_field, "a table partition"))
+            roles.append((layout.partition_field, AS_PARTITION))
         for name, role in roles:
             if columns.get_field_index(name) < 0:
                 raise SchemaError(f"column {name} is to be {role}, but the schema does not have it")

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Container
-from typing import Any
+from collections.abc import Callable, Container
+from typing import Any, TypeVar
 
 from table.hudi.driver.history import History, archived_between, listed_files
 from table.hudi.driver.java import reading
@@ -28,6 +28,8 @@ from table.hudi.upkeep.candidates import Candidates, candidates
 from table.store.port import Upload
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 COMPACTED = "commit"
 ARCHIVE_LOOKUPS_MAX = 200
@@ -77,13 +79,15 @@ class Sweeper:
                 lookups += 1
                 listed = self._listed_in_archive(instant)
             removed += [
-                (path, instant) for path in paths if path not in listed and self._delete(path, refused)
+                (path, instant)
+                for path in paths
+                if path not in listed and _done(path, self._store.delete, path, refused)
             ]
             judged.update(path for path in paths if path in listed)  # what was removed may come again
         aborted = [
             (upload.path, instant)
             for upload, instant in uploads
-            if instant not in pending and self._abort(upload, refused)
+            if instant not in pending and _done(upload.path, self._aborted, upload, refused)
         ]
         self._candidates.settle(judged, left | refused.keys(), complete=not unseen)
         for folder in self._candidates.marker_folders(pending, taken_away):
@@ -128,20 +132,8 @@ class Sweeper:
                 *(len(refused), self._store.place(path), why),
             )
 
-    def _delete(self, path: str, refused: dict[str, str]) -> bool:
-        """Whether it was there to be removed. One that may not be is noted, and keeps no other."""
-        try:
-            return self._store.delete(path)
-        except OSError as error:
-            refused[path] = error.strerror or repr(error)
-            return False
-
-    def _abort(self, upload: Upload, refused: dict[str, str]) -> bool:
-        try:
-            self._store.abort(upload)
-        except OSError as error:
-            refused[upload.path] = error.strerror or repr(error)
-            return False
+    def _aborted(self, upload: Upload) -> bool:
+        self._store.abort(upload)
         return True
 
     def _listed(self, instant: str) -> Container[str] | None:
@@ -161,6 +153,15 @@ class Sweeper:
                 return set(listed_files(timeline, one))
             return _Everything()  # a replacecommit of others', say: its files are no affair of ours
         return None
+
+
+def _done(path: str, remove: Callable[[T], bool], what: T, refused: dict[str, str]) -> bool:
+    """Whether it was there to be removed. One that may not be is noted, and keeps no other."""
+    try:
+        return remove(what)
+    except OSError as error:
+        refused[path] = error.strerror or repr(error)
+        return False
 
 
 class _Everything(Container[str]):

@@ -44,9 +44,7 @@ def hdfs_store(location: Location, settings: StoreSettings | None) -> Store:
 class HdfsStore(ShowsAtOnce):
     """See `table.store.port.Store`. Safe to use from any thread."""
 
-    capabilities = Capabilities(
-        appends=True, claims=False, dates=True, folders=True, hides=False, syncs=False
-    )
+    capabilities = Capabilities(claims=False, dates=True, folders=True, hides=False, syncs=False)
 
     def __init__(self, location: Location, settings: HdfsSettings) -> None:
         self.location = location
@@ -113,14 +111,6 @@ class HdfsStore(ShowsAtOnce):
     def discard(self, sink: Sink) -> None:
         assert isinstance(sink, HdfsSink)
         sink.let_go()
-
-    def append(self, path: str, *parts: Data) -> None:
-        full = self._full(path)
-        try:
-            writer = self._ask(path, lambda: self._calls.client().append(full))
-        except FileNotFoundError:
-            writer = self._written(path, full)
-        self._fill(path, writer, *parts, durable=True)
 
     def secure(self, path: str) -> int:
         """Whatever was closed is on disks, and names are as soon as the name node has answered."""

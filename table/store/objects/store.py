@@ -20,7 +20,7 @@ from table.store.objects.requests import Requests
 from table.store.objects.settings import ObjectSettings
 from table.store.objects.sink import ObjectSink
 from table.store.paths import inside, key_of
-from table.store.port import Capabilities, Claim, Data, Sink, Stat, Store, Upload
+from table.store.port import Capabilities, Claim, Sink, Stat, Store, Upload
 from table.store.ranges import in_ranges
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ class ObjectStore:
     the put.
     """
 
-    capabilities = Capabilities(
-        appends=False, claims=False, dates=True, folders=False, hides=True, syncs=False
-    )
+    capabilities = Capabilities(claims=False, dates=True, folders=False, hides=True, syncs=False)
 
     def __init__(self, scheme: str, authority: str, prefix: str, settings: ObjectSettings) -> None:
         self.requests = Requests()
@@ -125,9 +123,6 @@ class ObjectStore:
 
     def abort(self, upload: Upload) -> None:
         self.unfinished.abort(upload)
-
-    def append(self, path: str, *parts: Data) -> None:
-        raise io.UnsupportedOperation(errno.EOPNOTSUPP, "an object cannot grow", self.place(path))
 
     def secure(self, path: str) -> int:
         """What was put is durable. The size of an object that is there; of a folder nothing is known."""

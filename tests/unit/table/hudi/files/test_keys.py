@@ -16,6 +16,7 @@ from table.hudi.files.keys import (
     DEFAULT_PARTITION,
     UnsafePartition,
     check_key_field,
+    check_ordering_field,
     complex_keys,
     coordinate_keys,
     partition_path,
@@ -87,6 +88,17 @@ def test_a_key_of_coordinates_is_topic_partition_and_offset() -> None:
 def test_a_type_without_one_spelling_cannot_be_a_key(kind: pa.DataType) -> None:
     with pytest.raises(SchemaError, match=r"column a: .* cannot be a record key"):
         check_key_field(pa.field("a", kind), "a record key")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.bool_(), pa.date32(), pa.decimal128(10, 2)])
+def test_rows_are_not_ordered_by_what_engines_order_differently(kind: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match=r"a is .*; rows are ordered by one of INT, BIGINT, TIMESTAMP"):
+        check_ordering_field(pa.field("a", kind))
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.timestamp("us", tz="UTC")])
+def test_rows_are_ordered_by_whole_numbers_and_points_in_time(kind: pa.DataType) -> None:
+    check_ordering_field(pa.field("a", kind))
 
 
 @pytest.mark.parametrize(
