@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import random
 import uuid
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lockstep.errors import EXIT_USAGE
 from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+from table.errors import TableError
+from table.hudi.driver.reach import reach
 from table.kinds import HUDI, table_kind
-from table.store.location import S3, TABLES
-from tests.harness import Pipeline
+from table.store.location import S3, TABLES, Location
+from tests.harness import Pipeline, await_that
+from tests.integration.test_upsert_pipelines import flagged, held, settings, some_changes
+from tests.merge_model import Model
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
@@ -20,6 +26,7 @@ LIFTED = pytest.mark.skipif(
     S3 not in TABLES, reason="a run there is refused, by TABLES in table/store/location.py"
 )
 DEADLINE_S = 240
+ROUNDS, COMPACTIONS = 12, 2
 
 
 def in_s3(pipeline: Pipeline, s3: S3Server, *, kind: str = "insert") -> str:
@@ -90,3 +97,40 @@ def test_upserts_are_written_to_s3(pipeline: Pipeline, s3: S3Server) -> None:
     assert newest is not None and sum(newest.offsets.values()) == 2_000
     ours = [one for one in reader.completed() if one.state is not None]
     assert sum(file.rows for one in ours for file in one.files) == 2_000
+
+
+@LIFTED
+def test_compactions_are_completed_beside_a_pipelines_transactions_in_s3(
+    pipeline: Pipeline, s3: S3Server, spark: SparkSession
+) -> None:
+    path = in_s3(pipeline, s3)
+    every = {"services.compaction_every": "3", "table.ordering": "ts", "table.delete_field": "deleted"}
+    pipeline.settings |= settings(**every)
+    chance, model = random.Random(9), Model(by_event_time=True)
+    run = pipeline.start()
+    done = 0
+    for number in range(ROUNDS):
+        changes = some_changes(chance, number)
+        for one in changes:
+            model.apply(one)
+        pipeline.produce_keyed(flagged(one) for one in changes)
+        done += len(changes)
+
+        def committed(upto: int = done) -> bool:
+            assert run.process.poll() is None, run.text()[-4_000:]
+            try:
+                newest = table_kind(HUDI).reader(path, s3.settings).newest(pipeline.id)
+            except TableError:
+                return False
+            return newest is not None and sum(newest.offsets.values()) == upto
+
+        await_that(f"offset {done} committed", committed, deadline_s=DEADLINE_S)
+    reader = table_kind(HUDI).reader(path, s3.settings)
+    await_that(
+        "two compactions",
+        lambda: sum(one.action == "commit" for one in reader.completed()) >= COMPACTIONS,
+        deadline_s=DEADLINE_S,
+    )
+    assert run.stop() == 0, run.text()
+    reach(spark, Location.parse(path), s3.settings)
+    assert held(spark, path) == model.rows()

@@ -45,7 +45,7 @@ def some_changes(chance: random.Random, number: int) -> list[Change]:
     return changes
 
 
-def held(spark: SparkSession, table: Path) -> dict[tuple[str, str], tuple[int, int]]:
+def held(spark: SparkSession, table: Path | str) -> dict[tuple[str, str], tuple[int, int]]:
     spark.catalog.clearCache()
     read = spark.read.format("hudi").load(str(table)).select("region", "id", "amount", "ts")
     found = [((one[0], one[1]), (one[2], one[3])) for one in read.collect()]

@@ -13,7 +13,7 @@ import sys
 import traceback
 from typing import Final
 
-from tests.seeded import clocks, files, locks, others, rejects, sources, strangers, words
+from tests.seeded import clocks, files, locks, others, rejects, sources, stores, strangers, words
 from tests.seeded.base import NAME, Bug, Note, note, put_in
 
 _ALL: tuple[Bug, ...] = (
@@ -24,6 +24,7 @@ _ALL: tuple[Bug, ...] = (
     *strangers.BUGS,
     *rejects.BUGS,
     *sources.BUGS,
+    *stores.BUGS,
     *words.BUGS,
 )
 

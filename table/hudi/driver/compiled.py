@@ -23,7 +23,7 @@ class DoesNotFit(Exception):
 
 
 def java_class(jvm: Any, gateway: Any, *, name: str, source: str, beside: str) -> Any:
-    """The class of that name, where it is, else what `source`, a file in lock/, compiles to.
+    """The class of that name, where it is, else what `source`, a file in jvm/, compiles to.
 
     It is a class of the loader of `beside`, one of Hudi's, for Hudi asks no other. Raises `DoesNotFit`.
     """
@@ -42,7 +42,7 @@ def _define(jvm: Any, gateway: Any, loader: Any, name: str, source: str) -> Any:
     compiler.setParentClassLoader(loader)
     compiler.setTargetVersion(CLASS_VERSION)
     try:
-        compiler.cook(files(__package__).joinpath("lock", source).read_text(encoding="utf-8"))
+        compiler.cook(files(__package__).joinpath("jvm", source).read_text(encoding="utf-8"))
     except Py4JJavaError as error:
         raise DoesNotFit(str(error.java_exception.getMessage()).split("\n", 1)[0]) from error
     java = jvm.java.lang

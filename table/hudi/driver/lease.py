@@ -2,7 +2,7 @@
 
 Such a lock ends at a time that its holder's clock has said, by the clock of whoever wants it. So each of them
 must be near the store's: one that is ahead takes a lock that is held, and one that is behind holds a lock
-that others may take. The object itself says who its owner is, and its client (lock/S3StorageLockClient.java)
+that others may take. The object itself says who its owner is, and its client (jvm/S3StorageLockClient.java)
 takes it over at once where that process is dead: nothing is noted beside it.
 """
 

@@ -1,7 +1,7 @@
 """The class with which Hudi's storage lock reaches S3.
 
 Hudi 1.2.0 takes the class of a scheme by its name, and has its own in a module with another SDK and another
-configuration. Ours is lock/S3StorageLockClient.java.
+configuration. Ours is jvm/S3StorageLockClient.java.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from table.errors import Refused
+from table.hudi.driver.connector import SETTING, sparing_connector
 from table.store.connectors import HadoopSettings, hadoop_settings
-from table.store.location import Location
+from table.store.location import S3, Location
 from table.store.settings import StoreSettings
 
 OF_THE_USER = "user:///"
@@ -38,10 +39,11 @@ def reach(spark: SparkSession, location: Location, settings: StoreSettings) -> A
     for name, value in found.plain.items():
         conf.set(name, value)
     for name, value in found.tuning.items():
-        own = f"fs.s3a.{name}"
-        if set(conf.getPropertySources(own) or [DEFAULTS]) <= {DEFAULTS}:
+        if _unsaid(conf, f"fs.s3a.{name}"):
             conf.set(f"fs.s3a.bucket.{location.authority}.{name}", value)
     if str(context.master).startswith(HERE):
+        if location.scheme == S3 and _unsaid(conf, SETTING):
+            conf.set(SETTING, sparing_connector(jvm, context._gateway))
         _keep(jvm, found.secret)
         given = [one for one in (conf.get(PROVIDERS) or "").split(",") if one and one != OF_THE_USER]
         conf.set(PROVIDERS, ",".join([OF_THE_USER, *given]))
@@ -49,6 +51,11 @@ def reach(spark: SparkSession, location: Location, settings: StoreSettings) -> A
         for name, value in found.secret.items():
             conf.set(name, value)
     return conf
+
+
+def _unsaid(conf: Any, name: str) -> bool:
+    """Whether nobody has said anything of it, but Hadoop itself."""
+    return set(conf.getPropertySources(name) or [DEFAULTS]) <= {DEFAULTS}
 
 
 def _keep(jvm: Any, secret: Mapping[str, str]) -> None:

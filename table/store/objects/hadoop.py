@@ -50,10 +50,11 @@ TUNING: Mapping[str, str] = {
     "retry.throttle.limit": "8",
     "directory.marker.retention": "keep",
 }
-"""Where nobody has said otherwise. Hudi 1.2.0 leaves two connections open with each log block that it reads
-(`connection.maximum`). A request is asked again by the SDK and by the connector above it: what that takes
-together stays near the patience of this library. A marker that stands for a folder is kept, which saves a
-tenth of a commit's requests: Hadoop from 3.3.2 on reads tables that have such."""
+"""Where nobody has said otherwise. `connection.maximum`: more than files that are open for reading may keep
+(table/hudi/driver/jvm/SparingS3AFileSystem.java), and those that are written. A request is asked again by the
+SDK and by the connector above it: what that takes together stays near the patience of this library. A marker
+that stands for a folder is kept, which saves a tenth of a commit's requests: Hadoop from 3.3.2 on reads
+tables that have such."""
 
 
 def s3_settings(settings: StoreSettings, bucket: str) -> HadoopSettings:

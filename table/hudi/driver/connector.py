@@ -1,0 +1,30 @@
+"""The class by which the driver's JVM reads and writes S3: Hadoop's connector, of whose open files only so
+many keep a connection.
+
+Hudi 1.2.0 never closes what it reads parquet log blocks with. In a driver that compacts for weeks the pool of
+connections would run dry. Ours is jvm/SparingS3AFileSystem.java.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from table.errors import Refused
+from table.hudi.driver.compiled import DoesNotFit, java_class
+from table.hudi.driver.lock_client import BESIDE
+
+NAME = "lockstep.hadoop.SparingS3AFileSystem"
+SOURCE = "SparingS3AFileSystem.java"
+SETTING = "fs.s3a.impl"
+
+
+def sparing_connector(jvm: Any, gateway: Any) -> str:
+    """Its name, by which Hadoop finds it from here on. Raises `Refused` where this Hadoop is another."""
+    try:
+        java_class(jvm, gateway, name=NAME, source=SOURCE, beside=BESIDE)
+    except DoesNotFit as error:
+        raise Refused(
+            f"the connector for tables on S3 does not fit this Hadoop: {error}: have Spark resolve the "
+            "packages that docs/stores.md names"
+        ) from error
+    return NAME

@@ -1,0 +1,170 @@
+"""Of Hadoop's connector to S3 only so many open files keep a connection: in a JVM, on a real server."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from lockstep.stores.local import S3Server
+from table.hudi.driver.connector import NAME, SETTING, sparing_connector
+from table.hudi.driver.reach import reach
+from table.store.location import Location, store_at
+from table.store.port import Store
+from tests.integration.test_s3_table import Place
+from tests.integration.test_s3_upserts import S3Upserts
+from tests.integration.test_upserts import history, record
+from tests.s3_proxy import S3Proxy
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
+
+HADOOPS_OWN = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+READING_MAX, POOL = 4, 8
+FILES = 20
+FILE_BYTES = 300_000
+"""More than arrives with the first byte, so that a connection is held for the rest."""
+READS = 400
+TRANSACTIONS, READINGS = 6, 8
+HUDI_READING_MAX = 12
+OTHERS_MAX = 20
+"""Connections that wait in the pool, and those by which something is written."""
+
+
+def content(number: int) -> bytes:
+    return random.Random(number).randbytes(FILE_BYTES)
+
+
+class Bucket:
+    """Of its own, for Hadoop keeps one connector for each, with so many files below a folder."""
+
+    def __init__(self, spark: SparkSession, s3: S3Server, implementation: str) -> None:
+        bucket = f"connector-{uuid.uuid4().hex[:12]}"
+        s3.make_bucket(bucket)
+        self.path = f"s3a://{bucket}/lake"
+        self.store: Store = store_at(self.path, settings=s3.settings)
+        self.jvm: Any = spark._jvm
+        self.conf = self.jvm.org.apache.hadoop.conf.Configuration(
+            reach(spark, Location.parse(self.path), s3.settings)
+        )
+        self.conf.set(SETTING, implementation)
+        own = f"fs.s3a.bucket.{bucket}."
+        for name, value in {
+            "lockstep.reading.max": READING_MAX,
+            "connection.maximum": POOL,
+            "threads.max": 2,
+            "connection.establish.timeout": 1_000,
+            "attempts.maximum": 1,
+            "retry.limit": 1,
+        }.items():
+            self.conf.set(own + name, str(value))
+        for number in range(FILES):
+            self.store.put(f"{number}", content(number))
+        self.connector = self.jvm.org.apache.hadoop.fs.Path(self.path).getFileSystem(self.conf)
+
+    def open(self, number: int) -> Any:
+        return self.connector.open(self.jvm.org.apache.hadoop.fs.Path(f"{self.path}/{number}"), 4_096)
+
+    def read(self, file: Any, at: int, length: int) -> bytes:
+        """From there on, by seeking."""
+        file.seek(at)
+        return bytes(self.jvm.org.apache.commons.io.IOUtils.toByteArray(file, length))
+
+
+@pytest.fixture
+def bucket(spark: SparkSession, s3: S3Server) -> Iterator[Callable[[str], Bucket]]:
+    with ExitStack() as opened:
+
+        def make(implementation: str) -> Bucket:
+            sparing_connector(spark._jvm, spark.sparkContext._gateway)
+            made = Bucket(spark, s3, implementation)
+            opened.callback(made.connector.close)
+            return made
+
+        yield make
+
+
+def test_of_hadoops_own_a_file_that_nobody_closes_keeps_a_connection(bucket: Callable[[str], Bucket]) -> None:
+    """What ours is for; where this fails, ours is no longer needed."""
+    there = bucket(HADOOPS_OWN)
+    with pytest.raises(Py4JJavaError, match="Timeout waiting for connection from pool"):
+        for number in range(FILES):
+            there.open(number).read()
+
+
+def test_files_that_nobody_closes_keep_no_other_from_being_read_and_can_be_read_on(
+    bucket: Callable[[str], Bucket],
+) -> None:
+    there = bucket(NAME)
+    opened = [there.open(number) for number in range(FILES)]
+    for number, file in enumerate(opened):
+        assert file.read() == content(number)[0]
+        assert there.connector.reading() <= READING_MAX
+    for number, file in enumerate(opened):
+        assert file.getPos() == 1
+        assert there.read(file, 1, FILE_BYTES - 1) == content(number)[1:]
+
+
+def test_what_is_closed_leaves_room(bucket: Callable[[str], Bucket]) -> None:
+    there = bucket(NAME)
+    opened = [there.open(number) for number in range(READING_MAX)]
+    for file in opened:
+        file.read()
+    assert there.connector.reading() == READING_MAX
+    for file in opened:
+        file.close()
+        file.close()
+    assert there.connector.reading() == 0
+
+
+def test_many_read_at_once_and_here_and_there_and_each_gets_what_stands_there(
+    bucket: Callable[[str], Bucket],
+) -> None:
+    there = bucket(NAME)
+    opened = [there.open(number) for number in range(FILES)]
+
+    def read(seed: int) -> None:
+        chosen = random.Random(seed)
+        number = seed % FILES
+        expected, file = content(number), opened[number]
+        for _ in range(READS // FILES):
+            at = chosen.randrange(FILE_BYTES - 1)
+            length = min(chosen.choice((1, 100, 70_000)), FILE_BYTES - at)
+            assert there.read(file, at, length) == expected[at : at + length]
+
+    with ThreadPoolExecutor(POOL) as threads:
+        for done in [threads.submit(read, seed) for seed in range(FILES)]:
+            done.result()
+
+
+def test_hudi_reads_a_table_with_many_log_blocks_again_and_again_by_few_connections(
+    spark: SparkSession, s3: S3Server, tmp_path: Path
+) -> None:
+    with S3Proxy(s3.port) as proxy, ExitStack() as opened:
+        place = Place(s3, proxy)
+        place.settings = s3.settings  # connections to the server itself
+        conf = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+        bucket = Location.parse(place.path).authority
+        conf.set(f"fs.s3a.bucket.{bucket}.lockstep.reading.max", str(HUDI_READING_MAX))
+        table = S3Upserts(spark, place, tmp_path, services=False)
+        opened.callback(table.table.close)
+        for number in range(TRANSACTIONS):
+            changes = [record(one) for one in history(number, length=40, tombstones=False, late=False)]
+            table.run(changes[:20], changes[20:])
+        expected = table.rows()
+        for _ in range(READINGS):
+            assert table.rows() == expected
+        held = [
+            one
+            for one in psutil.Process(table.table._session.jvm_pid()).net_connections("tcp")
+            if one.raddr and one.raddr.port == s3.port and one.status == psutil.CONN_ESTABLISHED
+        ]
+        assert len(held) <= HUDI_READING_MAX + OTHERS_MAX
