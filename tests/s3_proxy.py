@@ -49,6 +49,7 @@ class S3Proxy:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else each answer with a body waits for 40 ms
 
             def handle_one_request(self) -> None:
                 try:
