@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("lockstep.commands.demo", "Watch it work on this machine, with a worker killed on the way."),
     "prepare": ("lockstep.commands.prepare", "Make once what lets every later start be quicker."),
     "broker": ("lockstep.commands.broker", "A real single-node Kafka broker in the foreground."),
+    "s3": ("lockstep.commands.s3", "A real S3 server in the foreground, for trying things out."),
     "events": ("lockstep.commands.events", "The control topic, decoded."),
     "status": ("lockstep.commands.status", "Coordinator, current transaction, last commit, lag."),
     "offsets": (

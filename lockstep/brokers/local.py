@@ -8,13 +8,10 @@ from __future__ import annotations
 import base64
 import logging
 import os
-import signal
 import subprocess
-import threading
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FrameType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -25,7 +22,6 @@ from lockstep.launch.jvm import LATE_C2
 from lockstep.launch.local_server import HOST, LocalServer, free_port
 
 FORMAT_TIMEOUT_S = 60.0
-POLL_S = 0.1
 METADATA_TIMEOUT_S = 1.0
 
 _QUIET = logging.getLogger("lockstep.broker.starting")
@@ -128,36 +124,6 @@ class Broker(LocalServer):
                 return False
 
         return answers
-
-
-def run_in_foreground(
-    port: int, data_dir: Path, on_ready: Callable[[Broker], None], *, cache_dir: Path | None = None
-) -> None:
-    """Run a broker until SIGINT or SIGTERM; a second one ends it at once. Only from the main thread.
-
-    `on_ready` is called once it answers. Raises `BrokerError` where it ends by itself.
-    """
-    asked = threading.Event()
-    broker = Broker(data_dir, port=port, cache_dir=cache_dir)
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if asked.is_set() and (pid := broker.pid):
-            os.kill(pid, signal.SIGKILL)  # the main thread is waiting for its end already
-        asked.set()
-
-    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        broker.start()
-        on_ready(broker)
-        while not asked.wait(POLL_S):
-            if not broker.running:
-                raise BrokerError(
-                    f"The broker on {broker.bootstrap_servers} ended by itself; its log is {broker.log_file}."
-                )
-    finally:
-        broker.stop()
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _server_properties(port: int, controller_port: int, data_dir: Path) -> dict[str, str]:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from lockstep.brokers.local import Broker, run_in_foreground
+from lockstep.brokers.local import Broker
 from lockstep.commands.options import PATH, standard_options
 from lockstep.launch.jars import default_cache
+from lockstep.launch.local_server import run_in_foreground
 from lockstep.output import Output
 
 DEFAULT_PORT = 9092
@@ -34,4 +35,4 @@ def command(output: Output, port: int, data: Path | None) -> None:
         )
 
     output.note(f"Starting Kafka on port {port} …")
-    run_in_foreground(port, folder, ready)
+    run_in_foreground(Broker(folder, port=port), ready)

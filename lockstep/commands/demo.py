@@ -6,6 +6,7 @@ import click
 
 from lockstep.commands.options import standard_options
 from lockstep.config.units import parse_duration_ms
+from lockstep.demo.lake import FILE, STORES
 from lockstep.errors import EXIT_NOT_EXACT, EXIT_WELL
 from lockstep.output import Output
 
@@ -42,9 +43,16 @@ def check_interval(_context: click.Context, _parameter: click.Parameter, interva
     help="How often records are committed.",
 )
 @click.option("--cdc", is_flag=True, help="Change events of Debezium's for a table of orders, upserted.")
+@click.option(
+    "--store",
+    type=click.Choice(STORES),
+    default=FILE,
+    show_default=True,
+    help="Where the table is: in a folder, or on an S3 server that is started for it.",
+)
 @click.option("--keep", is_flag=True, help="Keep broker data, table and configuration, below .demo/.")
 @standard_options
-def command(output: Output, records: int | None, interval: str, cdc: bool, keep: bool) -> int:
+def command(output: Output, records: int | None, interval: str, cdc: bool, store: str, keep: bool) -> int:
     """Watch it work on this machine: a broker, a job under spark-submit, workers killed, a proof.
 
     Produces JSON events while the job runs, kills one worker and later the one that holds the coordinator
@@ -63,6 +71,7 @@ def command(output: Output, records: int | None, interval: str, cdc: bool, keep:
     records = records or (CDC_RECORDS if cdc else RECORDS)
     if cdc and not EVENTS_MIN <= records <= EVENTS_MAX:
         raise click.BadParameter(f"with --cdc from {EVENTS_MIN} to {EVENTS_MAX}", param_hint="'--records'")
-    report = run_demo(DemoSettings(records=records, interval=interval, keep=keep, cdc=cdc), output)
+    settings = DemoSettings(records=records, interval=interval, keep=keep, cdc=cdc, store=store)
+    report = run_demo(settings, output)
     output.document(report.to_json(), report.to_text)
     return EXIT_WELL if report.exact else EXIT_NOT_EXACT

@@ -10,6 +10,7 @@ from pathlib import Path
 from lockstep.config import Config
 from lockstep.demo.cdc_proof import Compared, compare
 from lockstep.demo.kills import one_kill
+from lockstep.demo.lake import Lake
 from lockstep.demo.pipeline import PARTITIONS
 from lockstep.demo.records import DemoRecord
 from lockstep.demo.shop import FOLLOWED, KEY, SCHEMA, Shop, records
@@ -18,6 +19,7 @@ from lockstep.output import readable_count
 from table.errors import TableError
 from table.instants import Instant
 from table.kinds import HUDI, table_kind
+from table.store.settings import StoreSettings
 
 SNAPSHOT_PART = 4
 """One event in so many is a row that the snapshot reads, the others are changes."""
@@ -54,14 +56,14 @@ class ChangeDataPlay:
     def records(self) -> Iterator[DemoRecord]:
         return records(self._shop, PARTITIONS)
 
-    def sections(self, folder: Path) -> str:
+    def sections(self, path: str) -> str:
         return f"""\
 [record]
 schema = "{SCHEMA}"
 envelope = "debezium"
 
 [table]
-path = "{(folder / "table").as_uri()}"
+path = "{path}"
 name = "orders"
 kind = "upsert"
 key = ["{KEY}"]
@@ -71,7 +73,7 @@ buckets = {BUCKETS}
 compaction_every = {COMPACTION_EVERY}
 """
 
-    def look(self, folder: Path, sent: int) -> Sequence[str]:
+    def look(self, lake: Lake, sent: int) -> Sequence[str]:
         """That the snapshot is over, and compactions that have been completed."""
         said = []
         if not self._snapshot_is_told and sent > self._shop.orders:
@@ -80,12 +82,12 @@ compaction_every = {COMPACTION_EVERY}
             said.append(f"{orders} rows were read by the snapshot; from here on they change, go and come")
         if time.monotonic() - self._looked_s >= LOOK_S:
             self._looked_s = time.monotonic()
-            said += self._compacted(folder)
+            said += self._compacted(lake)
         return said
 
-    def _compacted(self, folder: Path) -> Iterator[str]:
+    def _compacted(self, lake: Lake) -> Iterator[str]:
         try:
-            found = completed_since(folder / "table", self._seen)
+            found = completed_since(lake.path, lake.storage, self._seen)
         except TableError:
             return  # there is none yet, or one file of it only half; the next look is soon
         for instant in found:
@@ -102,7 +104,7 @@ compaction_every = {COMPACTION_EVERY}
     def prove(self, config: Config, config_path: Path, doing: Callable[[str], None]) -> Compared:
         doing(f"Spark SQL reads the table, and order {FOLLOWED} as it was after each commit")
         try:
-            instants = completed_since(config_path.parent / "table", "")
+            instants = completed_since(config.table.path, config.store_settings(), "")
         except TableError as error:
             raise Failed(str(error)) from error
         return compare(
@@ -115,7 +117,7 @@ compaction_every = {COMPACTION_EVERY}
         )
 
 
-def completed_since(table: Path, completed: str) -> list[Instant]:
+def completed_since(path: str, storage: StoreSettings | None, completed: str) -> list[Instant]:
     """Instants that were completed after that one, oldest first. Raises `TableError`."""
-    newer = takewhile(lambda one: one.completed > completed, table_kind(HUDI).reader(str(table)).completed())
-    return list(newer)[::-1]
+    instants = table_kind(HUDI).reader(path, storage).completed()
+    return list(takewhile(lambda one: one.completed > completed, instants))[::-1]

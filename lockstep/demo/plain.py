@@ -8,6 +8,7 @@ from pathlib import Path
 from lockstep.config import Config
 from lockstep.demo import records
 from lockstep.demo.kills import two_kills
+from lockstep.demo.lake import Lake
 from lockstep.demo.pipeline import PARTITIONS
 from lockstep.demo.proof import Counted, count_with_hudi, count_with_spark, verify
 from lockstep.demo.records import KEY, PARTITION_BY, SCHEMA, DemoRecord, spread
@@ -30,19 +31,19 @@ class PlainPlay:
     def records(self) -> Iterator[DemoRecord]:
         return records.records(self._count, PARTITIONS)
 
-    def sections(self, folder: Path) -> str:
+    def sections(self, path: str) -> str:
         return f"""\
 [record]
 schema = "{SCHEMA}"
 
 [table]
-path = "{(folder / "table").as_uri()}"
+path = "{path}"
 name = "{self.topic}"
 key = ["{KEY[0]}"]
 partition_by = "{PARTITION_BY}"
 """
 
-    def look(self, folder: Path, sent: int) -> Sequence[str]:
+    def look(self, lake: Lake, sent: int) -> Sequence[str]:
         return ()
 
     def awaited(self) -> str:
@@ -53,7 +54,7 @@ partition_by = "{PARTITION_BY}"
         doing("Spark SQL counts the table")
         spark, files = count_with_spark(config, config_path, folder)
         doing("the hudi reader counts it too, without a JVM")
-        hudi = count_with_hudi(config.table.path)
+        hudi = count_with_hudi(config)
         doing("lockstep verify compares table, timeline and topic, offset by offset")
         verdict = verify(config_path, folder)
         return Counted(records=self._count, counts=(spark, hudi), files=files, verdict=verdict)

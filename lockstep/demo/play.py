@@ -8,6 +8,7 @@ from typing import Protocol
 
 from lockstep.config import Config
 from lockstep.demo.kills import Kill
+from lockstep.demo.lake import Lake
 from lockstep.demo.records import DemoRecord
 from lockstep.demo.report import Finding
 
@@ -31,10 +32,10 @@ class Play(Protocol):
     def records(self) -> Iterator[DemoRecord]:
         """All of them, in the order in which they are produced."""
 
-    def sections(self, folder: Path) -> str:
-        """[record], [table] and more of the pipeline's configuration; the table lies in `folder`."""
+    def sections(self, path: str) -> str:
+        """[record], [table] and more of the pipeline's configuration; the table is at that address."""
 
-    def look(self, folder: Path, sent: int) -> Sequence[str]:
+    def look(self, lake: Lake, sent: int) -> Sequence[str]:
         """Called some times a second, `sent` records after the beginning: sentences about what is new."""
 
     def awaited(self) -> str:

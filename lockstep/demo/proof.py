@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from hudi import HudiReadOptions, HudiTableBuilder
+from hudi import HudiReadOptions, HudiTable
 from rich.table import Table
 
 from lockstep.config import Config
@@ -20,6 +20,7 @@ from lockstep.demo.processes import run_logged, run_spark
 from lockstep.demo.report import verdict_text
 from lockstep.errors import Failed
 from lockstep.output import readable_count
+from table.store.settings import rust_options
 
 VERIFY_TIMEOUT_S = 300
 SPARK_JOB = Path(__file__).with_name("spark_count.py")
@@ -111,11 +112,11 @@ def count_with_spark(config: Config, config_path: Path, folder: Path) -> tuple[C
     return counts, found["files"]
 
 
-def count_with_hudi(table_path: str) -> Counts:
+def count_with_hudi(config: Config) -> Counts:
     """Count with the `hudi` package: Rust and Arrow, no JVM, no Lockstep."""
-    batches = (
-        HudiTableBuilder.from_base_uri(table_path).build().read(HudiReadOptions(projection=list(COLUMNS)))
-    )
+    storage = config.store_settings()
+    table = HudiTable(config.table.path, rust_options(storage) if storage is not None else None)
+    batches = table.read(HudiReadOptions(projection=list(COLUMNS)))
     rows = pa.Table.from_batches(batches)
     return Counts(
         reader="hudi (Rust)",

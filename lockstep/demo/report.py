@@ -65,6 +65,10 @@ class Ran:
     """The folder that is still there, None where it is gone."""
 
     port: int
+    """The broker's."""
+
+    lake_port: int
+    """That of the table's store, 0 where it is a folder."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -152,9 +156,11 @@ def _next(report: DemoReport) -> Iterator[Text]:
         return
     folder = from_here(ran.kept)
     config = f"-c {folder}/pipeline.toml"
-    yield Text("What to try next, in another terminal while the broker of the first line runs:")
+    servers = "servers of the first two lines run" if ran.lake_port else "broker of the first line runs"
+    yield Text(f"What to try next, in another terminal while the {servers}:")
     for command in (
         f"{lockstep} broker --port {ran.port} --data {folder}/kafka",
+        *([f"{lockstep} s3 --port {ran.lake_port} --data {folder}/s3"] if ran.lake_port else ()),
         f"{lockstep} events {config} --from-beginning",
         f"{lockstep} status {config}",
         f"{lockstep} offsets {config}",

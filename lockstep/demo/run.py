@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from lockstep.demo.cdc import ChangeDataPlay
+from lockstep.demo.lake import FILE
 from lockstep.demo.plain import PlainPlay
 from lockstep.demo.report import DemoReport
 from lockstep.demo.stage import Stage
@@ -38,6 +39,8 @@ class DemoSettings:
 
     keep: bool
     cdc: bool = False
+    store: str = FILE
+    """Where the table is: one of `lockstep.demo.lake.STORES`."""
 
 
 def run_demo(settings: DemoSettings, output: Output, view: View | None = None) -> DemoReport:
@@ -57,6 +60,7 @@ def run_demo(settings: DemoSettings, output: Output, view: View | None = None) -
                 view or make_view(output),
                 interval=settings.interval,
                 keep=settings.keep,
+                store=settings.store,
             )
             report = stage.run()
         except Failed as error:

@@ -12,6 +12,7 @@ import click
 from pyspark.sql import SparkSession
 
 from lockstep.config import load
+from lockstep.demo.reached import reached
 
 SHUFFLE_PARTITIONS = 4
 
@@ -34,7 +35,7 @@ def main(config_path: Path, log_level: str, result: Path) -> None:
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
     spark.conf.set("spark.sql.shuffle.partitions", SHUFFLE_PARTITIONS)
-    spark.read.format("hudi").load(load(config_path).table.path).createOrReplaceTempView("events")
+    spark.read.format("hudi").load(reached(spark, load(config_path))).createOrReplaceTempView("events")
     row = spark.sql(COUNTS).first()
     assert row is not None, "an aggregate without groups has one row"
     result.write_text(json.dumps(row.asDict()), encoding="utf-8")

@@ -14,6 +14,7 @@ import click
 from pyspark.sql import SparkSession
 
 from lockstep.config import load
+from lockstep.demo.reached import reached
 
 SHUFFLE_PARTITIONS = 4
 
@@ -38,7 +39,7 @@ def main(config_path: Path, log_level: str, result: Path, order: int, instants: 
     spark.sparkContext.setLogLevel(log_level)
     spark.conf.set("spark.sql.shuffle.partitions", SHUFFLE_PARTITIONS)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    spark.sql(f"CREATE TABLE orders USING hudi LOCATION '{load(config_path).table.path}'")
+    spark.sql(f"CREATE TABLE orders USING hudi LOCATION '{reached(spark, load(config_path))}'")
     spark.sql(ROWS).write.parquet((result / "rows").as_uri())
     queries = (STATE.format(instant=instant, id=order) for instant in instants)
     states = {row.instant: list(row)[1:] for row in spark.sql(" UNION ALL ".join(queries)).collect()}

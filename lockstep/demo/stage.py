@@ -17,6 +17,7 @@ from lockstep.brokers.local import Broker
 from lockstep.config import Config, load, resolve_kafka
 from lockstep.demo.driver import Driver
 from lockstep.demo.kills import KillPlan
+from lockstep.demo.lake import FILE, Lake, make_lake
 from lockstep.demo.pipeline import CONTROL_TOPIC, PIPELINE, WORKERS, Job, create_topic, write_config
 from lockstep.demo.play import Play
 from lockstep.demo.producer import RecordProducer
@@ -48,11 +49,13 @@ class Stage:
     """One play in one folder. Everything it starts is ended when `run` returns or raises."""
 
     def __init__(
-        self, play: Play, folder: Path, output: Output, view: View, *, interval: str, keep: bool
+        self, play: Play, folder: Path, output: Output, view: View, *, interval: str, keep: bool, store: str
     ) -> None:
         self._play = play
         self._records = sum(play.wanted.values())
         self._interval = interval
+        self._store = store
+        self._lake: Lake  # once it is made
         self._keep = keep
         self._folder = folder
         self._output = output
@@ -83,7 +86,8 @@ class Stage:
     def _run(self, stack: ExitStack) -> DemoReport:
         broker = self._start_broker(stack)
         servers, topic = broker.bootstrap_servers, self._play.topic
-        sections = self._play.sections(self._folder)
+        lake = self._lake = self._make_lake(stack)
+        sections = self._play.sections(lake.path) + lake.section
         config_path = write_config(self._folder, servers, self._interval, topic=topic, sections=sections)
         config = load(config_path)
         create_topic(servers, topic)
@@ -101,7 +105,7 @@ class Stage:
         running_ms = self._known.last_commit_ms - self._producing_ms
         finding = self._play.prove(config, config_path, self._doing)
         self._doing("")
-        return self._report(producer, broker, finding, running_ms)
+        return self._report(producer, (broker.port, lake.port), finding, running_ms)
 
     def _start_broker(self, stack: ExitStack) -> Broker:
         self._doing(f"Kafka {KAFKA_VERSION} starts (the first time on a machine it is downloaded)")
@@ -112,6 +116,14 @@ class Stage:
         took = readable_duration(int((time.monotonic() - began) * 1_000))
         self._view.say(f"a Kafka broker answers on {broker.bootstrap_servers} after {took}")
         return broker
+
+    def _make_lake(self, stack: ExitStack) -> Lake:
+        if self._store != FILE:
+            self._doing("the store of the table starts")
+        lake = make_lake(self._store, self._folder, stack)
+        if lake.started:
+            self._view.say(lake.started)
+        return lake
 
     # --- while it runs ----------------------------------------------------------------------------
 
@@ -141,7 +153,7 @@ class Stage:
             heard = as_heard(received, PIPELINE)
             if heard is not None:
                 self._hear(heard, producer)
-        for said in self._play.look(self._folder, producer.sent):
+        for said in self._play.look(self._lake, producer.sent):
             self._view.say(said, style="cyan")
         self._scene.workers = driver.workers()
         self._kill_who_is_due(self._scene.workers)
@@ -213,10 +225,10 @@ class Stage:
         self._scene.workers = ()
 
     def _report(
-        self, producer: RecordProducer, broker: Broker, finding: Finding, running_ms: int
+        self, producer: RecordProducer, ports: tuple[int, int], finding: Finding, running_ms: int
     ) -> DemoReport:
         ran = Ran(
-            started_as=self._play.started_as,
+            started_as=self._play.started_as + (f" --store {self._store}" if self._store != FILE else ""),
             records=self._records,
             produced_bytes=producer.size_bytes,
             running_ms=running_ms,
@@ -226,7 +238,8 @@ class Stage:
             epoch=self._known.epoch,
             kills=self._plan.kills,
             kept=self._folder if self._keep or not finding.exact else None,
-            port=broker.port,
+            port=ports[0],
+            lake_port=ports[1],
         )
         return DemoReport(ran=ran, finding=finding)
 

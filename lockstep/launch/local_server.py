@@ -15,11 +15,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import IO, ClassVar, Self
+from types import FrameType, TracebackType
+from typing import IO, ClassVar, Self, TypeVar
 
 from lockstep.errors import Failed
 
@@ -28,12 +29,15 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 STILL_POLL_S = 0.001
 ANSWER_POLL_S = 0.1
+FOREGROUND_POLL_S = 0.1
 LOG_TAIL_BYTES = 256 * 1024
 HOST = "127.0.0.1"
 PORTS = range(20_000, 32_000)
 PORT_ATTEMPTS_MAX = 100
 
 log = logging.getLogger(__name__)
+
+Server = TypeVar("Server", bound="LocalServer")
 
 
 class LocalServer:
@@ -275,3 +279,30 @@ def free_port(failure: type[Failed] = Failed) -> int:
             probe.bind((HOST, candidate))
             return candidate
     raise failure(f"{PORT_ATTEMPTS_MAX} ports on {HOST} were all taken: give one as --port.")
+
+
+def run_in_foreground(server: Server, on_ready: Callable[[Server], None]) -> None:
+    """Run it until SIGINT or SIGTERM; a second one ends it at once. Only from the main thread.
+
+    `on_ready` is called once it answers. Raises the server's own failure where it ends by itself.
+    """
+    asked = threading.Event()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if asked.is_set() and (pid := server.pid):
+            os.kill(pid, signal.SIGKILL)  # the main thread is waiting for its end already
+        asked.set()
+
+    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.start()
+        on_ready(server)
+        while not asked.wait(FOREGROUND_POLL_S):
+            if not server.running:
+                raise server.failure(
+                    f"The {server.kind} on {server.address} ended by itself; its log is {server.log_file}."
+                )
+    finally:
+        server.stop()
+        for number, handler in previous.items():
+            signal.signal(number, handler)

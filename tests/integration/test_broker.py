@@ -26,8 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FOREGROUND = """
 import sys
 from pathlib import Path
-from lockstep.brokers.local import run_in_foreground
-run_in_foreground(0, Path(sys.argv[1]), lambda b: print(b.pid, b.bootstrap_servers, flush=True))
+from lockstep.brokers.local import Broker
+from lockstep.launch.local_server import run_in_foreground
+run_in_foreground(Broker(Path(sys.argv[1])), lambda b: print(b.pid, b.bootstrap_servers, flush=True))
 print("left", flush=True)
 """
 

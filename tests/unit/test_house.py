@@ -53,6 +53,7 @@ KNOW_HUDI = frozenset(
         "lockstep.config.document",
         "lockstep.config.properties",
         "lockstep.launch.job_process",
+        "lockstep.demo.reached",
         "lockstep.driver.jvm_signals",
     }
 )

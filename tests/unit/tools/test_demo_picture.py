@@ -41,6 +41,7 @@ def report(*, verified: bool = True) -> DemoReport:
         kills=(Kill(victim="a worker", coordinator=False, at_fraction=0.2),),
         kept=None,
         port=9092,
+        lake_port=0,
     )
     return DemoReport(ran=ran, finding=Counted(records=10, counts=counts, files=1, verdict=verdict))
 

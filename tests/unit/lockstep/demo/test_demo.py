@@ -199,6 +199,7 @@ def report(*, rows: int = 10, verified: bool = True) -> DemoReport:
         kills=(kill, Kill(victim="the coordinator's worker", coordinator=True, at_fraction=0.6)),
         kept=None,
         port=9092,
+        lake_port=0,
     )
     finding = Counted(
         records=10,

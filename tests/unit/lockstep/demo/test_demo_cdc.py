@@ -62,6 +62,7 @@ def told(finding: Compared, *, width: int = WIDTH) -> str:
         kills=one_kill(),
         kept=None,
         port=9092,
+        lake_port=0,
     )
     console = Console(file=io.StringIO(), width=width)
     console.print(DemoReport(ran=ran, finding=finding).to_text())
@@ -127,7 +128,7 @@ def test_nothing_that_it_says_is_folded_in_a_hundred_columns(model: Model) -> No
 
 def test_its_configuration_is_one_that_lockstep_takes(tmp_path: Path) -> None:
     play = ChangeDataPlay(400)
-    sections = play.sections(tmp_path)
+    sections = play.sections(tmp_path.as_uri())
     path = write_config(tmp_path, "127.0.0.1:1", "2s", topic=play.topic, sections=sections)
     config = load(path)
     assert (config.record.envelope, config.table.kind, config.table.key) == ("debezium", "upsert", ("id",))

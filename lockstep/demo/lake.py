@@ -1,0 +1,65 @@
+"""Where the demo's table is: in its folder, or on a store that the demo starts for itself."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lockstep.output import readable_duration
+
+if TYPE_CHECKING:
+    from table.store.settings import StoreSettings
+
+FILE, S3 = "file", "s3"
+STORES = (FILE, S3)
+"""As people ask for them."""
+BUCKET = "lake"
+SECRET_FILE = "s3.secret"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lake:
+    """`path`: the table's address. `storage`: how its store is reached, where that has to be told."""
+
+    path: str
+    section: str = ""
+    """[storage] of the pipeline's configuration, as TOML."""
+    storage: StoreSettings | None = None
+    port: int = 0
+    """Of its server, 0 where it has none."""
+    started: str = ""
+    """What was started for it, as a sentence; empty where it is nothing."""
+
+
+def make_lake(store: str, folder: Path, stack: ExitStack) -> Lake:
+    """What is started is ended by `stack`. Raises `Failed`."""
+    if store == FILE:
+        return Lake(path=(folder / "table").as_uri())
+    from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+
+    began = time.monotonic()
+    server = S3Server(folder / S3)
+    server.start()
+    stack.callback(server.stop)
+    server.make_bucket(BUCKET)
+    took = readable_duration(int((time.monotonic() - began) * 1_000))
+    secret = folder / SECRET_FILE
+    secret.write_text(SECRET_KEY, encoding="utf-8")
+    return Lake(
+        path=f"s3a://{BUCKET}/table",
+        section=f"""
+[storage]
+endpoint = "{server.endpoint}"
+region = "{REGION}"
+path_style = true
+credentials = "keys"
+access_key = "{ACCESS_KEY}"
+secret_key = "${{file:{secret}}}"
+""",
+        storage=server.settings,
+        port=server.port,
+        started=f"an S3 server answers on {server.address} after {took}",
+    )
