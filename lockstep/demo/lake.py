@@ -17,7 +17,7 @@ FILE, S3 = "file", "s3"
 STORES = (FILE, S3)
 """As people ask for them."""
 BUCKET = "lake"
-SECRET_FILE = "s3.secret"
+KEY_FILES = ("s3.access-key", "s3.secret-key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,8 @@ def make_lake(store: str, folder: Path, stack: ExitStack) -> Lake:
     stack.callback(server.stop)
     server.make_bucket(BUCKET)
     took = readable_duration(int((time.monotonic() - began) * 1_000))
-    secret = folder / SECRET_FILE
+    access, secret = (folder / name for name in KEY_FILES)
+    access.write_text(ACCESS_KEY, encoding="utf-8")
     secret.write_text(SECRET_KEY, encoding="utf-8")
     return Lake(
         path=f"s3a://{BUCKET}/table",
@@ -56,7 +57,7 @@ endpoint = "{server.endpoint}"
 region = "{REGION}"
 path_style = true
 credentials = "keys"
-access_key = "{ACCESS_KEY}"
+access_key = "${{file:{access}}}"
 secret_key = "${{file:{secret}}}"
 """,
         storage=server.settings,
