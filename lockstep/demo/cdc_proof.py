@@ -21,6 +21,8 @@ from lockstep.demo.shop import FOLLOWED, Model, Order, Version
 from lockstep.launch.submit import JAVA_OPTIONS, find_spark_home, needs_of
 from lockstep.output import readable_count
 from lockstep.output import table as plain_table
+from table.store.connectors import hadoop_settings
+from table.store.location import Location
 
 SPARK_JOB = Path(__file__).with_name("spark_orders.py")
 SHELL_CONF, SHELL_SQL = "spark.conf", "orders.sql"
@@ -118,12 +120,22 @@ def _write_shell_files(folder: Path, config: Config) -> None:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
+        **_store_conf(config),
     }
     lines = "".join(f"{name} {value}\n" for name, value in conf.items())
     (folder / SHELL_CONF).write_text(lines, encoding="utf-8")
     (folder / SHELL_SQL).write_text(
         f"CREATE TABLE orders USING hudi LOCATION '{config.table.path}';\n", encoding="utf-8"
     )
+
+
+def _store_conf(config: Config) -> dict[str, str]:
+    """How Spark's shell reaches the demo's own S3 server, whose keys everybody knows."""
+    storage = config.store_settings()
+    if storage is None:
+        return {}
+    found = hadoop_settings(Location.parse(config.table.path), storage)
+    return {f"spark.hadoop.{name}": value for name, value in {**found.plain, **found.secret}.items()}
 
 
 def _versions(rows: pa.Table) -> Iterator[Version]:
