@@ -245,13 +245,14 @@ def test_a_transaction_takes_so_many_requests_however_many_there_were(
     driver = opened()
     asked: list[tuple[int, int]] = []
     for number in range(COMMITS):
-        took_s, counted = {}, {}
+        took_s, counted, all_before = {}, {}, place.proxy.counts.copy()
         for step, act in steps(driver, f"t{number}"):
             before, ours, began_s = place.proxy.counts.total(), driver.requests(), time.monotonic()
             act()
             took_s[step] = time.monotonic() - began_s
             counted[step] = (place.proxy.counts.total() - before, driver.requests() - ours)
         asked.append((counted["begin"][0], counted["commit"][0]))
+        log.info("transaction %d: %s", number, dict(place.proxy.counts - all_before))
         for step, (all_of, ours) in counted.items():
             log.info("%s %d: %.2f s, %d requests, %d of them ours", step, number, took_s[step], all_of, ours)
     later = asked[SETTLED:]
