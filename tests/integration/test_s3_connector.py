@@ -16,10 +16,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lockstep.stores.local import S3Server
-from table.hudi.driver.connector import NAME, SETTING, sparing_connector
+from table.hudi.driver.connector import NAME, SETTING, read_anew_after, sparing_connector
 from table.hudi.driver.reach import reach
 from table.store.location import Location, store_at
 from table.store.port import Store
+from tests.harness import await_that
 from tests.integration.test_s3_table import Place
 from tests.integration.test_s3_upserts import S3Upserts
 from tests.integration.test_upserts import history, record
@@ -143,6 +144,85 @@ def test_many_read_at_once_and_here_and_there_and_each_gets_what_stands_there(
     with ThreadPoolExecutor(POOL) as threads:
         for done in [threads.submit(read, seed) for seed in range(FILES)]:
             done.result()
+
+
+def test_properties_are_read_once_in_a_while_and_anew_once_the_lock_was_taken_or_they_were_written(
+    bucket: Callable[[str], Bucket],
+) -> None:
+    there = bucket(NAME)
+    taken = there.jvm.java.util.concurrent.atomic.AtomicReference("nobody")
+    read_anew_after(there.jvm, taken)
+
+    def read() -> str:
+        file = there.connector.open(there.jvm.org.apache.hadoop.fs.Path(f"{there.path}/{path}"), 4_096)
+        return str(there.jvm.org.apache.commons.io.IOUtils.toString(file, "UTF-8"))
+
+    path = ".hoodie/hoodie.properties"
+    there.store.put(path, b"one")
+    assert read() == "one"
+    there.store.put(path, b"two")
+    assert read() == "one", "it is asked for each time"
+    taken.set("somebody")
+    assert read() == "two"
+    there.store.put(path, b"three")
+    await_that("properties that others have written", lambda: read() == "three", deadline_s=10)
+    made = there.connector.create(there.jvm.org.apache.hadoop.fs.Path(f"{there.path}/{path}"), True)
+    made.write(b"four")
+    made.close()
+    assert read() == "four"
+    there.store.put(path, b"five")
+    assert read() == "five", "somebody here may still be writing"
+
+
+def test_who_does_not_count_how_often_the_lock_is_taken_reads_properties_each_time(
+    bucket: Callable[[str], Bucket],
+) -> None:
+    there = bucket(NAME)
+    read_anew_after(there.jvm, None)
+    path = f"{there.path}/.hoodie/hoodie.properties"
+    for content in ("one", "two"):
+        there.store.put(".hoodie/hoodie.properties", content.encode())
+        file = there.connector.open(there.jvm.org.apache.hadoop.fs.Path(path), 4_096)
+        assert str(there.jvm.org.apache.commons.io.IOUtils.toString(file, "UTF-8")) == content
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".hoodie/timeline/20260101000000000.inflight", ".hoodie/.temp/20260101000000000/a/b.marker.CREATE"),
+        *(".hoodie/metadata/files/.files-0000-0_20260101000000000.log.1_0-0-0", "a/part.parquet"),
+    ],
+)
+@pytest.mark.parametrize("implementation", [HADOOPS_OWN, NAME])
+def test_a_file_is_created_once_whatever_its_name(
+    bucket: Callable[[str], Bucket], implementation: str, name: str
+) -> None:
+    there = bucket(implementation)
+    path = there.jvm.org.apache.hadoop.fs.Path(f"{there.path}/{name}")
+    assert not there.connector.exists(path)
+    there.connector.create(path, False).close()
+    assert there.connector.exists(path)
+    assert not there.connector.getFileStatus(path).isDirectory()
+    with pytest.raises(Py4JJavaError, match="FileAlreadyExistsException"):
+        there.connector.create(path, False)
+    there.connector.create(path, True).close()
+    assert there.connector.delete(path, False)
+    assert not there.connector.exists(path)
+
+
+@pytest.mark.parametrize("implementation", [HADOOPS_OWN, NAME])
+def test_folders_of_markers_are_there_as_long_as_a_marker_is(
+    bucket: Callable[[str], Bucket], implementation: str
+) -> None:
+    there = bucket(implementation)
+    folder = there.jvm.org.apache.hadoop.fs.Path(f"{there.path}/.hoodie/.temp/20260101000000000")
+    assert not there.connector.exists(folder)
+    there.store.put(".hoodie/.temp/20260101000000000/region=a/x.marker.CREATE", b"")
+    assert there.connector.getFileStatus(folder).isDirectory()
+    assert [str(one.getPath().getName()) for one in there.connector.listStatus(folder)] == ["region=a"]
+    assert there.connector.delete(folder, True)
+    # This server still shows the folder for a moment, to Hadoop's own as well.
+    assert not [names for _, names in there.store.walk(".hoodie") if names]
 
 
 def test_hudi_reads_a_table_with_many_log_blocks_again_and_again_by_few_connections(

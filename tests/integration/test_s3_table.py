@@ -48,7 +48,7 @@ COMMITS = 6
 SETTLED = 3
 """The first ones make the metadata table."""
 BEGIN_REQUESTS_MAX = 30
-COMMIT_REQUESTS_MAX = 130
+COMMIT_REQUESTS_MAX = 110
 OUR_REQUESTS_MAX = 6
 
 

@@ -1,5 +1,5 @@
 """The class by which the driver's JVM reads and writes S3: Hadoop's connector, of whose open files only so
-many keep a connection.
+many keep a connection, and which does not ask what it knows.
 
 Hudi 1.2.0 never closes what it reads parquet log blocks with. In a driver that compacts for weeks the pool of
 connections would run dry. Ours is jvm/SparingS3AFileSystem.java.
@@ -11,10 +11,11 @@ from typing import Any
 
 from table.errors import Refused
 from table.hudi.driver.compiled import DoesNotFit, java_class
-from table.hudi.driver.lock_client import BESIDE
 
-NAME = "lockstep.hadoop.SparingS3AFileSystem"
+NAME = "org.apache.hadoop.fs.s3a.SparingS3AFileSystem"
 SOURCE = "SparingS3AFileSystem.java"
+BESIDE = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+"""Its package is open to classes of its own loader only."""
 SETTING = "fs.s3a.impl"
 
 
@@ -28,3 +29,8 @@ def sparing_connector(jvm: Any, gateway: Any) -> str:
             "packages that docs/stores.md names"
         ) from error
     return NAME
+
+
+def read_anew_after(jvm: Any, taken: Any) -> None:
+    """What was read of properties is good until this reference of Java's holds another object."""
+    jvm.org.apache.hadoop.fs.s3a.SparingS3AFileSystem.readAnewAfter(taken)

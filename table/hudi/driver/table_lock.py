@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from table.errors import Refused
+from table.hudi.driver.connector import NAME, SETTING, read_anew_after
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.file_lock import one_holder_lock
 from table.hudi.driver.holder import LockHolder
@@ -89,6 +90,8 @@ def lock_of(
     hadoop = reach(spark, location, storage)
     client = lock_client(spark._jvm, spark.sparkContext._gateway)
     client.configure(hadoop)
+    if hadoop.get(SETTING) == NAME:
+        read_anew_after(spark._jvm, client.written())
     return LeaseLock(spark, path, base_path, store, client)
 
 

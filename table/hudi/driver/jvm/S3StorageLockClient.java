@@ -23,6 +23,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.s3a.Constants;
 import org.apache.hadoop.fs.s3a.S3AUtils;
@@ -74,6 +75,9 @@ public final class S3StorageLockClient implements StorageLockClient {
   /** Owners of this process that may hold a lock. */
   private static final Map OPEN = new ConcurrentHashMap();
 
+  /** Another object whenever a lock was taken, renewed or given back here. */
+  private static final AtomicReference WRITTEN = new AtomicReference(new Object());
+
   private static final String PROCESS = thisProcess();
   private static final String DEAD = "that process is dead";
 
@@ -108,6 +112,11 @@ public final class S3StorageLockClient implements StorageLockClient {
   /** How S3 is reached by those that are made from now on. */
   public static void configure(Configuration how) {
     settings = how;
+  }
+
+  /** Holds another object whenever a lock was taken here, before its holder goes on. */
+  public static AtomicReference written() {
+    return WRITTEN;
   }
 
   // --- the lock -------------------------------------------------------------------------------------------
@@ -148,6 +157,7 @@ public final class S3StorageLockClient implements StorageLockClient {
       String why;
       try {
         String tag = put(key, content(wanted), before == null ? null : before.getVersionId());
+        WRITTEN.set(new Object());
         return Pair.of(LockUpsertResult.SUCCESS, Option.of(new StorageLockFile(wanted, tag)));
       } catch (AmazonS3Exception refused) {
         status = refused.getStatusCode();
@@ -162,6 +172,7 @@ public final class S3StorageLockClient implements StorageLockClient {
       Option found = (Option) read.getRight();
       StorageLockFile there = found.isPresent() ? (StorageLockFile) found.get() : null;
       if (there != null && same(there, wanted)) {
+        WRITTEN.set(new Object());
         return Pair.of(LockUpsertResult.SUCCESS, Option.of(new StorageLockFile(wanted, there.getVersionId())));
       }
       boolean known = read.getLeft() != LockGetResult.UNKNOWN_ERROR;
