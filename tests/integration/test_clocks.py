@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from table.errors import ClockAhead, ClockBehind, Contradiction, Unavailable
+from table.hudi.driver.file_lock import lock_held_s
 from table.hudi.driver.guard import guarded
 from table.hudi.driver.history import _stretches
 from table.hudi.reader.timeline import Timeline, table_properties
@@ -385,6 +386,35 @@ def test_a_clock_that_goes_ahead_before_the_lock_is_had_leaves_the_instant_open(
     set_forth(made, 0)
     made.table.commit(commit, fence=lambda _newest: "")
     assert made.table.newest().instant == instant  # type: ignore[union-attr]
+
+
+def test_a_lock_of_which_hudi_says_late_that_it_is_held_has_no_effect(
+    driver: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The JVM stood still between taking it and its call: no guardian has known, and others may have it."""
+    made = driver()
+    made.run("t1", rows=1)
+    before = sorted(path.name for path in (made.path / ".hoodie" / "metadata" / "files").iterdir())
+    instant = made.begin("t2")
+    commit = made.planned("t2", instant, 3, made.write(instant, 3))
+    monkeypatch.setattr("table.hudi.driver.holder.UNSAID_S", 0.0)
+    with pytest.raises(Unavailable, match="the JVM was stopped, or storage is too slow"):
+        made.table.commit(commit, fence=lambda _newest: "")
+    assert sorted(path.name for path in (made.path / ".hoodie" / "metadata" / "files").iterdir()) == before
+    assert not (made.path / ".hoodie" / "lock").exists()
+    monkeypatch.undo()
+    made.table.commit(commit, fence=lambda _newest: "")
+    assert made.table.newest().instant == instant  # type: ignore[union-attr]
+
+
+def test_how_long_the_lock_is_held_is_known(driver: Callable[..., Driver]) -> None:
+    made = driver()
+    jvm, lock = made.table._session.jvm, str(made.path / ".hoodie" / "lock")
+    assert lock_held_s(jvm, lock) < 0
+    with made.table._session.locked():
+        assert 0 <= lock_held_s(jvm, lock) < 60
+        assert lock_held_s(jvm, f"{lock}2") < 0
+    assert lock_held_s(jvm, lock) < 0
 
 
 def lock_provider(made: Driver) -> Any:

@@ -60,6 +60,16 @@ BUGS = (
         ),
     ),
     Bug(
+        "who_hears_late_of_its_lock_goes_on",
+        "How long ago the lock was taken is not asked when Hudi says that it is held.",
+        Hole.LOCK,
+        {"table.hudi.driver.holder:LockHolder._check_age": nothing},
+        of(
+            "tests/unit/table/hudi/driver/test_holder.py",
+            "test_who_hears_late_that_it_holds_the_lock_does_nothing_under_it",
+        ),
+    ),
+    Bug(
         "the_guardian_waits_for_its_reader",
         "The guardian's last word waits until the JVM that it is about to kill reads it.",
         Hole.LOCK,

@@ -23,3 +23,10 @@ def one_holder_lock(jvm: Any, gateway: Any) -> str:
     except DoesNotFit as error:
         raise Refused(f"the table lock does not fit the Hudi on the class path: {error}") from error
     return NAME
+
+
+def lock_held_s(jvm: Any, path: str) -> float:
+    """How long this JVM has held the lock that is this file, also while it stood still; negative where it has
+    not.
+    """
+    return float(jvm.lockstep.hudi.OneHolderLockProvider.heldS(path))

@@ -13,35 +13,57 @@ import contextlib
 import json
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+from table.errors import Unavailable
 from table.store.port import Claim, Store
 
 NOTE = ".lockstep_lock_holder"
 NOTE_BYTES_MAX = 4_096
 LOCK = "lock"
+UNSAID_S = 10.0
+"""Between Hudi's taking the lock and its saying so: milliseconds. With what a guardian lets it be held after
+that (`table.hudi.driver.watchdog.held_s`) it is less than a lock lives."""
 
 log = logging.getLogger(__name__)
 
 
 class LockHolder:
-    """`locks`: where Hudi keeps its lock file. `jvm_pid`: the process that holds the lock for us."""
+    """`locks`: where Hudi keeps its lock file. `jvm_pid`: the process that holds the lock for us. `held_s`:
+    how long it has, negative where it does not; None where that does not matter.
+    """
 
-    def __init__(self, locks: Store, jvm_pid: int) -> None:
+    def __init__(self, locks: Store, jvm_pid: int, *, held_s: Callable[[], float] | None = None) -> None:
         self._locks = locks
+        self._held_s = held_s
         self.lock = locks.place(LOCK)
         self._process = process_of(jvm_pid)
 
     def note(self) -> None:
         """Say that this process holds the lock. To be called while it does.
 
-        A note that cannot be written costs the next driver the lock's expiry, never more.
+        A note that cannot be written costs the next driver the lock's expiry, never more. Raises
+        `Unavailable` where the lock was taken so long ago that it may soon be another's, or is already.
         """
+        self._check_age()
         lock = self._identity()
         if lock is None or self._process is None:
             return
         with contextlib.suppress(OSError), self._locks.claimed(NOTE) as note:
             note.write(json.dumps({"lock": lock, "process": self._process}).encode())
+
+    def _check_age(self) -> None:
+        """Hudi says only now that it holds the lock: had it stood still in between, no guardian had known."""
+        if self._held_s is None:
+            return
+        held_s = self._held_s()
+        if not 0 <= held_s <= UNSAID_S:
+            said = f"was taken {held_s:.0f} s ago" if held_s > 0 else "is not held any more"
+            raise Unavailable(
+                f"the table lock {self.lock} {said} and others may have it by now: the JVM was stopped, or "
+                "storage is too slow. Nothing is written under it; it is taken again"
+            )
 
     def free_if_dead(self) -> bool:
         """Remove the lock where its holder is proved dead; whether it was."""

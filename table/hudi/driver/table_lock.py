@@ -9,6 +9,7 @@ that could not be given back needs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
@@ -16,7 +17,8 @@ from pyspark.sql import SparkSession
 from table.errors import Refused
 from table.hudi.driver.connector import NAME, SETTING, read_anew_after
 from table.hudi.driver.file_clock import FileClock
-from table.hudi.driver.file_lock import one_holder_lock
+from table.hudi.driver.file_lock import lock_held_s, one_holder_lock
+from table.hudi.driver.holder import LOCK as LOCK_FILE
 from table.hudi.driver.holder import LockHolder
 from table.hudi.driver.lease import LeaseClock, LeaseHolder
 from table.hudi.driver.lock_client import LEASE_FILE, lock_client
@@ -113,7 +115,6 @@ class FileLock:
         folder = properties.get(LOCK_FOLDER) or f"{self._path}/{META_FOLDER}"
         locks = store_at(folder, setting=LOCK_FOLDER)
         self.folder = locks.place()
-        self.holder = LockHolder(locks, self._jvm_pid)
         if LOCK_FOLDER in merged:  # as we spell it: Hudi knows no localhost, and a default file system
             merged[LOCK_FOLDER] = f"file://{self.folder}"
         is_hudis = merged.get(LOCK) == LOCK_PROVIDER
@@ -121,6 +122,8 @@ class FileLock:
             merged[LOCK] = one_holder_lock(self._spark._jvm, self._spark.sparkContext._gateway)
         expire_s = 60 * int(merged.get(EXPIRE, "0")) if is_hudis else 0
         self.clock = FileClock(self._path, self.folder, expire_s=expire_s)
+        held_s = partial(lock_held_s, self._spark._jvm, locks.place(LOCK_FILE)) if expire_s else None
+        self.holder = LockHolder(locks, self._jvm_pid, held_s=held_s)
 
     def lives_s(self, given: Any) -> int:
         return 60 * int(given.getProperty(EXPIRE, "0"))

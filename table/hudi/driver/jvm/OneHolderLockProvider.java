@@ -1,5 +1,10 @@
 package lockstep.hudi;
 
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.util.Iterator;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -27,6 +32,7 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
   private final transient String file;
   private final transient long lives_ns;
   private transient volatile long since_ns;
+  private transient volatile double sinceBoot_s;
 
   public OneHolderLockProvider(LockConfiguration lock, StorageConfiguration storage) {
     this(lock, storage, null);
@@ -45,6 +51,7 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
       HOLDERS.remove(file, other);
     }
     since_ns = System.nanoTime();
+    sinceBoot_s = up_s();
     if (HOLDERS.putIfAbsent(file, this) != null) {
       return false;
     }
@@ -52,6 +59,7 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
     try {
       taken = super.tryLock(time, unit);
       since_ns = System.nanoTime();
+      sinceBoot_s = up_s();
     } finally {
       if (!taken) {
         HOLDERS.remove(file, this);
@@ -78,6 +86,29 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
       } finally {
         HOLDERS.remove(file, this);
       }
+    }
+  }
+
+  /** How long this JVM has held the lock that is this file, by a clock that goes on while all stands still; negative
+   * where it does not hold it. */
+  public static double heldS(String path) {
+    Iterator held = HOLDERS.entrySet().iterator();
+    while (held.hasNext()) {
+      Map.Entry one = (Map.Entry) held.next();
+      if (((String) one.getKey()).endsWith(path)) {
+        return up_s() - ((OneHolderLockProvider) one.getValue()).sinceBoot_s;
+      }
+    }
+    return -1;
+  }
+
+  /** Since the machine was started; a suspended one goes on, as no clock of Java's does. */
+  private static double up_s() {
+    try {
+      String up = new String(Files.readAllBytes(Paths.get("/proc/uptime", new String[0])), StandardCharsets.US_ASCII);
+      return Double.parseDouble(up.substring(0, up.indexOf(' ')));
+    } catch (IOException error) {
+      return System.nanoTime() / 1e9; // another system
     }
   }
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from table.hudi.driver.holder import NOTE, LockHolder
+from table.errors import Unavailable
+from table.hudi.driver.holder import NOTE, UNSAID_S, LockHolder
 from table.store.local import LocalStore
 
 
@@ -100,3 +101,22 @@ def test_without_a_lock_nothing_is_written(tmp_path: Path) -> None:
     holder.note()
     assert not holder.free_if_dead()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("held_s", "said"), [(UNSAID_S + 1, "was taken 11 s ago"), (-1.0, "is not held any more")]
+)
+def test_who_hears_late_that_it_holds_the_lock_does_nothing_under_it(
+    tmp_path: Path, held_s: float, said: str
+) -> None:
+    (tmp_path / "lock").touch()
+    holder = LockHolder(LocalStore(tmp_path), os.getpid(), held_s=lambda: held_s)
+    with pytest.raises(Unavailable, match=said):
+        holder.note()
+    assert not (tmp_path / NOTE).exists()
+
+
+def test_who_hears_of_it_soon_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    LockHolder(LocalStore(tmp_path), os.getpid(), held_s=lambda: UNSAID_S - 1).note()
+    assert (tmp_path / NOTE).exists()
