@@ -61,8 +61,8 @@ SCHEDULES ?= 500000
 INPUTS ?= 1000000
 
 .PHONY: faults
-faults: $(INSTALLED)  ## Real parts: every scenario once; with CYCLES=100 so many random kills instead
-	@$(PYTHON) -m tests.faults $(if $(CYCLES),--cycles $(CYCLES) --records $(RECORDS) --per-second $(PER_SECOND) $(if $(SEED),--seed $(SEED)),--all)
+faults: $(INSTALLED)  ## Real parts: every scenario once, with STORE=s3 those of tables there; with CYCLES=100 so many random kills instead
+	@$(PYTHON) -m tests.faults $(if $(CYCLES),--cycles $(CYCLES) --records $(RECORDS) --per-second $(PER_SECOND) $(if $(SEED),--seed $(SEED)),--all) $(if $(STORE),--store $(STORE))
 
 .PHONY: soak soak-simulation soak-fuzz soak-faults
 soak: soak-simulation soak-fuzz soak-faults  ## Schedules, fuzzed inputs, and MINUTES=60 of load with faults

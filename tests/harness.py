@@ -20,14 +20,12 @@ from lockstep.driver.rundir import read_run_file
 from table.errors import TableError
 from table.kinds import HUDI, table_kind
 from table.service.client import TableClient
+from tests.place import Bucket, Folder, Place
 
 T = TypeVar("T")
 
 SCHEMA = "event_id STRING NOT NULL, user_id BIGINT, amount DOUBLE, day STRING, note STRING"
 DEADLINE_S = 90.0
-LOOK_S = 0.001
-"""Between two looks at what lasts for some milliseconds only."""
-
 
 SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """For runs of seconds, several in a test: what the optimizing compiler makes of a driver, and what is counted
@@ -66,7 +64,10 @@ PARTITION_UA = -1
 
 @dataclass(slots=True)
 class Pipeline:
-    """One pipeline in a folder of its own. Every process it starts is ended by `close`."""
+    """One pipeline in a folder of its own. Every process it starts is ended by `close`.
+
+    `bucket`: where its table is, if that is not in this folder.
+    """
 
     folder: Path
     broker: Broker
@@ -77,6 +78,7 @@ class Pipeline:
     spark: dict[str, str] = field(default_factory=dict)
     """Spark's properties of each run; one that a test gives to a run counts before it."""
     produced: int = 0
+    bucket: Bucket | None = None
     _runs: list[Run] = field(default_factory=list)
 
     @property
@@ -94,7 +96,14 @@ class Pipeline:
         return {"bootstrap.servers": self.broker.bootstrap_servers}
 
     @property
+    def place(self) -> Place:
+        """Where the table is."""
+        return self.bucket or Folder(self.table)
+
+    @property
     def table(self) -> Path:
+        """The same, for whoever has to do with its files."""
+        assert self.bucket is None, f"the table is in no folder, but at {self.bucket.address}"
         return self.folder / "table"
 
     @property
@@ -118,7 +127,7 @@ topics = ["{self.topic}"]
 schema = "{SCHEMA}"
 
 [table]
-path = "file://{self.table}"
+path = "{self.place.address}"
 name = "events"
 key = ["event_id"]
 partition_by = "day"
@@ -129,7 +138,7 @@ write_timeout = "20s"
 
 [control]
 topic = "{self.topic}-control"
-"""
+{self.place.toml}"""
 
     def produce(self, count: int, *, to: Iterable[int] | None = None) -> None:
         """`count` more events, spread over the source partitions, delivered."""
@@ -221,13 +230,15 @@ topic = "{self.topic}-control"
         Asked again and again while a run goes on: not with a command, whose process takes a second of a core.
         """
         try:
-            state = table_kind(HUDI).reader(str(self.table)).newest(self.id)
+            place = self.place
+            state = table_kind(HUDI).reader(place.plain, place.settings).newest(self.id)
         except TableError:
             return 0
         return sum(state.offsets.values()) if state is not None else 0
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "LOCKSTEP_STATE": str(self.folder / "state"), "NO_COLOR": "1"}
+        own = {"LOCKSTEP_STATE": str(self.folder / "state"), "NO_COLOR": "1"}
+        return {**os.environ, **self.place.environment, **own}
 
     def assert_exact(self, rows: int) -> None:
         verdict = self.verify()

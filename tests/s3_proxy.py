@@ -8,12 +8,14 @@ from __future__ import annotations
 import http.client
 import threading
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from table.store.objects.requests import Request
 
@@ -26,7 +28,11 @@ class Blow(StrEnum):
     LOSE = "it is carried out, and its answer lost"
     BREAK = "it is not carried out, and the connection breaks"
     SLOW_DOWN = "it is not carried out: 503 SlowDown"
+    FAIL = "it is not carried out: 500"
     FAIL_AFTER = "it is carried out, and answered 500"
+
+
+NOT_CARRIED_OUT = {Blow.SLOW_DOWN: (503, b"SlowDown"), Blow.FAIL: (500, b"InternalError")}
 
 
 @dataclass(slots=True)
@@ -37,19 +43,50 @@ class _Plan:
     left: int
 
 
+@dataclass(slots=True, kw_only=True)
+class Lasting:
+    """What happens to requests for a while. `under`: a part of their objects' keys. `every`: to so many-th of
+    each key, beginning with its first; 0: to its first only. `struck`: what it has happened to, key by key.
+    """
+
+    blow: Blow
+    requests: Collection[Request]
+    under: str = ""
+    every: int = 1
+    struck: Counter[str] = field(default_factory=Counter)
+    _met: Counter[str] = field(default_factory=Counter)
+
+    def strikes(self, request: Request, key: str) -> bool:
+        if request not in self.requests or self.under not in key:
+            return False
+        before = self._met[key]
+        self._met[key] += 1
+        if before % self.every if self.every else before:
+            return False
+        self.struck[key] += 1
+        return True
+
+
 class S3Proxy:
     """`port`: of the server, on loopback."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._plans: list[_Plan] = []
+        self._lasting: list[Lasting] = []
         self._lock = threading.Lock()
         self.counts: Counter[Request] = Counter()
         proxy = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True  # else each answer with a body waits for 40 ms
+            disable_nagle_algorithm = True  # an answer is several writes: each would wait for the other side
+            upstream: http.client.HTTPConnection | None = None
+
+            def finish(self) -> None:
+                super().finish()
+                if self.upstream is not None:
+                    self.upstream.close()
 
             def handle_one_request(self) -> None:
                 try:
@@ -78,6 +115,17 @@ class S3Proxy:
         with self._lock:
             self._plans.append(_Plan(request, blow, times, times))
 
+    @contextmanager
+    def lasting(self, what: Lasting) -> Iterator[Lasting]:
+        """For as long as the context lasts."""
+        with self._lock:
+            self._lasting.append(what)
+        try:
+            yield what
+        finally:
+            with self._lock:
+                self._lasting.remove(what)
+
     def unstruck(self) -> list[Request]:
         """Blows that met no request."""
         return [plan.request for plan in self._plans if plan.left == plan.times]
@@ -94,14 +142,15 @@ class S3Proxy:
 
     # --- one request ----------------------------------------------------------------------------------
 
-    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
+    def _serve(self, handler: Any) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        blow = self._blow_for(_kind(handler))
+        blow = self._blow_for(_kind(handler), unquote(urlsplit(handler.path).path))
         if blow is Blow.BREAK:
             handler.close_connection = True
             return
-        if blow is Blow.SLOW_DOWN:
-            _answer(handler, 503, {}, ERROR % b"SlowDown")
+        if isinstance(blow, Blow) and blow in NOT_CARRIED_OUT:
+            status, code = NOT_CARRIED_OUT[blow]
+            _answer(handler, status, {}, ERROR % code)
             return
         if callable(blow):
             blow()
@@ -117,17 +166,20 @@ class S3Proxy:
         else:
             _answer(handler, status, headers, answer)
 
-    def _blow_for(self, request: Request) -> Blow | Callable[[], None] | None:
+    def _blow_for(self, request: Request, key: str) -> Blow | Callable[[], None] | None:
         with self._lock:
             self.counts[request] += 1
             for plan in self._plans:
                 if plan.request is request and plan.left:
                     plan.left -= 1
                     return plan.blow
-        return None
+            return next((one.blow for one in self._lasting if one.strikes(request, key)), None)
 
-    def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=UPSTREAM_TIMEOUT_S)
+    def _forward(self, handler: Any, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """By a connection of its own for each of the client's; where it breaks, so does the client's."""
+        if handler.upstream is None:
+            handler.upstream = http.client.HTTPConnection("127.0.0.1", self._port, timeout=UPSTREAM_TIMEOUT_S)
+        connection: http.client.HTTPConnection = handler.upstream
         try:
             connection.putrequest(handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
             for name, value in handler.headers.items():
@@ -138,8 +190,6 @@ class S3Proxy:
             return answer.status, dict(answer.getheaders()), answer.read()
         except http.client.HTTPException as error:
             raise ConnectionError(str(error)) from error
-        finally:
-            connection.close()
 
 
 def _answer(handler: BaseHTTPRequestHandler, status: int, headers: dict[str, str], body: bytes) -> None:

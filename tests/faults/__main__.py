@@ -15,6 +15,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import click
 
+from table.store.location import FILE, S3
 from tests import evidence
 from tests.faults.cycles import Plan, run_cycles
 from tests.faults.play import Played, load_catalogue, play_all, prepare, say
@@ -22,6 +23,10 @@ from tests.faults.scenario import Scenario
 
 Figures = dict[str, Any]
 """What one scenario came to, as the evidence has it."""
+
+EVIDENCE = {FILE: "scenarios", S3: "scenarios-s3"}
+COMMANDS = {FILE: "make faults", S3: "make faults STORE=s3"}
+"""By where the table is."""
 
 
 @click.command()
@@ -39,6 +44,13 @@ Figures = dict[str, Any]
     show_default=True,
     help="Of the table of --cycles.",
 )
+@click.option(
+    "--store",
+    type=click.Choice(["file", "s3"]),
+    default="file",
+    show_default=True,
+    help="Where the table is: a folder, or an S3 server, of which --all leaves scenarios-s3.json.",
+)
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
 def main(
     listing: bool,
@@ -49,11 +61,13 @@ def main(
     records: int,
     per_second: int,
     kind: str,
+    store: str,
     folder: Path | None,
 ) -> None:
     """Faults on the real parts: real broker, real spark-submit, real Hudi."""
     prepare()
-    catalogue = load_catalogue()
+    scheme = {"file": FILE, "s3": S3}[store]
+    catalogue = load_catalogue(scheme)
     folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
     if cycles is not None:
         plan = Plan(
@@ -72,20 +86,22 @@ def main(
     if unknown:
         raise click.UsageError(f"there is no scenario {', '.join(unknown)}: --list shows them")
     if everything:
-        done = _unfinished()
-        sys.exit(0 if _play(folder, catalogue, catalogue.keys() - done.keys(), so_far=done) else 1)
-    sys.exit(0 if _play(folder, catalogue, names, so_far=_recorded()) else 1)
+        done = _unfinished(scheme)
+        well = _play(folder, catalogue, catalogue.keys() - done.keys(), store=scheme, so_far=done)
+    else:
+        well = _play(folder, catalogue, names, store=scheme, so_far=_recorded(scheme))
+    sys.exit(0 if well else 1)
 
 
-def _unfinished() -> dict[str, Figures]:
+def _unfinished(store: str) -> dict[str, Figures]:
     """What a run of this very code has found to be as expected so far, where it is to be gone on with."""
-    found = evidence.unfinished("scenarios") or {"each": []}
+    found = evidence.unfinished(EVIDENCE[store]) or {"each": []}
     return {one["name"]: one for one in found["each"] if one["outcome"] == "as expected"}
 
 
-def _recorded() -> dict[str, Figures]:
+def _recorded(store: str) -> dict[str, Figures]:
     """What is on record, which single scenarios that are played anew are put into."""
-    return {one["name"]: one for one in evidence.rows("scenarios", "each")}
+    return {one["name"]: one for one in evidence.rows(EVIDENCE[store], "each")}
 
 
 def _play(
@@ -93,6 +109,7 @@ def _play(
     catalogue: Mapping[str, Scenario],
     names: Collection[str],
     *,
+    store: str,
     so_far: Mapping[str, Figures],
 ) -> bool:
     """What each came to is kept at once, with the commit that it was played at; those of `names` anew."""
@@ -103,8 +120,8 @@ def _play(
         figures[played.scenario.name] = {**played.figures(), **evidence.origin()}
         each = [figures[name] for name in catalogue if name in figures]
         evidence.write(
-            "scenarios",
-            command="make faults",
+            EVIDENCE[store],
+            command=COMMANDS[store],
             passed=len(each) == len(catalogue) and all(one["outcome"] == "as expected" for one in each),
             figures={
                 "scenarios": len(catalogue),
@@ -115,7 +132,7 @@ def _play(
             },
         )
 
-    done = play_all(folder, anew, keep)
+    done = play_all(folder, anew, keep, store=store)
     return not any(one.error or one.slow for one in done)
 
 

@@ -84,7 +84,9 @@ def halts(
                 await_alarm(stage.pipeline, *alarm)
                 notes["alarm_after_s"] = round((wall_ms() - began_ms) / 1_000)
             words = (*said, *([sentence] if isinstance(sentence, str) else []))
-            filled = [one.format(topic=stage.pipeline.topic, table=stage.pipeline.table) for one in words]
+            filled = [
+                one.format(topic=stage.pipeline.topic, table=stage.pipeline.place.plain) for one in words
+            ]
             ends_with(run, EXIT_HALTED, *filled, deadline_s=deadline_s)
             notes["halted_after_s"] = round((wall_ms() - began_ms) / 1_000)
         return begins_again(stage, per_second=per_second, warnings_before=warnings(run), **notes)

@@ -114,7 +114,7 @@ def hit(
     watch = Watch(
         bootstrap_servers=stage.broker.bootstrap_servers,
         pipeline=stage.pipeline.id,
-        table=stage.pipeline.table,
+        place=stage.pipeline.place,
         changed=trigger.look,
     )
     with watch:

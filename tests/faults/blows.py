@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypedDict, Unpack
 
-from table.hudi.driver.holder import LOCK
 from tests.faults import processes
 from tests.faults.aim import MID_WRITE_MS, Hit, hit
 from tests.faults.commits import wall_ms
 from tests.faults.processes import Processes
 from tests.faults.stage import Recovery, Stage
 from tests.faults.steps import Step
-from tests.harness import LOOK_S, await_that
+from tests.harness import await_that
 
 ATTEMPTS_MAX = 6
 ANSWER_S = 120.0
@@ -33,6 +32,8 @@ class Victim(Enum):
     JVM = "driver's JVM"
     """Its Python is left alone."""
     BROKER = "broker"
+    STORE = "S3 server"
+    """Where the table is there."""
 
 
 KILLED = (Victim.WORKER, Victim.COORDINATOR, Victim.DRIVER, Victim.BROKER)
@@ -54,8 +55,8 @@ class Blow:
     hit: Hit
     recovery: Recovery
     """From the kill, the driver's or broker's restart, or the end of the pause."""
-    locked: bool = False
-    """A driver was killed while the table was locked, and left it so."""
+    expiry_s: float = 0.0
+    """A driver was killed while the table was locked, and left it so, which may last for so long."""
 
     def line(self) -> str:
         step = self.hit.step.value if self.hit.step is not None else "between transactions"
@@ -67,13 +68,13 @@ class Blow:
 
 
 def kill(stage: Stage, victim: Victim, step: Step, **when: Unpack[When]) -> Blow:
-    """SIGKILL at this step, or at whatever was hit instead; driver and broker are started again at once."""
+    """SIGKILL at this step, or at whatever was hit instead; driver and servers are started again at once."""
     found = _signal(stage, stage.processes(), victim, step, signal.SIGKILL, **when)
     moment_ms = found.at_ms
-    locked = False
+    expiry_s = 0.0
     if victim is Victim.DRIVER:
         stage.current.process.wait(10)
-        locked = is_locked(stage)
+        expiry_s = left_locked_s(stage)
         moment_ms = wall_ms()
         stage.restart()
     elif victim is Victim.BROKER:
@@ -81,8 +82,18 @@ def kill(stage: Stage, victim: Victim, step: Step, **when: Unpack[When]) -> Blow
         stage.broker.kill()  # takes note of it
         stage.broker.start()
         moment_ms = wall_ms()
+    elif victim is Victim.STORE:
+        moment_ms = start_store(stage)
     recovery = stage.recovery(moment_ms, deadline_s=ANSWER_S)
-    return Blow(victim=victim, kind="kill", hit=found, recovery=recovery, locked=locked)
+    return Blow(victim=victim, kind="kill", hit=found, recovery=recovery, expiry_s=expiry_s)
+
+
+def start_store(stage: Stage) -> int:
+    """Again, once it was killed; the moment when it answers, Unix epoch, milliseconds."""
+    assert stage.server is not None and stage.server.wait(20), "the S3 server outlived SIGKILL"
+    stage.server.kill()  # takes note of it
+    stage.server.start()
+    return wall_ms()
 
 
 def pause(stage: Stage, victim: Victim, step: Step, *, seconds: float, **when: Unpack[When]) -> Blow:
@@ -113,13 +124,19 @@ def _signal(
 
 def is_locked(stage: Stage) -> bool:
     """Whether somebody holds the table lock, or left it behind."""
-    return (stage.pipeline.table / ".hoodie" / LOCK).exists()
+    return stage.pipeline.place.is_locked()
+
+
+def left_locked_s(stage: Stage) -> float:
+    """So long the lock may last that a dead driver has left; 0 where it has left none."""
+    return stage.pipeline.place.expiry_s if is_locked(stage) else 0.0
 
 
 def await_released(stage: Stage) -> None:
     """Until somebody has just let go of the table lock: so soon nobody takes it again."""
-    await_that("table lock", lambda: is_locked(stage), deadline_s=ANSWER_S, every_s=LOOK_S)
-    await_that("end of the table lock", lambda: not is_locked(stage), deadline_s=ANSWER_S, every_s=LOOK_S)
+    look_s = stage.pipeline.place.look_s
+    await_that("table lock", lambda: is_locked(stage), deadline_s=ANSWER_S, every_s=look_s)
+    await_that("end of the table lock", lambda: not is_locked(stage), deadline_s=ANSWER_S, every_s=look_s)
 
 
 def _ends(stage: Stage) -> bool:
@@ -156,6 +173,9 @@ def send_to(stage: Stage, who: Processes, victim: Victim, number: signal.Signals
             return processes.send([who.coordinator], number)
         case Victim.BROKER:
             return processes.send([stage.broker.pid], number)
+        case Victim.STORE:
+            assert stage.server is not None
+            return processes.send([stage.server.pid], number)
         case Victim.JVM:
             return processes.send([who.jvm], number)
         case Victim.DRIVER:

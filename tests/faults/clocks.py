@@ -13,7 +13,7 @@ from tests.faults import upkeep
 from tests.faults.aim import hit
 from tests.faults.clock import Clock, make_clock
 from tests.faults.commits import wall_ms
-from tests.faults.scenario import Notes, Outcome, Scenario, put
+from tests.faults.scenario import ON_FILES, Notes, Outcome, Scenario, put
 from tests.faults.stage import START_S, Stage
 from tests.faults.steps import AIMED, Step
 from tests.harness import Run, await_that
@@ -82,7 +82,7 @@ def _settled(stage: Stage) -> Notes:
     if stage.upserts:
         await_that(
             "compaction that completes",
-            lambda: upkeep.completed(stage.pipeline.table, upkeep.Action.COMPACTION),
+            lambda: upkeep.completed(stage.pipeline.place, upkeep.Action.COMPACTION),
             deadline_s=COMPACTION_S,
         )
     return dict(stage.settle_and_verify())
@@ -362,4 +362,5 @@ put(
         LIMIT_S,
     ),
     *_summer_times(),
+    stores=ON_FILES,
 )

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -15,7 +14,9 @@ from control_topic.messages import SourcePartition
 from table.errors import TableError
 from table.hudi.files.base_file import is_ours, parse_file_name
 from table.hudi.files.log_file import is_in_bucket, is_log_file, is_our_log_file
+from table.hudi.layout import META_FOLDER
 from table.hudi.reader.timeline import Instant, Timeline
+from tests.place import Place
 
 COMPLETED = re.compile(r"(\d{17})_(\d{17})\.(commit|deltacommit)")
 """Of inserts; of upserts, whose compactions are commits."""
@@ -44,18 +45,20 @@ class Leftovers:
     files: tuple[str, ...]
     pending: tuple[str, ...]
     markers: tuple[str, ...]
+    uploads: tuple[str, ...] = ()
+    """Of files that were begun and not ended, which nobody sees, and which take room all the same."""
 
     @property
     def none(self) -> bool:
-        return not (self.files or self.pending or self.markers)
+        return not (self.files or self.pending or self.markers or self.uploads)
 
 
-def landed_since(table: Path, pipeline: str, moment_ms: int) -> list[Landed]:
+def landed_since(place: Place, pipeline: str, moment_ms: int) -> list[Landed]:
     """Commits of ours with records that landed after the moment, oldest first; none without a table."""
     try:
-        timeline = Timeline(table)
+        timeline = place.timeline()
         found = [
-            _landed(table, timeline, one) for one in _after(timeline, moment_ms) if _is_data(one, pipeline)
+            _landed(place, timeline, one) for one in _after(timeline, moment_ms) if _is_data(one, pipeline)
         ]
     except TableError:
         return []  # not made yet
@@ -75,12 +78,10 @@ def _is_data(instant: Instant, pipeline: str) -> bool:
     return state is not None and state.pipeline == pipeline and any(r.records for r in state.ranges)
 
 
-def _landed(table: Path, timeline: Timeline, instant: Instant) -> Landed:
+def _landed(place: Place, timeline: Timeline, instant: Instant) -> Landed:
     assert instant.state is not None
-    file = table / ".hoodie" / "timeline" / f"{instant.requested}_{instant.completed}.{instant.action}"
-    try:
-        landed_ms = appeared_ms(file)
-    except FileNotFoundError:  # archived meanwhile
+    landed_ms = place.appeared_ms(f"{instant.requested}_{instant.completed}.{instant.action}")
+    if landed_ms is None:  # archived meanwhile
         landed_ms = timeline.time_ms(instant.completed)
     return Landed(
         instant=instant.requested,
@@ -91,15 +92,10 @@ def _landed(table: Path, timeline: Timeline, instant: Instant) -> Landed:
     )
 
 
-def appeared_ms(path: Path) -> int:
-    """When a file got its name: Hudi writes a completed instant under another one first. Unix epoch, ms."""
-    return path.stat().st_ctime_ns // 1_000_000
-
-
-def committed(table: Path, pipeline: str) -> dict[SourcePartition, int]:
+def committed(place: Place, pipeline: str) -> dict[SourcePartition, int]:
     """The table's offsets; empty before there is a table."""
     try:
-        state = Timeline(table).newest(pipeline)
+        state = place.timeline().newest(pipeline)
     except TableError:
         return {}
     return dict(state.offsets) if state is not None else {}
@@ -120,29 +116,28 @@ def log_ends(bootstrap_servers: str, topic: str, partitions: int) -> dict[Source
         consumer.close()
 
 
-def leftovers(table: Path, pipeline: str) -> Leftovers:
+def leftovers(place: Place, pipeline: str) -> Leftovers:
     """What no completed commit accounts for. Files first: what is written meanwhile is then accounted for."""
-    there = [path for path in _data_files(table) if _is_of_lockstep(os.path.basename(path))]
-    timeline = Timeline(table)
+    there = [path for path in _data_files(place) if _is_of_lockstep(os.path.basename(path))]
+    timeline = place.timeline()
     pending = tuple(
         one.requested
         for one in timeline.pending()
         if one.owner.get("pipeline", pipeline) == pipeline and one.action not in FINISHED_BY_THE_NEXT
     )
     named = _named(timeline)
-    temp = table / ".hoodie" / ".temp"
-    markers = sorted(os.listdir(temp)) if temp.exists() else []
     return Leftovers(
         files=tuple(sorted(path for path in there if path not in named)),
         pending=pending,
-        markers=tuple(markers),
+        markers=tuple(sorted(place.markers())),
+        uploads=tuple(sorted(one.path for one in place.uploads())),
     )
 
 
-def unnamed_base_files(table: Path) -> list[str]:
+def unnamed_base_files(place: Place) -> list[str]:
     """Base files, anybody's, that no completed commit accounts for."""
-    there = [path for path in _data_files(table) if parse_file_name(os.path.basename(path)) is not None]
-    named = _named(Timeline(table))
+    there = [path for path in _data_files(place) if parse_file_name(os.path.basename(path)) is not None]
+    named = _named(place.timeline())
     return [path for path in there if path not in named]
 
 
@@ -150,13 +145,11 @@ def _named(timeline: Timeline) -> set[str]:
     return {file.path for instant in timeline.completed() for file in instant.files}
 
 
-def _data_files(table: Path) -> Iterator[str]:
-    for folder, folders, names in os.walk(table):
-        if ".hoodie" in folders:
-            folders.remove(".hoodie")
+def _data_files(place: Place) -> Iterator[str]:
+    for folder, names in place.store.walk(leaving_out=(META_FOLDER,)):
         for name in names:
             if parse_file_name(name) is not None or is_log_file(name):
-                yield os.path.relpath(os.path.join(folder, name), table)
+                yield os.path.join(folder, name)
 
 
 def _is_of_lockstep(name: str) -> bool:

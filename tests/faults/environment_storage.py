@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.faults.acts import CALM_PER_SECOND, RECORDS, goes_on, halts, lasting, plain, runs_well
-from tests.faults.scenario import Outcome, Scenario, put
+from tests.faults.scenario import ON_FILES, Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.harness import await_that
 
@@ -273,4 +273,5 @@ put(
         "commits go on, and verify says that the table is not exact, and which offsets are missing",
         _data_file_deleted,
     ),
+    stores=ON_FILES,
 )

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import time
 from functools import partial
-from pathlib import Path
 
-from table.hudi.driver.holder import LOCK, NOTE
 from tests.faults.blows import KILLED, Victim, kill, on_target
 from tests.faults.scenario import Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED, Step
-from tests.harness import LOOK_S
+from tests.place import Place
 
 INTERVAL_S = 1.0
 """`transaction.interval` of the pipelines here."""
 WORKER_LIMIT_S = INTERVAL_S + 8
 DRIVER_LIMIT_S = 15.0
-LOCK_EXPIRY_S = 60.0
-"""On top where a driver was killed inside the table lock and its successor cannot prove that it is dead."""
 BROKER_LIMIT_S = 15.0
 
 SKEWED = (12, 1, 1, 1)
@@ -66,22 +60,27 @@ EXPECTED = {
 
 def killed_at(stage: Stage, victim: Victim, step: Step) -> Outcome:
     """A pipeline under load whose victim is killed at this step; proved in the end."""
-    if step is Step.SOME_STATUS:
-        stage.weights = SKEWED
-    stage.start(per_second=SKEWED_PER_SECOND if step is Step.SOME_STATUS else 4_000)
+    begin(stage, step)
     blow, misses = on_target(stage, step, lambda: kill(stage, victim, step))
     figures = stage.settle_and_verify()
     return Outcome(
         recovery_s=blow.recovery.commit_s,
-        expiry_s=LOCK_EXPIRY_S if blow.locked else 0.0,
+        expiry_s=blow.expiry_s,
         notes={
             "hit": blow.hit.last_words,
             "misses": misses,
-            **({"left_the_table_locked": "yes"} if blow.locked else {}),
+            **({"left_the_table_locked": "yes"} if blow.expiry_s else {}),
             "all_source_partitions_s": blow.recovery.all_partitions_s,
             **figures,
         },
     )
+
+
+def begin(stage: Stage, step: Step) -> None:
+    """A pipeline under a load by which this step can be hit."""
+    if step is Step.SOME_STATUS:
+        stage.weights = SKEWED
+    stage.start(per_second=SKEWED_PER_SECOND if step is Step.SOME_STATUS else 4_000)
 
 
 def kills(
@@ -106,25 +105,21 @@ def kills(
 def killed_inside_the_table_lock(stage: Stage) -> Outcome:
     """The driver, once the note beside the lock says that it is the holder."""
     stage.start()
-    hoodie = stage.pipeline.table / ".hoodie"
+    place = stage.pipeline.place
     blow, misses = on_target(
         stage,
         Step.COMMIT_BEGUN,
-        lambda: kill(stage, Victim.DRIVER, Step.COMMIT_BEGUN, not_before=lambda: await_note(hoodie)),
+        lambda: kill(stage, Victim.DRIVER, Step.COMMIT_BEGUN, not_before=lambda: await_holder(place)),
     )
     figures = stage.settle_and_verify()
     return Outcome(recovery_s=blow.recovery.commit_s, notes={"misses": misses, **figures})
 
 
-def await_note(hoodie: Path) -> None:
-    """Until the note beside the lock speaks of this very lock; half a second at most, then it is a miss."""
+def await_holder(place: Place) -> None:
+    """Until it is written down who holds this very lock; half a second at most, then it is a miss."""
     until = time.monotonic() + 0.5
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            lock = (hoodie / LOCK).stat()
-            if json.loads((hoodie / NOTE).read_text())["lock"] == [lock.st_ino, lock.st_ctime_ns]:
-                return
-        time.sleep(LOOK_S)
+    while time.monotonic() < until and not place.says_holder():
+        time.sleep(place.look_s)
 
 
 def _words(text: str) -> str:

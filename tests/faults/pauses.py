@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from tests.faults.blows import Victim, on_target, pause
-from tests.faults.kills import LOCK_EXPIRY_S, await_note
+from tests.faults.kills import await_holder, begin
 from tests.faults.scenario import Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.faults.steps import Step
+from tests.place import Folder
 
 SESSION_S = 15.0
 """Longer than the consumer group's session of 10 s."""
@@ -17,12 +18,12 @@ SILENCE_S = 25.0
 JVM_S = 65.0
 """Longer than the table lock lives."""
 LIMIT_S = 9.0
-RESTART_LIMIT_S = 15.0 + LOCK_EXPIRY_S
+RESTART_LIMIT_S = 15.0 + Folder.expiry_s
 FROZEN = "the JVM was stopped, or storage is too slow"
 """What a driver's guardian says when it kills it."""
 
 
-def _paused(
+def paused(
     stage: Stage,
     *,
     victim: Victim,
@@ -33,9 +34,9 @@ def _paused(
     said: str = "",
 ) -> Outcome:
     """`restarts`: whether a run must have ended by it; None: it may. `with_note`: as its lock's note says."""
-    stage.start()
-    hoodie = stage.pipeline.table / ".hoodie"
-    not_before = (lambda: await_note(hoodie)) if with_note else (lambda: None)
+    begin(stage, step)
+    place = stage.pipeline.place
+    not_before = (lambda: await_holder(place)) if with_note else (lambda: None)
     blow, misses = on_target(
         stage, step, lambda: pause(stage, victim, step, seconds=seconds, not_before=not_before)
     )
@@ -65,7 +66,7 @@ put(
         "worker_paused_past_its_session",
         f"a worker is stopped for {SESSION_S:.0f} s in the middle of writing, then goes on",
         "the group gives its source partitions to the other worker; it comes back as a member",
-        partial(_paused, victim=Victim.WORKER, step=Step.MID_WRITE, seconds=SESSION_S),
+        partial(paused, victim=Victim.WORKER, step=Step.MID_WRITE, seconds=SESSION_S),
         LIMIT_S,
         in_tests=True,
     ),
@@ -73,35 +74,35 @@ put(
         "worker_paused_for_25_s",
         f"a worker is stopped for {SILENCE_S:.0f} s in the middle of writing, then goes on",
         "the driver kills and replaces it; nothing has to be done by hand",
-        partial(_paused, victim=Victim.WORKER, step=Step.MID_WRITE, seconds=SILENCE_S),
+        partial(paused, victim=Victim.WORKER, step=Step.MID_WRITE, seconds=SILENCE_S),
         LIMIT_S,
     ),
     Scenario(
         "coordinators_worker_paused_past_its_session",
         f"the coordinator's worker is stopped for {SESSION_S:.0f} s when it has sent END, then goes on",
         "another worker coordinates meanwhile; the one that comes back is fenced, and has no effect",
-        partial(_paused, victim=Victim.COORDINATOR, step=Step.END_SENT, seconds=SESSION_S),
+        partial(paused, victim=Victim.COORDINATOR, step=Step.END_SENT, seconds=SESSION_S),
         LIMIT_S,
     ),
     Scenario(
         "coordinators_worker_paused_for_25_s",
         f"the coordinator's worker is stopped for {SILENCE_S:.0f} s while its commit is carried out",
         "the commit lands without it; the driver kills and replaces it, nothing has to be done by hand",
-        partial(_paused, victim=Victim.COORDINATOR, step=Step.COMMIT_BEGUN, seconds=SILENCE_S),
+        partial(paused, victim=Victim.COORDINATOR, step=Step.COMMIT_BEGUN, seconds=SILENCE_S),
         LIMIT_S,
     ),
     Scenario(
         "driver_paused_past_the_session",
         f"the driver (JVM and Python) is stopped for {SESSION_S:.0f} s in mid-write, then goes on",
         "the workers wait for it and keep their places; it goes on where it was",
-        partial(_paused, victim=Victim.DRIVER, step=Step.MID_WRITE, seconds=SESSION_S),
+        partial(paused, victim=Victim.DRIVER, step=Step.MID_WRITE, seconds=SESSION_S),
         LIMIT_S,
     ),
     Scenario(
         "driver_paused_inside_the_table_lock",
         f"the driver is stopped for {SILENCE_S:.0f} s inside the table lock",
         "its guardian kills it, so that the lock is not held for ever; the next run goes on",
-        partial(_paused, victim=Victim.DRIVER, step=Step.COMMIT_BEGUN, seconds=SILENCE_S, restarts=None),
+        partial(paused, victim=Victim.DRIVER, step=Step.COMMIT_BEGUN, seconds=SILENCE_S, restarts=None),
         RESTART_LIMIT_S,
     ),
     Scenario(
@@ -110,7 +111,7 @@ put(
         "the driver's guardian kills it before the lock expires, so that it cannot write to a table on "
         "which others may have gone on; the next run goes on",
         partial(
-            _paused,
+            paused,
             victim=Victim.JVM,
             step=Step.COMMIT_BEGUN,
             seconds=JVM_S,
@@ -124,7 +125,7 @@ put(
         "broker_paused_past_the_session",
         f"the broker is stopped for {SESSION_S:.0f} s in the middle of writing, then goes on",
         "everybody waits for it, and what was said is said again",
-        partial(_paused, victim=Victim.BROKER, step=Step.MID_WRITE, seconds=SESSION_S),
+        partial(paused, victim=Victim.BROKER, step=Step.MID_WRITE, seconds=SESSION_S),
         LIMIT_S,
     ),
 )

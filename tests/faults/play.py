@@ -11,29 +11,33 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep.brokers.local import Broker
+from lockstep.stores.local import S3Server
+from table.store.location import FILE, S3
 from tests.broker_fixture import create_topic
 from tests.faults.scenario import CATALOGUE, Outcome, Scenario
 from tests.faults.stage import Stage
 from tests.harness import Pipeline
+from tests.place import Bucket
 
 PARTITIONS = 4
 MODULES = (
     *("kills", "pauses", "rivals", "clocks", "environment_*", "tables_*", "upserts_*", "services"),
-    "slow_writers",
+    *("slow_writers", "stores"),
 )
 
 
-def load_catalogue() -> dict[str, Scenario]:
-    """All scenarios, in the order in which the documentation lists them."""
+def load_catalogue(store: str = FILE) -> dict[str, Scenario]:
+    """All scenarios with a table on this store, in the order in which the documentation lists them."""
     here = Path(__file__).parent
     for pattern in MODULES:
         for path in sorted(here.glob(f"{pattern}.py")):
             importlib.import_module(f"tests.faults.{path.stem}")
-    return CATALOGUE
+    return {name: one for name, one in CATALOGUE.items() if store in one.stores}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,19 +71,20 @@ class Played:
         }
 
 
-def make_stage(broker: Broker, folder: Path, name: str) -> Stage:
-    """A topic and a pipeline of that name in this folder."""
+def make_stage(broker: Broker, folder: Path, name: str, server: S3Server | None = None) -> Stage:
+    """A topic and a pipeline of that name in this folder; its table is on the server, where there is one."""
     topic = f"{name[:60].replace('_', '-')}-{uuid.uuid4().hex[:6]}"
     folder.mkdir(parents=True)
     create_topic(broker.bootstrap_servers, topic, partitions=PARTITIONS)
     pipeline = Pipeline(folder=folder, broker=broker, topic=topic, partitions=PARTITIONS)
-    return Stage(broker=broker, pipeline=pipeline)
+    pipeline.bucket = Bucket(server) if server is not None else None
+    return Stage(broker=broker, pipeline=pipeline, server=server)
 
 
-def play(broker: Broker, folder: Path, scenario: Scenario) -> Played:
+def play(broker: Broker, folder: Path, scenario: Scenario, server: S3Server | None = None) -> Played:
     """One scenario to its end. What it leaves is kept where it failed or was slow."""
     began = time.monotonic()
-    stage = make_stage(broker, folder, scenario.name)
+    stage = make_stage(broker, folder, scenario.name, server)
     outcome, error = Outcome(), ""
     try:
         outcome = scenario.play(stage)
@@ -87,9 +92,10 @@ def play(broker: Broker, folder: Path, scenario: Scenario) -> Played:
         error = traceback.format_exc()
     finally:
         stage.close()
-        if not broker.running:
-            broker.kill()
-            broker.start()
+        for one in (broker, server):
+            if one is not None and not one.running:
+                one.kill()
+                one.start()
     played = Played(scenario=scenario, outcome=outcome, error=error, took_s=time.monotonic() - began)
     if error or played.slow:
         (folder / "events.txt").write_text(stage.events())
@@ -100,13 +106,18 @@ def play(broker: Broker, folder: Path, scenario: Scenario) -> Played:
 
 
 def play_all(
-    folder: Path, scenarios: Iterable[Scenario], keep: Callable[[Played], None] | None = None
+    folder: Path,
+    scenarios: Iterable[Scenario],
+    keep: Callable[[Played], None] | None = None,
+    *,
+    store: str = FILE,
 ) -> list[Played]:
     """Each once, a line for each on stdout; `keep` is given each as it ends."""
     done: list[Played] = []
-    with Broker(folder / "broker", heap_mb=512) as broker:
+    with Broker(folder / "broker", heap_mb=512) as broker, ExitStack() as stack:
+        server = stack.enter_context(S3Server(folder / "s3")) if store == S3 else None
         for scenario in scenarios:
-            done.append(play(broker, folder / scenario.name, scenario))
+            done.append(play(broker, folder / scenario.name, scenario, server))
             say(_line(done[-1]))
             if keep is not None:
                 keep(done[-1])

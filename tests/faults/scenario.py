@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from table.store.location import FILE, S3
+
 if TYPE_CHECKING:
     from tests.faults.stage import Stage
 
@@ -29,6 +31,10 @@ class Outcome:
     """On top of the scenario's limit, because the fault left the table locked."""
     notes: Notes = field(default_factory=dict)
 
+
+EVERYWHERE = (FILE, S3)
+ON_FILES = (FILE,)
+ON_S3 = (S3,)
 
 Act = Callable[["Stage"], Outcome]
 
@@ -51,6 +57,8 @@ class Scenario:
     """Of the pipeline's configuration, from the beginning."""
     upserts: Mapping[str, str] | None = None
     """See `Stage.with_upserts`, which takes these services. None: a table of inserts."""
+    stores: tuple[str, ...] = EVERYWHERE
+    """Where the table may be, as `table.store.location` has it: not S3 for what has to do with its files."""
     group: str = ""
 
     def play(self, stage: Stage) -> Outcome:
@@ -64,11 +72,12 @@ class Scenario:
 CATALOGUE: dict[str, Scenario] = {}
 
 
-def put(group: str, *rows: Scenario) -> None:
-    """Into the catalogue, in this order."""
+def put(group: str, *rows: Scenario, stores: tuple[str, ...] = EVERYWHERE) -> None:
+    """Into the catalogue, in this order. `stores`: of those that say nothing of it themselves."""
     for row in rows:
         assert row.name not in CATALOGUE, f"two scenarios are called {row.name}"
-        CATALOGUE[row.name] = replace(row, group=group)
+        own = stores if row.stores == EVERYWHERE else row.stores
+        CATALOGUE[row.name] = replace(row, group=group, stores=own)
 
 
 def scenario(
@@ -80,12 +89,14 @@ def scenario(
     in_tests: bool = False,
     settings: Mapping[str, str] | None = None,
     upserts: Mapping[str, str] | None = None,
+    stores: tuple[str, ...] = EVERYWHERE,
 ) -> Callable[[Act], Act]:
     """Put the function into the catalogue under its own name, as the act of a row."""
 
     def named(act: Act) -> Act:
         name = act.__name__
-        put(group, Scenario(name, fault, expected, act, limit_s, in_tests, settings or {}, upserts))
+        row = Scenario(name, fault, expected, act, limit_s, in_tests, settings or {}, upserts, stores)
+        put(group, row)
         return act
 
     return named

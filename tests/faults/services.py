@@ -18,10 +18,10 @@ CLUSTERED = {"services.clustering": "async", "services.clustering_every": EVERY}
 def _killed_while_it_cleans(stage: Stage) -> Outcome:
     stage.start()
     struck, misses = until_struck(lambda: kill_driver(stage, Action.CLEAN))
-    table = stage.pipeline.table
+    place = stage.pipeline.place
     await_that(
         "end of the clean that was left",
-        lambda: struck.instant in upkeep.completed(table, Action.CLEAN),
+        lambda: struck.instant in upkeep.completed(place, Action.CLEAN),
         deadline_s=START_S,
     )
     await_another(stage, Action.CLEAN, struck.instant)

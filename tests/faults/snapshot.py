@@ -1,6 +1,7 @@
-"""`python -m tests.faults.snapshot TABLE FILE`: an upsert table's rows, as Spark SQL's snapshot query says.
+"""`python -m tests.faults.snapshot TABLE FILE [ENDPOINT]`: an upsert table's rows, as Spark SQL says.
 
-The file gets a JSON list of [region, id, amount, ts].
+By its snapshot query. The file gets a JSON list of [region, id, amount, ts]. `ENDPOINT`: of the S3 server
+that the table is on.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from tests.faults.spark_sql import session
 
 
 def main() -> None:
-    table, answer = sys.argv[1:]
-    spark = session()
+    table, answer, *endpoint = sys.argv[1:]
+    spark = session(s3=endpoint[0] if endpoint else "")
     try:
         spark.sql(f"create table t using hudi location '{table}'")
         rows = spark.sql("select region, id, amount, ts from t").collect()

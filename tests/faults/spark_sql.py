@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from lockstep.stores.local import ACCESS_KEY, SECRET_KEY
 from table.hudi.needs import BUNDLE
+from table.store.objects.hadoop import S3_NEEDS, TUNING
 
 
-def session(*, threads: int = 2) -> SparkSession:
-    """A local Spark with Hudi and its SQL."""
+def session(*, threads: int = 2, s3: str = "") -> SparkSession:
+    """A local Spark with Hudi and its SQL. `s3`: the endpoint of a server of ours that it is to reach."""
     spark = (
         SparkSession.builder.master(f"local[{threads}]")
-        .config("spark.jars.packages", BUNDLE)
+        .config("spark.jars.packages", ",".join((BUNDLE, *(S3_NEEDS.packages if s3 else ()))))
+        .config(map=_reach(s3) if s3 else {})
         .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
         .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
@@ -24,3 +27,16 @@ def session(*, threads: int = 2) -> SparkSession:
     )
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _reach(s3: str) -> dict[str, str]:
+    """Of whatever bucket: who does this knows nothing of Lockstep, and its keys are everybody's."""
+    return {
+        "spark.jars.excludes": ",".join(S3_NEEDS.excluded),
+        "spark.hadoop.fs.s3a.endpoint": s3,
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+        "spark.hadoop.fs.s3a.connection.maximum": TUNING["connection.maximum"],
+        "spark.hadoop.fs.s3a.access.key": ACCESS_KEY,
+        "spark.hadoop.fs.s3a.secret.key": SECRET_KEY,
+    }

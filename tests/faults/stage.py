@@ -13,6 +13,7 @@ from lockstep.brokers.local import Broker
 from lockstep.config import load
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home, needs_of
+from lockstep.stores.local import S3Server
 from tests.faults import commits, processes, upkeep, upsert_model
 from tests.faults.commits import Landed, Leftovers, wall_ms
 from tests.faults.load import Load
@@ -21,6 +22,7 @@ from tests.faults.upkeep import Action
 from tests.faults.upsert_model import Difference, Row
 from tests.harness import DEADLINE_S, Pipeline, Run, await_that
 from tests.merge_model import Key
+from tests.s3_proxy import S3Proxy
 
 PER_SECOND = 4_000
 START_S = 240.0
@@ -46,7 +48,8 @@ class Stage:
     """One scenario's own topic, table and broker. `close` ends whatever was started here.
 
     `weights`: how the load is spread over the source partitions; evenly where it is empty. `upserts`: see
-    `with_upserts`. `others`: rows of an upsert table that somebody else has written.
+    `with_upserts`. `others`: rows of an upsert table that somebody else has written. `server`: of S3, where
+    the table is there. `proxy`: what is between it and the pipeline, in scenarios that want one.
     """
 
     broker: Broker
@@ -56,6 +59,8 @@ class Stage:
     weights: Sequence[int] = field(default_factory=tuple)
     upserts: bool = False
     others: dict[Key, Row] = field(default_factory=dict)
+    server: S3Server | None = None
+    proxy: S3Proxy | None = None
 
     # --- beginning --------------------------------------------------------------------------------
 
@@ -116,7 +121,7 @@ class Stage:
 
     def commits_after(self, moment_ms: int) -> list[Landed]:
         """Commits with records that landed since, oldest first."""
-        return commits.landed_since(self.pipeline.table, self.pipeline.id, moment_ms)
+        return commits.landed_since(self.pipeline.place, self.pipeline.id, moment_ms)
 
     def await_commit_after(self, moment_ms: int, *, deadline_s: float = DEADLINE_S) -> Landed:
         """The first commit with records whose transaction began after the moment (Unix epoch, ms).
@@ -180,7 +185,7 @@ class Stage:
         def probe() -> bool:
             if self.current.process.poll() not in (None, 0):
                 self._assert_goes_on()
-            return commits.committed(self.pipeline.table, self.pipeline.id) == ends
+            return commits.committed(self.pipeline.place, self.pipeline.id) == ends
 
         await_that("table that holds all of the topic", probe, deadline_s=deadline_s)
 
@@ -216,7 +221,7 @@ class Stage:
         assert found.none, f"the table is not what the records make of it: {found}"
         return {
             "rows": found.rows,
-            "compactions": len(upkeep.completed(self.pipeline.table, Action.COMPACTION)),
+            "compactions": len(upkeep.completed(self.pipeline.place, Action.COMPACTION)),
         }
 
     def assert_no_gap(self) -> None:
@@ -228,30 +233,31 @@ class Stage:
         """Of an upsert table from what the records on the topic make, by the rules in `tests.merge_model`."""
         topic, partitions = self.pipeline.topic, self.pipeline.partitions
         expected = upsert_model.expected_rows(self.broker.bootstrap_servers, topic, partitions)
-        held = upsert_model.held_rows(self.pipeline.table, self.pipeline.folder)
+        held = upsert_model.held_rows(self.pipeline.place, self.pipeline.folder)
         return upsert_model.difference(held, {**expected, **self.others})
 
     def _end_pending(self, action: Action, setting: str) -> None:
         """A driver that ends does not wait for what it does beside transactions; its successor tidies up."""
-        if not upkeep.pending(self.pipeline.table, action):
+        if not upkeep.pending(self.pipeline.place, action):
             return
         self.pipeline.settings[setting] = "10000"  # no other one is begun
         self.restart()
         self.processes()
         await_that(
             f"end of the {action.value[0]} that was left",
-            lambda: not upkeep.pending(self.pipeline.table, action),
+            lambda: not upkeep.pending(self.pipeline.place, action),
             deadline_s=START_S,
         )
         assert self.current.stop() == 0, self.current.text()[-4_000:]
 
     def leftovers(self) -> Leftovers:
-        return commits.leftovers(self.pipeline.table, self.pipeline.id)
+        return commits.leftovers(self.pipeline.place, self.pipeline.id)
 
     def sweep(self) -> None:
         """Lockstep's own sweep, without its grace time: nothing of this pipeline runs any more."""
         sets = [f"{name}={value}" for name, value in self.pipeline.settings.items()]
-        config = load(self.pipeline.config, sets=sets)
+        given = {**os.environ, **self.pipeline.place.environment}
+        config = load(self.pipeline.config, sets=sets, environment=given)
         spark_home, jars = find_spark_home(), find_jars(needs_of(config).packages, {})
         submission = Submission(
             config_path=self.pipeline.config,
@@ -267,7 +273,7 @@ class Stage:
             text=True,
             timeout=SWEEP_S,
             check=False,
-            env=environment(os.environ, spark_home=spark_home),
+            env=environment(given, spark_home=spark_home),
         )
         assert done.returncode == 0, done.stdout[-4_000:]
 

@@ -13,7 +13,7 @@ from tests.faults.acts import CALM_PER_SECOND, halts, is_met_between_runs, stops
 from tests.faults.clock import make_clock
 from tests.faults.clocks import HOUR_S
 from tests.faults.commits import wall_ms
-from tests.faults.scenario import Notes, Outcome, Scenario, put, scenario
+from tests.faults.scenario import ON_FILES, Notes, Outcome, Scenario, put, scenario
 from tests.faults.sql import say
 from tests.faults.sql_writer import WELL_BEHAVED, SqlWriter
 from tests.faults.stage import Stage
@@ -41,6 +41,7 @@ def foreign_writer(stage: Stage, kind: str, *, rounds: int = 0, updates: bool = 
     "updates rows of Lockstep's, clusters and cleans, all the time",
     expected="both go on; none of Lockstep's rows is missing or doubled, and verify says which it cannot "
     "check any more because the other one changed them",
+    stores=ON_FILES,
 )
 def sql_writer_beside_the_pipeline(stage: Stage) -> Outcome:
     run = stage.start(per_second=CALM_PER_SECOND)
@@ -94,6 +95,7 @@ put(
         "the offsets are found in the archived timeline, and the next run goes on from them",
         partial(is_met_between_runs, fault=_archive),
     ),
+    stores=ON_FILES,
 )
 
 
@@ -103,6 +105,7 @@ put(
     "docs/operations.md forbids and validate warns of",
     expected="it rolls open instants back and may destroy files of a commit at the wrong moment, which "
     "nobody can prevent: the operator is told of the aborts, and verify finds every row that is missing",
+    stores=ON_FILES,
 )
 def eager_writer_beside_the_pipeline(stage: Stage) -> Outcome:
     run = stage.start(per_second=CALM_PER_SECOND)
@@ -197,4 +200,5 @@ put(
         "with it in record.schema the next run goes on",
         partial(halts, during=_column_added_an_hour_ago, said=("origin", "record.schema")),
     ),
+    stores=ON_FILES,
 )

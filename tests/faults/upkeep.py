@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from enum import Enum
-from pathlib import Path
 
-from tests.harness import LOOK_S, await_that
+from tests.harness import await_that
+from tests.place import METADATA_TIMELINE, TIMELINE, Place, below
 
 PATIENCE_S = 120.0
-METADATA_TIMELINE = Path(".hoodie", "metadata", ".hoodie", "timeline")
 _OPEN = re.compile(r"(\d{17})\.([a-z]+)\.(requested|inflight)")
 _COMPLETED = re.compile(r"(\d{17})_\d{17}\.([a-z]+)")
 
@@ -34,66 +31,55 @@ class Moment(Enum):
     LISTED = "in the metadata table"
 
 
-def pending(table: Path, action: Action) -> set[str]:
+def pending(place: Place, action: Action) -> set[str]:
     """Instants that are planned or begun, and not complete."""
-    return set(_open(table, action)) - completed(table, action)
+    return set(_open(place, action)) - completed(place, action)
 
 
-def begun(table: Path, action: Action) -> set[str]:
+def begun(place: Place, action: Action) -> set[str]:
     """Those of them that are being carried out, or were when their driver ended."""
-    found = {instant for instant, phase in _open(table, action).items() if phase == "inflight"}
-    return found - completed(table, action)
+    found = {instant for instant, phase in _open(place, action).items() if phase == "inflight"}
+    return found - completed(place, action)
 
 
-def completed(table: Path, action: Action) -> set[str]:
+def completed(place: Place, action: Action) -> set[str]:
     """Instants that are complete and not archived. Of a table of upserts: inserts are commits, too."""
-    matches = (_COMPLETED.fullmatch(name) for name in _names(table))
+    matches = (_COMPLETED.fullmatch(name) for name in place.names(TIMELINE))
     return {match[1] for match in matches if match and match[2] == action.value[1]}
 
 
-def base_files(table: Path, instant: str) -> list[Path]:
-    """Base files of this instant, whole or not."""
-    return [path for folder in _folders(table) for path in folder.glob(f"*_{instant}.parquet")]
+def base_files(place: Place, instant: str) -> list[str]:
+    """Base files of this instant, whole or not, where they are."""
+    return [f"{folder}/{name}" for folder, name in below(place) if name.endswith(f"_{instant}.parquet")]
 
 
-def await_begun(table: Path, action: Action, moment: Moment = Moment.BEGUN) -> str:
+def await_begun(place: Place, action: Action, moment: Moment = Moment.BEGUN) -> str:
     """The instant of one as soon as it is so far."""
     return await_that(
         f"{action.value[0]} that was {moment.value}",
-        lambda: next((one for one in begun(table, action) if _is_at(table, one, moment)), None),
+        lambda: next((one for one in begun(place, action) if _is_at(place, one, moment)), None),
         deadline_s=PATIENCE_S,
-        every_s=LOOK_S,
+        every_s=place.look_s,
     )
 
 
-def is_listed(table: Path, instant: str) -> bool:
+def is_listed(place: Place, instant: str) -> bool:
     """Whether the metadata table has taken the instant's files in."""
-    return any((table / METADATA_TIMELINE).glob(f"{instant}_*.deltacommit"))
+    names = place.names(METADATA_TIMELINE)
+    return any(name.startswith(f"{instant}_") and name.endswith(".deltacommit") for name in names)
 
 
-def _is_at(table: Path, instant: str, moment: Moment) -> bool:
+def _is_at(place: Place, instant: str, moment: Moment) -> bool:
     if moment is Moment.WRITING:
-        return bool(base_files(table, instant))
-    return moment is Moment.BEGUN or is_listed(table, instant)
+        return bool(base_files(place, instant))
+    return moment is Moment.BEGUN or is_listed(place, instant)
 
 
-def _open(table: Path, action: Action) -> dict[str, str]:
+def _open(place: Place, action: Action) -> dict[str, str]:
     """Instant → the further of its phases; those of complete ones included, whose files stay."""
     found: dict[str, str] = {}
-    for name in sorted(_names(table), reverse=True):  # "requested" before "inflight"
+    for name in sorted(place.names(TIMELINE), reverse=True):  # "requested" before "inflight"
         match = _OPEN.fullmatch(name)
         if match and match[2] == action.value[0]:
             found[match[1]] = match[3]
     return found
-
-
-def _names(table: Path) -> list[str]:
-    try:
-        return os.listdir(table / ".hoodie" / "timeline")
-    except FileNotFoundError:
-        return []  # not made yet
-
-
-def _folders(table: Path) -> Iterator[Path]:
-    with os.scandir(table) as entries:
-        yield from (Path(one.path) for one in entries if one.is_dir() and one.name != ".hoodie")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from tests.faults import commits, upkeep
-from tests.faults.blows import ANSWER_S, ATTEMPTS_MAX, Victim, is_locked, send_to
+from tests.faults.blows import ANSWER_S, ATTEMPTS_MAX, Victim, left_locked_s, send_to
 from tests.faults.commits import wall_ms
-from tests.faults.kills import DRIVER_LIMIT_S, LOCK_EXPIRY_S
+from tests.faults.kills import DRIVER_LIMIT_S
 from tests.faults.scenario import Outcome, Scenario
 from tests.faults.stage import START_S, Recovery, Stage
 from tests.faults.upkeep import Action, Moment
@@ -24,17 +24,17 @@ class Struck:
     instant: str
     base_files: int
     """As many it had made."""
-    locked: bool
-    """The table was."""
+    expiry_s: float
+    """The table was locked, which may last for so long; 0: it was not."""
     recovery: Recovery
 
     def outcome(self, **notes: float | int | str) -> Outcome:
         return Outcome(
             recovery_s=self.recovery.commit_s,
-            expiry_s=LOCK_EXPIRY_S if self.locked else 0.0,
+            expiry_s=self.expiry_s,
             notes={
                 "base_files_begun": self.base_files,
-                **({"left_the_table_locked": "yes"} if self.locked else {}),
+                **({"left_the_table_locked": "yes"} if self.expiry_s else {}),
                 "all_source_partitions_s": self.recovery.all_partitions_s,
                 **notes,
             },
@@ -82,9 +82,9 @@ def killed_while(stage: Stage, *, action: Action, moment: Moment) -> Outcome:
     struck, misses = until_done_anew(stage, action, moment)
     figures = stage.settle_and_verify()
     if action is Action.CLUSTERING:
-        unnamed = commits.unnamed_base_files(stage.pipeline.table)
+        unnamed = commits.unnamed_base_files(stage.pipeline.place)
         assert not unnamed, f"base files that no commit names: {unnamed}"
-        figures["clusterings"] = len(upkeep.completed(stage.pipeline.table, action))
+        figures["clusterings"] = len(upkeep.completed(stage.pipeline.place, action))
     return struck.outcome(misses=misses, **figures)
 
 
@@ -99,18 +99,18 @@ def until_struck(strike: Callable[[], Struck | None]) -> tuple[Struck, int]:
 
 def kill_driver(stage: Stage, action: Action, moment: Moment = Moment.BEGUN) -> Struck | None:
     """SIGKILL as soon as such an instant is so far; and start it again. None for a miss."""
-    table, who = stage.pipeline.table, stage.processes()
-    instant = upkeep.await_begun(table, action, moment)
+    place, who = stage.pipeline.place, stage.processes()
+    instant = upkeep.await_begun(place, action, moment)
     send_to(stage, who, Victim.DRIVER, signal.SIGKILL)
     stage.current.process.wait(10)
-    was_pending = instant in upkeep.pending(table, action)
-    files, locked = len(upkeep.base_files(table, instant)), is_locked(stage)
+    was_pending = instant in upkeep.pending(place, action)
+    files, expiry_s = len(upkeep.base_files(place, instant)), left_locked_s(stage)
     at_ms = wall_ms()
     stage.restart()
     recovery = stage.recovery(at_ms, deadline_s=ANSWER_S)
     if not was_pending:
         return None
-    return Struck(instant=instant, base_files=files, locked=locked, recovery=recovery)
+    return Struck(instant=instant, base_files=files, expiry_s=expiry_s, recovery=recovery)
 
 
 def until_done_anew(stage: Stage, action: Action, moment: Moment) -> tuple[Struck, int]:
@@ -120,7 +120,7 @@ def until_done_anew(stage: Stage, action: Action, moment: Moment) -> tuple[Struc
     """
     struck, misses = until_struck(lambda: kill_driver(stage, action, moment))
     await_taken_away(stage, stage.current, action, struck.instant)
-    left = upkeep.base_files(stage.pipeline.table, struck.instant)
+    left = upkeep.base_files(stage.pipeline.place, struck.instant)
     assert not left, f"files of the {action.value[0]} that was taken away are still there: {left}"
     await_another(stage, action, struck.instant)
     return struck, misses
@@ -130,15 +130,15 @@ def await_taken_away(stage: Stage, run: Run, action: Action, instant: str) -> No
     """Until this run says so. Nothing of it is left then."""
     said = f"{action.value[0]} {instant} was begun and not completed"
     await_that(f"end of the {action.value[0]} that was left", lambda: said in run.text(), deadline_s=START_S)
-    table = stage.pipeline.table
-    assert instant not in upkeep.pending(table, action) | upkeep.completed(table, action)
+    place = stage.pipeline.place
+    assert instant not in upkeep.pending(place, action) | upkeep.completed(place, action)
 
 
 def await_another(stage: Stage, action: Action, instant: str) -> None:
     """Until one that was planned later is complete."""
-    table = stage.pipeline.table
+    place = stage.pipeline.place
     await_that(
         f"another {action.value[0]}",
-        lambda: any(one > instant for one in upkeep.completed(table, action)),
+        lambda: any(one > instant for one in upkeep.completed(place, action)),
         deadline_s=START_S,
     )

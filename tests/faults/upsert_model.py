@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from tests.faults.apart import apart
 from tests.merge_model import Change, Key, Model
+from tests.place import Place
 
 KEYS = 400
 """Of one source partition."""
@@ -111,10 +112,12 @@ def expected_rows(bootstrap_servers: str, topic: str, partitions: int) -> dict[K
     return model.rows()
 
 
-def held_rows(table: Path, folder: Path) -> list[tuple[Key, Row]]:
+def held_rows(place: Place, folder: Path) -> list[tuple[Key, Row]]:
     """What Spark's snapshot query of the table says. A process of its own asks; its files are left there."""
     answer = folder / "snapshot.json"
-    apart("tests.faults.snapshot", folder / "snapshot.log", str(table), str(answer))
+    endpoint = [place.settings.endpoint] if place.settings is not None else []
+    arguments = (place.plain, str(answer), *endpoint)
+    apart("tests.faults.snapshot", folder / "snapshot.log", *arguments)
     return [((region, name), (amount, ts)) for region, name, amount, ts in json.loads(answer.read_text())]
 
 

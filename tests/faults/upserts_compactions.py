@@ -9,7 +9,7 @@ import psutil
 
 from lockstep.errors import EXIT_SUPERSEDED
 from tests.faults import upkeep
-from tests.faults.blows import ANSWER_S, Victim, await_released, is_locked, send_to
+from tests.faults.blows import ANSWER_S, Victim, await_released, left_locked_s, send_to
 from tests.faults.commits import wall_ms
 from tests.faults.kills import DRIVER_LIMIT_S, WORKER_LIMIT_S
 from tests.faults.scenario import Outcome, Scenario, put
@@ -32,13 +32,13 @@ REFUSALS = ("the table refused the commit", "the commit did not land")
 
 def _pause_driver(stage: Stage) -> Struck | None:
     """Freeze it, start a successor, let it go on once that one commits; None where it proves nothing."""
-    table, who, older = stage.pipeline.table, stage.processes(), stage.current
-    instant = upkeep.await_begun(table, Action.COMPACTION, Moment.WRITING)
+    place, who, older = stage.pipeline.place, stage.processes(), stage.current
+    instant = upkeep.await_begun(place, Action.COMPACTION, Moment.WRITING)
     await_released(stage)  # a driver that is frozen inside the lock is ended by its guardian
     send_to(stage, who, Victim.DRIVER, signal.SIGSTOP)
     await_that("frozen driver", lambda: all(_is_stopped(pid) for pid in who.run), deadline_s=10)
-    was_pending = instant in upkeep.pending(table, Action.COMPACTION)
-    files, locked = len(upkeep.base_files(table, instant)), is_locked(stage)
+    was_pending = instant in upkeep.pending(place, Action.COMPACTION)
+    files, expiry_s = len(upkeep.base_files(place, instant)), left_locked_s(stage)
     at_ms = wall_ms()
     newer = stage.restart()
     recovery = stage.recovery(at_ms, deadline_s=ANSWER_S)
@@ -50,7 +50,7 @@ def _pause_driver(stage: Stage) -> Struck | None:
     if not (was_pending and lives):
         return None
     assert status == EXIT_SUPERSEDED, older.text()[-4_000:]
-    return Struck(instant=instant, base_files=files, locked=locked, recovery=recovery)
+    return Struck(instant=instant, base_files=files, expiry_s=expiry_s, recovery=recovery)
 
 
 def _driver_paused(stage: Stage) -> Outcome:
@@ -59,10 +59,10 @@ def _driver_paused(stage: Stage) -> Outcome:
     await_another(stage, Action.COMPACTION, struck.instant)
     tried = f"compaction {struck.instant} of table" in stage.pipeline.runs[-2].text()
     found = stage.settle_and_verify()
-    table = stage.pipeline.table
-    on_timeline = upkeep.completed(table, Action.COMPACTION) | upkeep.pending(table, Action.COMPACTION)
+    place = stage.pipeline.place
+    on_timeline = upkeep.completed(place, Action.COMPACTION) | upkeep.pending(place, Action.COMPACTION)
     assert struck.instant not in on_timeline, "the compaction that was taken away is on the timeline again"
-    assert not upkeep.is_listed(table, struck.instant), "the metadata table lists what was taken away"
+    assert not upkeep.is_listed(place, struck.instant), "the metadata table lists what was taken away"
     return struck.outcome(misses=misses, it_tried_to_complete_it="yes" if tried else "no", **found)
 
 
@@ -74,24 +74,24 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _kill_worker(stage: Stage) -> Struck | None:
-    table, who = stage.pipeline.table, stage.processes()
-    instant = upkeep.await_begun(table, Action.COMPACTION, Moment.WRITING)
+    place, who = stage.pipeline.place, stage.processes()
+    instant = upkeep.await_begun(place, Action.COMPACTION, Moment.WRITING)
     at_ms = send_to(stage, who, Victim.WORKER, signal.SIGKILL)
-    was_pending = instant in upkeep.pending(table, Action.COMPACTION)
-    files = len(upkeep.base_files(table, instant))
+    was_pending = instant in upkeep.pending(place, Action.COMPACTION)
+    files = len(upkeep.base_files(place, instant))
     recovery = stage.recovery(at_ms, deadline_s=ANSWER_S)
     if not was_pending:
         return None
-    return Struck(instant=instant, base_files=files, locked=False, recovery=recovery)
+    return Struck(instant=instant, base_files=files, expiry_s=0.0, recovery=recovery)
 
 
 def _worker_killed(stage: Stage) -> Outcome:
     stage.start()
-    table, run = stage.pipeline.table, stage.current
+    place, run = stage.pipeline.place, stage.current
     struck, misses = until_struck(lambda: _kill_worker(stage))
     await_that(
         "end of the compaction",
-        lambda: struck.instant in upkeep.completed(table, Action.COMPACTION),
+        lambda: struck.instant in upkeep.completed(place, Action.COMPACTION),
         deadline_s=START_S,
     )
     await_another(stage, Action.COMPACTION, struck.instant)

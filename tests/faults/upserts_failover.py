@@ -9,7 +9,7 @@ from lockstep.errors import EXIT_HALTED
 from tests.debezium_events import binlog_change
 from tests.faults import upkeep
 from tests.faults.acts import halts_after_s, runs_well
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import ON_FILES, Outcome, scenario
 from tests.faults.sql import say
 from tests.faults.stage import Stage
 from tests.faults.upsert_model import SETTINGS, held_rows
@@ -63,6 +63,7 @@ def _send(stage: Stage, partition: int, records: Records) -> None:
     "killed before",
     expected="the run halts at the first change of each source partition, at each start again, everything "
     "before it in the table; the documented way on, in the same table, ends with the new server's rows",
+    stores=ON_FILES,
 )
 def change_data_after_a_failover(stage: Stage) -> Outcome:
     pipeline = stage.pipeline
@@ -89,7 +90,7 @@ def change_data_after_a_failover(stage: Stage) -> Outcome:
     pipeline.produce_keyed([binlog_change("c", "k-0", 100 + KEYS, 5, 7)], partition=0)
     after["a", "k-0"] = (7, 5)
     runs_well(pipeline)
-    assert dict(held_rows(pipeline.table, pipeline.folder)) == after
+    assert dict(held_rows(pipeline.place, pipeline.folder)) == after
     return Outcome(notes={"halted_after_s": halted_s, "halts": halts, "rows": len(after)})
 
 
@@ -112,11 +113,11 @@ def change_data_sent_again(stage: Stage) -> Outcome:
         kill(stage)
         _send_again(stage, sent)
     deadline_s = time.monotonic() + COMPACTION_S
-    while not upkeep.completed(pipeline.table, upkeep.Action.COMPACTION):
+    while not upkeep.completed(pipeline.place, upkeep.Action.COMPACTION):
         assert time.monotonic() < deadline_s, f"no compaction was completed within {COMPACTION_S:.0f} s"
         _send_again(stage, sent)
     assert stage.current.stop() == 0, stage.current.text()[-4_000:]
-    assert dict(held_rows(pipeline.table, pipeline.folder)) == rows
+    assert dict(held_rows(pipeline.place, pipeline.folder)) == rows
     return Outcome(notes={"changes": pipeline.produced, "rows": len(rows)})
 
 
@@ -153,7 +154,7 @@ def _configure(stage: Stage) -> None:
 def _pass_over_each(stage: Stage, rows: Rows) -> int:
     """As docs/upserts.md tells an operator to; how often a run was halted on the way."""
     pipeline = stage.pipeline
-    assert dict(held_rows(pipeline.table, pipeline.folder)) == rows
+    assert dict(held_rows(pipeline.place, pipeline.folder)) == rows
     say(
         pipeline.folder,
         f"create table anew using hudi location '{pipeline.table}'",

@@ -14,7 +14,7 @@ from tests.faults.scenario import Notes, Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED, Step
 from tests.faults.upkeep import Action
-from tests.harness import LOOK_S
+from tests.place import below
 
 WORKER_STEPS = (Step.SOME_STATUS, Step.COMMIT_BEGUN, Step.COMMIT_LANDED)
 """All between a worker's WRITE_STATUS and the ACK."""
@@ -34,22 +34,22 @@ def _killed_while_it_writes_log_blocks(stage: Stage) -> Outcome:
 
 def _kill_at_its_log_file(stage: Stage) -> tuple[Blow, int]:
     """Kill a worker as soon as it has a log file of a transaction that ends; how many, 0 for a miss."""
-    who = stage.processes()
+    place, who = stage.pipeline.place, stage.processes()
     incarnation = who.incarnations[who.worker]
     _, mark, life = write_token(0, incarnation).split("-")
     found: list[str] = []
 
     def look() -> list[str]:
         """The instants of the log files of this worker's life."""
-        parsed = (parse_log_file_name(path.name) for path in stage.pipeline.table.glob("*/.*.log.*"))
+        parsed = (parse_log_file_name(name) for _, name in below(place))
         return [one[2] for one in parsed if one and one[1].split("-")[1:] == [mark, life]]
 
     def strike() -> int:
         until = time.monotonic() + LOG_FILE_S
         while time.monotonic() < until:
-            if upkeep.begun(stage.pipeline.table, Action.DELTACOMMIT) & set(look()):
+            if upkeep.begun(place, Action.DELTACOMMIT) & set(look()):
                 break
-            time.sleep(LOOK_S)
+            time.sleep(place.look_s)
         at_ms = send_to(stage, who, Victim.WORKER, signal.SIGKILL)
         found.extend(look())
         return at_ms

@@ -6,7 +6,7 @@ from lockstep.errors import EXIT_HALTED
 from tests.faults import upkeep
 from tests.faults.acts import CALM_PER_SECOND, halts_after_s
 from tests.faults.blows import Blow, Victim, kill
-from tests.faults.scenario import Outcome, scenario
+from tests.faults.scenario import ON_FILES, Outcome, scenario
 from tests.faults.sql import say
 from tests.faults.sql_writer import CHANGING, SqlWriter, changed_rows
 from tests.faults.stage import Stage
@@ -29,6 +29,7 @@ BLOWS = (
     "all the time, while worker, coordinator's worker and driver are killed",
     expected="both go on; every row is as the last of both says, by the ordering field",
     upserts={"compaction_every": "4"},
+    stores=ON_FILES,
 )
 def sql_writer_beside_upserts_with_kills(stage: Stage) -> Outcome:
     stage.start(per_second=CALM_PER_SECOND)
@@ -58,6 +59,7 @@ def sql_writer_beside_upserts_with_kills(stage: Stage) -> Outcome:
     expected="nothing is committed that Hudi would hide: the run halts, at each start again, and names "
     "instant and table partition; the documented way on ends with every row as it should be",
     upserts={"compaction": "off"},
+    stores=ON_FILES,
 )
 def table_partition_dropped_under_upserts(stage: Stage) -> Outcome:
     pipeline, run = stage.pipeline, stage.start(per_second=CALM_PER_SECOND)
@@ -75,8 +77,8 @@ def table_partition_dropped_under_upserts(stage: Stage) -> Outcome:
 def _take_back_to_the_drop(stage: Stage) -> int:
     """As docs/operations.md tells an operator to; how many instants that were."""
     table = stage.pipeline.table
-    (dropped,) = upkeep.completed(table, Action.CLUSTERING)  # what is a replacecommit
-    later = {one for one in upkeep.completed(table, Action.DELTACOMMIT) if one > dropped}
+    (dropped,) = upkeep.completed(stage.pipeline.place, Action.CLUSTERING)  # what is a replacecommit
+    later = {one for one in upkeep.completed(stage.pipeline.place, Action.DELTACOMMIT) if one > dropped}
     newest_first = sorted(later | {dropped}, reverse=True)
     call = "call rollback_to_instant(table => 'dropped', instant_time => '{}')"
     known = f"create table dropped using hudi location '{table}'"

@@ -1,16 +1,15 @@
 """Watching one pipeline's transactions from outside, closely enough to hit a step of one.
 
 Three threads: one reads the control topic as any reader may (assigned, nothing committed), one looks at the
-table's folder about every millisecond while a commit is due, one asks for the group's offsets after an ACK.
+table about every millisecond (in S3 every 20) while a commit is due, one asks for the group's offsets after
+an ACK.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -18,9 +17,9 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from control_topic.kafka import ControlReader
 from control_topic.messages import AbortCommit, AckCommit, EndCommit, Message, StartCommit, WriteStatus
 from control_topic.transport import Received
-from tests.faults.commits import COMPLETED, appeared_ms, wall_ms
+from tests.faults.commits import COMPLETED, wall_ms
 from tests.faults.steps import Sighting
-from tests.harness import LOOK_S
+from tests.place import TIMELINE, Place
 
 POLL_S = 0.02
 GROUP_S = 0.003
@@ -34,11 +33,11 @@ class Watch:
     """
 
     def __init__(
-        self, *, bootstrap_servers: str, pipeline: str, table: Path, changed: Callable[[Sighting], None]
+        self, *, bootstrap_servers: str, pipeline: str, place: Place, changed: Callable[[Sighting], None]
     ) -> None:
         self._kafka = {"bootstrap.servers": bootstrap_servers, "reconnect.backoff.max.ms": 500}
         self._pipeline = pipeline
-        self._hoodie = table / ".hoodie"
+        self._place = place
         self._changed = changed
         self._lock = threading.Lock()
         self._newest: Sighting | None = None
@@ -132,21 +131,20 @@ class Watch:
             )
         self._see(at_ms, what, lambda seen: None)
 
-    # --- the table's folder -----------------------------------------------------------------------
+    # --- the table -----------------------------------------------------------------------
 
     def _table(self) -> None:
-        lock, timeline = self._hoodie / "lock", self._hoodie / "timeline"
         while not self._ending.is_set():
             seen = self._newest
             if seen is None or not seen.all_in or seen.landed_ms or seen.abort_ms:
                 time.sleep(IDLE_S)
                 continue
-            if not seen.lock_ms and lock.exists():
+            if not seen.lock_ms and self._place.is_locked():
                 self._see_of(seen, wall_ms(), "the table lock taken", "lock_ms")
-            landed_ms = _landed(timeline, seen.instant)
+            landed_ms = _landed(self._place, seen.instant)
             if landed_ms:
                 self._see_of(seen, landed_ms, "the completed instant", "landed_ms")
-            time.sleep(LOOK_S)
+            time.sleep(self._place.look_s)
 
     def _see_of(self, seen: Sighting, at_ms: int, what: str, name: str) -> None:
         self._see(at_ms, what, lambda newest: setattr(newest, name, at_ms) if newest is seen else None)
@@ -172,11 +170,11 @@ def _acked(seen: Sighting, at_ms: int, body: AckCommit) -> None:
     seen.ack_ms, seen.acked = seen.ack_ms or at_ms, body.committed
 
 
-def _landed(timeline: Path, instant: str) -> int:
+def _landed(place: Place, instant: str) -> int:
     """When the completed file of this instant was written, 0 while it is not there."""
-    for name in os.listdir(timeline):
+    for name in place.names(TIMELINE):
         if name.startswith(instant) and COMPLETED.fullmatch(name):
-            return appeared_ms(timeline / name)
+            return place.appeared_ms(name) or wall_ms()
     return 0
 
 

@@ -1,0 +1,180 @@
+"""What an S3 server does to those whose table is there: it dies, stands still, asks for less, fails, and does
+not say that it has done what it was asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from table.store.objects.requests import Request
+from tests.faults.acts import CALM_PER_SECOND, GOES_ON_S, goes_on, hold, proved
+from tests.faults.blows import Victim
+from tests.faults.commits import wall_ms
+from tests.faults.kills import killed_at
+from tests.faults.pauses import paused
+from tests.faults.scenario import ON_S3, Notes, Outcome, Scenario, put
+from tests.faults.stage import Stage
+from tests.faults.steps import AIMED, Step
+from tests.harness import event
+from tests.place import Bucket
+from tests.s3_proxy import Blow, Lasting, S3Proxy
+
+FROZEN_S = 20.0
+"""Less than a request may take, which is so asked for once; and what is held still is held."""
+SLOW_S = 60.0
+FAILS_S = 90.0
+"""Longer than a request is asked for again."""
+LOST_S = 60.0
+RESTARTED_LIMIT_S = 30.0
+THAWED_LIMIT_S = 20.0
+GOES_ON_LIMIT_S = 60.0
+
+PUTS = (Request.PUT, Request.PUT_IF)
+ALL = tuple(Request)
+LARGE_NOTE_BYTES = 900
+LARGE_RECORDS = 40_000
+LARGE_FILES = {
+    "transaction.interval": "5s",
+    "storage.part_size": "5MiB",
+}
+"""So that a transaction has files of several parts."""
+
+
+@contextmanager
+def behind_a_proxy(stage: Stage) -> Iterator[None]:
+    """All that the pipeline asks of the server goes through `stage.proxy`. Before anything is started."""
+    assert stage.server is not None, "the table is to be on S3"
+    with S3Proxy(stage.server.port) as stage.proxy:
+        stage.pipeline.bucket = Bucket(stage.server, endpoint=stage.proxy.endpoint)
+        yield
+        stage.close()
+
+
+def _for_a_while(
+    stage: Stage,
+    *,
+    blow: Blow,
+    requests: Collection[Request],
+    seconds: float,
+    under: str = "",
+    every: int = 1,
+) -> Notes:
+    assert stage.proxy is not None
+    began_ms = wall_ms()
+    with stage.proxy.lasting(Lasting(blow=blow, requests=requests, under=under, every=every)) as lasting:
+        hold(seconds)
+    assert lasting.struck, f"no request was met that has to do with {under!r}"
+    return {
+        "requests_struck": sum(lasting.struck.values()),
+        "commits_meanwhile": len(stage.commits_after(began_ms)),
+    }
+
+
+def _parts_fail(stage: Stage) -> Outcome:
+    """Of files of several parts, the first may be there, and the others are refused for a while."""
+    with behind_a_proxy(stage):
+        assert stage.proxy is not None
+        run = stage.start(per_second=CALM_PER_SECOND)
+        stage.stop_load()
+        with stage.proxy.lasting(Lasting(blow=Blow.FAIL, requests=(Request.PART,))) as lasting:
+            _produce_large(stage)
+            hold(FAILS_S)
+        over_ms = wall_ms()
+        assert lasting.struck, "no file had several parts"
+        stage.start_load(per_second=CALM_PER_SECOND)
+        recovery_s = stage.recovery_s(over_ms, deadline_s=GOES_ON_S)
+        notes = {"files_struck": len(lasting.struck), "requests_struck": sum(lasting.struck.values())}
+        return proved(stage, run, recovery_s=recovery_s, **notes)
+
+
+def _produce_large(stage: Stage) -> None:
+    """Records of one day, which no compression makes small."""
+    pipeline = stage.pipeline
+    each = LARGE_RECORDS // pipeline.partitions
+    for partition in range(pipeline.partitions):
+        first = pipeline.produced + partition * each
+        notes = (base64.b64encode(os.urandom(LARGE_NOTE_BYTES)).decode() for _ in range(each))
+        values = [event(3 * (first + index), note=note) for index, note in enumerate(notes)]
+        pipeline.produce_raw(values, partition=partition)
+    pipeline.produced += each * pipeline.partitions
+
+
+def _lost(under: str, *, every: int = 0) -> partial[Outcome]:
+    """Answers to puts of objects there, for a while. `every`: see `Lasting`."""
+    lost = partial(_for_a_while, blow=Blow.LOSE, requests=PUTS, seconds=LOST_S, under=under, every=every)
+    return partial(goes_on, fault=lost, on=behind_a_proxy)
+
+
+def _words(step: Step) -> str:
+    return "_".join(step.value.lower().replace(",", "").replace("-", "_").split())
+
+
+put(
+    "S3",
+    *(
+        Scenario(
+            f"s3_server_killed_at_{_words(step)}",
+            f"SIGKILL of the S3 server, which is started again at once: {step.value}",
+            "what could not be written or said is asked for again, and nothing is taken for done that is not",
+            partial(killed_at, victim=Victim.STORE, step=step),
+            RESTARTED_LIMIT_S,
+        )
+        for step in AIMED
+    ),
+    *(
+        Scenario(
+            f"s3_server_frozen_at_{_words(step)}",
+            f"the S3 server is stopped for {FROZEN_S:.0f} s, then goes on: {step.value}",
+            "everybody waits for it, and goes on by himself",
+            partial(paused, victim=Victim.STORE, step=step, seconds=FROZEN_S, restarts=None),
+            THAWED_LIMIT_S,
+        )
+        for step in AIMED
+    ),
+    Scenario(
+        "s3_asks_for_less_for_60_s",
+        f"for {SLOW_S:.0f} s every request to S3 is answered 503 SlowDown",
+        "it is waited out as storage that is away, and commits go on by themselves",
+        partial(
+            goes_on,
+            fault=partial(_for_a_while, blow=Blow.SLOW_DOWN, requests=ALL, seconds=SLOW_S),
+            on=behind_a_proxy,
+        ),
+        GOES_ON_LIMIT_S,
+    ),
+    Scenario(
+        "s3_fails_in_the_middle_of_files",
+        f"for {FAILS_S:.0f} s parts of files that are uploaded in parts are answered 500",
+        "workers whose files cannot be written are replaced, which is waited out as the storage's fault; "
+        "nothing half-written is ever read, and no part is left behind",
+        _parts_fail,
+        GOES_ON_LIMIT_S,
+        settings=LARGE_FILES,
+    ),
+    Scenario(
+        "s3_answers_lost_for_the_timeline",
+        f"for {LOST_S:.0f} s the first put of each file of the timeline is carried out, and its answer lost",
+        "what has landed is found to have landed; no instant is completed twice, nor taken for lost",
+        _lost("/.hoodie/timeline/"),
+        GOES_ON_LIMIT_S,
+    ),
+    Scenario(
+        "s3_answers_lost_for_what_decides",
+        f"for {LOST_S:.0f} s the answer is lost to the put that decides whether an instant is completed",
+        "whoever has decided is found by the mark of the put, and commits go on",
+        _lost("/.hoodie/.lockstep/decided/"),
+        GOES_ON_LIMIT_S,
+    ),
+    Scenario(
+        "s3_answers_lost_for_the_table_lock",
+        f"for {LOST_S:.0f} s every third answer to a put of the table lock is lost",
+        "the lock itself says whose it is, and commits go on",
+        _lost("/.hoodie/.locks/", every=3),
+        GOES_ON_LIMIT_S,
+    ),
+    stores=ON_S3,
+)

@@ -1,0 +1,285 @@
+"""Where a test's table is, as everybody but its pipeline sees it: a folder, or a bucket of a real S3 server.
+
+What scenarios ask of a table goes through here, so that they are about the protocol and not about files.
+Paths are relative to the table, as a `Store` has them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+from table.hudi.driver.holder import LOCK, NOTE
+from table.hudi.driver.lock_client import LEASE_FILE
+from table.hudi.layout import META_FOLDER
+from table.hudi.reader.timeline import Timeline
+from table.store.local import LocalStore
+from table.store.location import store_at
+from table.store.objects.settings import ObjectSettings
+from table.store.port import Store, Upload
+
+TIMELINE = f"{META_FOLDER}/timeline"
+METADATA_TIMELINE = f"{META_FOLDER}/metadata/{TIMELINE}"
+MARKERS = f"{META_FOLDER}/.temp"
+
+LOOK_S = 0.001
+"""Between two looks at what lasts for some milliseconds only, in a folder."""
+REQUEST_LOOK_S = 0.02
+"""The same, where a look is a request."""
+KEYS: Mapping[str, str] = {"LAKE_KEY": ACCESS_KEY, "LAKE_SECRET": SECRET_KEY}
+"""The environment of whatever reaches the S3 server."""
+OWN_REQUEST_S, OWN_PATIENCE_S = 5.0, 2.0
+"""Of us who look on: a server that was killed is not to hold us up for longer."""
+LOCK_BYTES_MAX = 64 * 1024
+
+
+class Place(Protocol):
+    """`expiry_s`: so long a lock keeps everybody away whose holder was killed. `look_s`: between two looks at
+    what lasts for some milliseconds only.
+    """
+
+    expiry_s: float
+    look_s: float
+
+    @property
+    def address(self) -> str:
+        """As `table.path` has it."""
+
+    @property
+    def plain(self) -> str:
+        """As sentences have it, and libraries that open it themselves."""
+
+    @property
+    def settings(self) -> ObjectSettings | None: ...
+
+    @property
+    def toml(self) -> str:
+        """More of the pipeline's configuration."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Of whatever reads that configuration."""
+
+    @property
+    def store(self) -> Store: ...
+
+    def timeline(self) -> Timeline:
+        """Raises `TableError` where no table is there, or cannot be looked at."""
+
+    def names(self, folder: str) -> list[str]:
+        """Of what is in it; none where it is not there."""
+
+    def folders(self) -> list[str]:
+        """Of table partitions, one level deep."""
+
+    def appeared_ms(self, name: str) -> int | None:
+        """When this file of the timeline got its name, Unix epoch, milliseconds; None where nobody knows."""
+
+    def markers(self) -> set[str]:
+        """Instants whose markers are still there."""
+
+    def uploads(self) -> list[Upload]:
+        """Files that were begun, and that nobody sees."""
+
+    def is_locked(self) -> bool:
+        """Whether somebody holds the table lock, or left it behind."""
+
+    def says_holder(self) -> bool:
+        """Whether the lock is held and it is written down by whom."""
+
+
+class Folder:
+    """On this machine's file system."""
+
+    expiry_s = 60.0
+    look_s = LOOK_S
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._store = LocalStore(path)
+
+    @property
+    def address(self) -> str:
+        return f"file://{self._path}"
+
+    @property
+    def plain(self) -> str:
+        return str(self._path)
+
+    @property
+    def settings(self) -> None:
+        return None
+
+    @property
+    def toml(self) -> str:
+        return ""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    def timeline(self) -> Timeline:
+        return Timeline(self._path)
+
+    def names(self, folder: str) -> list[str]:
+        try:
+            return self._store.names(folder)
+        except FileNotFoundError:
+            return []  # not made yet
+
+    def folders(self) -> list[str]:
+        return [one.name for one in self._path.iterdir() if one.name != META_FOLDER and one.is_dir()]
+
+    def appeared_ms(self, name: str) -> int | None:
+        """Hudi writes a completed instant under another name first."""
+        try:
+            return (self._path / TIMELINE / name).stat().st_ctime_ns // 1_000_000
+        except FileNotFoundError:
+            return None
+
+    def markers(self) -> set[str]:
+        return set(self.names(MARKERS))
+
+    def uploads(self) -> list[Upload]:
+        return []
+
+    def is_locked(self) -> bool:
+        return (self._path / META_FOLDER / LOCK).exists()
+
+    def says_holder(self) -> bool:
+        """By a note beside the lock, of this very lock."""
+        hoodie = self._path / META_FOLDER
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            lock = (hoodie / LOCK).stat()
+            said = json.loads((hoodie / NOTE).read_text())["lock"]
+            return bool(said == [lock.st_ino, lock.st_ctime_ns])
+        return False
+
+
+class Bucket:
+    """A bucket of its own on this server. `endpoint`: how the pipeline reaches it, if that is not directly.
+
+    We look on directly. While the server is away, nothing is there to be seen.
+    """
+
+    expiry_s = 3.0
+    """The lock says which process holds it. One that is dead may still have requests under way."""
+    look_s = REQUEST_LOOK_S
+    CLOSE_MS = 1_000
+    """What is seen by a look that followed another so soon has just appeared."""
+
+    def __init__(self, server: S3Server, *, endpoint: str = "") -> None:
+        bucket = f"lake-{uuid.uuid4().hex[:12]}"
+        server.make_bucket(bucket)
+        self._address = f"s3a://{bucket}/lake/events"
+        self._endpoint = endpoint or server.endpoint
+        self._settings = replace(server.settings, request_timeout_s=OWN_REQUEST_S, patience_s=OWN_PATIENCE_S)
+        self._store = store_at(self._address, settings=self._settings)
+        self._timeline: Timeline | None = None
+        self._lock = threading.Lock()
+        self._first_seen: dict[str, int] = {}
+        self._looked_ms = 0
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    @property
+    def plain(self) -> str:
+        return self._address
+
+    @property
+    def settings(self) -> ObjectSettings:
+        return self._settings
+
+    @property
+    def toml(self) -> str:
+        return f"""
+[storage]
+endpoint = "{self._endpoint}"
+region = "{REGION}"
+path_style = true
+credentials = "keys"
+access_key = "${{env:LAKE_KEY}}"
+secret_key = "${{env:LAKE_SECRET}}"
+"""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return KEYS
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    def timeline(self) -> Timeline:
+        """The same once the table is there: a client is not made for each look."""
+        if self._timeline is None:
+            self._timeline = Timeline(self._address, self._settings)
+        self.names(TIMELINE)
+        return self._timeline
+
+    def names(self, folder: str) -> list[str]:
+        try:
+            names = self._store.names(folder)
+        except OSError:
+            return []
+        if folder == TIMELINE:
+            self._note(names)
+        return names
+
+    def _note(self, names: list[str]) -> None:
+        """When each was there for the first time. An object's own date is in whole seconds."""
+        with self._lock:
+            now_ms = time.time_ns() // 1_000_000
+            soon = now_ms - self._looked_ms <= self.CLOSE_MS
+            for name in names:
+                self._first_seen.setdefault(name, now_ms if soon else 0)
+            self._looked_ms = now_ms
+
+    def folders(self) -> list[str]:
+        return [name for name in self.names("") if name != META_FOLDER and not name.startswith(".")]
+
+    def appeared_ms(self, name: str) -> int | None:
+        """By the look that showed it first; where none had gone just before, the name says when it was put,
+        but for the put itself.
+        """
+        return self._first_seen.get(name) or None
+
+    def markers(self) -> set[str]:
+        """SeaweedFS goes on listing folders that nothing is in any more, as others do not."""
+        below = (folder.removeprefix(f"{MARKERS}/") for folder, names in self._store.walk(MARKERS) if names)
+        return {folder.partition("/")[0] for folder in below}
+
+    def uploads(self) -> list[Upload]:
+        return list(self._store.uploads())
+
+    def is_locked(self) -> bool:
+        try:
+            lock = json.loads(self._store.read(LEASE_FILE, bytes_max=LOCK_BYTES_MAX))
+        except OSError:
+            return False
+        return not lock["expired"] and lock["validUntil"] > time.time() * 1_000
+
+    def says_holder(self) -> bool:
+        """It always does."""
+        return self.is_locked()
+
+
+def below(place: Place) -> Iterator[tuple[str, str]]:
+    """(table partition, name) of each file in one."""
+    for folder in place.folders():
+        for name in place.names(folder):
+            yield folder, name
