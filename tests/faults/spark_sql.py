@@ -29,7 +29,7 @@ def session(*, threads: int = 2, s3: str = "") -> SparkSession:
     return spark
 
 
-def _reach(s3: str) -> dict[str, str]:
+def _reach(s3: str) -> dict[str, bool | float | int | str | None]:
     """Of whatever bucket: who does this knows nothing of Lockstep, and its keys are everybody's."""
     return {
         "spark.jars.excludes": ",".join(S3_NEEDS.excluded),

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import random
-import uuid
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lockstep.errors import EXIT_USAGE
-from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server
-from table.errors import TableError
+from lockstep.stores.local import SECRET_KEY, S3Server
 from table.hudi.driver.reach import reach
 from table.kinds import HUDI, table_kind
 from table.store.location import S3, TABLES, Location
 from tests.harness import Pipeline, await_that
 from tests.integration.test_upsert_pipelines import flagged, held, settings, some_changes
 from tests.merge_model import Model
+from tests.place import Bucket
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
@@ -26,29 +25,16 @@ LIFTED = pytest.mark.skipif(
     S3 not in TABLES, reason="a run there is refused, by TABLES in table/store/location.py"
 )
 DEADLINE_S = 240
-ROUNDS, COMPACTIONS = 12, 2
+ROUNDS, COMPACTIONS = 8, 2
 
 
 def in_s3(pipeline: Pipeline, s3: S3Server, *, kind: str = "insert") -> str:
     """The pipeline's table in a bucket of its own, whose keys are in the environment; its address."""
-    bucket = f"pipeline-{uuid.uuid4().hex[:12]}"
-    s3.make_bucket(bucket)
+    pipeline.bucket = Bucket(s3)
     text = pipeline.config.read_text(encoding="utf-8")
-    text = text.replace(f"file://{pipeline.table}", f"s3a://{bucket}/lake/events")
-    assert bucket in text
     text = text.replace('name = "events"', f'name = "events"\nkind = "{kind}"')
-    pipeline.config.write_text(
-        f'{text}\n[storage]\nendpoint = "{s3.endpoint}"\nregion = "{REGION}"\npath_style = true\n'
-        'credentials = "keys"\naccess_key = "${env:LAKE_KEY}"\nsecret_key = "${env:LAKE_SECRET}"\n',
-        encoding="utf-8",
-    )
-    return f"s3a://{bucket}/lake/events"
-
-
-@pytest.fixture(autouse=True)
-def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAKE_KEY", ACCESS_KEY)
-    monkeypatch.setenv("LAKE_SECRET", SECRET_KEY)
+    pipeline.config.write_text(text, encoding="utf-8")
+    return pipeline.bucket.address
 
 
 def test_validate_tries_the_store_from_here_and_from_an_executor(pipeline: Pipeline, s3: S3Server) -> None:
@@ -118,11 +104,7 @@ def test_compactions_are_completed_beside_a_pipelines_transactions_in_s3(
 
         def committed(upto: int = done) -> bool:
             assert run.process.poll() is None, run.text()[-4_000:]
-            try:
-                newest = table_kind(HUDI).reader(path, s3.settings).newest(pipeline.id)
-            except TableError:
-                return False
-            return newest is not None and sum(newest.offsets.values()) == upto
+            return pipeline.committed() == upto
 
         await_that(f"offset {done} committed", committed, deadline_s=DEADLINE_S)
     reader = table_kind(HUDI).reader(path, s3.settings)
