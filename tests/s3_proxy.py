@@ -29,10 +29,15 @@ class Blow(StrEnum):
     BREAK = "it is not carried out, and the connection breaks"
     SLOW_DOWN = "it is not carried out: 503 SlowDown"
     FAIL = "it is not carried out: 500"
+    REFUSE = "it is not carried out: 403 AccessDenied"
     FAIL_AFTER = "it is carried out, and answered 500"
 
 
-NOT_CARRIED_OUT = {Blow.SLOW_DOWN: (503, b"SlowDown"), Blow.FAIL: (500, b"InternalError")}
+NOT_CARRIED_OUT = {
+    Blow.SLOW_DOWN: (503, b"SlowDown"),
+    Blow.FAIL: (500, b"InternalError"),
+    Blow.REFUSE: (403, b"AccessDenied"),
+}
 
 
 @dataclass(slots=True)

@@ -10,9 +10,18 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from table.hudi.driver.watchdog import STANDS
 from table.store.objects.requests import Request
-from tests.faults.acts import CALM_PER_SECOND, GOES_ON_S, goes_on, hold, proved
-from tests.faults.blows import Victim
+from tests.faults.acts import (
+    CALM_PER_SECOND,
+    GOES_ON_S,
+    assert_said,
+    halts,
+    hold,
+    plain,
+    proved,
+)
+from tests.faults.blows import Victim, start_store
 from tests.faults.commits import wall_ms
 from tests.faults.kills import killed_at
 from tests.faults.pauses import paused
@@ -29,6 +38,9 @@ SLOW_S = 60.0
 FAILS_S = 90.0
 """Longer than a request is asked for again."""
 LOST_S = 60.0
+REFUSED_S = 30.0
+BUDGET_S = 600
+"""For so long an outage is waited out."""
 RESTARTED_LIMIT_S = 30.0
 THAWED_LIMIT_S = 20.0
 GOES_ON_LIMIT_S = 60.0
@@ -58,20 +70,44 @@ def _for_a_while(
     stage: Stage,
     *,
     blow: Blow,
-    requests: Collection[Request],
     seconds: float,
+    requests: Collection[Request] = ALL,
     under: str = "",
     every: int = 1,
-) -> Notes:
-    assert stage.proxy is not None
-    began_ms = wall_ms()
-    with stage.proxy.lasting(Lasting(blow=blow, requests=requests, under=under, every=every)) as lasting:
-        hold(seconds)
-    assert lasting.struck, f"no request was met that has to do with {under!r}"
-    return {
-        "requests_struck": sum(lasting.struck.values()),
-        "commits_meanwhile": len(stage.commits_after(began_ms)),
-    }
+) -> Outcome:
+    """A pipeline under load meets what lasts for a while, and commits go on; time from its end.
+
+    A driver that is inside the table lock for all the time is ended by its guardian, and started again here.
+    """
+    with behind_a_proxy(stage):
+        assert stage.proxy is not None
+        stage.start(per_second=CALM_PER_SECOND)
+        began_ms = wall_ms()
+        with stage.proxy.lasting(Lasting(blow=blow, requests=requests, under=under, every=every)) as lasting:
+            hold(seconds)
+        over_ms = wall_ms()
+        assert lasting.struck, f"no request was met that has to do with {under!r}"
+        notes: Notes = {
+            "requests_struck": sum(lasting.struck.values()),
+            "commits_meanwhile": len(stage.commits_after(began_ms)),
+        }
+        if stage.current.process.poll() is not None:
+            assert_said(stage.current, [STANDS])
+            notes["ended_by_its_guardian"] = "yes"
+            over_ms = wall_ms()
+            stage.restart()
+        recovery_s = stage.recovery_s(over_ms, deadline_s=GOES_ON_S)
+        outcome = proved(stage, stage.current, recovery_s=recovery_s, **notes)
+        plain(stage.pipeline.runs[0])
+        return outcome
+
+
+@contextmanager
+def _away(stage: Stage) -> Iterator[None]:
+    assert stage.server is not None
+    stage.server.kill()
+    yield
+    start_store(stage)
 
 
 def _parts_fail(stage: Stage) -> Outcome:
@@ -105,8 +141,7 @@ def _produce_large(stage: Stage) -> None:
 
 def _lost(under: str, *, every: int = 0) -> partial[Outcome]:
     """Answers to puts of objects there, for a while. `every`: see `Lasting`."""
-    lost = partial(_for_a_while, blow=Blow.LOSE, requests=PUTS, seconds=LOST_S, under=under, every=every)
-    return partial(goes_on, fault=lost, on=behind_a_proxy)
+    return partial(_for_a_while, blow=Blow.LOSE, requests=PUTS, seconds=LOST_S, under=under, every=every)
 
 
 def _words(step: Step) -> str:
@@ -138,13 +173,30 @@ put(
     Scenario(
         "s3_asks_for_less_for_60_s",
         f"for {SLOW_S:.0f} s every request to S3 is answered 503 SlowDown",
-        "it is waited out as storage that is away, and commits go on by themselves",
-        partial(
-            goes_on,
-            fault=partial(_for_a_while, blow=Blow.SLOW_DOWN, requests=ALL, seconds=SLOW_S),
-            on=behind_a_proxy,
-        ),
+        "it is waited out as storage that is away, and commits go on by themselves; a driver that it meets "
+        "inside the table lock is ended by its guardian before its lease could be over, and the next run "
+        "goes on",
+        partial(_for_a_while, blow=Blow.SLOW_DOWN, seconds=SLOW_S),
         GOES_ON_LIMIT_S,
+    ),
+    Scenario(
+        "s3_refuses_for_30_s",
+        f"for {REFUSED_S:.0f} s every request to S3 is answered 403 AccessDenied",
+        "it is waited out as storage that cannot be written, and commits go on by themselves",
+        partial(_for_a_while, blow=Blow.REFUSE, seconds=REFUSED_S),
+        GOES_ON_LIMIT_S,
+    ),
+    Scenario(
+        "s3_away_for_good",
+        "the S3 server is gone for longer than an outage is waited out",
+        "the run halts and says so; with the server there again, the next run loses nothing",
+        partial(
+            halts,
+            during=_away,
+            said=("an outage is waited out for 600 s",),
+            deadline_s=BUDGET_S + 240,
+            per_second=CALM_PER_SECOND // 4,
+        ),
     ),
     Scenario(
         "s3_fails_in_the_middle_of_files",
