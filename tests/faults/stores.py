@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 from table.hudi.driver.watchdog import STANDS
@@ -39,11 +39,17 @@ FAILS_S = 90.0
 """Longer than a request is asked for again."""
 LOST_S = 60.0
 REFUSED_S = 30.0
+AWAY_S = 60.0
 BUDGET_S = 600
 """For so long an outage is waited out."""
 RESTARTED_LIMIT_S = 30.0
 THAWED_LIMIT_S = 20.0
 GOES_ON_LIMIT_S = 60.0
+
+ENDURED = (
+    "it is waited out as storage that is away, and commits go on by themselves; a driver that it meets inside "
+    "the table lock is ended by its guardian before its lease could be over, and the next run goes on"
+)
 
 PUTS = (Request.PUT, Request.PUT_IF)
 ALL = tuple(Request)
@@ -66,31 +72,45 @@ def behind_a_proxy(stage: Stage) -> Iterator[None]:
         stage.close()
 
 
-def _for_a_while(
+@contextmanager
+def _struck(
+    stage: Stage, *, blow: Blow, requests: Collection[Request] = ALL, under: str = "", every: int = 1
+) -> Iterator[Notes]:
+    """Requests through the proxy. See `Lasting`."""
+    assert stage.proxy is not None
+    notes: Notes = {}
+    with stage.proxy.lasting(Lasting(blow=blow, requests=requests, under=under, every=every)) as lasting:
+        yield notes
+    assert lasting.struck, f"no request was met that has to do with {under!r}"
+    notes["requests_struck"] = sum(lasting.struck.values())
+
+
+@contextmanager
+def _away(stage: Stage) -> Iterator[Notes]:
+    assert stage.server is not None
+    stage.server.kill()
+    yield {}
+    start_store(stage)
+
+
+def _outlives(
     stage: Stage,
     *,
-    blow: Blow,
+    during: Callable[[Stage], AbstractContextManager[Notes]],
     seconds: float,
-    requests: Collection[Request] = ALL,
-    under: str = "",
-    every: int = 1,
+    on: Callable[[Stage], AbstractContextManager[object]] = nullcontext,
 ) -> Outcome:
     """A pipeline under load meets what lasts for a while, and commits go on; time from its end.
 
     A driver that is inside the table lock for all the time is ended by its guardian, and started again here.
     """
-    with behind_a_proxy(stage):
-        assert stage.proxy is not None
+    with on(stage):
         stage.start(per_second=CALM_PER_SECOND)
         began_ms = wall_ms()
-        with stage.proxy.lasting(Lasting(blow=blow, requests=requests, under=under, every=every)) as lasting:
+        with during(stage) as notes:
             hold(seconds)
         over_ms = wall_ms()
-        assert lasting.struck, f"no request was met that has to do with {under!r}"
-        notes: Notes = {
-            "requests_struck": sum(lasting.struck.values()),
-            "commits_meanwhile": len(stage.commits_after(began_ms)),
-        }
+        notes["commits_meanwhile"] = len(stage.commits_after(began_ms))
         if stage.current.process.poll() is not None:
             assert_said(stage.current, [STANDS])
             notes["ended_by_its_guardian"] = "yes"
@@ -102,12 +122,15 @@ def _for_a_while(
         return outcome
 
 
-@contextmanager
-def _away(stage: Stage) -> Iterator[None]:
-    assert stage.server is not None
-    stage.server.kill()
-    yield
-    start_store(stage)
+def _answered(blow: Blow, seconds: float) -> partial[Outcome]:
+    """All requests."""
+    return partial(_outlives, during=partial(_struck, blow=blow), seconds=seconds, on=behind_a_proxy)
+
+
+def _lost(under: str, *, every: int = 0) -> partial[Outcome]:
+    """Answers to puts of objects there. `every`: see `Lasting`."""
+    lost = partial(_struck, blow=Blow.LOSE, requests=PUTS, under=under, every=every)
+    return partial(_outlives, during=lost, seconds=LOST_S, on=behind_a_proxy)
 
 
 def _parts_fail(stage: Stage) -> Outcome:
@@ -139,11 +162,6 @@ def _produce_large(stage: Stage) -> None:
     pipeline.produced += each * pipeline.partitions
 
 
-def _lost(under: str, *, every: int = 0) -> partial[Outcome]:
-    """Answers to puts of objects there, for a while. `every`: see `Lasting`."""
-    return partial(_for_a_while, blow=Blow.LOSE, requests=PUTS, seconds=LOST_S, under=under, every=every)
-
-
 def _words(step: Step) -> str:
     return "_".join(step.value.lower().replace(",", "").replace("-", "_").split())
 
@@ -173,17 +191,22 @@ put(
     Scenario(
         "s3_asks_for_less_for_60_s",
         f"for {SLOW_S:.0f} s every request to S3 is answered 503 SlowDown",
-        "it is waited out as storage that is away, and commits go on by themselves; a driver that it meets "
-        "inside the table lock is ended by its guardian before its lease could be over, and the next run "
-        "goes on",
-        partial(_for_a_while, blow=Blow.SLOW_DOWN, seconds=SLOW_S),
+        ENDURED,
+        _answered(Blow.SLOW_DOWN, SLOW_S),
         GOES_ON_LIMIT_S,
     ),
     Scenario(
         "s3_refuses_for_30_s",
         f"for {REFUSED_S:.0f} s every request to S3 is answered 403 AccessDenied",
         "it is waited out as storage that cannot be written, and commits go on by themselves",
-        partial(_for_a_while, blow=Blow.REFUSE, seconds=REFUSED_S),
+        _answered(Blow.REFUSE, REFUSED_S),
+        GOES_ON_LIMIT_S,
+    ),
+    Scenario(
+        "s3_away_for_60_s",
+        f"the S3 server is gone for {AWAY_S:.0f} s",
+        ENDURED,
+        partial(_outlives, during=_away, seconds=AWAY_S),
         GOES_ON_LIMIT_S,
     ),
     Scenario(
