@@ -47,8 +47,8 @@ THAWED_LIMIT_S = 20.0
 GOES_ON_LIMIT_S = 60.0
 
 ENDURED = (
-    "it is waited out as storage that is away, and commits go on by themselves; a driver that it meets inside "
-    "the table lock is ended by its guardian before its lease could be over, and the next run goes on"
+    "it is waited out as storage that is away, and commits go on by themselves; a driver that it meets "
+    "inside the table lock is ended by its guardian before its lease could be over, and the next run goes on"
 )
 
 PUTS = (Request.PUT, Request.PUT_IF)
