@@ -6,7 +6,10 @@ from pyspark.sql import SparkSession
 
 from lockstep.stores.local import ACCESS_KEY, SECRET_KEY
 from table.hudi.needs import BUNDLE
-from table.store.objects.hadoop import S3_NEEDS, TUNING
+from table.store.objects.hadoop import S3_NEEDS
+
+CONNECTIONS_MAX = "20000"
+"""Hudi leaves two connections open with each log block that it reads; without a free one it reads no more."""
 
 
 def session(*, threads: int = 2, s3: str = "") -> SparkSession:
@@ -36,7 +39,7 @@ def _reach(s3: str) -> dict[str, bool | float | int | str | None]:
         "spark.hadoop.fs.s3a.endpoint": s3,
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-        "spark.hadoop.fs.s3a.connection.maximum": TUNING["connection.maximum"],
+        "spark.hadoop.fs.s3a.connection.maximum": CONNECTIONS_MAX,
         "spark.hadoop.fs.s3a.access.key": ACCESS_KEY,
         "spark.hadoop.fs.s3a.secret.key": SECRET_KEY,
     }
