@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+from table.hudi.driver.fence import FOLDER as DECIDED
 from table.hudi.driver.holder import LOCK, NOTE
 from table.hudi.driver.lock_client import LEASE_FILE
 from table.hudi.layout import META_FOLDER
@@ -42,11 +43,12 @@ LOCK_BYTES_MAX = 64 * 1024
 
 
 class Place(Protocol):
-    """`expiry_s`: so long a lock keeps everybody away whose holder was killed. `look_s`: between two looks at
-    what lasts for some milliseconds only.
+    """`expiry_s`: so long a lock keeps everybody away whose holder was killed. `holder_s`: so soon after it is
+    taken it is written down by whom. `look_s`: between two looks at what lasts for some milliseconds only.
     """
 
     expiry_s: float
+    holder_s: float
     look_s: float
 
     @property
@@ -100,6 +102,7 @@ class Folder:
     """On this machine's file system."""
 
     expiry_s = 60.0
+    holder_s = 0.5
     look_s = LOOK_S
 
     def __init__(self, path: Path) -> None:
@@ -176,6 +179,7 @@ class Bucket:
 
     expiry_s = 3.0
     """The lock says which process holds it. One that is dead may still have requests under way."""
+    holder_s = 5.0
     look_s = REQUEST_LOOK_S
     CLOSE_MS = 1_000
     """What is seen by a look that followed another so soon has just appeared."""
@@ -274,8 +278,12 @@ secret_key = "${{env:LAKE_SECRET}}"
         return not lock["expired"] and lock["validUntil"] > time.time() * 1_000
 
     def says_holder(self) -> bool:
-        """It always does."""
-        return self.is_locked()
+        """The lock always does. Its holder's guardian knows only when Python was called back, which the
+        decision follows: that of an instant which is not completed is waited for.
+        """
+        decided = max((name for name in self.names(DECIDED) if name.isdecimal()), default="")
+        completed = any(name.startswith(f"{decided}_") for name in self.names(TIMELINE))
+        return bool(decided) and not completed and self.is_locked()
 
 
 def below(place: Place) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.stores.local import S3Server
+from table.hudi.driver.fence import FOLDER as DECIDED
 from table.hudi.driver.holder import LOCK, NOTE
 from table.hudi.driver.lock_client import LEASE_FILE
 from table.store.objects.requests import Request
@@ -79,7 +80,11 @@ def test_a_lock_in_s3_is_held_until_it_expires(s3: S3Server, expired: bool, left
     until_ms = int(1_000 * (time.time() + left_s))
     lock = {"expired": expired, "validUntil": until_ms, "owner": "somebody"}
     put(place, LEASE_FILE, json.dumps(lock).encode())
-    assert place.is_locked() is place.says_holder() is held
+    assert place.is_locked() is held and not place.says_holder()
+    put(place, f"{DECIDED}/20260101000000000")
+    assert place.says_holder() is held
+    put(place, f"{TIMELINE}/{COMPLETED}")
+    assert not place.says_holder()
 
 
 def test_blows_that_last_meet_the_requests_they_are_meant_for() -> None:

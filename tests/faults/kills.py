@@ -116,8 +116,8 @@ def killed_inside_the_table_lock(stage: Stage) -> Outcome:
 
 
 def await_holder(place: Place) -> None:
-    """Until it is written down who holds this very lock; half a second at most, then it is a miss."""
-    until = time.monotonic() + 0.5
+    """Until it is written down who holds this very lock; for a moment, then it is a miss."""
+    until = time.monotonic() + place.holder_s
     while time.monotonic() < until and not place.says_holder():
         time.sleep(place.look_s)
 
