@@ -43,8 +43,8 @@ LOCK_BYTES_MAX = 64 * 1024
 
 
 class Place(Protocol):
-    """`expiry_s`: so long a lock keeps everybody away whose holder was killed. `holder_s`: so soon after it is
-    taken it is written down by whom. `look_s`: between two looks at what lasts for some milliseconds only.
+    """`expiry_s`: so long a lock keeps all others away whose holder was killed. `holder_s`: so soon after it
+    is taken it is written down by whom. `look_s`: between two looks at what lasts for some milliseconds only.
     """
 
     expiry_s: float
