@@ -39,6 +39,7 @@ from table.hudi.properties import ONE_CLOCK, shared_lock
 from table.hudi.properties import check as check_properties
 from table.hudi.reader.torn import Torn
 from table.hudi.upkeep.due import Upkeep
+from table.hudi.upkeep.named import HudiTimelines
 from table.hudi.upkeep.services import upkeep
 from table.hudi.upkeep.sweep import Sweeper
 from table.port import UPSERT, Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
@@ -81,7 +82,8 @@ class HudiTable:
         self._thread: int | None = None
         self._session = Session(spark, self._spec.path, self._spec.storage)
         self._history = History(self._session, pipeline, self._mode.action)
-        self._sweeper = Sweeper(self._session, self._history)
+        timelines = HudiTimelines(self._session, self._history)
+        self._sweeper = Sweeper(self._session.store, timelines, self._session.in_local_time)
         self._watchdog = Watchdog(
             self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
         )

@@ -36,12 +36,14 @@ COMMIT = "commit"
 ROLLBACK = "rollback"
 BYTES_MAX = 4_096
 
+Process = dict[str, str]
+
 log = logging.getLogger(__name__)
 
 
 class Fence:
     """Of one driver's table. `jvm_pid`: the process that completes instants for it. `lease_s`: how long the
-    table lock lives that nobody renews.
+    table lock lives that nobody renews. `process_of` and `is_dead` as in `table.hudi.driver.holder`.
 
     Methods raise `Unavailable` where the store does not say. `commit` and `roll_back` are called under the
     table lock, after a look at the timeline.
@@ -54,11 +56,14 @@ class Fence:
         *,
         lease_s: int,
         clock_s: Callable[[], float] = time.time,
+        process_of: Callable[[int], Process | None] = process_of,
+        is_dead: Callable[[Process, Process], bool] = is_dead,
     ) -> None:
         self._store = store
         self.needed = not store.capabilities.claims
         self._by = uuid.uuid4().hex
         self._process = process_of(jvm_pid)
+        self._is_dead = is_dead
         self._lease_s = lease_s
         self._clock_s = clock_s
 
@@ -109,7 +114,7 @@ class Fence:
         if said.get("by") == self._by:
             return "this driver has given it up"
         process = said.get("process")
-        if isinstance(process, dict) and self._process is not None and is_dead(process, self._process):
+        if isinstance(process, dict) and self._process is not None and self._is_dead(process, self._process):
             return f"process {process['pid']} is dead"
         with _asking(instant):
             found = self._store.stat(f"{FOLDER}/{instant}")

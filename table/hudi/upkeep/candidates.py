@@ -12,7 +12,7 @@ from __future__ import annotations
 import posixpath
 import re
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -55,22 +55,27 @@ class Candidates(Protocol):
         """
 
 
-def candidates(store: Store, *, in_local_time: bool) -> Candidates:
-    """`in_local_time`: the table's timeline is."""
-    return ByDates(store) if store.capabilities.folders else ByNames(store, in_local_time=in_local_time)
+def candidates(
+    store: Store, *, in_local_time: bool, clock_s: Callable[[], float] = lambda: time.time()
+) -> Candidates:
+    """`in_local_time`: the table's timeline is. `clock_s`: this machine's, Unix epoch."""
+    if store.capabilities.folders:
+        return ByDates(store, clock_s=clock_s)
+    return ByNames(store, in_local_time=in_local_time, clock_s=clock_s)
 
 
 class ByDates:
     """Looks at what changed since the sweep before."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, clock_s: Callable[[], float]) -> None:
         self._store = store
-        self._judged_until_s = time.time() - FIRST_LOOK_BACK_S
+        self._clock_s = clock_s
+        self._judged_until_s = clock_s() - FIRST_LOOK_BACK_S
         self._until_s = self._judged_until_s
         self._unjudged: set[str] = set()
 
     def begin(self, grace_ms: int) -> None:
-        self._until_s = time.time() - grace_ms / 1_000
+        self._until_s = self._clock_s() - grace_ms / 1_000
         if self._until_s < self._judged_until_s:  # the clock went back: what came since may look older
             self._judged_until_s = self._until_s - FIRST_LOOK_BACK_S
 
@@ -131,14 +136,15 @@ class ByDates:
 class ByNames:
     """Looks at what instants of the last week have in their names; no file's date is asked for."""
 
-    def __init__(self, store: Store, *, in_local_time: bool) -> None:
+    def __init__(self, store: Store, *, in_local_time: bool, clock_s: Callable[[], float]) -> None:
         self._store = store
+        self._clock_s = clock_s
         self._zone = None if in_local_time else UTC
         self._since = self._until = ""
         self._judged: set[str] = set()
 
     def begin(self, grace_ms: int) -> None:
-        now_s = time.time()
+        now_s = self._clock_s()
         self._since = self._named(now_s - FIRST_LOOK_BACK_S)
         self._until = self._named(now_s - grace_ms / 1_000) if grace_ms else ANY_INSTANT
 

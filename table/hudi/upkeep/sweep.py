@@ -16,39 +16,62 @@ always found where it is.
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Callable, Container
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
-from table.hudi.driver.history import History, archived_between, listed_files
-from table.hudi.driver.java import reading
-from table.hudi.driver.session import Session
 from table.hudi.upkeep import plans
 from table.hudi.upkeep.candidates import Candidates, candidates
-from table.store.port import Upload
+from table.store.port import Store, Upload
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-COMPACTED = "commit"
 ARCHIVE_LOOKUPS_MAX = 200
 """Instants looked up in the archived timeline per sweep, so that none holds the table thread long."""
 
 
-class Sweeper:
-    """Remembers what it has judged: a sweep reads only what changed since the one before."""
+class Timelines(Protocol):
+    """What the table's two timelines say of an instant."""
 
-    def __init__(self, session: Session, history: History) -> None:
-        self._session = session
-        self._history = history
-        self._store = session.store
+    def pending(self) -> Container[str]:
+        """Instants that are requested or inflight, everybody's. Looks at the active timeline anew."""
+
+    def named(self, instant: str) -> Container[str] | None:
+        """The files that it names, complete on the active timeline as it was looked at last; None where it is
+        not there. Everything where it is none of ours to judge.
+        """
+
+    def named_in_archive(self, instant: str) -> Container[str]:
+        """The same, of the archived timeline; nothing where it is not there."""
+
+
+class Sweeper:
+    """Remembers what it has judged: a sweep reads only what changed since the one before.
+
+    `in_local_time`: whether the table's timeline is, once the table is open. `clock_s`: Unix epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        timelines: Timelines,
+        in_local_time: Callable[[], bool],
+        *,
+        clock_s: Callable[[], float] = lambda: time.time(),
+    ) -> None:
+        self._store = store
+        self._timelines = timelines
+        self._in_local_time = in_local_time
+        self._clock_s = clock_s
         self._known: Candidates | None = None
 
     @property
     def _candidates(self) -> Candidates:
         if self._known is None:  # not before the table is open
-            self._known = candidates(self._store, in_local_time=self._session.in_local_time())
+            self._known = candidates(self._store, in_local_time=self._in_local_time(), clock_s=self._clock_s)
         return self._known
 
     def sweep(self, grace_ms: int) -> int:
@@ -60,7 +83,7 @@ class Sweeper:
         for path, instant in self._candidates.files(taken_away, unseen):
             by_instant[instant].append(path)
         uploads = self._uploads(taken_away, unseen)
-        pending = self._history.pending_times()
+        pending = self._timelines.pending()
         left: set[str] = set()
         judged: set[str] = set()
         removed: list[tuple[str, str]] = []
@@ -71,13 +94,13 @@ class Sweeper:
             if instant in pending:
                 left.update(paths)
                 continue
-            listed = self._listed(instant)
+            listed = self._timelines.named(instant)
             if listed is None:
                 if lookups >= ARCHIVE_LOOKUPS_MAX:
                     left.update(paths)
                     continue
                 lookups += 1
-                listed = self._listed_in_archive(instant)
+                listed = self._timelines.named_in_archive(instant)
             removed += [
                 (path, instant)
                 for path in paths
@@ -136,24 +159,6 @@ class Sweeper:
         self._store.abort(upload)
         return True
 
-    def _listed(self, instant: str) -> Container[str] | None:
-        """The files that a completed instant of the active timeline names, None where it holds none such."""
-        with reading(f"table {self._session.path}: its timeline cannot be read"):
-            timeline = self._session.meta.getActiveTimeline()
-            return self._named(timeline, timeline.getCommitsTimeline().filterCompletedInstants(), instant)
-
-    def _listed_in_archive(self, instant: str) -> Container[str]:
-        with reading(f"table {self._session.path}: its archived timeline cannot be read"):
-            timeline = archived_between(self._session, instant, instant)
-            return self._named(timeline, timeline, instant) or ()
-
-    def _named(self, timeline: Any, instants: Any, time_of: str) -> Container[str] | None:
-        for one in instants.findInstantsInClosedRange(time_of, time_of).getInstants():
-            if one.getAction() in (self._history.action, COMPACTED):
-                return set(listed_files(timeline, one))
-            return _Everything()  # a replacecommit of others', say: its files are no affair of ours
-        return None
-
 
 def _done(path: str, remove: Callable[[T], bool], what: T, refused: dict[str, str]) -> bool:
     """Whether it was there to be removed. One that may not be is noted, and keeps no other."""
@@ -162,8 +167,3 @@ def _done(path: str, remove: Callable[[T], bool], what: T, refused: dict[str, st
     except OSError as error:
         refused[path] = error.strerror or repr(error)
         return False
-
-
-class _Everything(Container[str]):
-    def __contains__(self, _path: object) -> bool:
-        return True

@@ -1,0 +1,45 @@
+"""Which files the instants of a table name, as its two timelines say, read through Hudi."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from table.hudi.driver.history import History, archived_between, listed_files
+from table.hudi.driver.java import reading
+from table.hudi.driver.session import Session
+
+COMPACTED = "commit"
+
+
+class HudiTimelines:
+    """Implements `table.hudi.upkeep.sweep.Timelines`."""
+
+    def __init__(self, session: Session, history: History) -> None:
+        self._session = session
+        self._history = history
+
+    def pending(self) -> Container[str]:
+        return self._history.pending_times()
+
+    def named(self, instant: str) -> Container[str] | None:
+        with reading(f"table {self._session.path}: its timeline cannot be read"):
+            timeline = self._session.meta.getActiveTimeline()
+            return self._of(timeline, timeline.getCommitsTimeline().filterCompletedInstants(), instant)
+
+    def named_in_archive(self, instant: str) -> Container[str]:
+        with reading(f"table {self._session.path}: its archived timeline cannot be read"):
+            timeline = archived_between(self._session, instant, instant)
+            return self._of(timeline, timeline, instant) or ()
+
+    def _of(self, timeline: Any, instants: Any, time_of: str) -> Container[str] | None:
+        for one in instants.findInstantsInClosedRange(time_of, time_of).getInstants():
+            if one.getAction() in (self._history.action, COMPACTED):
+                return set(listed_files(timeline, one))
+            return _Everything()  # a replacecommit of others', say: its files are no affair of ours
+        return None
+
+
+class _Everything(Container[str]):
+    def __contains__(self, _path: object) -> bool:
+        return True
