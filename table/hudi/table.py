@@ -133,19 +133,21 @@ class HudiTable:
         if not self._opened:
             self._opened = True
             self._upkeep.start()
-        self._take_back_late()
+        self._settle_rollbacks()
         # An older table soon, for a run may be short, but not before its first commit.
         self._untended = 0 if created else self._tend_after - 1
         log.info("table %s is %s", spec.path, "created" if created else "open")
         return layout(definition, spec, schema, created=created).encoded()
 
-    def _take_back_late(self) -> None:
-        for instant in rollback.take_back_late(self._session, self._watchdog, self._fence):
-            log.warning(
-                "table %s: instant %s was completed by a driver that stood still, after it had been rolled "
-                "back: it is taken off the timeline",
-                *(self._spec.path, instant),
-            )
+    def _settle_rollbacks(self) -> None:
+        rollback.settle(self._session, self._history, self._watchdog, self._fence)
+
+    def _kept(self, state: TableState | None) -> bool:
+        """Whether it counts from here on. A completion that does not is taken off the timeline."""
+        if state is None or self._fence.keep(state.instant):
+            return True
+        self._settle_rollbacks()
+        return False
 
     def _keep_index(self, spec: TableSpec) -> Definition | None:
         """Keep with a table that nobody has written to yet what its writers must know, and load it again."""
@@ -157,7 +159,9 @@ class HudiTable:
     def newest(self) -> TableState | None:
         """This pipeline's newest committed state, archived timeline included; None before genesis."""
         self._enter()
-        return self._history.newest()
+        while not self._kept(newest := self._history.newest()):
+            pass
+        return newest
 
     def unfinished(self) -> Sequence[Unfinished]:
         """This pipeline's inflight instants, oldest first."""
@@ -167,7 +171,11 @@ class HudiTable:
     def find(self, transaction: str) -> TableState | None:
         """The committed state of this transaction where it is on the timeline, else None."""
         self._enter()
-        return self._history.find(transaction)
+        return self._find(transaction)
+
+    def _find(self, transaction: str) -> TableState | None:
+        done = self._history.find(transaction)
+        return done if self._kept(done) else None
 
     def begin(self, *, run: str, transaction: str) -> str:
         """Open an inflight instant that carries its owner; the same one again for the same transaction."""
@@ -180,7 +188,7 @@ class HudiTable:
                 with changing(doing):
                     self._session.keep_alive(one.instant)
                 return one.instant
-        done = self._history.find(transaction)
+        done = self._find(transaction)
         if done is not None:
             raise Refused(f"{doing}: it is committed already, as instant {done.instant}")
         with changing(doing, self._session.lock.folder):
@@ -197,7 +205,13 @@ class HudiTable:
         self._untended += 1
         pre_commit = PreCommit(
             lambda: check(
-                self._session, self._history, commit, fence, self._columns, self._replaced, self._torn
+                self._session,
+                self._history,
+                commit,
+                (fence, self._fence.keep),
+                self._columns,
+                self._replaced,
+                self._torn,
             ),
             lambda: self._fence.commit(commit.instant),
             self._watchdog,
@@ -229,7 +243,7 @@ class HudiTable:
         except OSError as error:
             raise Unavailable(f"table {self._spec.path} could not be swept: {sentence(error)}") from error
         if self._fence.needed:
-            self._take_back_late()
+            self._settle_rollbacks()
             self._fence.forget(self._session.oldest())
         self._tend()
         return removed
@@ -376,7 +390,7 @@ class HudiTable:
         if not isinstance(error, THROWN):
             raise OutcomeUnknown(f"{doing}: {why}: read the table before anything else") from error
         try:
-            done = self._history.find(commit.state.transaction)
+            done = self._find(commit.state.transaction)
         except TableError as unread:
             raise OutcomeUnknown(f"{doing}: {why}; and then the table could not be read: {unread}") from error
         if done is None and pre_commit.decided and self._fence.needed:
@@ -389,7 +403,7 @@ class HudiTable:
 
     def _is_repeat(self, commit: Commit) -> bool:
         """Whether this transaction is on the timeline with these very ranges and instant."""
-        done = self._history.find(commit.state.transaction)
+        done = self._find(commit.state.transaction)
         if done is None:
             return False
         if done.instant == commit.instant and same_ranges(done.ranges, commit.state.ranges):

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from control_topic.messages import DataFile
 from lockstep.stores.local import SECRET_KEY, S3Server
 from table.errors import Refused, Unavailable
-from table.hudi.driver.fence import FOLDER
+from table.hudi.driver.fence import FOLDER, VERDICT
 from table.hudi.driver.holder import started_at
 from table.hudi.driver.lock_client import LEASE_FILE
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
@@ -329,15 +329,39 @@ def test_a_completion_that_lands_after_its_rollback_is_taken_off_the_timeline(
     assert spark.read.format("hudi").load(place.path).count() == 6
 
 
+def test_nothing_follows_from_a_completion_that_lands_before_the_successors_first_commit(
+    opened: Callable[..., S3Driver], spark: SparkSession, place: Place
+) -> None:
+    """It is of the newest offsets then, and its files are gone."""
+    driver, successor = opened(properties=PLAIN), opened(properties=PLAIN)
+    driver.run("one", 4)
+    driver.run("two", 5)
+    done = max(name for name in place.direct.names(TIMELINE) if name.endswith(".commit"))
+    content = place.direct.read(f"{TIMELINE}/{done}", bytes_max=1 << 20)
+    instant = driver.begin("three")
+    driver.table._fence.commit(instant)
+    successor.table._fence._clock_s = lambda: time.time() + 2 * LEASE_S
+    assert successor.table.roll_back(instant)
+    late = f"{TIMELINE}/{instant}_{successor.table._session.client.createNewInstantTime(False)}.commit"
+    place.direct.put(late, content)
+    newest = successor.table.newest()
+    assert newest is not None and newest.instant == done[:17]
+    assert place.direct.stat(late) is None
+    assert spark.read.format("hudi").load(place.path).count() == 9
+
+
+def decided(place: Place) -> set[str]:
+    return {name.removesuffix(VERDICT) for name in place.direct.names(FOLDER)}
+
+
 def test_hudi_leaves_alone_what_decided_and_it_goes_when_its_instant_is_archived(
     opened: Callable[..., S3Driver], spark: SparkSession, place: Place
 ) -> None:
     driver = opened(properties={**PLAIN, **QUICK_ARCHIVE})
     instants = [driver.run(f"t{number}", 1) for number in range(6)]
-    assert set(place.direct.names(FOLDER)) == set(instants), "archiving within commits has left them"
+    assert decided(place) == set(instants), "archiving within commits has left them"
     oldest = driver.table._session.oldest()
     assert oldest > instants[0]
     driver.table.sweep(grace_ms=0)
-    left = set(place.direct.names(FOLDER))
-    assert left == {instant for instant in instants if instant >= oldest}
+    assert decided(place) == {instant for instant in instants if instant >= oldest}
     assert spark.read.format("hudi").load(place.path).count() == 6

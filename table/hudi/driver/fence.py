@@ -6,11 +6,13 @@ the time in it: nothing keeps a driver that stood still in between from completi
 rolled back. So each creates the same object before it goes on, under a name that is used once, and whoever
 does not create it has lost. Of a file system nothing is asked here.
 
-What is left is a driver that created it and then stood still, or died. Its successor holds the table lock by
-then. It overrules the commit where that process is proved dead, or where its guardian has long ended it
-(table/hudi/driver/watchdog.py), and notes that; a completion that lands all the same, late, is then known by
-that note and its rollback, and taken away: its files are gone, and it is not the newest commit, whatever its
-time says (table/chain.py).
+What is left is a driver that created it and then stood still, or died, or gave it up. Whoever rolls the
+instant back holds the table lock by then. It overrules the commit where that process is proved dead, or where
+its guardian has long ended it (table/hudi/driver/watchdog.py); but the completion may land all the same, at
+any moment until 20 s later. So there is a verdict for such an instant, an object that is created once like
+the other: overruled, by whoever rolls it back, or kept, by whoever has seen it complete and is about to rely
+on it. Who comes second goes by what is there. A completion that was overruled is no commit, whatever its time
+says and whatever offsets it has; it is taken off the timeline where it is met.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ from table.store.port import Store
 
 FOLDER = f"{META_FOLDER}/.lockstep/decided"
 """Hudi looks at nothing there."""
-OVERRULED = ".overruled"
+VERDICT = ".verdict"
 COMMIT = "commit"
 ROLLBACK = "rollback"
+KEPT = "kept"
+OVERRULED = "overruled"
 BYTES_MAX = 4_096
 
 Process = dict[str, str]
@@ -66,6 +70,7 @@ class Fence:
         self._is_dead = is_dead
         self._lease_s = lease_s
         self._clock_s = clock_s
+        self._verdicts: dict[str, str] = {}  # each is final
 
     def commit(self, instant: str) -> None:
         """From here on no rollback begins while this driver may live. Raises `Refused` where one has."""
@@ -86,20 +91,25 @@ class Fence:
         if said.get("for") == ROLLBACK:
             return
         why = self._why_over(instant, said)
-        if noting:
-            with _asking(instant):
-                self._store.put(f"{FOLDER}/{instant}{OVERRULED}", why.encode())
+        if noting and self._verdict(instant, OVERRULED, why) != OVERRULED:
+            raise Unavailable(f"instant {instant} has just been completed: it stays, and is looked for again")
         log.warning("instant %s was to be completed, and is rolled back: %s", instant, why)
+
+    def keep(self, instant: str) -> bool:
+        """Whether an instant that is complete counts. From here on nobody overrules it.
+
+        To be asked before anything follows from it: that it is the newest commit, that it is done.
+        """
+        return not self.needed or self._verdict(instant, KEPT) == KEPT
 
     def overruled(self) -> list[str]:
         """Instants of which `roll_back` has overruled a commit."""
-        return [name.removesuffix(OVERRULED) for name in self._names() if name.endswith(OVERRULED)]
+        told = [name.removesuffix(VERDICT) for name in self._names() if name.endswith(VERDICT)]
+        return [instant for instant in told if self._read_verdict(instant) == OVERRULED]
 
-    def restore(self, instant: str) -> None:
-        """It was completed before it was rolled back, and stays so."""
-        if self.needed:
-            with _asking(instant):
-                self._store.delete(f"{FOLDER}/{instant}{OVERRULED}")
+    def decided(self) -> set[str]:
+        """Instants of which a driver of ours has begun a commit or a rollback."""
+        return {name for name in self._names() if not name.endswith(VERDICT)}
 
     def forget(self, oldest: str) -> int:
         """Remove what is older than the oldest instant on the active timeline; how many. One listing."""
@@ -107,6 +117,7 @@ class Fence:
         for name in old:
             with _asking(name):
                 self._store.delete(f"{FOLDER}/{name}")
+            self._verdicts.pop(name.removesuffix(VERDICT), None)
         return len(old)
 
     def _why_over(self, instant: str, said: Mapping[str, Any]) -> str:
@@ -132,9 +143,25 @@ class Fence:
         with _asking(instant):
             return self._store.create(f"{FOLDER}/{instant}", json.dumps(words).encode())
 
-    def _said(self, instant: str) -> Mapping[str, Any]:
+    def _verdict(self, instant: str, wanted: str, why: str = "") -> str:
+        """What holds: what is wanted, or what somebody has said before."""
+        if instant not in self._verdicts:
+            words = {"for": wanted, "why": why}
+            with _asking(instant):
+                made = self._store.create(f"{FOLDER}/{instant}{VERDICT}", json.dumps(words).encode())
+            if made:
+                self._verdicts[instant] = wanted
+        return self._read_verdict(instant)
+
+    def _read_verdict(self, instant: str) -> str:
+        if instant not in self._verdicts:
+            said = self._said(instant, VERDICT).get("for")
+            self._verdicts[instant] = OVERRULED if said == OVERRULED else KEPT
+        return self._verdicts[instant]
+
+    def _said(self, instant: str, what: str = "") -> Mapping[str, Any]:
         with _asking(instant):
-            read = self._store.read(f"{FOLDER}/{instant}", bytes_max=BYTES_MAX)
+            read = self._store.read(f"{FOLDER}/{instant}{what}", bytes_max=BYTES_MAX)
         try:
             said = json.loads(read)
         except ValueError:

@@ -8,6 +8,7 @@ an instant that a requested rollback names can then never meet it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,8 @@ from table.hudi.driver.history import History, rollbacks
 from table.hudi.driver.java import changing, reading
 from table.hudi.driver.session import Session
 from table.hudi.driver.watchdog import Watchdog
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -38,12 +41,15 @@ def roll_back(session: Session, history: History, watchdog: Watchdog, fence: Fen
             rollback = _request(session, history, instant, fence)
         complete = _is_complete(session, instant) or history.archived(instant) is not None
         if complete and rollback is not None:
-            _withdraw(session, instant)
-            fence.restore(instant)
-        if complete or rollback is None:
+            if fence.keep(instant):
+                _withdraw(session, instant)
+                return False
+            take_back_late(session, watchdog, fence)  # its files may be gone already
+        if rollback is None:
             return not complete
         service = session.client.getTableServiceClient()
-        done = service.rollback(instant, session.some(rollback), False, False)
+        with watchdog.armed():  # Hudi takes the lock in the end, for its metadata table
+            done = service.rollback(instant, session.some(rollback), False, False)
         if not done and instant in _open_rollbacks(session):
             raise Unavailable(f"{doing}: another process rolls it back, or died doing so within two minutes")
         session.let_die(instant)
@@ -71,10 +77,24 @@ def _request(session: Session, history: History, instant: str, fence: Fence) -> 
     return rollbacks(session)[instant]
 
 
-def take_back_late(session: Session, watchdog: Watchdog, fence: Fence) -> list[str]:
-    """Remove completions that landed after their instants had been rolled back; which they were.
+def settle(session: Session, history: History, watchdog: Watchdog, fence: Fence) -> None:
+    """Bring to its end what other drivers, or this one, have left of rollbacks."""
+    if not fence.needed:
+        return
+    for instant in take_back_late(session, watchdog, fence):
+        log.warning(
+            "table %s: instant %s was completed by a driver that stood still, after it had been rolled back: "
+            "it is taken off the timeline",
+            *(session.path, instant),
+        )
+    finish(session, history, watchdog, fence)
 
-    Their files are gone; readers of the timeline would look for them.
+
+def take_back_late(session: Session, watchdog: Watchdog, fence: Fence) -> list[str]:
+    """Remove completions of commits that had been overruled; which they were.
+
+    Their files are gone, or will be: readers of the timeline would look for them. Those whose inflight file
+    is there still are open again, and rolled back like others.
     """
     suspects = fence.overruled()
     if not suspects or not (late := _late(session, suspects)):
@@ -88,19 +108,31 @@ def take_back_late(session: Session, watchdog: Watchdog, fence: Fence) -> list[s
 
 
 def _late(session: Session, suspects: Sequence[str]) -> dict[str, Any]:
-    """Those that are complete and whose rollback is, too."""
     with reading(f"table {session.path}: its timeline cannot be read"):
-        timeline = session.reload()
-        complete = {
-            str(one.requestedTime()): one
-            for one in timeline.getCommitsTimeline().filterCompletedInstants().getInstants()
+        complete = session.reload().getCommitsTimeline().filterCompletedInstants().getInstants()
+        return {time: one for one in complete if (time := str(one.requestedTime())) in suspects}
+
+
+def finish(session: Session, history: History, watchdog: Watchdog, fence: Fence) -> None:
+    """Carry on with rollbacks of ours that `History.unfinished` says nothing of any more: whoever was at them
+    had removed the inflight files, which say whose the instants are. What cannot be done now is left.
+    """
+    with reading(f"table {session.path}: its timeline cannot be read"):
+        session.reload()
+        requested = {
+            instant
+            for instant, pending in rollbacks(session).items()
+            if str(pending.getRollbackPlan().getInstantToRollback().getAction()) == history.action
         }
-        wanted = complete.keys() & set(suspects)
-        rolled_back: set[str] = set()
-        if wanted:
-            for one in timeline.getRollbackTimeline().filterCompletedInstants().getInstants():
-                rolled_back |= {str(time) for time in timeline.readRollbackMetadata(one).getCommitsRollback()}
-    return {instant: complete[instant] for instant in wanted & rolled_back}
+    if not requested or not (begun := requested & fence.decided()):
+        return
+    for instant in sorted(begun - {one.time for one in history.pending() if one.instant.isInflight()}):
+        try:
+            roll_back(session, history, watchdog, fence, instant)
+        except Unavailable as error:
+            log.warning(
+                "the rollback of instant %s is left half done, and gone on with later: %s", instant, error
+            )
 
 
 def _withdraw(session: Session, instant: str) -> None:

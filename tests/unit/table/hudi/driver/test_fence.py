@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from table.errors import Refused, Unavailable
-from table.hudi.driver.fence import FOLDER, Fence
+from table.hudi.driver.fence import FOLDER, VERDICT, Fence
 from table.hudi.driver.file_clock import AHEAD_MAX_S
 from table.store.local import LocalStore
 
@@ -65,8 +65,26 @@ def test_a_driver_may_try_its_own_commit_again_and_then_give_it_up(store: Object
     own.commit(INSTANT)
     own.roll_back(INSTANT)
     assert own.overruled() == [INSTANT]
-    own.restore(INSTANT)
-    assert own.overruled() == []
+    assert not own.keep(INSTANT), "it is for good"
+
+
+def test_of_a_completion_that_is_relied_on_and_an_overruling_one_comes_first(store: Objects) -> None:
+    own, other, third = driver(store), driver(store), driver(store)
+    for instant in (INSTANT, LATER):
+        own.commit(instant)
+    assert other.keep(INSTANT) and third.keep(INSTANT) and own.keep(INSTANT)
+    with pytest.raises(Unavailable, match="has just been completed: it stays"):
+        own.roll_back(INSTANT)
+    own.roll_back(LATER)
+    assert not other.keep(LATER) and not third.keep(LATER)
+    assert driver(store).overruled() == [LATER] and driver(store).decided() == {INSTANT, LATER}
+
+
+def test_who_knows_a_verdict_asks_no_more(store: Objects, tmp_path: Path) -> None:
+    own = driver(store)
+    assert own.keep(INSTANT)
+    (tmp_path / FOLDER / f"{INSTANT}{VERDICT}").unlink()
+    assert own.keep(INSTANT)
 
 
 def test_the_commit_of_a_dead_driver_is_overruled_at_once(store: Objects) -> None:
@@ -86,7 +104,7 @@ def test_what_is_older_than_the_timeline_is_forgotten(store: Objects) -> None:
     for instant in (INSTANT, LATER):
         own.commit(instant)
         own.roll_back(instant)
-    assert own.forget(LATER) == 2
+    assert own.forget(LATER) == 2  # what decided, and the verdict
     assert own.overruled() == [LATER]
     assert own.forget("") == 0
 
@@ -112,4 +130,5 @@ def test_of_a_file_system_nothing_is_asked(tmp_path: Path) -> None:
     files.commit(INSTANT)
     files.roll_back(INSTANT)
     assert not files.needed and files.overruled() == [] and files.forget(LATER) == 0
+    assert files.keep(INSTANT) and files.decided() == set()
     assert not [*tmp_path.iterdir()]
