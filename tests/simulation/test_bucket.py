@@ -1,0 +1,175 @@
+"""A table on an object store that loses answers and carries out late: what is promised is kept, and bugs that
+are put in are found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.bucket.errors import Violation
+from tests.simulation.bucket.explore import (
+    SHAPES,
+    Schedule,
+    all_pairs,
+    all_points,
+    kind_of,
+    quiet,
+    report,
+    shrink,
+)
+from tests.simulation.bucket.mutants import HARMLESS, MUTANTS, Mutant, NotFound, find
+from tests.simulation.bucket.rules import RULES
+from tests.simulation.bucket.server import CHANGES, Act
+from tests.simulation.bucket.strikes import DRIVERS_STEPS, KINDS, WORKERS_STEPS, Kind, Strike
+from tests.simulation.bucket.world import World
+
+SCHEDULES = 250
+POINTS = 200
+PAIRS = 200
+HARMLESS_SCHEDULES = 60
+REACHING = 60
+EVIDENCE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "bucket.json"
+
+
+def must_pass(schedule: Schedule, name: str) -> None:
+    failure = schedule.fails()
+    if failure:
+        pytest.fail(
+            f"{name} fails:\n{report(shrink(schedule))}\nReplay it: python -m tests.simulation.bucket {name}"
+        )
+
+
+def test_random_schedules_keep_what_is_promised() -> None:
+    for seed in range(SCHEDULES):
+        must_pass(Schedule.of(seed), f"--seed {seed}")
+
+
+def test_no_single_fault_breaks_it() -> None:
+    """Some of all, spread evenly; `python -m tests.simulation.bucket` walks every one."""
+    for number in range(0, len(all_points()), len(all_points()) // POINTS):
+        must_pass(all_points()[number], f"--point {number}")
+
+
+def test_no_pair_of_faults_breaks_it() -> None:
+    for number in range(0, len(all_pairs()), len(all_pairs()) // PAIRS):
+        must_pass(all_pairs()[number], f"--pair {number}")
+
+
+def late(ms: int, at: int) -> Strike:
+    return Strike("d1", "put completed", at, Kind.LATE, ms)
+
+
+@pytest.mark.parametrize(
+    "strikes",
+    [
+        pytest.param((late(500, 1),), id="while its own driver rolls it back"),
+        pytest.param((late(3_000, 2),), id="before what follows is committed"),
+        pytest.param(
+            (
+                Strike("d1", "put completed", 2, Kind.SLEEPS, 90_000, 1_000),
+                Strike("d2", "delete inflight", 1, Kind.DIES),
+            ),
+            id="when its rollback is half done and nobody at it",
+        ),
+    ],
+)
+def test_nothing_follows_from_a_completion_that_lands(strikes: tuple[Strike, ...]) -> None:
+    """As it was before there were verdicts, its records were lost."""
+    schedule = Schedule(SHAPES[0], strikes)
+    assert kind_of(schedule.fails(MUTANTS["CompletionBelieved"].rules)) == "every record once"
+    assert schedule.fails() == "", report(schedule)
+
+
+# --- the world itself ---------------------------------------------------------------------------
+
+
+def test_the_same_schedule_goes_the_same_way() -> None:
+    for seed in range(20):
+        assert Schedule.of(seed).lines() == Schedule.of(seed).lines()
+
+
+SELDOM = frozenset({"delete plan", "delete rollback", "delete completed"})
+"""Where a completion has landed at one certain moment only."""
+UNNAMED = frozenset({"list .hoodie/.lockstep/taken_away", "read rollback"})
+"""At which nothing strikes."""
+
+
+def test_every_kind_of_fault_strikes_and_every_step_is_reached() -> None:
+    kinds: set[Kind] = set()
+    steps: set[str] = set()
+    with quiet():
+        for seed in range(REACHING):
+            schedule = Schedule.of(seed)
+            world = World(schedule.shape, schedule.strikes)
+            world.counts_all = True
+            world.run()
+            kinds |= {one.kind for one in world.struck}
+            steps |= {step for process in world.processes.values() for step in process.steps_made}
+    named = {*DRIVERS_STEPS, *WORKERS_STEPS}
+    assert kinds == set(KINDS)
+    assert named - SELDOM <= steps <= named | UNNAMED
+
+
+def test_a_failing_schedule_is_made_small_and_told_for_a_person() -> None:
+    mutant = MUTANTS["CompletionBelieved"]
+    after, schedule = find(mutant)
+    small = shrink(schedule, mutant.rules)
+    assert kind_of(small.fails(mutant.rules)) == kind_of(schedule.fails(mutant.rules))
+    assert len(small.strikes) <= len(schedule.strikes)
+    told = report(small, mutant.rules)
+    assert "put completed" in told and "acknowledges" in told and len(told.splitlines()) < 110
+    assert after <= 400
+
+
+def test_what_changes_nothing_is_no_change() -> None:
+    assert set(Act) - CHANGES == {Act.READ, Act.LOOK, Act.NAMES, Act.WALK, Act.UPLOADS}
+
+
+# --- seeded bugs --------------------------------------------------------------------------------
+
+
+@cache
+def recorded() -> dict[str, int]:
+    """After how many schedules the last full search found each; empty where none was."""
+    try:
+        kept = json.loads(EVIDENCE.read_text(encoding="utf-8"))["figures"]["mutants"]
+    except OSError:
+        return {}
+    return {one["name"]: one["found_after_schedules"] for one in kept}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_bug_that_is_put_in_is_found(name: str) -> None:
+    mutant = MUTANTS[name]
+    after = recorded().get(name)
+    if after is not None:
+        schedule = Schedule.of(after - 1, mutant.focus)
+        if kind_of(schedule.fails(mutant.rules)) in mutant.violates and not schedule.fails():
+            return
+    find(mutant)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_seeded_bug_says_what_it_is(name: str) -> None:
+    assert re.match(r"[A-Z].*[.]", MUTANTS[name].bug)
+
+
+@pytest.mark.parametrize("bug", HARMLESS, ids=lambda bug: str(bug.__name__))
+def test_a_bug_that_another_rule_makes_up_for_violates_nothing(bug: object) -> None:
+    mutant = Mutant({HARMLESS[bug]: bug}, ())
+    for seed in range(HARMLESS_SCHEDULES):
+        assert Schedule.of(seed).fails(mutant.rules) == ""
+
+
+def test_a_bug_that_does_nothing_is_not_found() -> None:
+    with pytest.raises(NotFound, match="lived through 3 schedules"):
+        find(Mutant({"fence": RULES.fence}, ("every record once",)), 3)
+
+
+def test_a_violation_is_a_failed_assertion() -> None:
+    assert issubclass(Violation, AssertionError)
