@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from control_topic.messages import Range, SourcePartition
 from table.errors import ClockAhead, OutcomeUnknown, Refused, TableError, Unavailable
@@ -18,6 +19,7 @@ from tests.simulation.bucket.worker import Task
 if TYPE_CHECKING:
     from tests.simulation.bucket.world import World
 
+T = TypeVar("T")
 PARTITIONS = (SourcePartition("t", 0), SourcePartition("t", 1))
 NOTHING = dict.fromkeys(PARTITIONS, 0)
 ROUNDS_MAX = 6
@@ -66,7 +68,7 @@ class Driver(Table):
     def _until_done(self) -> Steps[None]:
         yield from self._patiently(self.open)
         while True:
-            newest = yield from self._patiently(self.recover)
+            newest: TableState | None = yield from self._patiently(self.recover)
             while newest is not None:
                 offsets = newest.offsets
                 if all(offsets[one] >= self.world.shape.records for one in PARTITIONS):
@@ -81,7 +83,7 @@ class Driver(Table):
             yield Sleep(1_000)
             yield from self._patiently(self.sweep)
 
-    def _patiently(self, do):  # type: ignore[no-untyped-def]
+    def _patiently(self, do: Callable[[], Steps[T]]) -> Steps[T]:
         """The coordinator asks again while the environment is at fault."""
         until_ms = self.world.now_ms + PATIENCE_MS
         while True:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 from tests.simulation.bucket.errors import Violation
 from tests.simulation.bucket.rules import RULES, Rules
@@ -176,7 +177,7 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
     shape, strikes = schedule.shape, schedule.strikes
     for gone in strikes:
         yield Schedule(shape, tuple(one for one in strikes if one is not gone))
-    plain: Sequence[tuple[str, object]] = (
+    plain: Sequence[tuple[str, Any]] = (
         ("rival_at_ms", 0),
         ("slow_worker_ms", 0),
         ("in_parts", False),

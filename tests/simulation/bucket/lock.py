@@ -145,4 +145,5 @@ class Lock:
         if found is None:
             return True, None
         assert isinstance(found, Thing)
-        return True, Held(*json.loads(found.data), found.tag)
+        owner, process, until_ms, expired = json.loads(found.data)
+        return True, Held(owner, process, until_ms, expired, found.tag)

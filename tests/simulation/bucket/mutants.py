@@ -251,7 +251,7 @@ _ALL = (
     Mutant({"sweeper": ByItsOwnClock, "driver": FilesNotLookedAt}, WRONG, SWEEPING),
 )
 
-HARMLESS = {
+HARMLESS: Mapping[Any, str] = {
     failed_where_unanswered: "put_if",
     CompletedAfterAbort: "server",
     NobodyWaitedFor: "fence",

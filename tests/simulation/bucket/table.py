@@ -311,8 +311,8 @@ class Table(Files):
 
     def _claim_heart(self, rollback: str) -> Steps[None]:
         beat: Thing | None = yield from self.ask(Request(Act.LOOK, f"{HEARTBEATS}/{rollback}"))
-        others = beat is not None and beat.data != self.name.encode()
-        if others and self.clock_ms() - beat.modified_ms < HEARTBEAT_LIVES_MS:
+        others = beat if beat is not None and beat.data != self.name.encode() else None
+        if others is not None and self.clock_ms() - others.modified_ms < HEARTBEAT_LIVES_MS:
             raise Unavailable("another process rolls it back, or died doing so within two minutes")
         yield from self.put(f"{HEARTBEATS}/{rollback}", self.name.encode())
 
