@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from table.store.objects.bucket import Bucket, Head, Version
@@ -129,12 +130,10 @@ class TapedStore:
         return found
 
     def walk(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[tuple[str, list[str]]]:
-        found: dict[str, list[str]] = {}
-        for path in self._asked(Request(Act.WALK, folder)):
-            parent, _, name = path.rpartition("/")
-            if not set(parent.split("/")).intersection(leaving_out):
-                found.setdefault(parent, []).append(name)
-        return iter(found.items())
+        found = _by_folder(tuple(self._asked(Request(Act.WALK, folder))))
+        return (
+            (one, names) for one, names in found if not leaving_out or one.split("/")[0] not in leaving_out
+        )
 
     def uploads(self, folder: str = "") -> Iterator[Upload]:
         for one in self._asked(Request(Act.UPLOADS, folder)):
@@ -162,6 +161,15 @@ class TapedStore:
                 if left == 1:
                     raise
         raise AssertionError("no try at all")
+
+
+@lru_cache(maxsize=256)
+def _by_folder(paths: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        parent, _, name = path.rpartition("/")
+        found.setdefault(parent, []).append(name)
+    return [*found.items()]
 
 
 def _copied(known: Mapping[str, Any]) -> dict[str, Any]:

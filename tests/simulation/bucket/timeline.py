@@ -59,6 +59,12 @@ class View:
 
 
 def view(names: Iterable[str]) -> View:
+    """Of one folder's names. Not to be changed: whoever sees the same names is given the same."""
+    return _view(tuple(names))
+
+
+@lru_cache(maxsize=256)
+def _view(names: tuple[str, ...]) -> View:
     found = View()
     for name in sorted(names, key=lambda one: one.endswith("requested"), reverse=True):
         match = _NAME.fullmatch(name)

@@ -38,6 +38,8 @@ GIVES_UP_MS = 1_000
 """After so long a client takes a request for unanswered."""
 QUIET_MS = 60_000
 """Between all that goes wrong and the last driver."""
+SOON = 0.97
+"""So many of all answers."""
 EVENTS_MAX = 30_000
 HORIZON_MS = 3_600_000
 BEGIN_MS = 1_767_225_600_000
@@ -84,7 +86,7 @@ class World:
         self.rules = rules
         self.now_ms = BEGIN_MS
         self.server = rules.server()
-        self.chance = Random(f"world {shape.seed}")
+        self._draw = Random(f"world {shape.seed}").random
         self.lines: list[str] = []
         self.record = record
         self.struck: list[Strike] = []
@@ -285,7 +287,8 @@ class World:
 
     def _latency_ms(self) -> int:
         """Half a request's way; now and then one takes much longer."""
-        return self.chance.randint(2, 30) if self.chance.random() < 0.97 else self.chance.randint(100, 900)
+        drawn = self._draw()
+        return 2 + int(drawn * 30) if drawn < SOON else 100 + int((drawn - SOON) / (1 - SOON) * 800)
 
 
 def _told(value: Any) -> str:
