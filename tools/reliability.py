@@ -28,6 +28,7 @@ DOCUMENT = ROOT / "docs" / "reliability.md"
 
 RUNS: Mapping[str, str] = {
     "simulation": "Random and exhaustive schedules",
+    "bucket": "A table on an object store, and seeded bugs of it",
     "mutants": "Seeded bugs",
     "seeded": "Seeded bugs of the shells",
     "coverage": "Coverage of the cores",

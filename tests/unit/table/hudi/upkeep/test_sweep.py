@@ -1,0 +1,111 @@
+"""What a sweep removes of what it finds, without Hudi: the timelines are data here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from table.hudi.files.base_file import file_name, new_file_id
+from table.hudi.upkeep.sweep import ARCHIVE_LOOKUPS_MAX, Sweeper
+from table.memory.store import MemoryStore
+from table.store.port import Capabilities, Upload
+
+NOW_S = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
+ARCHIVED, DONE, GONE, OPEN = (f"202611220{hour}0000000" for hour in (1, 2, 3, 4))
+
+
+class Objects(MemoryStore):
+    """As an object store."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            capabilities=Capabilities(claims=False, dates=True, folders=False, hides=True, syncs=False)
+        )
+        self.begun: list[Upload] = []
+        self.kept: set[str] = set()
+
+    def uploads(self, folder: str = "") -> Iterator[Upload]:
+        return iter([*self.begun])
+
+    def abort(self, upload: Upload) -> None:
+        self.begun.remove(upload)
+
+    def delete(self, path: str) -> bool:
+        if path in self.kept:
+            raise PermissionError(13, "it may not be", path)
+        return super().delete(path)
+
+
+@dataclass(slots=True)
+class Told:
+    """Timelines that are told."""
+
+    open: set[str] = field(default_factory=lambda: {OPEN})
+    active: dict[str, set[str]] = field(default_factory=dict)
+    archive: dict[str, set[str]] = field(default_factory=dict)
+    lookups: int = 0
+
+    def pending(self) -> Container[str]:
+        return self.open
+
+    def named(self, instant: str) -> Container[str] | None:
+        return self.active.get(instant)
+
+    def named_in_archive(self, instant: str) -> Container[str]:
+        self.lookups += 1
+        return self.archive.get(instant, ())
+
+
+def hold(store: MemoryStore, instant: str, number: int = 1) -> str:
+    path = file_name(new_file_id(number), "0-0-0", instant)
+    store.put(path, b"rows")
+    return path
+
+
+def sweeper(store: Objects, told: Told) -> Sweeper:
+    return Sweeper(store, told, lambda: False, clock_s=lambda: NOW_S)
+
+
+def test_what_neither_timeline_names_goes_and_what_is_open_stays() -> None:
+    store, told = Objects(), Told()
+    named, archived, opened = hold(store, DONE), hold(store, ARCHIVED), hold(store, OPEN)
+    orphans = [hold(store, DONE, 2), hold(store, ARCHIVED, 2), hold(store, GONE)]
+    told.active[DONE], told.archive[ARCHIVED] = {named}, {archived}
+    assert sweeper(store, told).sweep(0) == len(orphans)
+    assert sorted(store.names()) == sorted([named, archived, opened])
+
+
+def test_an_upload_whose_instant_is_over_is_aborted() -> None:
+    store, told = Objects(), Told()
+    for number, instant in enumerate((GONE, OPEN)):
+        path = file_name(new_file_id(number), "0-0-0", instant)
+        store.begun.append(Upload(path=path, number=instant, begun=datetime.now(UTC)))
+    sweeper(store, told).sweep(0)
+    assert [one.number for one in store.begun] == [OPEN]
+
+
+def test_a_file_that_may_not_be_removed_keeps_no_other_and_is_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Objects()
+    sweeps = sweeper(store, Told())
+    kept, other = hold(store, GONE), hold(store, GONE, 2)
+    store.kept.add(kept)
+    with caplog.at_level(logging.WARNING):
+        assert sweeps.sweep(0) == 1 and store.stat(other) is None
+    assert "could not be removed" in caplog.text and kept in caplog.text
+    store.kept.clear()
+    assert sweeps.sweep(0) == 1 and store.names() == []
+
+
+def test_the_archive_is_asked_for_so_many_instants_in_a_sweep_and_the_rest_in_the_next() -> None:
+    store, told = Objects(), Told()
+    for minute in range(ARCHIVE_LOOKUPS_MAX + 5):
+        hold(store, f"20261122{minute // 60:02}{minute % 60:02}00000", minute)
+    sweeps = sweeper(store, told)
+    assert sweeps.sweep(0) == told.lookups == ARCHIVE_LOOKUPS_MAX
+    assert sweeps.sweep(0) == 5
