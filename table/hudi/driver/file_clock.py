@@ -77,8 +77,8 @@ class FileClock:
         try:
             before_s = self._clock_s()
             self._date()
-            after_s = self._clock_s()
             found = self._store.stat(NAME)
+            after_s = self._clock_s()  # the date may be another driver's, who has dated it since
         except OSError as error:
             raise self._unasked(error.strerror) from error
         if found is None:

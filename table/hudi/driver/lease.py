@@ -81,8 +81,8 @@ class LeaseClock:
         try:
             before_s = self._clock_s()
             self._store.put(path, b"")
-            after_s = self._clock_s()
             found = self._store.stat(path)
+            after_s = self._clock_s()  # the date may be another driver's, who has put it since
         except OSError as error:
             raise self._unasked(str(error.strerror)) from error
         if found is None:

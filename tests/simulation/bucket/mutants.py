@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from table.hudi.driver.fence import FOLDER, VERDICT, Fence
+from table.hudi.driver.file_clock import ClockDifference
 from table.hudi.driver.lease import LeaseClock
 from table.hudi.upkeep.sweep import Sweeper, Timelines
 from tests.simulation.bucket import timeline
@@ -112,6 +113,36 @@ class FarClocksTaken(LeaseClock):
 
     def check(self) -> None:
         return None
+
+
+class DateOfAnothersBelieved(LeaseClock):
+    """The clock is read before the look at the date, which another driver may have made meanwhile."""
+
+    def apart(self) -> ClockDifference:
+        found = super().apart()
+        if self._looked_s is None:
+            return found
+        return found._replace(most_s=self._looked_s - found.theirs_s)
+
+    def __init__(self, store: Any, *, lease_s: int, clock_s: Any, steady_s: Any) -> None:
+        super().__init__(store, lease_s=lease_s, clock_s=clock_s, steady_s=steady_s)
+        self._looked_s: float | None = None
+        self._store = _Looking(store, self)
+
+    def look(self) -> None:
+        self._looked_s = self._clock_s()
+
+
+class _Looking:
+    def __init__(self, store: Any, clock: DateOfAnothersBelieved) -> None:
+        self._clock = clock
+        self._store = store
+        self.put = store.put
+        self.place = store.place
+
+    def stat(self, path: str) -> Any:
+        self._clock.look()
+        return self._store.stat(path)
 
 
 class DeadHoldersLockTakenAtOnce(Lock):
@@ -244,6 +275,7 @@ _ALL = (
     Mutant({"fence": VerdictPutOver}, WRONG, DECIDING),
     Mutant({"put_if": done_where_unanswered}, WRONG, ("put decision", "put completed")),
     Mutant({"clock": FarClocksTaken}, (FAR,)),
+    Mutant({"clock": DateOfAnothersBelieved}, (FAR,), ("look at clock",)),
     Mutant({"lock": DeadHoldersLockTakenAtOnce}, (ALONE,), ("put metadata",)),
     Mutant({"lock": LockTakenWithoutCondition}, (ALONE, *WRONG), ("put lock", *AT_WORK)),
     Mutant({"driver": RollbackUnwatched}, (ALONE,), ("put metadata", "put decision")),

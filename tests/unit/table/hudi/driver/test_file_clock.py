@@ -61,6 +61,27 @@ def test_the_guardian_has_half_of_its_margin_to_end_a_holder_whose_lock_looks_ex
         assert looks_expired_s - held_s(60 * minutes) >= LOCK_MARGIN_S / 2
 
 
+def test_a_date_that_another_driver_has_made_meanwhile_makes_no_clock_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This one stands still between what it dates and its look at it."""
+    stood_still_s = [0.0]
+    clock = compared(tmp_path, 0.0)
+    monkeypatch.setattr(clock, "_clock_s", lambda: time.time() + 13.0 + stood_still_s[0])
+    look = clock._store.stat
+
+    def stat_later(path: str) -> object:
+        if not stood_still_s[0]:
+            stood_still_s[0] = 30.0
+            later_s = time.time() + 5.0
+            os.utime(tmp_path / "table" / ".hoodie" / path, (later_s, later_s))
+        return look(path)
+
+    monkeypatch.setattr(clock._store, "stat", stat_later)
+    with pytest.raises(ClockAhead):
+        clock.check()
+
+
 def test_where_the_lock_never_expires_nothing_is_compared(tmp_path: Path) -> None:
     one = compared(tmp_path, HOUR_S, expire_s=0)
     one.check()

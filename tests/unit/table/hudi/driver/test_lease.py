@@ -13,8 +13,10 @@ from table.hudi.definition import plain_spec
 from table.hudi.driver.lease import GOOD_FOR_S, LeaseClock
 from table.hudi.modes import LEASE_PROVIDER, LOCK_PROVIDER
 from table.hudi.properties import LEASE, LEASE_S, LOCK, RENEWAL, merge, other_writers
+from table.memory.store import MemoryStore
 from table.port import TableSpec
 from table.store.local import LocalStore
+from table.store.port import Stat
 
 SPEC = TableSpec(path="s3a://lake/events", name="events", mode="upsert", ddl="id STRING", key_fields=("id",))
 
@@ -62,6 +64,24 @@ def test_clocks_are_compared_once_a_minute_and_when_this_one_was_set(tmp_path: P
     clocks.off_s = clocks.steady_s = GOOD_FOR_S + 1  # a minute passes, which the store's clock has not seen
     with pytest.raises(ClockAhead):
         lease.check()
+
+
+def test_a_date_that_another_driver_has_made_meanwhile_makes_no_clock_agree() -> None:
+    """This one stands still between what it puts and its look at it."""
+    now_s = [1_000_000.0]
+
+    class Shared(MemoryStore):
+        def stat(self, path: str) -> Stat | None:
+            if now_s[0] < 1_000_001.0:
+                now_s[0] += 5.0
+                self.put(path, b"")
+                now_s[0] += 25.0
+            return super().stat(path)
+
+    store = Shared(clock_s=lambda: now_s[0])
+    store.make_folder(".hoodie")
+    with pytest.raises(ClockAhead, match="ahead of"):
+        LeaseClock(store, lease_s=LEASE_S, clock_s=lambda: now_s[0] + 13.0, steady_s=lambda: now_s[0]).check()
 
 
 def test_a_store_that_does_not_date_is_waited_for(tmp_path: Path) -> None:
