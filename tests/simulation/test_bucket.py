@@ -140,7 +140,7 @@ def test_what_changes_nothing_is_no_change() -> None:
 def recorded() -> dict[str, int]:
     """After how many schedules the last full search found each; empty where none was."""
     try:
-        kept = json.loads(EVIDENCE.read_text(encoding="utf-8"))["figures"].get("seeded_bugs", [])
+        kept = json.loads(EVIDENCE.read_text(encoding="utf-8"))["figures"]["mutants"]
     except OSError:
         return {}
     return {one["name"]: one["found_after_schedules"] for one in kept}

@@ -167,7 +167,7 @@ def record(asked: argparse.Namespace) -> int:
         "bugs": len(MUTANTS),
         "found": len(found),
         "harmless": [bug.__name__ for bug in HARMLESS],
-        "seeded_bugs": found,
+        "mutants": found,
         "not_found": lived,
     }
     options = f"--schedules {asked.schedules} --first-seed {asked.first_seed} --pairs {counts['pair']}"
