@@ -11,7 +11,6 @@ import click
 from lockstep.commands.options import PATH, SET_HELP, standard_options, verbosity
 from lockstep.config import load
 from lockstep.config.kafka import checked_kafka
-from lockstep.config.storage import refuse_where_no_run_can_be
 from lockstep.errors import EXIT_MEANINGS
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.job_process import launch
@@ -62,7 +61,6 @@ def command(
     """
     conf = parse_conf(confs)
     config = load(config_path, conf=conf, sets=sets)
-    refuse_where_no_run_can_be(config.table.path)
     spark_home, jars = find_spark_home(), find_jars(needs_of(config).packages, conf)
 
     def composed(exit_code_file: Path | None) -> list[str]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from lockstep.config.problems import Problem
 from lockstep.config.properties import resolve_references
 from lockstep.config.table_sections import StorageSection
-from lockstep.errors import ConfigError
-from table.store.location import FILE, TABLES, Location, not_yet
+from table.store.location import FILE, Location
 from table.store.objects.settings import (
     AssumedRole,
     Credentials,
@@ -48,13 +47,6 @@ def store_settings(
         encryption=encryption,
         part_bytes=given.part_bytes,
     )
-
-
-def refuse_where_no_run_can_be(path: str) -> None:
-    """Raise `ConfigError` for a table that can be read where it is, and not written to by a run."""
-    scheme = _scheme(path)
-    if scheme not in TABLES:
-        raise ConfigError(not_yet(scheme, f"table.path {path}"))
 
 
 def check_storage(path: str, given: StorageSection) -> Iterator[Problem]:

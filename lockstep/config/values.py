@@ -20,7 +20,7 @@ from participant.records.kinds import ENVELOPES, FORMATS
 from table.errors import Refused
 from table.kinds import OFFERED
 from table.partitioners.kinds import PARTITIONERS
-from table.store.location import FILE, READABLE, SPELLINGS, Location
+from table.store.location import FILE, SPELLINGS, TABLES, Location
 
 TOPIC_LENGTH_MAX = 249
 """Kafka's own limit (org.apache.kafka.common.internals.Topic)."""
@@ -141,13 +141,13 @@ def _table_path(value: str) -> str:
     scheme, separator, rest = value.partition("://")
     if not separator:
         raise ValueError(f'{value!r} has no scheme: write the whole URI, "file:///data/lake/events"')
-    if SPELLINGS.get(scheme.lower()) in READABLE - {FILE}:
+    if SPELLINGS.get(scheme.lower()) in TABLES - {FILE}:
         try:
             return str(Location.parse(value))
         except Refused as error:
             why = str(error).removeprefix(f"table.path {value}: ").removeprefix("table.path: ")
             raise ValueError(why) from None
-    if scheme not in READABLE:
+    if scheme not in TABLES:
         not_yet = " yet" if scheme.lower() in SPELLINGS else ""
         raise ValueError(
             f"{scheme}:// is not supported{not_yet}: the table must be on a file system that every worker "

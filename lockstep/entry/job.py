@@ -30,7 +30,6 @@ with importing():
     from control_topic.quiet import plain_logs, quiet_kafka_clients
     from lockstep.config import Config, from_json, load
     from lockstep.config.kafka import checked_kafka
-    from lockstep.config.storage import refuse_where_no_run_can_be
     from lockstep.driver.application import Application
     from lockstep.driver.jvm_signals import catch_jvm_signals
     from lockstep.driver.rehearsal import rehearse
@@ -148,8 +147,6 @@ def _leave(code: int, path: Path) -> None:
 def _work(asked: _Asked, stuck: list[SparkSession]) -> int:
     """The exit code. `stuck`: takes the session where Spark does not come to an end."""
     config = _config(asked.path, asked.sets)
-    if asked.validate is None:
-        refuse_where_no_run_can_be(config.table.path)
     spark = _session(config)
     try:
         if asked.rehearsing:

@@ -47,6 +47,8 @@ from table.state import TableState, encode, owner
 
 log = logging.getLogger(__name__)
 
+LATE_MAX = 5
+"""Completions that land late one after the other: each is of another driver that stood still."""
 TEND_FACTOR = 2
 """Beside a transaction the metadata table is tended when so many of its compactions are due, which costs a
 few percent of the commits' time. Unless commits are fast, a sweep comes before it."""
@@ -159,9 +161,11 @@ class HudiTable:
     def newest(self) -> TableState | None:
         """This pipeline's newest committed state, archived timeline included; None before genesis."""
         self._enter()
-        while not self._kept(newest := self._history.newest()):
-            pass
-        return newest
+        for _ in range(LATE_MAX):
+            newest = self._history.newest()
+            if self._kept(newest):
+                return newest
+        raise Unavailable(f"table {self._spec.path}: a completion that landed too late cannot be removed")
 
     def unfinished(self) -> Sequence[Unfinished]:
         """This pipeline's inflight instants, oldest first."""

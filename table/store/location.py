@@ -26,10 +26,8 @@ STORES: Mapping[str, str] = {
 """Scheme -> what makes the store whose root a `Location` is, as `module:function`. It is given the location
 and its `StoreSettings`, None where nobody says how it is reached; it raises `Refused`.
 """
-TABLES = frozenset({FILE})
+TABLES = frozenset({FILE, S3})
 """Schemes of what a table can be on: the driver's JVM reaches it, too."""
-READABLE = frozenset({FILE, S3})
-"""Schemes of what a table can be read from, and may be configured."""
 SPELLINGS = {
     **{one: one for one in (FILE, S3, GOOGLE, AZURE, HDFS)},
     **{"s3": S3, "s3n": S3, "abfs": AZURE},
@@ -86,16 +84,6 @@ class Location:
         return cls(scheme, _authority(scheme, authority, setting), _object_path(scheme, path, text, setting))
 
 
-def local_path(path: str, *, setting: str = "table.path") -> str:
-    """The plain path of a `file://` address or of an absolute path, which a setting gives. Raises `Refused`
-    for anything else.
-    """
-    location = Location.parse(path, setting=setting)
-    if location.scheme != FILE:
-        raise Refused(not_yet(location.scheme, f"{setting} {path}"))
-    return location.path
-
-
 def plain(path: str, *, setting: str = "table.path") -> str:
     """How the same place is written everywhere within: the plain path of one on a file system, else the
     address. Raises `Refused` for what is neither.
@@ -108,7 +96,7 @@ def not_yet(scheme: str, what: str) -> str:
     """Why tables are not there yet, as a sentence."""
     return (
         f"{what}: {scheme}:// is not supported yet: tables are on file systems that driver and workers "
-        "share; give a path that begins with file://"
+        "share, file://, and in S3, s3a://"
     )
 
 
@@ -118,8 +106,11 @@ def store_at(path: str, *, setting: str = "table.path", settings: StoreSettings 
     `settings`: how an object store is reached.
     """
     location = Location.parse(path, setting=setting)
-    if location.scheme not in STORES or (location.scheme not in TABLES and settings is None):
-        raise Refused(not_yet(location.scheme, f"{setting} {path}"))
+    if settings is None and location.scheme != FILE:
+        raise Refused(
+            f"{setting} {path}: it can only be on a file system that driver and workers share: give a path "
+            "that begins with file://"
+        )
     try:
         made: Store = resolve_name(STORES[location.scheme])(location, settings)
     except ImportError as error:

@@ -8,11 +8,10 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
-from lockstep.errors import EXIT_USAGE
 from lockstep.stores.local import SECRET_KEY, S3Server
 from table.hudi.driver.reach import reach
 from table.kinds import HUDI, table_kind
-from table.store.location import S3, TABLES, Location
+from table.store.location import Location
 from tests.harness import Pipeline, await_that
 from tests.integration.test_upsert_pipelines import flagged, held, settings, some_changes
 from tests.merge_model import Model
@@ -21,9 +20,6 @@ from tests.place import Bucket
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
 
-LIFTED = pytest.mark.skipif(
-    S3 not in TABLES, reason="a run there is refused, by TABLES in table/store/location.py"
-)
 DEADLINE_S = 240
 ROUNDS, COMPACTIONS = 8, 2
 
@@ -47,15 +43,6 @@ def test_validate_tries_the_store_from_here_and_from_an_executor(pipeline: Pipel
         assert "put a file only where there is none" in checks[name]["detail"]
 
 
-@pytest.mark.skipif(S3 in TABLES, reason="a run there is possible")
-def test_a_run_into_s3_is_refused_with_a_sentence(pipeline: Pipeline, s3: S3Server) -> None:
-    in_s3(pipeline, s3)
-    run = pipeline.start("--until", "latest")
-    assert run.wait(60) == EXIT_USAGE
-    assert "s3a:// is not supported yet" in run.text() and SECRET_KEY not in run.text()
-
-
-@LIFTED
 def test_a_pipeline_writes_to_s3_and_all_commands_read_it(pipeline: Pipeline, s3: S3Server) -> None:
     in_s3(pipeline, s3)
     pipeline.produce(3_000)
@@ -72,7 +59,6 @@ def test_a_pipeline_writes_to_s3_and_all_commands_read_it(pipeline: Pipeline, s3
     assert not [text for text in shown if SECRET_KEY in text]
 
 
-@LIFTED
 def test_upserts_are_written_to_s3(pipeline: Pipeline, s3: S3Server) -> None:
     path = in_s3(pipeline, s3, kind="upsert")
     pipeline.produce(2_000)
@@ -85,7 +71,6 @@ def test_upserts_are_written_to_s3(pipeline: Pipeline, s3: S3Server) -> None:
     assert sum(file.rows for one in ours for file in one.files) == 2_000
 
 
-@LIFTED
 def test_compactions_are_completed_beside_a_pipelines_transactions_in_s3(
     pipeline: Pipeline, s3: S3Server, spark: SparkSession
 ) -> None:

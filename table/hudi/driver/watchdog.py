@@ -190,7 +190,7 @@ class Watch:
             return f"a look under the table lock has not ended for {callback_s} s: {STANDS}"
         if held_s and self._held_since_s is not None and now_s - self._held_since_s >= held_s:
             held = f"the JVM has held the table lock for {now_s - self._held_since_s:.0f} s"
-            return f"{held}, and soon others may take it ({EXPIRE}): {STANDS}"
+            return f"{held}, and soon others may take it: {STANDS}"
         return ""
 
     def _hear(self, byte: str, now_s: float) -> None:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     Client: TypeAlias = S3Store | GCSStore | AzureStore
 
-RETRIES_MAX = 20
+RETRIES_MAX = 1_000
+"""It is patience that ends them. Pauses are drawn: with a base of 2 they hardly grow."""
+PAUSES_BASE = 4
 FIRST_BACKOFF_S = 0.1
 BACKOFF_MAX_S = 5.0
 
@@ -35,7 +37,7 @@ def client_of(scheme: str, authority: str, settings: ObjectSettings) -> Client:
             "backoff": {
                 "init_backoff": timedelta(seconds=FIRST_BACKOFF_S),
                 "max_backoff": timedelta(seconds=BACKOFF_MAX_S),
-                "base": 2,
+                "base": PAUSES_BASE,
             },
         },
     }

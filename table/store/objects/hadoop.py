@@ -45,14 +45,15 @@ _ENCRYPTED_BY = {"AES256": "AES256", "aws:kms": "SSE-KMS"}
 TUNING: Mapping[str, str] = {
     "connection.maximum": "256",
     "threads.max": "64",
-    "attempts.maximum": "5",
+    "attempts.maximum": "2",
     "retry.limit": "5",
-    "retry.throttle.limit": "8",
+    "retry.throttle.limit": "7",
     "directory.marker.retention": "keep",
 }
 """Where nobody has said otherwise. `connection.maximum`: more than files that are open for reading may keep
 (table/hudi/driver/jvm/SparingS3AFileSystem.java), and those that are written. A request is asked again by the
-SDK and by the connector above it: what that takes together stays near the patience of this library. A marker
+SDK and by the connector above it: together for some 16 s, less than a guardian lets the table lock be held,
+so that a store which is away fails the commit and not the run. A marker
 that stands for a folder is kept, which saves a tenth of a commit's requests: Hadoop from 3.3.2 on reads
 tables that have such."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lockstep.config import Config, InvalidConfiguration, from_json, from_mapping, load
-from lockstep.config.storage import refuse_where_no_run_can_be, store_settings
+from lockstep.config.storage import store_settings
 from lockstep.errors import ConfigError
 from table.store.objects.settings import (
     AssumedRole,
@@ -155,9 +155,3 @@ def test_a_secret_that_cannot_be_had_is_named_by_its_setting() -> None:
 def test_the_table_is_asked_for_where_its_store_is() -> None:
     assert config_of(region="eu-central-1").table_spec().storage == ObjectSettings(region="eu-central-1")
     assert SECRET not in repr(config_of().table_spec())
-
-
-def test_a_run_is_refused_where_only_reading_is_possible() -> None:
-    refuse_where_no_run_can_be("file:///data/lake/events")
-    with pytest.raises(ConfigError, match=r"gs:// is not supported yet"):
-        refuse_where_no_run_can_be("gs://lake/events")

@@ -8,17 +8,15 @@ import sys
 import pytest
 
 from table.errors import Refused
-from table.store.location import Location, local_path, store_at
+from table.store.location import Location, plain, store_at
 from table.store.objects.settings import ObjectSettings
 
 
-def test_only_local_paths_are_taken() -> None:
-    assert local_path("file:///data/lake/events/") == "/data/lake/events"
-    assert local_path("file:/data/a b") == "/data/a b"
-    assert local_path("/data/lake") == "/data/lake"
+def test_what_is_on_a_file_system_is_its_plain_path() -> None:
+    assert plain("file:///data/lake/events/") == "/data/lake/events"
+    assert plain("file:/data/a b") == "/data/a b"
+    assert plain("/data/lake") == "/data/lake"
     for path, reason in {
-        "s3a://bucket/t": "s3a:// is not supported yet",
-        "hdfs:///t": "hdfs:// is not supported yet",
         "ftp://host/t": "ftp:// is not supported;",
         "wasbs://box@account/t": "Azure's storage is written abfss://",
         "file://host/t": "names the host host",
@@ -26,7 +24,7 @@ def test_only_local_paths_are_taken() -> None:
         "file:///": "must be absolute",
     }.items():
         with pytest.raises(Refused, match=reason):
-            local_path(path)
+            plain(path)
 
 
 @pytest.mark.parametrize("path", ["hdfs:///locks", "file://host/locks", "locks"])
@@ -43,13 +41,13 @@ def test_a_location_has_a_store_whose_root_it_is() -> None:
 def test_a_path_is_read_as_hudi_reads_it(path: str) -> None:
     """By its text. Left to the system, `link/..` would be where the link leads, to us and not to Hudi: it is
     refused."""
-    assert local_path(path) == "/lake/events"
+    assert plain(path) == "/lake/events"
     with pytest.raises(Refused, match="write the path that is meant"):
-        local_path("/lake/link/../events")
+        plain("/lake/link/../events")
 
 
 def test_an_object_store_is_had_by_those_alone_who_say_how_it_is_reached() -> None:
-    with pytest.raises(Refused, match="not supported yet"):
+    with pytest.raises(Refused, match="only be on a file system"):
         store_at("s3a://lake/t")
     with pytest.raises(Refused, match="hdfs:// is not supported yet"):
         store_at("hdfs:///t", settings=ObjectSettings())
