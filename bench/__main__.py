@@ -18,6 +18,7 @@ import click
 from rich.console import Console
 
 from bench import results
+from bench.lakes import LATENCY_MS, Place, lake_at, remove_objects
 from bench.load import fill
 from bench.place import prepare, typed, wide_console, working_folder
 from bench.rivals.base import RUN_TIMEOUT_S, Load, Settings
@@ -37,7 +38,9 @@ DATA = ("table", "checkpoint", "warehouse", "files")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`name`: of the evidence. `interval_s`, `batch_records`: where a rival's variant says nothing else."""
+    """`name`: of the evidence. `interval_s`, `batch_records`: where a rival's variant says nothing else.
+    `latency_ms`: of each request to a store that is far.
+    """
 
     name: str
     workload: Workload
@@ -48,6 +51,7 @@ class Plan:
     batch_records: int
     settings: Settings
     command: str
+    latency_ms: float = LATENCY_MS
 
 
 def run(plan: Plan, folder: Path, console: Console) -> Path:
@@ -73,7 +77,7 @@ def run(plan: Plan, folder: Path, console: Console) -> Path:
             for round_number in range(plan.rounds):
                 for entry in order(plan.entries, round_number):
                     load = _load(plan, entry, folder, broker, round_number)
-                    one, said = _measure(runners, entry, load, round_number)
+                    one, said = _measure(runners, entry, load, round_number, latency_ms=plan.latency_ms)
                     runs.append(one)
                     console.print(said, highlight=False, soft_wrap=True)
             passed = not any("failed" in one for one in runs)
@@ -88,10 +92,16 @@ def run(plan: Plan, folder: Path, console: Console) -> Path:
     return path
 
 
-def _measure(runners: Runners, entry: Entry, load: Load, round_number: int) -> tuple[dict[str, Any], str]:
+def _measure(
+    runners: Runners, entry: Entry, load: Load, round_number: int, *, latency_ms: float
+) -> tuple[dict[str, Any], str]:
     """The run for the figures, and a line about it."""
     try:
-        found = runners.run(entry, load)
+        with lake_at(entry.place, load.folder, latency_ms=latency_ms) as lake:
+            before_s = lake.cpu_s()
+            found = runners.run(entry, replace(load, elsewhere=lake))
+            if lake.pids:
+                found = replace(found, store_cpu_s=lake.cpu_s() - before_s)
     except (LockstepError, TableError) as error:
         reason = sentence(error)[:FAILURE_CHARACTERS_MAX]
         said = f"round {round_number} {load.rival:16} failed: {reason}"
@@ -120,6 +130,7 @@ def _load(plan: Plan, entry: Entry, folder: Path, broker: Broker, round_number: 
 
 def _remove_data(folder: Path) -> None:
     """What was written is no longer needed, and would fill the disk and the page cache; logs stay."""
+    remove_objects(folder)
     for place in (folder, *folder.glob("warming")):
         for name in DATA:
             shutil.rmtree(place / name, ignore_errors=True)
@@ -135,6 +146,7 @@ def _about(plan: Plan) -> dict[str, Any]:
         "workers": plan.settings.workers,
         "memory_per_worker": plan.settings.memory_per_worker,
         "sets": list(plan.settings.sets),
+        **({"latency_ms": plan.latency_ms} if any(one.place is Place.FAR for one in plan.entries) else {}),
         "windows": {entry.label: entry.rival.window for entry in plan.entries},
         "titles": {entry.label: entry.title for entry in plan.entries},
     }
@@ -153,8 +165,9 @@ def _interval_s(_context: click.Context, _option: click.Parameter, value: str | 
     "--rival",
     "labels",
     multiple=True,
-    metavar="NAME[@VARIANT]",
-    help=f"Of {', '.join(RIVALS)}; after the @ the interval (streaming: the batch). May be repeated. "
+    metavar="NAME[-s3|-s3-far][@VARIANT]",
+    help=f"Of {', '.join(RIVALS)}; with -s3 the table is on an S3 server of its own, with -s3-far behind "
+    "--latency-ms; after the @ the interval (streaming: the batch). May be repeated. "
     f"Default: {' '.join(DEFAULT_RIVALS)}.",
 )
 @click.option("--records", type=click.IntRange(min=1_000), help="Default: the workload's, some 20 s of load.")
@@ -175,6 +188,13 @@ def _interval_s(_context: click.Context, _option: click.Parameter, value: str | 
 @click.option(
     "--timeout", "timeout_s", type=float, default=RUN_TIMEOUT_S, show_default=True, help="Of a load."
 )
+@click.option(
+    "--latency-ms",
+    type=click.FloatRange(min=0, min_open=True),
+    default=LATENCY_MS,
+    show_default=True,
+    help="Of each request of rivals that end with -s3-far.",
+)
 @click.option("--label", default="", help="Appended to the name of the evidence: bench-WORKLOAD-LABEL.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
 def main(
@@ -190,6 +210,7 @@ def main(
     streaming_memory: str,
     connect_heap: str,
     timeout_s: float,
+    latency_ms: float,
     label: str,
     folder: Path | None,
 ) -> None:
@@ -216,6 +237,7 @@ def main(
                 timeout_s=timeout_s,
             ),
             command=typed("bench"),
+            latency_ms=latency_ms,
         )
         with working_folder(folder) as place:
             run(plan, place, console)

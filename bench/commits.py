@@ -3,6 +3,8 @@
 A light steady load and a short interval make the commits; each is timed from END sent to ACK sent, by the
 control topic's timestamps. One run makes all of them: the first are also the driver's first, in a JVM that is
 still cold.
+
+`--store s3`: the table is on an S3 server of its own, which with `--latency-ms` is so far away.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 import click
 
 from bench.figures import percentile
+from bench.lakes import Place, lake_at
 from bench.load import create_topic, start_pace
 from bench.place import prepare, sentences, typed, wide_console, working_folder
 from bench.rivals import control_times, hudi_commits, lockstep_run
@@ -67,10 +70,15 @@ def run(
     per_second: int,
     settings: Settings,
     command: str,
+    place: Place = Place.FILE,
+    latency_ms: float = 0.0,
 ) -> Path:
-    """One run until the table has so many commits; where the figures are."""
-    name = "bench-commits" + (f"-{workload.name}" if workload.name != FEW_FILES else "")
-    with Broker(folder / "broker") as broker:
+    """One run until the table has so many commits; where the figures are. `latency_ms`: where it is far."""
+    name = evidence_name(workload, place)
+    with (
+        Broker(folder / "broker") as broker,
+        lake_at(place, folder, latency_ms=latency_ms) as lake,
+    ):
         create_topic(broker.bootstrap_servers, name, partitions=workload.source_partitions)
         config = lockstep_run.write_config(
             folder,
@@ -80,6 +88,7 @@ def run(
             workload=workload,
             interval_s=interval_s,
             settings=settings,
+            lake=lake,
         )
         wanted, limit_s = commits + AROUND, START_S + commits * COMMIT_S_MAX
         pace = start_pace(
@@ -92,10 +101,12 @@ def run(
         finally:
             end(pace)
         endings = control_times.endings(control_times.read(config))
+        in_table = hudi_commits.commits(lake.table, lake.beside)
     if len(endings) < commits:
         raise Failed(f"The control topic tells of {len(endings)} commits where {commits} were made.")
-    in_table = hudi_commits.commits(folder / "table")
     figures = {
+        "place": str(place),
+        "latency_ms": latency_ms if place is Place.FAR else 0.0,
         "interval_s": interval_s,
         "per_second": per_second,
         "source_partitions": workload.source_partitions,
@@ -104,6 +115,12 @@ def run(
         "at": [at(endings, number) for number in points(commits)],
     }
     return evidence.write(name, command=command, passed=True, figures=figures)
+
+
+def evidence_name(workload: Workload, place: Place) -> str:
+    """As that of the sustained rates, by workload and place."""
+    parts = (workload.name if workload.name != FEW_FILES else "", place if place is not Place.FILE else "")
+    return "-".join(filter(None, ("bench-commits", *parts)))
 
 
 def _await_commits(
@@ -131,12 +148,23 @@ def _await_commits(
 @click.option("--interval", default="200ms", show_default=True, help="Between commits.")
 @click.option("--per-second", type=click.IntRange(min=1), default=2_000, show_default=True, help="Records.")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="One more setting of Lockstep's.")
+@click.option("--store", type=click.Choice([Place.FILE, Place.S3]), default=Place.FILE, show_default=True)
+@click.option("--latency-ms", type=click.FloatRange(min=0), default=0.0, help="Of each request to the store.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
 def main(
-    workload: str, commits: int, interval: str, per_second: int, sets: tuple[str, ...], folder: Path | None
+    workload: str,
+    commits: int,
+    interval: str,
+    per_second: int,
+    sets: tuple[str, ...],
+    store: str,
+    latency_ms: float,
+    folder: Path | None,
 ) -> None:
     """How long a commit takes, at the 10th, 100th … commit of a table; figures as bench-commits*.json."""
     prepare()
+    if latency_ms and store == Place.FILE:
+        raise click.BadParameter("--latency-ms is that of a store: say --store s3, too")
     with sentences():
         with working_folder(folder) as place:
             path = run(
@@ -147,6 +175,8 @@ def main(
                 per_second=per_second,
                 settings=Settings(sets=sets),
                 command=typed("bench.commits"),
+                place=Place.FAR if latency_ms else Place(store),
+                latency_ms=latency_ms,
             )
         wide_console().print(f"The figures are in {path}.", highlight=False)
 

@@ -51,7 +51,8 @@ class Measured:
     from the order to its acknowledgement. `stages`: the part of the steady time that each stage took, 1 being
     all of it; of stages that run in several workers or threads the mean over those. `rows`: of upserts the
     records of the topic, whatever was written for them. `aborted`, `compactions`: Lockstep's transactions
-    that were given up, and its compactions that were completed; None of others.
+    that were given up, and its compactions that were completed; None of others. `store_cpu_s`: of the S3
+    server and of the proxy before it, over the whole load, and in no other figure; None where there is none.
     """
 
     rival: str
@@ -70,6 +71,7 @@ class Measured:
     notes: tuple[str, ...] = ()
     aborted: int | None = None
     compactions: int | None = None
+    store_cpu_s: float | None = None
 
     @property
     def window_rows_per_s(self) -> float:

@@ -42,6 +42,7 @@ def line(round_number: int, found: Measured) -> str:
         + (f"  commit {commit:,.0f} ms" if commit is not None else "")
         + (f"  {found.compactions} compactions" if found.compactions else "")
         + (f"  {found.aborted} transactions aborted" if found.aborted else "")
+        + (f"  the store took {found.store_cpu_s:,.0f} s of CPU" if found.store_cpu_s is not None else "")
     )
 
 

@@ -25,6 +25,8 @@ def main() -> None:
     task = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    for name, value in task["hadoop"].items():
+        spark.sparkContext._jsc.hadoopConfiguration().set(name, value)
     began_ms = time.time_ns() // 1_000_000
     source = (
         spark.readStream.format("kafka")

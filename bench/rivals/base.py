@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.figures import Commit, Measured, Span, interpolate, steady
+from bench.lakes import Lake, file_lake
 from bench.processes import Sampler
 from bench.workloads import Workload
 from lockstep.errors import Failed
@@ -37,6 +38,7 @@ class Load:
 
     `rival`: as the figures name it. `folder`: this load's own, empty. `name`: nobody else's, for groups and
     tables. `interval_s`: between commits. `batch_records`: of a micro-batch, 0 is everything at once.
+    `elsewhere`: where its table is to be; None: in its folder.
     """
 
     rival: str
@@ -49,6 +51,11 @@ class Load:
     interval_s: float
     batch_records: int
     settings: Settings
+    elsewhere: Lake | None = None
+
+    @property
+    def lake(self) -> Lake:
+        return self.elsewhere or file_lake(self.folder)
 
 
 def measured(

@@ -1,12 +1,18 @@
-"""What a Hudi table's timeline says about when its rows became visible."""
+"""What a Hudi table's timeline says about when its rows became visible.
+
+`table`: a path or an address; `storage`: how its store is reached, where that has to be told.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from bench.figures import Commit
 from table.errors import Refused
 from table.hudi.reader.timeline import METADATA_ACTIONS, Instant, Timeline
+from table.store.settings import StoreSettings
+
+Table = str | os.PathLike[str]
 
 COMPACTION, COMPACT = "compaction", "COMPACT"
 """The action of one that is pending, and the operation of one that is complete."""
@@ -14,9 +20,9 @@ REWRITES = frozenset({COMPACT, "CLUSTER"})
 """Operations that only put elsewhere what others brought."""
 
 
-def commits(table: Path) -> list[Commit]:
+def commits(table: Table, storage: StoreSettings | None = None) -> list[Commit]:
     """Every commit that brought rows, oldest first, by its completion time; rewrites bring none."""
-    timeline = Timeline(table)
+    timeline = Timeline(table, storage)
     found = [
         Commit(
             at_ms=timeline.time_ms(instant.completed),
@@ -40,9 +46,9 @@ def rows(instant: Instant) -> int:
     return sum(file.rows for file in instant.files)
 
 
-def compactions(table: Path) -> list[tuple[int, int | None]]:
+def compactions(table: Table, storage: StoreSettings | None = None) -> list[tuple[int, int | None]]:
     """When each compaction was planned and completed (Unix epoch, ms), oldest first; None: it is not."""
-    timeline = Timeline(table)
+    timeline = Timeline(table, storage)
     done = [
         (timeline.time_ms(one.requested), timeline.time_ms(one.completed))
         for one in timeline.completed()
@@ -54,9 +60,9 @@ def compactions(table: Path) -> list[tuple[int, int | None]]:
     return sorted([*done, *pending], key=lambda one: one[0])
 
 
-def completions_ms(table: Path) -> dict[str, int]:
+def completions_ms(table: Table, storage: StoreSettings | None = None) -> dict[str, int]:
     """When each commit was completed (Unix epoch), by its requested time, which its rows carry."""
-    timeline = Timeline(table)
+    timeline = Timeline(table, storage)
     return {
         instant.requested: timeline.time_ms(instant.completed)
         for instant in timeline.completed()
@@ -64,9 +70,9 @@ def completions_ms(table: Path) -> dict[str, int]:
     }
 
 
-def count(table: Path) -> int:
+def count(table: Table, storage: StoreSettings | None = None) -> int:
     """How many commits brought rows so far; 0 before there is a table."""
     try:
-        return len(commits(table))
+        return len(commits(table, storage))
     except Refused:
         return 0

@@ -17,6 +17,7 @@ from typing import Any
 
 from bench.cluster import standalone_cluster
 from bench.figures import Measured, Span, covered, steady
+from bench.lakes import Lake, file_lake
 from bench.processes import Sampler
 from bench.rivals import control_times, hudi_commits
 from bench.rivals.base import ROOT, Load, Settings, Stages, measured
@@ -75,6 +76,7 @@ def run(load: Load, *arguments: str, beside: Sequence[int] = ()) -> Measured:
         workload=load.workload,
         interval_s=load.interval_s,
         settings=load.settings,
+        lake=load.lake,
     )
     log = load.folder / "lockstep.log"
     with (
@@ -85,11 +87,12 @@ def run(load: Load, *arguments: str, beside: Sequence[int] = ()) -> Measured:
         Sampler(process.pid, *beside) as sampler,
     ):
         finish("lockstep run", process, timeout_s=load.settings.timeout_s, log=log)
-    commits = hudi_commits.commits(load.folder / "table")
+    table = (load.lake.table, load.lake.beside)
+    commits = hudi_commits.commits(*table)
     span = steady(commits)
     known = control_times.read(config)
     endings = control_times.endings(known)
-    compactions = hudi_commits.compactions(load.folder / "table")
+    compactions = hudi_commits.compactions(*table)
     stages = watch.stages.shares(span, workers=load.settings.workers) | _coordinated(endings, span)
     if compactions and span is not None:
         stages["compaction"] = covered(compactions, span)
@@ -118,8 +121,10 @@ def write_config(
     workload: Workload,
     interval_s: float,
     settings: Settings,
+    lake: Lake | None = None,
 ) -> Path:
-    """The pipeline's TOML; its table is `table` in the folder. Nobody compacts a table of upserts."""
+    """The pipeline's TOML; its table is in the lake, else in the folder. Nobody compacts one of upserts."""
+    lake = lake or file_lake(folder)
     path = folder / "pipeline.toml"
     kind = f'partition_by = "{workload.partition_by}"' if workload.partition_by else ""
     services = ""
@@ -137,11 +142,11 @@ topics = ["{topic}"]
 [record]
 schema = "{workload.schema}"
 [table]
-path = "file://{folder}/table"
+path = "{lake.table}"
 name = "events"
 key = ["{workload.key}"]
 {kind}
-{services}[transaction]
+{services}{lake.section}[transaction]
 interval = "{round(interval_s * 1_000)}ms"
 write_timeout = "{max(60, round(3 * interval_s))}s"
 [memory]

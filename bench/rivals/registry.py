@@ -1,4 +1,4 @@
-"""The rivals by name, as the command line and the figures know them: `name`, or `name@variant`."""
+"""The rivals by name, as the command line and the figures know them: `name`, `name-place`, `name@variant`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bench.figures import Measured
+from bench.lakes import TITLES, Place
 from bench.rivals import iceberg_connect, lockstep_run, plain_writer, structured_streaming
 from bench.rivals.base import Load
 from lockstep.config.units import parse_duration_ms
@@ -18,13 +19,16 @@ BATCH, INTERVAL, WORKERS = "records of a batch", "interval between commits", "nu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """`window`: what is inside its window, a phrase. `variant`: what `@` says. `unit`: runs beside these."""
+    """`window`: what is inside its window, a phrase. `variant`: what `@` says. `unit`: runs beside these.
+    `anywhere`: its table may be at any `Place`; else it is in a folder.
+    """
 
     name: str
     title: str
     window: str
     variant: str
     unit: str
+    anywhere: bool = True
 
 
 LOCKSTEP = Rival(
@@ -75,6 +79,7 @@ RIVALS: Mapping[str, Rival] = {
             window=plain_writer.WINDOW,
             variant=INTERVAL,
             unit="plain",
+            anywhere=False,
         ),
     )
 }
@@ -86,6 +91,7 @@ class Entry:
 
     label: str
     rival: Rival
+    place: Place = Place.FILE
     interval_s: float | None = None
     batch_records: int | None = None
     workers: int | None = None
@@ -93,28 +99,45 @@ class Entry:
     @property
     def title(self) -> str:
         _, _, variant = self.label.partition("@")
-        return f"{self.rival.title}, {variant}" if variant else self.rival.title
+        return ", ".join(filter(None, (self.rival.title, TITLES[self.place], variant)))
+
+    @property
+    def unit(self) -> str:
+        """At each place another."""
+        return f"{self.rival.unit} {self.place}"
 
 
 def parse(label: str) -> Entry:
-    """`lockstep`, `lockstep@60s`, `streaming@500000`. Raises `ConfigError`."""
-    name, at, variant = label.partition("@")
+    """`lockstep`, `lockstep-s3`, `lockstep-s3-far@60s`, `streaming@500000`. Raises `ConfigError`."""
+    whole, at, variant = label.partition("@")
+    name, place = _placed(whole)
     rival = RIVALS.get(name)
     if rival is None:
         raise ConfigError(f"There is no rival {name}: choose of {', '.join(RIVALS)}.")
+    if place is not Place.FILE and not rival.anywhere:
+        raise ConfigError(f"--rival {label}: {rival.title} writes to a folder only.")
+    entry = Entry(label=label, rival=rival, place=place)
     if not at:
-        return Entry(label=label, rival=rival)
+        return entry
     try:
         if rival.variant == INTERVAL:
-            return Entry(label=label, rival=rival, interval_s=parse_duration_ms(variant) / 1_000)
+            return replace(entry, interval_s=parse_duration_ms(variant) / 1_000)
         number = int(variant)
         if rival.variant == BATCH:
-            return Entry(label=label, rival=rival, batch_records=number)
+            return replace(entry, batch_records=number)
         if number < 1:
             raise ValueError("it begins at 1")
-        return Entry(label=label, rival=rival, workers=number)
+        return replace(entry, workers=number)
     except ValueError as error:
         raise ConfigError(f"--rival {label}: after the @ comes the {rival.variant}: {error}.") from error
+
+
+def _placed(name: str) -> tuple[str, Place]:
+    """The rival's name and where its table is."""
+    for place in (Place.FAR, Place.S3):
+        if name.endswith(f"-{place}"):
+            return name.removesuffix(f"-{place}"), place
+    return name, Place.FILE
 
 
 def order(entries: Sequence[Entry], round_number: int) -> list[Entry]:
@@ -122,10 +145,10 @@ def order(entries: Sequence[Entry], round_number: int) -> list[Entry]:
 
     Rivals that share a process stay together and in their order.
     """
-    units = list(dict.fromkeys(entry.rival.unit for entry in entries))
+    units = list(dict.fromkeys(entry.unit for entry in entries))
     if round_number % 2:
         units.reverse()
-    return [entry for unit in units for entry in entries if entry.rival.unit == unit]
+    return [entry for unit in units for entry in entries if entry.unit == unit]
 
 
 class Runners:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Commit, Measured
+from bench.lakes import Lake, file_lake
 from bench.processes import Sampler
 from bench.rivals import hudi_commits
 from bench.rivals.base import ROOT, Load, Settings, measured
@@ -21,6 +22,8 @@ from bench.workloads import Workload
 from lockstep.errors import Failed
 from lockstep.launch.submit import environment, find_jars, find_spark_home
 from table.hudi.needs import BUNDLE
+from table.store.connectors import hadoop_settings, store_needs
+from table.store.location import Location
 
 WINDOW = (
     "from the job's session being up (Spark started, Hudi loaded) to the completion of the last batch's "
@@ -42,16 +45,17 @@ def run(load: Load) -> Measured:
         workload=load.workload,
         batch_records=load.batch_records,
         timeout_s=load.settings.timeout_s,
+        lake=load.lake,
     )
     log = load.folder / "streaming.log"
-    process = start(task, load.settings, log=log)
+    process = start(task, load.settings, log=log, lake=load.lake)
     try:
         with Sampler(process.pid) as sampler:
             finish("the Structured Streaming job", process, timeout_s=load.settings.timeout_s, log=log)
     finally:
         end(process)
     result = read_result(load.folder, log)
-    commits = hudi_commits.commits(load.folder / "table")
+    commits = hudi_commits.commits(load.lake.table, load.lake.beside)
     if load.workload.kind == "upsert":
         commits = by_batches(commits, result["batches"])
     return measured(
@@ -74,8 +78,13 @@ def write_task(
     timeout_s: float,
     trigger_s: float = 0.0,
     kafka_timestamp: bool = False,
+    lake: Lake | None = None,
 ) -> Path:
-    """What the job is to do. `trigger_s` 0: what is there, then end; else go on until `stop` is there."""
+    """What the job is to do. `trigger_s` 0: what is there, then end; else go on until `stop` is there.
+
+    The checkpoint is in the folder wherever the table is, to this rival's favour.
+    """
+    lake = lake or file_lake(folder)
     task: dict[str, Any] = {
         "bootstrap_servers": bootstrap_servers,
         "topic": topic,
@@ -85,12 +94,24 @@ def write_task(
         "kafka_timestamp": kafka_timestamp,
         "options": options(workload),
         "timeout_s": timeout_s,
+        "table": lake.table,
+        "hadoop": hadoop(lake),
     }
-    for name in ("table", "checkpoint", "result", "stop_file"):
+    for name in ("checkpoint", "result", "stop_file"):
         task[name] = str(folder / name.removesuffix("_file"))
     path = folder / "task.json"
     path.write_text(json.dumps(task), encoding="utf-8")
     return path
+
+
+def hadoop(lake: Lake) -> dict[str, str]:
+    """Of the session's Hadoop, so that it reaches the lake as Lockstep's does."""
+    if lake.storage is None:
+        return {}
+    location = Location.parse(lake.table)
+    found = hadoop_settings(location, lake.storage)
+    own = f"fs.{location.scheme}.bucket.{location.authority}."
+    return {**found.plain, **found.secret, **{own + name: value for name, value in found.tuning.items()}}
 
 
 def by_batches(commits: Sequence[Commit], batches: Sequence[Mapping[str, Any]]) -> list[Commit]:
@@ -142,14 +163,19 @@ def _upserting(workload: Workload) -> dict[str, str]:
     }
 
 
-def start(task: Path, settings: Settings, *, log: Path, job: Path = JOB) -> subprocess.Popen[bytes]:
+def start(
+    task: Path, settings: Settings, *, log: Path, job: Path = JOB, lake: Lake | None = None
+) -> subprocess.Popen[bytes]:
     """The job under spark-submit, with its task as its argument; the caller ends it."""
     home = find_spark_home()
     command = [str(home / "bin" / "spark-submit"), "--master", f"local[{settings.workers}]"]
     command += ["--driver-memory", settings.streaming_memory]
-    own, jars = find_jars((BUNDLE,), {}), resolve_spark_kafka()
+    needs = store_needs((lake or file_lake(task.parent)).table)
+    packages = (BUNDLE, *needs.packages)
+    own, jars = find_jars(packages, {}), resolve_spark_kafka()
     if not own:
-        command += ["--packages", BUNDLE]
+        command += ["--packages", ",".join(packages)]
+        command += ["--exclude-packages", ",".join(needs.excluded)] if needs.excluded else []
     else:
         jars = [*own, *jars]
     for name, value in {
