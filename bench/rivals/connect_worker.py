@@ -30,12 +30,13 @@ it would answer the sink's coordinator once a minute."""
 
 
 class ConnectWorker:
-    """The worker's process. Methods raise `Failed`."""
+    """The worker's process. `objects`: with what the sink needs for tables on S3. Methods raise `Failed`."""
 
-    def __init__(self, folder: Path, bootstrap_servers: str, *, heap: str) -> None:
+    def __init__(self, folder: Path, bootstrap_servers: str, *, heap: str, objects: bool = False) -> None:
         self._folder = folder
         self._bootstrap_servers = bootstrap_servers
         self._heap = heap
+        self._objects = objects
         self._process: subprocess.Popen[bytes] | None = None
         self._url = ""
         # A proxy that the environment names is for other hosts.
@@ -52,7 +53,7 @@ class ConnectWorker:
 
     def start(self) -> None:
         """Start and wait until it answers."""
-        jars = resolve_connect()
+        jars = resolve_connect(objects=self._objects)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._url = f"http://{HOST}:{_free_port()}"
         properties = self._folder / "worker.properties"

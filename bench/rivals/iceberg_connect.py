@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.figures import Measured
 from bench.load import create_topic
 from bench.processes import Sampler
-from bench.rivals import iceberg_metadata
+from bench.rivals import iceberg_metadata, iceberg_tables
 from bench.rivals.base import Load
 from bench.rivals.base import measured as figures_of
 from bench.rivals.connect_worker import ConnectWorker
@@ -37,23 +37,23 @@ class Iceberg:
 
     def __init__(self) -> None:
         self._worker: ConnectWorker | None = None
-        self._warmed_by = ""
+        self._warmed_by: tuple[str, bool] | None = None
         self._loads = 0
 
     def cold(self, load: Load) -> Measured:
         """One load in a fresh JVM."""
         worker = self._fresh(load)
         found = self._run(worker, load, load.folder)
-        self._warmed_by = load.workload.name
+        self._warmed_by = _kind(load)
         return found
 
     def warm(self, load: Load) -> Measured:
         """One load in the JVM of the load before; where there is none, a first load warms it, unmeasured."""
         worker = self._worker
-        if worker is None or not worker.running or self._warmed_by != load.workload.name:
+        if worker is None or not worker.running or self._warmed_by != _kind(load):
             worker = self._fresh(load)
             self._run(worker, load, load.folder / "warming")
-            self._warmed_by = load.workload.name
+            self._warmed_by = _kind(load)
         return self._run(worker, load, load.folder)
 
     def close(self) -> None:
@@ -61,12 +61,15 @@ class Iceberg:
         if self._worker is not None:
             self._worker.close()
             self._worker = None
-        self._warmed_by = ""
+        self._warmed_by = None
 
     def _fresh(self, load: Load) -> ConnectWorker:
         self.close()
         worker = ConnectWorker(
-            load.folder / "connect", load.bootstrap_servers, heap=load.settings.connect_heap
+            load.folder / "connect",
+            load.bootstrap_servers,
+            heap=load.settings.connect_heap,
+            objects=load.lake.storage is not None,
         )
         self._worker = worker
         worker.start()
@@ -76,19 +79,17 @@ class Iceberg:
         """A connector, a group, a control topic and a table of this load's own."""
         self._loads += 1
         name = f"{load.name}-{self._loads}"
-        warehouse = folder / "warehouse"
-        warehouse.mkdir(parents=True)
+        warehouse = iceberg_tables.warehouse_in(load.lake, name, folder / "warehouse")
         create_topic(load.bootstrap_servers, f"control-{name}", partitions=1)
-        table = warehouse / "db" / "events"
         with Sampler(worker.pid) as sampler:
             start_ms = time.time_ns() // 1_000_000
             worker.post(name, self._connector(load, name, warehouse))
             try:
-                self._await_rows(worker, load, name, table)
+                self._await_rows(worker, load, name, warehouse)
             finally:
                 if worker.running:
                     worker.delete(name)
-        metadata = iceberg_metadata.newest_metadata(table) or {}
+        metadata = warehouse.newest() or {}
         partitioned = iceberg_metadata.is_partitioned(metadata)
         return figures_of(
             load,
@@ -99,7 +100,9 @@ class Iceberg:
             notes=("the table is partitioned" if partitioned else "the table is not partitioned",),
         )
 
-    def _await_rows(self, worker: ConnectWorker, load: Load, name: str, table: Path) -> None:
+    def _await_rows(
+        self, worker: ConnectWorker, load: Load, name: str, warehouse: iceberg_tables.Warehouse
+    ) -> None:
         asked = 0
 
         def probe() -> bool:
@@ -107,7 +110,7 @@ class Iceberg:
             asked += 1
             if asked % CHECK_EVERY == 0:
                 worker.check(name)
-            metadata = iceberg_metadata.newest_metadata(table)
+            metadata = warehouse.newest()
             seen = iceberg_metadata.snapshots(metadata) if metadata is not None else []
             return bool(seen) and seen[-1].total_records >= load.records
 
@@ -119,14 +122,13 @@ class Iceberg:
             log=worker.log,
         )
 
-    def _connector(self, load: Load, name: str, warehouse: Path) -> dict[str, str]:
+    def _connector(self, load: Load, name: str, warehouse: iceberg_tables.Warehouse) -> dict[str, str]:
         config = {
             "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
             "tasks.max": str(load.settings.workers),
             "topics": load.topic,
-            "iceberg.catalog.type": "hadoop",
-            "iceberg.catalog.warehouse": warehouse.as_uri(),
-            "iceberg.tables": "db.events",
+            **{f"iceberg.catalog.{key}": value for key, value in warehouse.catalog.items()},
+            "iceberg.tables": f"{iceberg_tables.NAMESPACE}.{iceberg_tables.TABLE}",
             "iceberg.tables.auto-create-enabled": "true",
             "iceberg.control.topic": f"control-{name}",
             "iceberg.control.commit.interval-ms": str(round(load.interval_s * 1_000)),
@@ -140,3 +142,8 @@ class Iceberg:
         if load.workload.table_partitions >= PARTITIONED_FROM:
             config["iceberg.tables.default-partition-by"] = load.workload.partition_by
         return config
+
+
+def _kind(load: Load) -> tuple[str, bool]:
+    """What a JVM has moved that is warm for this load."""
+    return load.workload.name, load.lake.storage is not None

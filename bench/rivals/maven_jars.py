@@ -39,6 +39,13 @@ SINK: Sequence[Artifact] = (
     ("org.apache.hadoop", "hadoop-client-api", HADOOP_VERSION),
     ("org.apache.hadoop", "hadoop-client-runtime", HADOOP_VERSION),
 )
+SQLITE_VERSION = "3.50.3.0"
+ON_OBJECTS: Sequence[Artifact] = (
+    (_ICEBERG, "iceberg-aws", ICEBERG_VERSION),
+    (_ICEBERG, "iceberg-aws-bundle", ICEBERG_VERSION),
+    ("org.xerial", "sqlite-jdbc", SQLITE_VERSION),
+)
+"""What the sink needs besides for tables on S3, and for their catalog."""
 PINNED: Sequence[Artifact] = (
     (_ICEBERG, "iceberg-kafka-connect-events", EVENTS_VERSION),
     *((_ICEBERG, f"iceberg-{name}", ICEBERG_VERSION) for name in ("api", "core", "common", "bundled-guava")),
@@ -67,12 +74,15 @@ class ConnectJars:
     plugins: Path
 
 
-def resolve_connect(cache_dir: Path | None = None) -> ConnectJars:
-    """Both folders of jars, downloaded where the cache does not hold them. Raises `Failed`."""
+def resolve_connect(cache_dir: Path | None = None, *, objects: bool = False) -> ConnectJars:
+    """Both folders of jars, downloaded where the cache does not hold them. Raises `Failed`.
+
+    `objects`: with `ON_OBJECTS`.
+    """
     cache = cache_dir if cache_dir is not None else default_cache()
-    plugins = cache / f"iceberg-connect-{ICEBERG_VERSION}"
+    plugins = cache / f"iceberg-connect-{'s3-' if objects else ''}{ICEBERG_VERSION}"
     connect = cache / f"kafka-connect-{KAFKA_VERSION}"
-    _ensure(plugins / "iceberg", SINK, PINNED)
+    _ensure(plugins / "iceberg", (*SINK, *ON_OBJECTS) if objects else SINK, PINNED)
     _ensure(connect, CONNECT, ())
     return ConnectJars(connect=connect, plugins=plugins)
 
