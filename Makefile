@@ -86,8 +86,9 @@ spec: $(INSTALLED)  ## The model of the protocol, explored exhaustively by spin
 WORKLOADS ?= narrow wide tiny skewed partitions-1 partitions-24 partitions-1000
 RIVALS ?=
 ROUNDS ?= 3
+LATENCY_MS ?= 20
 
-.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-picture
+.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-s3 bench-picture
 bench: $(INSTALLED)  ## Sustained rates side by side: make bench [WORKLOADS="narrow wide"] [RIVALS="lockstep plain"] [ARGS="--records 4000000"]
 	@status=0; for workload in $(WORKLOADS); do \
 	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS) || status=1; \
@@ -111,6 +112,12 @@ bench-upserts: $(INSTALLED)  ## Upserts: against Structured Streaming, our appen
 	@$(PYTHON) -m bench --workload upserts --rival lockstep --rival streaming@1000000 --rival streaming@2000000 --rival streaming@4000000 --rounds $(ROUNDS) $(ARGS)
 	@$(PYTHON) -m bench --workload upserts --label compacting --records 32000000 --rival lockstep --rival lockstep-append --rival lockstep-compacting --rounds $(ROUNDS) $(ARGS)
 	@$(PYTHON) -m bench.queries
+bench-s3: $(INSTALLED)  ## The table on an S3 server, near and LATENCY_MS=20 far: rates in turns with a folder's, commits, the proxy alone
+	@$(PYTHON) -m bench.latency --latency-ms $(LATENCY_MS)
+	@$(PYTHON) -m bench --workload narrow --label s3 --latency-ms $(LATENCY_MS) --rival lockstep --rival lockstep-s3 --rival lockstep-s3-far --rival streaming-s3 --rival streaming-s3-far --rival iceberg-warm-s3 --rival iceberg-warm-s3-far --rounds $(ROUNDS) $(ARGS)
+	@$(PYTHON) -m bench --workload upserts --label s3 --latency-ms $(LATENCY_MS) --rival lockstep --rival lockstep-s3 --rival lockstep-s3-far --rival streaming-s3 --rival streaming-s3-far --rounds $(ROUNDS) $(ARGS)
+	@$(PYTHON) -m bench.commits --store s3
+	@$(PYTHON) -m bench.commits --store s3 --latency-ms $(LATENCY_MS)
 bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are there
 	@$(PYTHON) -m bench.picture
 

@@ -19,6 +19,7 @@ from bench.workloads import WORKLOADS  # noqa: E402
 from tests import evidence  # noqa: E402
 from tools.cells import NOT_YET, OURS, origin, peak, ratio, spread, steady, table  # noqa: E402
 from tools.places import fill  # noqa: E402
+from tools.store_benchmarks import on_stores  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 FIRST_SCREEN = ROOT / "README.md"
@@ -113,6 +114,7 @@ def figures(read: Read) -> str:
         _commits(read),
         _stall(read),
         _rejects(read),
+        *on_stores(read),
         _windows(read),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)

@@ -68,6 +68,15 @@ def _evidence(workload: str, labels: tuple[str, ...] = LABELS) -> dict[str, Any]
     }
 
 
+def _on_s3_evidence(workload: str, *labels: str) -> dict[str, Any]:
+    """The servers took 2 s of processors in each load that was not in a folder."""
+    kept = _evidence(workload, ("lockstep", *labels))
+    for run in kept["figures"]["runs"]:
+        run["store_cpu_s"] = None if run["rival"] == "lockstep" else 2.0
+    kept["figures"]["latency_ms"] = 20.0
+    return kept
+
+
 def _commits_evidence(workload: str, *, files: int) -> dict[str, Any]:
     at = [{"commit_number": 1_000, "commit_p50_ms": 210, "commit_p99_ms": 400}]
     return _evidence(workload) | {"figures": {"commits_in_table": 1_020, "files_in_table": files, "at": at}}
@@ -127,6 +136,57 @@ KEPT: Mapping[str, Any] = {
     },
     "bench-commits": _commits_evidence("short", files=8_000),
     "bench-commits-files": _commits_evidence("files", files=100_000),
+    "bench-narrow-s3": _on_s3_evidence(
+        "narrow", "lockstep-s3", "lockstep-s3-far", "streaming-s3", "iceberg-warm-s3"
+    ),
+    "bench-upserts-s3": _on_s3_evidence("narrow", "lockstep-s3", "streaming-s3@4000000"),
+    "bench-commits-s3-far": _evidence("short")
+    | {
+        "figures": {
+            "latency_ms": 20.0,
+            "at": [
+                {
+                    "commit_number": 1_000,
+                    "commit_p50_ms": 1_210,
+                    "commit_p99_ms": 1_400,
+                    "write_p50_ms": 90,
+                }
+            ],
+        }
+    },
+    "bench-latency": _evidence("narrow")
+    | {
+        "figures": {
+            "latency_ms": 20.0,
+            "object_bytes": 100_000_000,
+            "ways": {
+                "through the proxy": {
+                    "put_large_mb_per_s": {"min": 300.0, "median": 310.0, "max": 320.0},
+                    "read_large_mb_per_s": {"min": 500.0, "median": 500.0, "max": 500.0},
+                    "put_small_p50_ms": 21.2,
+                    "put_small_p99_ms": 23.0,
+                    "read_small_p50_ms": 20.9,
+                    "read_small_p99_ms": 22.0,
+                }
+            },
+        }
+    },
+    "scenarios-s3": {
+        "command": "make faults STORE=s3",
+        "figures": {
+            "each": [
+                {"name": "driver_killed_at_end_sent", "recovery_s": 11.5, "notes": {}},
+                {"name": "driver_killed_at_ack_sent", "recovery_s": 12.0, "notes": {}},
+                {
+                    "name": "driver_killed_at_commit_begun",
+                    "recovery_s": 40.0,
+                    "notes": {"left_the_table_locked": "yes"},
+                },
+                {"name": "worker_killed_at_end_sent", "recovery_s": 3.0, "notes": {}},
+                {"name": "driver_killed_and_never_seen", "recovery_s": None, "notes": {}},
+            ]
+        },
+    },
 }
 
 
@@ -149,7 +209,8 @@ def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
     shown = generator.figures(lambda name: None)
     assert f"{WORKLOADS['narrow'].title} | not measured yet" in shown
     parts = ("Cold", "intervals", "visible", "commit", "plain reader", "cluster", "for a minute", "no rows")
-    for part in (*parts, "Upserts", "compactions run", "Queries"):
+    on_s3 = ("table on an S3 server", "commit takes on an S3 server", "next commit on an S3", "the proxy")
+    for part in (*parts, "Upserts", "compactions run", "Queries", *on_s3):
         assert re.search(rf"{part}.*: not measured yet\.", shown)
 
 
@@ -168,8 +229,25 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert "| Lockstep while compactions run | 300,500 (300,000 to 301,000) | 4.00 | 0.50 | 0 | 0 |" in shown
     assert "takes 1.100 (1.000 to 1.200) s, of the same table written by Spark 1.000 s: 1.10 (1.00" in shown
     assert "| four bytes that are no JSON | 240,000 | 4.50 | 330 MB |" in shown
-    assert shown.count("commit `abc`, 2 processors") == 12
+    assert shown.count("commit `abc`, 2 processors") == 16
     assert "* Lockstep: from the job's session being up" in shown
+
+
+def test_tables_on_s3_are_compared_with_a_folder_s_and_with_rivals_at_the_same_place(
+    generator: ModuleType,
+) -> None:
+    shown = generator.figures(KEPT.get)
+    assert "Narrow JSON, the table on an S3 server; far: 20 ms more for each request; 1,000,000" in shown
+    assert "| Lockstep | 600,500 (600,000 to 601,000) | – | – | 100,000 | – | – | – |" in shown
+    far = "| Lockstep, on S3, far | 200,500 (200,000 to 201,000) | 0.33 | – | 33,333 | 0.33 | – | 2.00 |"
+    assert far in shown
+    theirs = "| Spark Structured Streaming → Hudi, on S3 | 150,500 (150,000 to 151,000) | – | 2.00 (1.99 to"
+    assert theirs in shown
+    assert "| Spark Structured Streaming → Hudi, on S3, 4000000 |" in shown
+    assert "| S3, far, 20 ms a request | 1,000 | 1,210 | 1,400 | 90 |" in shown
+    assert "at most 12.0 s in 2 scenarios" in shown
+    assert "; 1 where its lease had to end, at most 40.0 s." in shown
+    assert "| through the proxy | 310 (300 to 320) | 500 | 21.2 | 23.0 | 20.9 | 22.0 |" in shown
 
 
 def test_a_rival_that_failed_is_said_to_have_failed(generator: ModuleType) -> None:
