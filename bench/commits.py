@@ -148,7 +148,13 @@ def _await_commits(
 @click.option("--interval", default="200ms", show_default=True, help="Between commits.")
 @click.option("--per-second", type=click.IntRange(min=1), default=2_000, show_default=True, help="Records.")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="One more setting of Lockstep's.")
-@click.option("--store", type=click.Choice([Place.FILE, Place.S3]), default=Place.FILE, show_default=True)
+@click.option(
+    "--store",
+    type=click.Choice([Place.FILE.value, Place.S3.value]),
+    default=Place.FILE.value,
+    show_default=True,
+    help="Where the table is: a folder, or an S3 server of its own.",
+)
 @click.option("--latency-ms", type=click.FloatRange(min=0), default=0.0, help="Of each request to the store.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
 def main(
