@@ -149,7 +149,8 @@ def _proxy(read: Read) -> list[str]:
     found = kept["figures"]
     return [
         f"What the proxy takes by itself, at {found['latency_ms']:g} ms a request; objects of "
-        f"{found['object_bytes'] / 1e6:,.0f} MB, and of a few bytes:",
+        f"{found['object_bytes'] / 1e6:,.0f} MB, and of a few bytes. Each direction is half of it late; a "
+        "connection is made at once:",
         "",
         *table(
             (

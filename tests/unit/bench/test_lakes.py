@@ -22,7 +22,7 @@ from bench.rivals.registry import order, parse
 from bench.rivals.structured_streaming import hadoop, write_task
 from bench.workloads import WORKLOADS
 from lockstep.config import Config, load
-from lockstep.errors import ConfigError
+from lockstep.errors import ConfigError, Failed
 from table.store.objects.settings import FixedKeys, ObjectSettings
 
 SETTINGS = ObjectSettings(
@@ -124,6 +124,28 @@ def test_iceberg_s_catalog_is_in_the_folder_or_beside_the_store(tmp_path: Path) 
     with closing(sqlite3.connect(tmp_path / "two" / "catalog.db")) as catalog:
         names = catalog.execute("SELECT namespace FROM iceberg_namespace_properties").fetchall()
     assert names == [("db",)]
+
+
+def test_iceberg_s_table_is_the_metadata_that_its_catalog_names(tmp_path: Path) -> None:
+    lake = Lake(root=f"file://{tmp_path}/lake", storage=SETTINGS, beside=SETTINGS)
+    warehouse = iceberg_tables.warehouse_in(lake, "one", tmp_path / "one")
+    assert warehouse.catalog["jdbc.init-catalog-tables"] == "false"
+    for number in (1, 2):
+        path = tmp_path / "lake" / "one" / "db" / "events" / "metadata" / f"{number}.metadata.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"last-sequence-number": number}))
+        with closing(sqlite3.connect(tmp_path / "one" / "catalog.db")) as catalog:
+            row = (iceberg_tables.NAME, "db", "events", f"s3://{path}", None)
+            catalog.execute("INSERT OR REPLACE INTO iceberg_tables VALUES (?, ?, ?, ?, ?)", row)
+            catalog.commit()
+        assert warehouse.newest() == {"last-sequence-number": number}
+    path.write_text("{")
+    assert warehouse.newest() == {"last-sequence-number": 2}, "what was read is read no more"
+    with closing(sqlite3.connect(tmp_path / "one" / "catalog.db")) as catalog:
+        catalog.execute("UPDATE iceberg_tables SET metadata_location = ?", (f"s3://{path}.gone",))
+        catalog.commit()
+    with pytest.raises(Failed, match=r"2\.metadata\.json\.gone"):
+        warehouse.newest()
 
 
 # --- what makes a store far ---------------------------------------------------------------------------
