@@ -49,14 +49,14 @@ def _rates(read: Read, workload: str, title: str) -> list[str]:
         return [f"{title}: {NOT_YET}."]
     found = kept["figures"]
     rows = []
-    for label, metrics in found["rivals"].items():
+    for label in found["rivals"]:
         base, place = _parts(label)
         ours = base == OURS
         cells = []
         for metric in RATES:
             of_ours = _ratio(found, label, OURS, metric) if ours and place else "–"
             theirs = "–" if ours else _ratio(found, OURS + place, label, metric)
-            cells += [spread(metrics[metric], "{:,.0f}"), of_ours, theirs]
+            cells += [_rate(found, label, metric), of_ours, theirs]
         rows.append([found["titles"][label], *cells, _store_cpu(found, label)])
     titles = ("rows/s", "of the folder's", "Lockstep there is ×")
     sustained = [f"{one}, sustained" for one in titles]
@@ -68,6 +68,14 @@ def _rates(read: Read, workload: str, title: str) -> list[str]:
         *BESIDE,
         *origin(name, kept),
     ]
+
+
+def _rate(found: Mapping[str, Any], label: str, metric: str) -> str:
+    runs = [run for run in found["runs"] if run["rival"] == label]
+    if all("failed" in run for run in runs):
+        return "failed"
+    rate = found["rivals"][label][metric]
+    return spread(rate, "{:,.0f}") if rate is not None else "too few commits"
 
 
 def _parts(label: str) -> tuple[str, str]:
