@@ -115,7 +115,7 @@ bench-upserts: $(INSTALLED)  ## Upserts: against Structured Streaming, our appen
 bench-s3: $(INSTALLED)  ## The table on an S3 server, near and LATENCY_MS=20 far: rates in turns with a folder's, commits, the proxy alone
 	@$(PYTHON) -m bench.latency --latency-ms $(LATENCY_MS)
 	@$(PYTHON) -m bench --workload narrow --label s3 --latency-ms $(LATENCY_MS) --rival lockstep --rival lockstep-s3 --rival lockstep-s3-far --rival streaming-s3 --rival streaming-s3-far --rival iceberg-warm-s3 --rival iceberg-warm-s3-far --rounds $(ROUNDS) $(ARGS)
-	@$(PYTHON) -m bench --workload upserts --label s3 --latency-ms $(LATENCY_MS) --rival lockstep --rival lockstep-s3 --rival lockstep-s3-far --rival streaming-s3 --rival streaming-s3-far --rounds $(ROUNDS) $(ARGS)
+	@$(PYTHON) -m bench --workload upserts --label s3 --latency-ms $(LATENCY_MS) --rival lockstep --rival lockstep-s3 --rival lockstep-s3-far --rival streaming-s3@1000000 --rival streaming-s3@4000000 --rival streaming-s3-far@4000000 --rounds $(ROUNDS) $(ARGS)
 	@$(PYTHON) -m bench.commits --store s3
 	@$(PYTHON) -m bench.commits --store s3 --latency-ms $(LATENCY_MS)
 bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are there
@@ -157,4 +157,4 @@ clean-all: clean  ## And the virtual environment
 
 .PHONY: help
 help:  ## This list
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z -]+:.*## / {split($$1, names, ":"); printf "  make %-28s %s\n", names[1], $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9 -]+:.*## / {split($$1, names, ":"); printf "  make %-28s %s\n", names[1], $$2}' $(firstword $(MAKEFILE_LIST))
