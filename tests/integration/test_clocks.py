@@ -396,7 +396,7 @@ def test_a_lock_of_which_hudi_says_late_that_it_is_held_has_no_effect(
     made.run("t1", rows=1)
     instant = made.begin("t2")
     commit = made.planned("t2", instant, 3, made.write(instant, 3))
-    monkeypatch.setattr("table.hudi.driver.holder.UNSAID_S", 0.0)
+    monkeypatch.setattr("table.hudi.driver.holder.UNSAID_S", -1.0)
     with pytest.raises(Unavailable, match="the JVM was stopped, or storage is too slow"):
         made.table.commit(commit, fence=lambda _newest: "")
     assert not list((made.path / ".hoodie" / "timeline").glob(f"{instant}_*")), "it is complete"

@@ -67,5 +67,6 @@ BUGS = (
             S3_CONNECTOR,
             "test_hudi_reads_a_table_with_many_log_blocks_again_and_again_by_few_connections",
         ),
+        raises={"py4j.protocol.Py4JJavaError": "org.apache.hudi.exception.HoodieException"},
     ),
 )

@@ -80,8 +80,8 @@ class PreCommit:
     def accept(self, _meta: Any, _commit_metadata: Any) -> None:
         started_at = time.monotonic()
         with self._watchdog.inside():
-            self._holder.note()
             try:
+                self._holder.note()
                 self._check()
                 if time.monotonic() - started_at > CHECK_S:
                     raise Unavailable(f"the check under the table lock took longer than {CHECK_S:.0f} s")
