@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from table.errors import Refused
 from table.hudi.driver.connector import NAME, SETTING, read_anew_after
 from table.hudi.driver.file_clock import FileClock
+from table.hudi.driver.file_lock import NAME as ONE_HOLDER
 from table.hudi.driver.file_lock import lock_held_s, one_holder_lock
 from table.hudi.driver.holder import LOCK as LOCK_FILE
 from table.hudi.driver.holder import LockHolder
@@ -122,7 +123,8 @@ class FileLock:
             merged[LOCK] = one_holder_lock(self._spark._jvm, self._spark.sparkContext._gateway)
         expire_s = 60 * int(merged.get(EXPIRE, "0")) if is_hudis else 0
         self.clock = FileClock(self._path, self.folder, expire_s=expire_s)
-        held_s = partial(lock_held_s, self._spark._jvm, locks.place(LOCK_FILE)) if expire_s else None
+        known = expire_s and merged[LOCK] == ONE_HOLDER  # others' providers tell nobody
+        held_s = partial(lock_held_s, self._spark._jvm, locks.place(LOCK_FILE)) if known else None
         self.holder = LockHolder(locks, self._jvm_pid, held_s=held_s)
 
     def lives_s(self, given: Any) -> int:
