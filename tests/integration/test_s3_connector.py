@@ -191,6 +191,7 @@ def test_who_does_not_count_how_often_the_lock_is_taken_reads_properties_each_ti
     [
         *(".hoodie/timeline/20260101000000000.inflight", ".hoodie/.temp/20260101000000000/a/b.marker.CREATE"),
         *(".hoodie/metadata/files/.files-0000-0_20260101000000000.log.1_0-0-0", "a/part.parquet"),
+        ".hoodie/.temp/20260101000000000/MARKERS.type",
     ],
 )
 @pytest.mark.parametrize("implementation", [HADOOPS_OWN, NAME])

@@ -58,6 +58,7 @@ public final class SparingS3AFileSystem extends S3AFileSystem {
   private static final String HEARTBEATS = HOODIE + ".heartbeat/";
   private static final String TIMELINE = "/timeline/";
   private static final String MARKER = ".marker.";
+  private static final String MARKERS = "MARKERS";
   private static final String LOG = ".log.";
   private static final int PROPERTIES_BYTES_MAX = 1 << 20;
   private static final long KNOWN_NS = TimeUnit.SECONDS.toNanos(2);
@@ -112,9 +113,11 @@ public final class SparingS3AFileSystem extends S3AFileSystem {
     return instant && dated || name.contains(MARKER) || name.charAt(0) == '.' && name.contains(LOG);
   }
 
-  /** Of the markers of an instant; a table partition's, below it, may have any name but a marker's. */
+  /** Of the markers of an instant; a table partition's, below it, may have any name but that of a marker, or of the
+   * files in which others keep theirs together. */
   private static boolean isFolderOfHudis(Path path) {
-    return path.toUri().getPath().contains(TEMPORARY) && !path.getName().contains(MARKER);
+    String name = path.getName();
+    return path.toUri().getPath().contains(TEMPORARY) && !name.contains(MARKER) && !name.startsWith(MARKERS);
   }
 
   protected void maybeCreateFakeParentDirectory(Path path) throws IOException {
