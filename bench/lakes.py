@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from lockstep.launch.local_server import HOST, LocalServer
-from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+from lockstep.stores.local import S3Server, key_files, storage_section
 from table.store.objects.settings import ObjectSettings
 
 LATENCY_MS = 20.0
@@ -122,7 +122,7 @@ def lake_at(place: Place, folder: Path, *, latency_ms: float = LATENCY_MS) -> It
             endpoint, pids = proxy.endpoint, [*pids, proxy.pid]
         yield Lake(
             root=f"s3a://{BUCKET}/bench",
-            section=_section(folder, endpoint),
+            section=storage_section(endpoint, **key_files(folder)),
             storage=replace(server.settings, endpoint=endpoint),
             beside=server.settings,
             pids=tuple(pids),
@@ -132,19 +132,3 @@ def lake_at(place: Place, folder: Path, *, latency_ms: float = LATENCY_MS) -> It
 def remove_objects(folder: Path) -> None:
     """What the server of a load kept; its log stays."""
     shutil.rmtree(folder / SERVER / "data", ignore_errors=True)
-
-
-def _section(folder: Path, endpoint: str) -> str:
-    """Both keys are references, as in everybody's configuration."""
-    files = {}
-    for name, value in (("access_key", ACCESS_KEY), ("secret_key", SECRET_KEY)):
-        files[name] = folder / f"s3.{name}"
-        files[name].write_text(value, encoding="utf-8")
-    keys = "".join(f'{name} = "${{file:{path}}}"\n' for name, path in files.items())
-    return f"""\
-[storage]
-endpoint = "{endpoint}"
-region = "{REGION}"
-path_style = true
-credentials = "keys"
-{keys}"""

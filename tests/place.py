@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server, storage_section
 from table.hudi.driver.fence import FOLDER as DECIDED
 from table.hudi.driver.holder import LOCK, NOTE
 from table.hudi.driver.lock_client import LEASE_FILE
@@ -35,6 +35,7 @@ LOOK_S = 0.001
 """Between two looks at what lasts for some milliseconds only, in a folder."""
 REQUEST_LOOK_S = 0.02
 """The same, where a look is a request."""
+VARIABLES: Mapping[str, str] = {"access_key": "LAKE_KEY", "secret_key": "LAKE_SECRET"}
 KEYS: Mapping[str, str] = {"LAKE_KEY": ACCESS_KEY, "LAKE_SECRET": SECRET_KEY}
 """The environment of whatever reaches the S3 server."""
 OWN_REQUEST_S, OWN_PATIENCE_S = 5.0, 2.0
@@ -210,15 +211,8 @@ class Bucket:
 
     @property
     def toml(self) -> str:
-        return f"""
-[storage]
-endpoint = "{self._endpoint}"
-region = "{REGION}"
-path_style = true
-credentials = "keys"
-access_key = "${{env:LAKE_KEY}}"
-secret_key = "${{env:LAKE_SECRET}}"
-"""
+        keys = {name: f"${{env:{variable}}}" for name, variable in VARIABLES.items()}
+        return "\n" + storage_section(self._endpoint, **keys)
 
     @property
     def environment(self) -> Mapping[str, str]:

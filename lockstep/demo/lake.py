@@ -17,7 +17,6 @@ FILE, S3 = "file", "s3"
 STORES = (FILE, S3)
 """As people ask for them."""
 BUCKET = "lake"
-KEY_FILES = ("s3.access-key", "s3.secret-key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ def make_lake(store: str, folder: Path, stack: ExitStack) -> Lake:
     """What is started is ended by `stack`. Raises `Failed`."""
     if store == FILE:
         return Lake(path=(folder / "table").as_uri())
-    from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+    from lockstep.stores.local import S3Server, key_files, storage_section
 
     began = time.monotonic()
     server = S3Server(folder / S3)
@@ -46,20 +45,9 @@ def make_lake(store: str, folder: Path, stack: ExitStack) -> Lake:
     stack.callback(server.stop)
     server.make_bucket(BUCKET)
     took = readable_duration(int((time.monotonic() - began) * 1_000))
-    access, secret = (folder / name for name in KEY_FILES)
-    access.write_text(ACCESS_KEY, encoding="utf-8")
-    secret.write_text(SECRET_KEY, encoding="utf-8")
     return Lake(
         path=f"s3a://{BUCKET}/table",
-        section=f"""
-[storage]
-endpoint = "{server.endpoint}"
-region = "{REGION}"
-path_style = true
-credentials = "keys"
-access_key = "${{file:{access}}}"
-secret_key = "${{file:{secret}}}"
-""",
+        section="\n" + storage_section(server.endpoint, **key_files(folder)),
         storage=server.settings,
         port=server.port,
         started=f"an S3 server answers on {server.address} after {took}",

@@ -35,6 +35,29 @@ VOLUMES_MAX = 2_000
 """A bucket takes seven of them for itself. They grow as they are written to."""
 
 
+def storage_section(endpoint: str, *, access_key: str, secret_key: str) -> str:
+    """[storage] of a pipeline whose table is on such a server, as TOML. The keys are references, as in
+    everybody's configuration: `key_files` makes some.
+    """
+    return f"""\
+[storage]
+endpoint = "{endpoint}"
+region = "{REGION}"
+path_style = true
+credentials = "keys"
+access_key = "{access_key}"
+secret_key = "{secret_key}"
+"""
+
+
+def key_files(folder: Path) -> Mapping[str, str]:
+    """Both keys in files in this folder; references to them, as `storage_section` takes them."""
+    files = {name: folder / f"s3.{name}" for name in ("access_key", "secret_key")}
+    for file, key in zip(files.values(), (ACCESS_KEY, SECRET_KEY), strict=True):
+        file.write_text(key, encoding="utf-8")
+    return {name: f"${{file:{file}}}" for name, file in files.items()}
+
+
 class S3ServerError(Failed):
     """The server did not start, or ended by itself: the sentence says what to do."""
 
