@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lockstep.stores.local import S3Server
+from table.errors import Refused
 from table.hudi.driver.connector import NAME, SETTING, read_anew_after, sparing_connector
 from table.hudi.driver.reach import reach
 from table.store.location import Location, store_at
@@ -112,6 +113,16 @@ def test_files_that_nobody_closes_keep_no_other_from_being_read_and_can_be_read_
     for number, file in enumerate(opened):
         assert file.getPos() == 1
         assert there.read(file, 1, FILE_BYTES - 1) == content(number)[1:]
+
+
+def test_where_hadoops_connector_is_missing_it_is_said_what_spark_is_to_resolve(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("table.hudi.driver.connector.BESIDE", "org.nowhere.FileSystem")
+    with pytest.raises(
+        Refused, match=r"there is no org\.nowhere\.FileSystem: have Spark resolve the packages"
+    ):
+        sparing_connector(spark._jvm, spark.sparkContext._gateway)
 
 
 def test_what_is_closed_leaves_room(bucket: Callable[[str], Bucket]) -> None:

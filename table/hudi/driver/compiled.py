@@ -13,38 +13,47 @@ from typing import Any
 from py4j.java_gateway import get_java_class
 from py4j.protocol import Py4JJavaError
 
+from table.errors import Refused
+
 CLASS_VERSION = 6
 """Of what is compiled. From 7 on the JVM wants tables of types with the code, which Janino gets wrong where a
 `try` has several `catch`."""
 
-
-class DoesNotFit(Exception):
-    """The source does not compile against what is on the class path: the sentence says at what."""
+HAVE_PACKAGES = ": have Spark resolve the packages that docs/stores.md names"
 
 
-def java_class(jvm: Any, gateway: Any, *, name: str, source: str, beside: str) -> Any:
+def java_class(
+    jvm: Any, gateway: Any, *, name: str, source: str, beside: str, misfit: str, advice: str = ""
+) -> Any:
     """The class of that name, where it is, else what `source`, a file in jvm/, compiles to.
 
-    It is a class of the loader of `beside`, one of Hudi's, for Hudi asks no other. Raises `DoesNotFit`.
+    It is a class of the loader of `beside`, for whoever takes it by its name asks no other. Raises `Refused`
+    where it does not fit what is on the class path: the sentence begins with `misfit`, says at what it does
+    not, and ends with `advice`.
     """
     java = jvm.java.lang
-    loader = java.Class.forName(
-        beside, False, java.Thread.currentThread().getContextClassLoader()
-    ).getClassLoader()
+    try:
+        loader = java.Class.forName(
+            beside, False, java.Thread.currentThread().getContextClassLoader()
+        ).getClassLoader()
+    except Py4JJavaError as error:
+        raise Refused(f"{misfit}: there is no {beside}{advice}") from error
     try:
         return java.Class.forName(name, True, loader)
     except Py4JJavaError:
+        pass
+    try:
         return _define(jvm, gateway, loader, name, source)
+    except Py4JJavaError as error:
+        said = str(error.java_exception.getMessage()).split("\n", 1)[0]
+        raise Refused(f"{misfit}: {said}{advice}") from error
 
 
 def _define(jvm: Any, gateway: Any, loader: Any, name: str, source: str) -> Any:
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(loader)
     compiler.setTargetVersion(CLASS_VERSION)
-    try:
-        compiler.cook(files(__package__).joinpath("jvm", source).read_text(encoding="utf-8"))
-    except Py4JJavaError as error:
-        raise DoesNotFit(str(error.java_exception.getMessage()).split("\n", 1)[0]) from error
+    compiler.cook(files(__package__).joinpath("jvm", source).read_text(encoding="utf-8"))
     java = jvm.java.lang
     wanted = (get_java_class(java.String), java.Class.forName("[B"), java.Integer.TYPE, java.Integer.TYPE)
     types = gateway.new_array(java.Class, len(wanted))

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from table.errors import Refused
-from table.hudi.driver.compiled import DoesNotFit, java_class
+from table.hudi.driver.compiled import HAVE_PACKAGES, java_class
 
 NAME = "org.apache.hadoop.fs.s3a.SparingS3AFileSystem"
 SOURCE = "SparingS3AFileSystem.java"
@@ -21,13 +20,15 @@ SETTING = "fs.s3a.impl"
 
 def sparing_connector(jvm: Any, gateway: Any) -> str:
     """Its name, by which Hadoop finds it from here on. Raises `Refused` where this Hadoop is another."""
-    try:
-        java_class(jvm, gateway, name=NAME, source=SOURCE, beside=BESIDE)
-    except DoesNotFit as error:
-        raise Refused(
-            f"the connector for tables on S3 does not fit this Hadoop: {error}: have Spark resolve the "
-            "packages that docs/stores.md names"
-        ) from error
+    java_class(
+        jvm,
+        gateway,
+        name=NAME,
+        source=SOURCE,
+        beside=BESIDE,
+        misfit="the connector for tables on S3 does not fit this Hadoop",
+        advice=HAVE_PACKAGES,
+    )
     return NAME
 
 

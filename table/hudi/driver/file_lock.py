@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from table.errors import Refused
-from table.hudi.driver.compiled import DoesNotFit, java_class
+from table.hudi.driver.compiled import java_class
 from table.hudi.modes import LOCK_PROVIDER
 
 NAME = "lockstep.hudi.OneHolderLockProvider"
@@ -18,10 +17,8 @@ SOURCE = "OneHolderLockProvider.java"
 
 def one_holder_lock(jvm: Any, gateway: Any) -> str:
     """Its name, by which Hudi finds it from here on. Raises `Refused` where this Hudi's is another one."""
-    try:
-        java_class(jvm, gateway, name=NAME, source=SOURCE, beside=LOCK_PROVIDER)
-    except DoesNotFit as error:
-        raise Refused(f"the table lock does not fit the Hudi on the class path: {error}") from error
+    misfit = "the table lock does not fit the Hudi on the class path"
+    java_class(jvm, gateway, name=NAME, source=SOURCE, beside=LOCK_PROVIDER, misfit=misfit)
     return NAME
 
 

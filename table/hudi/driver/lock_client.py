@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from table.errors import Refused
-from table.hudi.driver.compiled import DoesNotFit, java_class
+from table.hudi.driver.compiled import HAVE_PACKAGES, java_class
 
 NAME = "org.apache.hudi.aws.transaction.lock.S3StorageLockClient"
 SOURCE = "S3StorageLockClient.java"
@@ -22,13 +22,15 @@ MARK = "configure"
 
 def lock_client(jvm: Any, gateway: Any) -> Any:
     """The class, as Py4J has it. Raises `Refused` where the JVM lacks what it needs, or has another one."""
-    try:
-        found = java_class(jvm, gateway, name=NAME, source=SOURCE, beside=BESIDE)
-    except DoesNotFit as error:
-        raise Refused(
-            f"the lock of tables on S3 does not fit this Hudi or this Hadoop: {error}: have Spark resolve "
-            "the packages that docs/stores.md names"
-        ) from error
+    found = java_class(
+        jvm,
+        gateway,
+        name=NAME,
+        source=SOURCE,
+        beside=BESIDE,
+        misfit="the lock of tables on S3 does not fit this Hudi or this Hadoop",
+        advice=HAVE_PACKAGES,
+    )
     if MARK not in {str(method.getName()) for method in found.getMethods()}:
         raise Refused(
             f"{NAME} of hudi-aws is on the class path, which takes no endpoint and does not look whether a "
