@@ -38,6 +38,8 @@ KEY_GENERATORS: Mapping[str, str] = {
 VERSION_MIN = 8
 """The first table version whose timeline keeps completion times (layout 2)."""
 
+PATIENCE_S = 12.0
+"""Of the driver with its store. A put whose answer is lost may take twice as long."""
 NOT_IN_ADDRESSES = re.compile(r"[\s%\"<>\\^`{|}\[\]]")
 """Hudi reads the place of its storage lock as a URI: it fails at these, or takes `%2F` for a slash."""
 
@@ -193,6 +195,16 @@ def plain_spec(spec: TableSpec) -> TableSpec:
             "cannot have: use letters, digits and -_.=+@,~"
         )
     return replace(spec, path=path)
+
+
+def impatient(spec: TableSpec) -> TableSpec:
+    """As the driver asks its store: also under the table lock, which must not end before the answer is there.
+    Whoever asks, asks again.
+    """
+    if spec.storage is None:
+        return spec
+    patience_s = min(spec.storage.patience_s, PATIENCE_S)
+    return replace(spec, storage=replace(spec.storage, patience_s=patience_s))
 
 
 def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, Any, str]]:

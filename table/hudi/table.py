@@ -19,6 +19,7 @@ from table.hudi.definition import (
     Definition,
     check_table,
     fixed_properties,
+    impatient,
     layout,
     plain_spec,
     schema_of,
@@ -78,7 +79,7 @@ class HudiTable:
     ) -> None:
         if spec.mode not in MODES:
             raise Refused(f"table.kind {spec.mode!r}: it is one of {', '.join(MODES)}")
-        self._spec = plain_spec(spec)
+        self._spec = impatient(plain_spec(spec))
         self._mode = MODES[spec.mode]
         self._pipeline = pipeline
         self._thread: int | None = None
@@ -207,15 +208,17 @@ class HudiTable:
         check_files(self._session.store, self._spec.mode, commit.instant, commit.files)
         await_clock(self._session)
         self._untended += 1
+
+        def objection(newest: TableState | None) -> str:
+            if newest is not None and not self._fence.keep(newest.instant):
+                return (
+                    f"instant {commit.instant} cannot be completed: {newest.instant} landed too late: recover"
+                )
+            return fence(newest)
+
         pre_commit = PreCommit(
             lambda: check(
-                self._session,
-                self._history,
-                commit,
-                (fence, self._fence.keep),
-                self._columns,
-                self._replaced,
-                self._torn,
+                self._session, self._history, commit, objection, self._columns, self._replaced, self._torn
             ),
             lambda: self._fence.commit(commit.instant),
             self._watchdog,

@@ -155,16 +155,12 @@ def check(
     session: Session,
     history: History,
     commit: Commit,
-    fences: tuple[Callable[[TableState | None], str], Callable[[str], bool]],
+    fence: Callable[[TableState | None], str],
     columns: Columns,
     replaced: Replaced | None,
     torn: Torn | None,
 ) -> None:
-    """Raise `Refused` unless the commit follows from what the table holds now. Under the table lock.
-
-    `fences`: what is to be said against it after the newest commit, and whether that one counts.
-    """
-    fence, keep = fences
+    """Raise `Refused` unless the commit follows from what the table holds now. Under the table lock."""
     instant, transaction = commit.instant, commit.state.transaction
     found = {one.time: one for one in history.pending()}
     pending = found.get(instant)
@@ -179,8 +175,6 @@ def check(
     if rival:
         raise Refused(rival_open(instant, rival))
     newest = history.newest()
-    if newest is not None and not keep(newest.instant):
-        raise Refused(f"instant {instant} cannot be completed: {newest.instant} has landed too late: recover")
     objection = fence(newest)
     if objection:
         raise Refused(objection)

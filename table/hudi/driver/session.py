@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -32,8 +31,6 @@ from table.store.settings import StoreSettings
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S = 12.0
-"""Of the driver with its store. A put whose answer is lost may take twice as long."""
 JAVA_CLIENT = "org.apache.hudi.client.HoodieJavaWriteClient"
 LOCAL_FILE_SYSTEM = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 """Sets permissions by itself; Hadoop's own starts `chmod` for every file that is created."""
@@ -59,7 +56,7 @@ class Session:
     def __init__(self, spark: SparkSession, path: str, storage: StoreSettings | None = None) -> None:
         self.spark = spark
         self.path = path
-        self.store = store_at(path, settings=_impatient(storage))
+        self.store = store_at(path, settings=storage)
         self.base_path = str(
             Location.parse(path)
         )  # spelled out, whatever the cluster's default file system is
@@ -370,11 +367,6 @@ class Session:
             conf.set("fs.file.impl", LOCAL_FILE_SYSTEM)
             conf.set("fs.file.impl.disable.cache", "true")
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(conf)
-
-
-def _impatient(storage: StoreSettings | None) -> StoreSettings | None:
-    """What is asked under the table lock must end before the lock does; whoever asks, asks again."""
-    return None if storage is None else replace(storage, patience_s=min(storage.patience_s, PATIENCE_S))
 
 
 def _end(client: Any) -> None:

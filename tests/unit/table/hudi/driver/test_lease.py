@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from table.errors import ClockAhead, Refused, Unavailable
-from table.hudi.definition import plain_spec
+from table.hudi.definition import PATIENCE_S, impatient, plain_spec
 from table.hudi.driver.lease import GOOD_FOR_S, LeaseClock
+from table.hudi.driver.watchdog import held_s
 from table.hudi.modes import LEASE_PROVIDER, LOCK_PROVIDER
 from table.hudi.properties import LEASE, LEASE_S, LOCK, RENEWAL, merge, other_writers
 from table.memory.store import MemoryStore
 from table.port import TableSpec
 from table.store.local import LocalStore
+from table.store.objects.settings import ObjectSettings
 from table.store.port import Stat
 
 SPEC = TableSpec(path="s3a://lake/events", name="events", mode="upsert", ddl="id STRING", key_fields=("id",))
@@ -107,3 +109,13 @@ def test_a_path_that_hudis_lock_cannot_have_is_refused() -> None:
         with pytest.raises(Refused, match="cannot have"):
             plain_spec(replace(SPEC, path=f"s3a://lake/{strange}/t"))
         assert plain_spec(replace(SPEC, path=f"file:///lake/{strange}/t")).path == f"/lake/{strange}/t"
+
+
+def test_the_driver_gives_up_before_its_lock_is_over() -> None:
+    assert held_s(LEASE_S) > PATIENCE_S * 2
+    settings = ObjectSettings()
+    spec = replace(SPEC, storage=settings)
+    assert impatient(spec).storage == replace(settings, patience_s=PATIENCE_S)
+    hasty = replace(spec, storage=replace(settings, patience_s=1.0))
+    assert impatient(hasty) == hasty
+    assert impatient(SPEC) == SPEC
