@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lockstep.brokers.local import Broker
-from lockstep.commands.options import PATH, standard_options
+from lockstep.commands.options import local_server_options, standard_options
 from lockstep.launch.jars import default_cache
 from lockstep.launch.local_server import run_in_foreground
 from lockstep.output import Output
@@ -16,12 +16,7 @@ DEFAULT_PORT = 9092
 
 
 @click.command("broker")
-@click.option(
-    "--port", type=click.IntRange(1, 65_535), default=DEFAULT_PORT, show_default=True, help="On loopback."
-)
-@click.option(
-    "--data", type=PATH, default=None, help="Folder of its data; kept. Default: below Lockstep's cache."
-)
+@local_server_options(DEFAULT_PORT)
 @standard_options
 def command(output: Output, port: int, data: Path | None) -> None:
     """Run a Kafka broker (KRaft, one node, no security) until Ctrl-C. Its jars are downloaded once."""

@@ -46,6 +46,24 @@ def standard_options(function: Function) -> Function:
     return wrapped  # type: ignore[return-value]
 
 
+def local_server_options(port: int) -> Callable[[Function], Function]:
+    """`--port`, this one where nobody says another, and `--data`: of a server that is run for trying out."""
+
+    def decorate(function: Function) -> Function:
+        at = click.option(
+            "--port", type=click.IntRange(1, 65_535), default=port, show_default=True, help="On loopback."
+        )
+        folder = click.option(
+            "--data",
+            type=PATH,
+            default=None,
+            help="Folder of its data; kept. Default: below Lockstep's cache.",
+        )
+        return at(folder(function))
+
+    return decorate
+
+
 def config_options(*, with_schema: bool = True) -> Callable[[Function], Function]:
     """`-c` and `--set`. The command is given `config: Config`.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lockstep.commands.options import PATH, standard_options
+from lockstep.commands.options import local_server_options, standard_options
 from lockstep.launch.jars import default_cache
 from lockstep.launch.local_server import run_in_foreground
 from lockstep.output import Output
@@ -15,12 +15,7 @@ DEFAULT_PORT = 8333
 
 
 @click.command("s3")
-@click.option(
-    "--port", type=click.IntRange(1, 65_535), default=DEFAULT_PORT, show_default=True, help="On loopback."
-)
-@click.option(
-    "--data", type=PATH, default=None, help="Folder of its data; kept. Default: below Lockstep's cache."
-)
+@local_server_options(DEFAULT_PORT)
 @click.option("--bucket", "buckets", multiple=True, metavar="NAME", help="Is there then; may be repeated.")
 @standard_options
 def command(output: Output, port: int, data: Path | None, buckets: tuple[str, ...]) -> None:
