@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.seeded.base import Bug, Wrong, of
+from tests.seeded.base import Bug, Wrong, always, of
 from tests.seeded.holes import Hole
 
 TIMELINE = "tests/unit/table/hudi/reader/test_timeline.py"
@@ -21,9 +21,8 @@ ARCHIVED_TWICE = (
 )
 
 
-def nothing(_right: Any) -> Any:
-    """In place of what looks, and raises where something is wrong."""
-    return lambda *_args, **_kwargs: None
+nothing = always(None)
+"""In place of what looks, and raises where something is wrong."""
 
 
 def completed_at(instant: Any) -> str:

@@ -5,15 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tests.seeded.base import Bug, of
+from tests.seeded.base import Bug, always, of
 from tests.seeded.holes import Hole
-
-
-def never(_right: Any) -> Any:
-    def is_there(_files: Any) -> bool:
-        return False
-
-    return is_there
 
 
 def taken_for_failed(_right: Any) -> Any:
@@ -28,7 +21,7 @@ BUGS = (
         "a_rollback_is_taken_for_storage",
         "Files that a rollback takes away under a healthy worker are put down to the storage.",
         Hole.UNDER_HANDS,
-        {"table.hudi.files.durable:Files._table_is_there": never},
+        {"table.hudi.files.durable:Files._table_is_there": always(False)},
         of(
             "tests/integration/test_plane_rolled_back.py",
             "test_a_worker_whose_files_are_rolled_back_under_it_is_no_storage_that_failed",

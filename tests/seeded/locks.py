@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tests.seeded.base import Bug, of
+from tests.seeded.base import Bug, always, of
 from tests.seeded.clocks import REAL_CLOCKS, nothing
 from tests.seeded.holes import Hole
 
@@ -22,9 +22,7 @@ def waits_for_its_reader(_right: Any) -> Any:
     return say
 
 
-def hudis_own(_right: Any) -> Any:
-    return lambda *_args: "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
-
+HUDIS_OWN = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 
 BUGS = (
     Bug(
@@ -42,7 +40,7 @@ BUGS = (
         "a_clock_set_forth_takes_the_lock_of_the_same_driver",
         "The driver takes the lock as Hudi's own class has it, which goes by the file's date alone.",
         Hole.LOCK,
-        {"table.hudi.driver.table_lock:one_holder_lock": hudis_own},
+        {"table.hudi.driver.table_lock:one_holder_lock": always(HUDIS_OWN)},
         of(
             REAL_CLOCKS,
             "test_a_clock_that_is_set_forth_gives_nobody_the_lock_that_another_of_the_same_driver_holds",

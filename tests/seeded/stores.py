@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tests.seeded.base import Bug, of
+from tests.seeded.base import Bug, always, of
 from tests.seeded.clocks import nothing
 from tests.seeded.holes import Hole
 
@@ -14,30 +12,14 @@ S3_TABLE = "tests/integration/test_s3_table.py"
 S3_CONNECTOR = "tests/integration/test_s3_connector.py"
 
 
-def first(_right: Any) -> Any:
-    def create(_fence: Any, _instant: str, _what: str) -> bool:
-        return True
-
-    return create
-
-
-def none(_right: Any) -> Any:
-    def overruled(_fence: Any) -> list[str]:
-        return []
-
-    return overruled
-
-
-def hadoops_own(_right: Any) -> Any:
-    return lambda *_args: "org.apache.hadoop.fs.s3a.S3AFileSystem"
-
+HADOOPS_OWN = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 BUGS = (
     Bug(
         "a_lease_is_trusted_without_a_fence",
         "Who holds the lease completes and rolls back, and creates nothing on condition before.",
         Hole.LOCK,
-        {"table.hudi.driver.fence:Fence._create": first},
+        {"table.hudi.driver.fence:Fence._create": always(True)},
         of(
             FENCE,
             "test_a_commit_that_comes_after_the_rollback_is_refused_and_may_not_be_tried_again",
@@ -55,14 +37,14 @@ BUGS = (
         "a_completion_that_lands_late_stays",
         "That a commit was overruled is looked up by nobody, and its completion stays on the timeline.",
         Hole.LOCK,
-        {"table.hudi.driver.fence:Fence.overruled": none},
+        {"table.hudi.driver.fence:Fence.overruled": always([])},
         of(S3_TABLE, "test_a_completion_that_lands_after_its_rollback_is_taken_off_the_timeline"),
     ),
     Bug(
         "files_that_hudi_leaves_open_keep_their_connections",
         "The driver's JVM reads S3 by Hadoop's own connector, from whose pool Hudi takes without end.",
         Hole.STANDSTILL,
-        {"table.hudi.driver.reach:sparing_connector": hadoops_own},
+        {"table.hudi.driver.reach:sparing_connector": always(HADOOPS_OWN)},
         of(
             S3_CONNECTOR,
             "test_hudi_reads_a_table_with_many_log_blocks_again_and_again_by_few_connections",
