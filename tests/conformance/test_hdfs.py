@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -120,6 +122,25 @@ def own(tmp_path: Path) -> Iterator[HdfsServer]:
     """One that may be frozen and killed."""
     with HdfsServer(tmp_path / "own") as running:
         yield running
+
+
+def test_a_file_that_nobody_holds_any_more_asks_the_name_node_for_nothing(own: HdfsServer) -> None:
+    """Whoever collects garbage may be anybody."""
+    held = [new_store(own, own.settings).sink("half")]
+    held[0].write(b"x")
+    own.pause()
+    try:
+
+        def collect() -> None:
+            held.clear()
+            gc.collect()
+
+        thread = threading.Thread(target=collect, daemon=True)
+        thread.start()
+        thread.join(10 * PATIENCE_S)
+        assert not thread.is_alive()
+    finally:
+        own.resume()
 
 
 def test_a_name_node_that_stands_still_or_is_gone_is_waited_for_no_longer_than_patience_lasts(

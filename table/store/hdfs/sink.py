@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from hdfs_native import FileWriter
+from typing import Protocol
 
 from table.store.hdfs.calls import Calls
 from table.store.port import Data
+
+
+class Writer(Protocol):
+    """The client's own, and not the file that Python makes of it: that one closes itself when nobody holds it
+    any more, which asks the name node, without patience, in whatever thread collects garbage.
+    """
+
+    def write(self, data: bytes, /) -> int: ...
+
+    def hsync(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class HdfsSink:
@@ -15,9 +27,9 @@ class HdfsSink:
     before it does not. That is of the file's last block; earlier ones are written when they are full.
     """
 
-    def __init__(self, calls: Calls, writer: FileWriter, place: str, *, write_bytes: int) -> None:
+    def __init__(self, calls: Calls, writer: Writer, place: str, *, write_bytes: int) -> None:
         self._calls = calls
-        self._writer: FileWriter | None = writer
+        self._writer: Writer | None = writer
         self._place = place
         self._write_bytes = write_bytes
         self._held = bytearray()
@@ -68,6 +80,6 @@ class HdfsSink:
         self._writer = None
         self._held.clear()
 
-    def _hand_over(self, writer: FileWriter) -> None:
+    def _hand_over(self, writer: Writer) -> None:
         piece, self._held = bytes(self._held), bytearray()
         self._calls.ask(self._place, lambda: writer.write(piece))

@@ -17,12 +17,12 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from typing import BinaryIO, TypeVar
 
-from hdfs_native import FileStatus, FileWriter, WriteOptions
+from hdfs_native import FileStatus, WriteOptions
 
 from table.errors import Refused
 from table.store.hdfs.calls import Calls
 from table.store.hdfs.settings import CLIENT_BYTES, HdfsSettings
-from table.store.hdfs.sink import HdfsSink
+from table.store.hdfs.sink import HdfsSink, Writer
 from table.store.location import Location, not_yet
 from table.store.paths import DRAFT, inside
 from table.store.port import Capabilities, Claim, Data, OutcomeUnknown, ShowsAtOnce, Sink, Stat, Store
@@ -176,7 +176,7 @@ class HdfsStore(ShowsAtOnce):
     def date(self, path: str) -> None:
         """Opened to be appended to, and closed: the name node dates it."""
         full = self._full(path)
-        writer = self._ask(path, lambda: self._calls.client().append(full))
+        writer = self._ask(path, lambda: self._calls.client().inner.append(full))
         self._ask(path, writer.close)
 
     def claimed(self, path: str) -> AbstractContextManager[Claim]:
@@ -224,7 +224,7 @@ class HdfsStore(ShowsAtOnce):
             self.place(path),
         ) from error
 
-    def _fill(self, path: str, writer: FileWriter, *parts: Data, durable: bool) -> None:
+    def _fill(self, path: str, writer: Writer, *parts: Data, durable: bool) -> None:
         data = b"".join(parts)
         if data:
             self._ask(path, lambda: writer.write(data))
@@ -232,10 +232,10 @@ class HdfsStore(ShowsAtOnce):
             self._ask(path, writer.hsync)
         self._ask(path, writer.close)
 
-    def _written(self, path: str, full: str) -> FileWriter:
+    def _written(self, path: str, full: str) -> Writer:
         """A file that is open to be written, over whatever is there."""
         options = WriteOptions(overwrite=True, create_parent=False)
-        return self._ask(path, lambda: self._calls.client().create(full, options))
+        return self._ask(path, lambda: self._calls.client().inner.create(full, options))
 
     def _drop(self, full: str) -> None:
         """A draft that stays is nobody's file, and hidden."""
