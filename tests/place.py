@@ -272,8 +272,8 @@ class Bucket:
         return not lock["expired"] and lock["validUntil"] > time.time() * 1_000
 
     def says_holder(self) -> bool:
-        """The lock always does. Its holder's guardian knows only when Python was called back, which the
-        decision follows: that of an instant which is not completed is waited for.
+        """The lock always does. What is meant is a holder that was called back, which the decision follows:
+        that of an instant which is not completed is waited for.
         """
         decided = max((name for name in self.names(DECIDED) if name.isdecimal()), default="")
         completed = any(name.startswith(f"{decided}_") for name in self.names(TIMELINE))

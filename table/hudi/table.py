@@ -24,7 +24,7 @@ from table.hudi.definition import (
     plain_spec,
     schema_of,
 )
-from table.hudi.driver import presence, rollback
+from table.hudi.driver import opening, presence, rollback
 from table.hudi.driver.clock import await_clock, check_requested
 from table.hudi.driver.commit import Columns, PreCommit, check, check_files, write_stats
 from table.hudi.driver.evolution import evolve
@@ -93,6 +93,7 @@ class HudiTable:
         self._upkeep = Upkeep([])
         if services:
             self._upkeep = upkeep(self._spec, pipeline, self._session_beside, free_slots)
+        self._opening = opening.Opening(self._session.store, pipeline)
         self._opened = False
         self._given: dict[str, str] = {}
         self._fixed: dict[str, str] = {}
@@ -109,6 +110,7 @@ class HudiTable:
         check_properties(spec.properties, spec.mode)
         schema = schema_of(spec)
         doing = f"table {spec.path} could not be opened"
+        self._watchdog.start()
         with changing(doing):
             self._session.lock.check_conditions()
             created = presence.ensure(self._session, spec, schema)
@@ -137,6 +139,7 @@ class HudiTable:
             self._opened = True
             self._upkeep.start()
         self._settle_rollbacks()
+        opening.take_back(self._session, self._history, self._watchdog, self._opening)
         # An older table soon, for a run may be short, but not before its first commit.
         self._untended = 0 if created else self._tend_after - 1
         log.info("table %s is %s", spec.path, "created" if created else "open")
@@ -354,6 +357,7 @@ class HudiTable:
                 session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, self._mode.action, instant
             )
             try:
+                self._opening.note(instant)
                 session.keep_alive(instant)  # before anybody can see it without a heartbeat
                 timeline.createNewInstant(requested)
             except THROWN:

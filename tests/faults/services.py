@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import signal
+import time
+
 from tests.faults import upkeep
+from tests.faults.blows import ANSWER_S, Victim, left_locked_s, send_to
+from tests.faults.commits import wall_ms
 from tests.faults.kills import DRIVER_LIMIT_S
+from tests.faults.pauses import FROZEN, JVM_S
 from tests.faults.scenario import Outcome, Scenario, put
 from tests.faults.stage import START_S, Stage
 from tests.faults.upkeep import Action
-from tests.faults.upkeep_blows import await_another, driver_kills, kill_driver, until_struck
+from tests.faults.upkeep_blows import Struck, await_another, driver_kills, kill_driver, until_struck
 from tests.harness import await_that
+from tests.place import Place
 
 EVERY = "3"
 """Commits between clusterings, and between cleans."""
+HUDIS_LOCK_S = 5.0
+"""Within so long a clean that is open takes the lock to complete."""
 CLUSTERED = {"services.clustering": "async", "services.clustering_every": EVERY}
 
 
@@ -28,6 +37,41 @@ def _killed_while_it_cleans(stage: Stage) -> Outcome:
     return struck.outcome(misses=misses, **stage.settle_and_verify())
 
 
+def _freeze_jvm(stage: Stage) -> Struck | None:
+    """Stop the JVM in a lock that Hudi has taken by itself, while a clean is open; None for a miss."""
+    place, who = stage.pipeline.place, stage.processes()
+    instant = upkeep.await_begun(place, Action.CLEAN)
+    until = time.monotonic() + HUDIS_LOCK_S
+    while time.monotonic() < until and not _is_hudis_own(place):
+        time.sleep(place.look_s)
+    send_to(stage, who, Victim.JVM, signal.SIGSTOP)
+    if not _is_hudis_own(place) or instant not in upkeep.pending(place, Action.CLEAN):
+        send_to(stage, who, Victim.JVM, signal.SIGCONT)
+        await_that("end of the clean", lambda: instant not in upkeep.pending(place, Action.CLEAN))
+        return None
+    stage.current.wait(JVM_S)
+    assert FROZEN in stage.current.text(), stage.current.text()[-4_000:]
+    expiry_s, at_ms = left_locked_s(stage), wall_ms()
+    stage.restart()
+    recovery = stage.recovery(at_ms, deadline_s=ANSWER_S)
+    return Struck(instant=instant, base_files=0, expiry_s=expiry_s, recovery=recovery)
+
+
+def _is_hudis_own(place: Place) -> bool:
+    """Whether the table is locked, and Python was not told."""
+    return place.is_locked() and not place.says_holder()
+
+
+def _jvm_frozen_while_it_cleans(stage: Stage) -> Outcome:
+    stage.start()
+    struck, misses = until_struck(lambda: _freeze_jvm(stage))
+    await_another(stage, Action.CLEAN, struck.instant)
+    return struck.outcome(misses=misses, **stage.settle_and_verify())
+
+
+CLEANS = {"compaction_every": "2", "cleaning": "async", "cleaning_every": EVERY}
+RETAINS = {"table.hudi.hoodie.clean.commits.retained": "2"}
+
 put(
     "Services",
     *driver_kills(Action.CLUSTERING, "clusters", settings=CLUSTERED),
@@ -37,7 +81,17 @@ put(
         "the next clean finishes it; readers miss nothing",
         _killed_while_it_cleans,
         DRIVER_LIMIT_S,
-        settings={"table.hudi.hoodie.clean.commits.retained": "2"},
-        upserts={"compaction_every": "2", "cleaning": "async", "cleaning_every": EVERY},
+        settings=RETAINS,
+        upserts=CLEANS,
+    ),
+    Scenario(
+        "driver_jvm_frozen_while_it_cleans",
+        f"the driver's JVM alone is stopped for up to {JVM_S:.0f} s inside a table lock that Hudi has taken "
+        "by itself, while it cleans",
+        "the driver's guardian kills it before the lock expires; the next run finishes the clean",
+        _jvm_frozen_while_it_cleans,
+        DRIVER_LIMIT_S,
+        settings=RETAINS,
+        upserts=CLEANS,
     ),
 )

@@ -18,7 +18,9 @@ from pyspark.sql import SparkSession
 from table.errors import ClockAhead, ClockBehind, Contradiction, Unavailable
 from table.hudi.driver.file_lock import lock_held_s
 from table.hudi.driver.guard import guarded
+from table.hudi.driver.held import Page, page_path
 from table.hudi.driver.history import _stretches
+from table.hudi.driver.watchdog import CLOCK
 from table.hudi.reader.timeline import Timeline, table_properties
 from table.hudi.upkeep import plans
 from tests.integration.test_hudi_table import PIPELINE, PLAIN, QUICK_ARCHIVE, SOURCE, Driver
@@ -414,6 +416,29 @@ def test_how_long_the_lock_is_held_is_known(driver: Callable[..., Driver]) -> No
         assert 0 <= lock_held_s(jvm, lock) < 60
         assert lock_held_s(jvm, f"{lock}2") < 0
     assert lock_held_s(jvm, lock) < 0
+
+
+def test_a_guardian_sees_each_lock_that_the_jvm_holds_and_since_when(driver: Callable[..., Driver]) -> None:
+    """Whoever takes it: Hudi by itself, too, as it does to clean."""
+    made, other = driver(), driver()
+    page = Page(page_path())
+    manager = made.table._session.client.getTableServiceClient().getTransactionManager()
+    nobody = made.table._session.none()
+    assert page.held() == []
+    for _ in range(2):
+        before_s = time.clock_gettime(CLOCK)
+        manager.beginStateChange(nobody, nobody)
+        try:
+            shown = page.held()
+            assert len(shown) == 1
+            held = shown[0]
+            assert -0.1 <= held.since_s - before_s < 30 and held.lives_s == 60
+            seconds = made.table._session.jvm.java.util.concurrent.TimeUnit.SECONDS
+            assert not lock_provider(other).tryLock(0, seconds)
+            assert page.held() == [held], "whoever is refused it holds nothing"
+        finally:
+            manager.endStateChange(nobody)
+        assert page.held() == []
 
 
 def lock_provider(made: Driver) -> Any:

@@ -698,6 +698,26 @@ def test_instants_of_foreign_writers_are_not_listed(driver: Callable[..., Driver
             made.table.roll_back(instant)
 
 
+def test_an_instant_that_a_driver_requested_before_it_died_is_taken_back_by_the_next_and_nobody_elses(
+    driver: Callable[..., Driver],
+) -> None:
+    """It was killed between the two files by which Hudi opens an instant."""
+    made, other = driver(), driver(pipeline="another/pipeline")
+    made.run("t1", rows=1)
+    foreign = made.table._session.client.startCommit("commit")
+    others, _ = other.table._request_instant()
+    instant, _ = made.table._request_instant()
+    made.table._session.let_die(instant)
+    (made.path / ".hoodie" / ".heartbeat" / instant).touch()
+    successor = driver()
+    left = {name for name in successor.timeline() if name.endswith(".requested")}
+    assert {name.split(".")[0] for name in left} >= {foreign, others}
+    assert not [name for name in successor.timeline() if name.startswith(instant)]
+    assert not (made.path / ".hoodie" / ".heartbeat" / instant).exists()
+    successor.run("t2", rows=2)
+    assert driver().table.newest().transaction == "t2"  # type: ignore[union-attr]
+
+
 def test_another_pipelines_instant_is_neither_listed_nor_rolled_back(driver: Callable[..., Driver]) -> None:
     other = driver(pipeline="other")
     instant = other.begin("t1")
@@ -1037,7 +1057,8 @@ def test_a_foreign_sql_insert_shares_the_table_and_its_layout(
 
 CHILD = """
 import os, signal, subprocess, sys, threading, time
-from table.hudi.driver.watchdog import Watchdog
+from table.hudi.driver.held import SLOT, page_path
+from table.hudi.driver.watchdog import CLOCK, LOCK_MARGIN_S, Watchdog
 jvm = subprocess.Popen(["sleep", "300"])
 if sys.argv[1] == "frozen":  # Python's stderr leads through the JVM: nobody reads it, and it is full
     unread, log = os.pipe()
@@ -1045,7 +1066,7 @@ if sys.argv[1] == "frozen":  # Python's stderr leads through the JVM: nobody rea
     os.write(log, bytes(1 << 20))
     os.set_blocking(log, True)
     os.dup2(log, 2)
-dog = Watchdog(jvm.pid, silence_s=2, callback_s=2, held_s=3)
+dog = Watchdog(jvm.pid, silence_s=2, callback_s=2)
 mode = sys.argv[1]
 if mode == "closed":
     with dog.armed(), dog.inside():
@@ -1053,16 +1074,19 @@ if mode == "closed":
     guardian = dog._guardian.pid
     dog.close()
     print(jvm.pid, guardian, flush=True)
+elif mode == "frozen":  # in a lock that lives for 23 s, which it has shown as a JVM shows it
+    with open(page_path(), "r+b") as page:
+        page.write(SLOT.pack(int(1_000 * time.clock_gettime(CLOCK)), 1_000 * (LOCK_MARGIN_S + 3)))
+    dog.start()
+    jvm.send_signal(signal.SIGSTOP)
+    print(jvm.pid, dog._guardian.pid, flush=True)
+    time.sleep(300)
 else:
     with dog.armed():
         if mode == "hang":
             with dog.inside():
                 print(jvm.pid, dog._guardian.pid, flush=True)
                 time.sleep(300)
-        if mode == "frozen":
-            with dog.inside():
-                pass
-            jvm.send_signal(signal.SIGSTOP)
         print(jvm.pid, dog._guardian.pid, flush=True)
         time.sleep(4 if mode == "slow" else 300)
     print("alive", flush=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,8 +23,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lockstep.stores.local import S3Server
+from table.hudi.driver.held import Page, page_path
 from table.hudi.driver.lock_client import lock_client
 from table.hudi.driver.reach import reach
+from table.hudi.driver.watchdog import CLOCK
 from table.store.location import Location, store_at
 from table.store.objects.requests import Request
 from table.store.port import Store
@@ -104,6 +107,30 @@ def locks(spark: SparkSession, s3: S3Server) -> Iterator[Locks]:
 
 def now_ms() -> int:
     return int(time.time() * 1_000)
+
+
+def test_a_guardian_sees_each_lease_that_the_jvm_holds_from_its_taking_on(locks: Locks) -> None:
+    page = Page(page_path())
+    assert page.held() == []
+    holder, other = locks.holder(), locks.holder()
+    for _ in range(2):
+        before_s = time.clock_gettime(CLOCK)
+        assert holder.tryLock()
+        (held,) = page.held()
+        assert -0.1 <= held.since_s - before_s < 30 and held.lives_s == LEASE_S
+        ends_ms = locks.there()["validUntil"]
+        await_that("renewal", partial(was_renewed, locks, ends_ms))
+        assert not other.tryLock()
+        assert page.held() == [held], "a renewal or a refusal changes nothing"
+        holder.unlock()
+        assert page.held() == []
+    locks.proxy.strike(Request.PUT_IF, Blow.BREAK)
+    assert not holder.tryLock()
+    assert page.held() == [], "what was not had is not held"
+
+
+def was_renewed(locks: Locks, ends_ms: int) -> bool:
+    return bool(locks.there()["validUntil"] > ends_ms)
 
 
 def test_of_racers_one_has_the_lock_and_the_next_when_it_is_given_back(locks: Locks) -> None:

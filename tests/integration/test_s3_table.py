@@ -155,7 +155,7 @@ from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY
 from table.store.location import store_at
 from table.store.objects.settings import FixedKeys, ObjectSettings
 from tests.integration.conftest import spark
-from tests.integration.test_hudi_table import PLAIN, table_lock
+from tests.integration.test_hudi_table import PLAIN
 from tests.integration.test_s3_table import S3Driver
 
 path, endpoint = sys.argv[1:]
@@ -163,9 +163,10 @@ keys = FixedKeys(ACCESS_KEY, SECRET_KEY)
 settings = ObjectSettings(endpoint=endpoint, region=REGION, path_style=True, credentials=keys)
 place = SimpleNamespace(path=path, settings=settings, direct=store_at(path, settings=settings))
 table = S3Driver(next(spark.__wrapped__()), place, properties=PLAIN).table
-with table_lock(table._session, table._watchdog):
-    print("held", table._session.jvm_pid(), flush=True)
-    time.sleep(300)
+session = table._session
+session.client.getTransactionManager().beginStateChange(session.none(), session.none())  # as to clean
+print("held", session.jvm_pid(), flush=True)
+time.sleep(300)
 """
 
 

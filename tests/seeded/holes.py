@@ -19,5 +19,6 @@ class Hole(StrEnum):
     )
     AGAIN = "Change data that comes again undoes what is newer, and a time of no calendar breaks a batch."
     WRITERS = "Who writes for long is taken for silent."
+    LEFT = "What a driver that died has left is nobody's, and stays for ever."
     WORDS = "What an operator reads has no cause, no name, or no end."
     OFFSETS = "An operator's change of offsets goes past what every commit is asked."

@@ -58,6 +58,13 @@ BUGS = (
         ),
     ),
     Bug(
+        "the_guardian_is_not_shown_what_is_held",
+        "That the lock is held the guardian hears only from Python, which does not know of every lock.",
+        Hole.LOCK,
+        {"table.hudi.driver.held:Page.held": always([])},
+        of(REAL_CLOCKS, "test_a_guardian_sees_each_lock_that_the_jvm_holds_and_since_when"),
+    ),
+    Bug(
         "who_hears_late_of_its_lock_goes_on",
         "How long ago the lock was taken is not asked when Hudi says that it is held.",
         Hole.LOCK,
@@ -73,5 +80,15 @@ BUGS = (
         Hole.LOCK,
         {"table.hudi.driver.watchdog:_say": waits_for_its_reader},
         of(WATCHDOG, "test_the_guardians_last_word_waits_for_nobody_and_is_lost_where_nobody_reads"),
+    ),
+    Bug(
+        "nobody_knows_whose_a_requested_instant_is",
+        "An instant is requested without a note of who does so, and its owner is written down only then.",
+        Hole.LEFT,
+        {"table.hudi.driver.opening:Opening.note": nothing},
+        of(
+            "tests/integration/test_hudi_table.py",
+            "test_an_instant_that_a_driver_requested_before_it_died_is_taken_back_by_the_next_and_nobody_elses",
+        ),
     ),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from table.hudi.driver.compiled import java_class
+from table.hudi.driver.held import show_held
 from table.hudi.modes import LOCK_PROVIDER
 
 NAME = "lockstep.hudi.OneHolderLockProvider"
@@ -18,6 +19,7 @@ SOURCE = "OneHolderLockProvider.java"
 def one_holder_lock(jvm: Any, gateway: Any) -> str:
     """Its name, by which Hudi finds it from here on. Raises `Refused` where this Hudi's is another one."""
     misfit = "the table lock does not fit the Hudi on the class path"
+    show_held(jvm, gateway, beside=LOCK_PROVIDER, misfit=misfit)
     java_class(jvm, gateway, name=NAME, source=SOURCE, beside=LOCK_PROVIDER, misfit=misfit)
     return NAME
 

@@ -53,7 +53,6 @@ class Guard:
         if not self._provider.tryLock(time, unit):
             return False
         self._held = True
-        self._watchdog.holding()
         self.asked += 1
         try:
             self._look()
@@ -93,7 +92,7 @@ def guarded(session: Session, look: Callable[[], None]) -> Iterator[None]:
     """
     manager = session.client.getTableServiceClient().getTransactionManager().getLockManager()
     provider = manager.getLockProvider()
-    watchdog = Watchdog(session.jvm_pid(), held_s=session.lock_held_s())
+    watchdog = Watchdog(session.jvm_pid())
     guard = Guard(provider, look, watchdog, session.lock.clock.check)
     field = manager.getClass().getDeclaredField("lockProvider")
     field.setAccessible(True)

@@ -27,8 +27,6 @@ SET_S = 1.0
 class LeaseHolder:
     """Says nothing that the lock does not say itself. See `table.hudi.driver.holder.LockHolder`."""
 
-    lock = ""
-
     def note(self) -> None:
         return None
 

@@ -27,9 +27,7 @@ log = logging.getLogger(__name__)
 def table_lock(session: Session, watchdog: Watchdog) -> Iterator[None]:
     """Hudi's table lock, watched over. A dead holder is not waited for."""
     session.lock.holder.free_if_dead()
-    watchdog.bound(session.lock_held_s(), session.lock.holder.lock)
     with watchdog.armed(), session.locked():
-        watchdog.holding()
         yield
 
 

@@ -21,7 +21,6 @@ from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.fence import Fence
 from table.hudi.driver.java import THROWN
 from table.hudi.driver.table_lock import lock_of
-from table.hudi.driver.watchdog import held_s
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import INDEX_TYPE, MODES, merge_mode
 from table.hudi.properties import HIVE_STYLE, URL_ENCODE, merge
@@ -235,10 +234,6 @@ class Session:
     def reload(self) -> Any:
         """The active timeline as it is now."""
         return self.meta.reloadActiveTimeline()
-
-    def lock_held_s(self) -> int:
-        """How long the table lock may be held; 0: for ever. See `table.hudi.driver.watchdog.held_s`."""
-        return held_s(self.lock_lives_s())
 
     def lock_lives_s(self) -> int:
         """How long it lives that nobody renews or gives back; 0: for ever."""

@@ -34,9 +34,7 @@ from table.store.settings import StoreSettings
 
 
 class Holder(Protocol):
-    """Who holds the lock, for whoever finds it held. `lock`: its file; empty where it is none."""
-
-    lock: str
+    """Who holds the lock, for whoever finds it held."""
 
     def note(self) -> None:
         """Say that this process holds the lock. To be called while it does."""

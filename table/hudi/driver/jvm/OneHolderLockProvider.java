@@ -1,9 +1,5 @@
 package lockstep.hudi;
 
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Paths;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -33,6 +29,7 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
   private final transient long lives_ns;
   private transient volatile long since_ns;
   private transient volatile double sinceBoot_s;
+  private transient volatile int shown = HeldLocks.NONE;
 
   public OneHolderLockProvider(LockConfiguration lock, StorageConfiguration storage) {
     this(lock, storage, null);
@@ -51,18 +48,17 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
       HOLDERS.remove(file, other);
     }
     since_ns = System.nanoTime();
-    sinceBoot_s = up_s();
+    sinceBoot_s = HeldLocks.up_s();
     if (HOLDERS.putIfAbsent(file, this) != null) {
       return false;
     }
     boolean taken = false;
     try {
+      shown = HeldLocks.hold(TimeUnit.NANOSECONDS.toMillis(lives_ns));
       taken = super.tryLock(time, unit);
-      since_ns = System.nanoTime();
-      sinceBoot_s = up_s();
     } finally {
       if (!taken) {
-        HOLDERS.remove(file, this);
+        letGo();
       }
     }
     return taken;
@@ -73,7 +69,7 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
       try {
         super.unlock();
       } finally {
-        HOLDERS.remove(file, this);
+        letGo();
       }
     }
   }
@@ -84,9 +80,15 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
       try {
         super.close();
       } finally {
-        HOLDERS.remove(file, this);
+        letGo();
       }
     }
+  }
+
+  private void letGo() {
+    HeldLocks.release(shown);
+    shown = HeldLocks.NONE;
+    HOLDERS.remove(file, this);
   }
 
   /** How long this JVM has held the lock that is this file, by a clock that goes on while all stands still; negative
@@ -96,20 +98,10 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
     while (held.hasNext()) {
       Map.Entry one = (Map.Entry) held.next();
       if (((String) one.getKey()).endsWith(path)) {
-        return up_s() - ((OneHolderLockProvider) one.getValue()).sinceBoot_s;
+        return HeldLocks.up_s() - ((OneHolderLockProvider) one.getValue()).sinceBoot_s;
       }
     }
     return -1;
-  }
-
-  /** Since the machine was started; a suspended one goes on, as no clock of Java's does. */
-  private static double up_s() {
-    try {
-      String up = new String(Files.readAllBytes(Paths.get("/proc/uptime", new String[0])), StandardCharsets.US_ASCII);
-      return Double.parseDouble(up.substring(0, up.indexOf(' ')));
-    } catch (IOException error) {
-      return System.nanoTime() / 1e9; // another system
-    }
   }
 
   private boolean hasLostIt() {

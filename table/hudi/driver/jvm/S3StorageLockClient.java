@@ -24,6 +24,7 @@ import java.util.Properties;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
+import lockstep.hudi.HeldLocks;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.s3a.Constants;
 import org.apache.hadoop.fs.s3a.S3AUtils;
@@ -91,6 +92,8 @@ public final class S3StorageLockClient implements StorageLockClient {
   private final String owner;
   private final String bucket;
   private final String key;
+  private final long validity_ms;
+  private volatile int shown = HeldLocks.NONE;
 
   /** As Hudi makes it, by its name. */
   public S3StorageLockClient(String ownerId, String lockFileUri, Properties properties) {
@@ -100,6 +103,7 @@ public final class S3StorageLockClient implements StorageLockClient {
     key = place[1];
     Object validity = properties.get(VALIDITY);
     long validity_s = validity == null ? VALIDITY_S : Long.parseLong(validity.toString().trim());
+    validity_ms = 1000 * validity_s;
     try {
       s3 = client(S3AUtils.propagateBucketOptions(settings, bucket), bucket, validity_s);
     } catch (IOException error) {
@@ -149,8 +153,35 @@ public final class S3StorageLockClient implements StorageLockClient {
     return Pair.of(LockGetResult.SUCCESS, Option.of(new StorageLockFile(freed, lock.getVersionId())));
   }
 
-  /** `previous`: what is to be replaced; where it is absent, nothing may be there. */
+  /** `previous`: what is to be replaced; where it is absent, nothing may be there.
+   *
+   * <p>From the taking on the lock is held for its guardian, however often it is renewed. It is held no more as soon as
+   * it is to be given back: nothing is done under it from then on, and the put's condition takes it from nobody. */
   public Pair tryUpsertLockFile(StorageLockData wanted, Option previous) {
+    boolean takes = shown == HeldLocks.NONE && !wanted.isExpired();
+    if (takes) {
+      shown = HeldLocks.hold(validity_ms);
+    } else if (wanted.isExpired()) {
+      letGo();
+    }
+    boolean done = false;
+    try {
+      Pair result = upsert(wanted, previous);
+      done = result.getLeft() == LockUpsertResult.SUCCESS;
+      return result;
+    } finally {
+      if (takes && !done) {
+        letGo();
+      }
+    }
+  }
+
+  private void letGo() {
+    HeldLocks.release(shown);
+    shown = HeldLocks.NONE;
+  }
+
+  private Pair upsert(StorageLockData wanted, Option previous) {
     StorageLockFile before = previous.isPresent() ? (StorageLockFile) previous.get() : null;
     for (int tried = 1; ; tried++) {
       int status = 0;
@@ -404,6 +435,7 @@ public final class S3StorageLockClient implements StorageLockClient {
 
   /** The connections are the next one's. */
   public void close() {
+    letGo();
     OPEN.remove(owner);
   }
 

@@ -38,9 +38,6 @@ class Dog:
         yield
         self.said.append("disarmed")
 
-    def holding(self) -> None:
-        self.said.append("holding")
-
 
 def guard(provider: Provider, dog: Dog, refusal: str = "") -> Guard:
     def look() -> None:
@@ -75,10 +72,10 @@ def test_a_lock_that_is_held_is_given_back_once_and_watched_meanwhile() -> None:
     provider, dog = Provider(), Dog()
     one = guard(provider, dog)
     assert one.tryLock(1, None)
-    assert (dog.said, one.asked) == (["armed", "holding"], 1)
+    assert (dog.said, one.asked) == (["armed"], 1)
     hudi_unlocks(one)
     assert provider.said == ["unlock", "close"]
-    assert dog.said == ["armed", "holding", "disarmed"]
+    assert dog.said == ["armed", "disarmed"]
 
 
 def test_a_lock_that_somebody_else_holds_is_not_taken_from_them() -> None:
@@ -100,7 +97,7 @@ def test_a_refusal_gives_the_lock_back_and_nothing_that_others_have_taken_since(
     hudi_unlocks(one)
     assert provider.said == ["unlock", "close"]
     assert str(one.objection) == "it was taken away"
-    assert dog.said == ["armed", "holding", "disarmed"]
+    assert dog.said == ["armed", "disarmed"]
 
 
 def test_a_lock_that_is_not_to_be_taken_is_not_asked_for() -> None:
