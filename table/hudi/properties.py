@@ -62,14 +62,19 @@ REQUIRED_OF_MODE: Mapping[str, Mapping[str, str]] = {
     for name, mode in MODES.items()
 }
 
+READ_BUFFER_BYTES = 1_048_576
+"""Of a log file, or a block in it, that Hudi's client reads."""
+
 DEFAULTS: Mapping[str, str] = {
     "hoodie.write.lock.client.wait_time_ms_between_retry": "200",
     "hoodie.write.lock.wait_time_ms": "5000",
     "hoodie.clean.automatic": "false",
     "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.memory.dfs.buffer.max.size": str(READ_BUFFER_BYTES),
 }
 """What the configuration may change. A lock that is held is waited for 5 s; the caller asks again. Old file
-versions are cleaned beside the commits, not within them."""
+versions are cleaned beside the commits, not within them. Hudi's own buffer of 16 MB would be allocated and
+cleared for each log file that is opened, whatever its size: gigabytes a second where they are small."""
 
 SHARED_LOCK: Mapping[str, str] = {LOCK: LOCK_PROVIDER, EXPIRE: str(LOCK_EXPIRE_MINUTES)}
 """What writers of a table must agree on of its lock."""

@@ -23,7 +23,7 @@ from table.hudi.driver.java import THROWN
 from table.hudi.driver.table_lock import lock_of
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import INDEX_TYPE, MODES, merge_mode
-from table.hudi.properties import HIVE_STYLE, URL_ENCODE, merge
+from table.hudi.properties import HIVE_STYLE, READ_BUFFER_BYTES, URL_ENCODE, merge
 from table.port import UPSERT, TableSpec
 from table.store.location import Location, store_at
 from table.store.settings import StoreSettings
@@ -361,6 +361,8 @@ class Session:
         if self._has_class(LOCAL_FILE_SYSTEM):
             conf.set("fs.file.impl", LOCAL_FILE_SYSTEM)
             conf.set("fs.file.impl.disable.cache", "true")
+        # As large are Hudi's buffers for a block of the metadata table, of which it reads a few kilobytes.
+        conf.set("fs.local.block.size", str(READ_BUFFER_BYTES))
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(conf)
 
 

@@ -46,8 +46,13 @@ class Candidates(Protocol):
     def uploads(self, taken_away: Container[str]) -> Iterator[tuple[Upload, str]]:
         """Files with our mark that were begun, not ended, and are in no listing; with their instants."""
 
-    def marker_folders(self, pending: Container[str], taken_away: Container[str]) -> Iterator[str]:
-        """Of instants that are over, where all markers are ours."""
+    def marker_folders(
+        self, pending: Container[str], taken_away: Container[str], complete: Callable[[str], bool]
+    ) -> Iterator[str]:
+        """Of instants that are over: where all markers are ours, or the instant is complete. Hudi removes
+        those of the latter quietly, as Spark's job, and leaves what it cannot: files of a clustering do not
+        say whose they are.
+        """
 
     def settle(self, judged: set[str], left: set[str], *, complete: bool) -> None:
         """`judged`: is not given again as it is. `left`: was given and could not be judged. `complete`:
@@ -90,10 +95,14 @@ class ByDates:
         """Here what was begun is a file like any other."""
         return iter(())
 
-    def marker_folders(self, pending: Container[str], taken_away: Container[str]) -> Iterator[str]:
+    def marker_folders(
+        self, pending: Container[str], taken_away: Container[str], complete: Callable[[str], bool]
+    ) -> Iterator[str]:
         for instant in plans.names_in(self._store, MARKERS):
             folder = f"{MARKERS}/{instant}"
-            if INSTANT_NAME.match(instant) and instant not in pending and self._is_over(folder, taken_away):
+            if not INSTANT_NAME.match(instant) or instant in pending:
+                continue
+            if self._is_over(folder, taken_away) or complete(instant):
                 yield folder
 
     def settle(self, judged: set[str], left: set[str], *, complete: bool) -> None:
@@ -172,7 +181,9 @@ class ByNames:
             if instant and instant <= self._until:
                 yield upload, instant
 
-    def marker_folders(self, pending: Container[str], taken_away: Container[str]) -> Iterator[str]:
+    def marker_folders(
+        self, pending: Container[str], taken_away: Container[str], complete: Callable[[str], bool]
+    ) -> Iterator[str]:
         """From one listing of all markers."""
         over: dict[str, bool] = {}
         try:
@@ -183,7 +194,7 @@ class ByNames:
                     over[instant] = over.get(instant, True) and ours
         except OSError:
             return
-        yield from (f"{MARKERS}/{instant}" for instant, all_ours in over.items() if all_ours)
+        yield from (f"{MARKERS}/{one}" for one, all_ours in over.items() if all_ours or complete(one))
 
     def settle(self, judged: set[str], left: set[str], *, complete: bool) -> None:
         self._judged |= judged

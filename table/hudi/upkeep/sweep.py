@@ -113,10 +113,14 @@ class Sweeper:
             if instant not in pending and _done(upload.path, self._aborted, upload, refused)
         ]
         self._candidates.settle(judged, left | refused.keys(), complete=not unseen)
-        for folder in self._candidates.marker_folders(pending, taken_away):
+        for folder in self._candidates.marker_folders(pending, taken_away, self._is_complete):
             self._store.delete_folder(folder)
         self._tell(removed, aborted, unseen, refused)
         return len(removed)
+
+    def _is_complete(self, instant: str) -> bool:
+        """On the active timeline. Of archived ones Hudi has removed all that was left."""
+        return self._timelines.named(instant) is not None
 
     def _uploads(self, taken_away: Container[str], unseen: list[OSError]) -> list[tuple[Upload, str]]:
         """Looked for before it is asked which instants are pending: whose instant is over then, is over."""

@@ -117,4 +117,7 @@ def test_markers_of_instants_that_are_over_go_where_all_of_them_are_ours(
             store.hold(f"{MARKERS}/{instant}/{day}/{base(instant)}.marker.CREATE")
     store.hold(f"{MARKERS}/{mixed}/d2/x_0-0-0_{mixed}.parquet.marker.MERGE")
     found.begin(600_000)
-    assert sorted(found.marker_folders({pending}, ())) == [f"{MARKERS}/{OLD}", f"{MARKERS}/{INSTANT}"]
+    ours = [f"{MARKERS}/{OLD}", f"{MARKERS}/{INSTANT}"]
+    assert sorted(found.marker_folders({pending}, (), lambda _instant: False)) == ours
+    whole = found.marker_folders({pending}, (), lambda instant: instant == mixed)
+    assert sorted(whole) == sorted([*ours, f"{MARKERS}/{mixed}"]), "one that is complete, whoever wrote it"

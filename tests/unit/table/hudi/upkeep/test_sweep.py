@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from table.hudi.files.base_file import file_name, new_file_id
+from table.hudi.upkeep.candidates import MARKERS
 from table.hudi.upkeep.sweep import ARCHIVE_LOOKUPS_MAX, Sweeper
 from table.memory.store import MemoryStore
 from table.store.port import Capabilities, Upload
@@ -77,6 +78,16 @@ def test_what_neither_timeline_names_goes_and_what_is_open_stays() -> None:
     told.active[DONE], told.archive[ARCHIVED] = {named}, {archived}
     assert sweeper(store, told).sweep(0) == len(orphans)
     assert sorted(store.names()) == sorted([named, archived, opened])
+
+
+def test_markers_that_hudi_has_left_of_an_instant_that_is_complete_go_and_those_of_an_open_one_stay() -> None:
+    store, told = Objects(), Told(active={DONE: set()})
+    left = [f"{MARKERS}/{instant}/d/x_0-0-0_{instant}.parquet.marker.CREATE" for instant in (DONE, OPEN)]
+    for marker in left:
+        store.make_folder(marker.rpartition("/")[0])
+        store.put(marker, b"")
+    assert sweeper(store, told).sweep(grace_ms=0) == 0
+    assert [store.stat(marker) is not None for marker in left] == [False, True]
 
 
 def test_an_upload_whose_instant_is_over_is_aborted() -> None:
