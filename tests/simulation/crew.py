@@ -5,6 +5,7 @@ A process that dies or hangs is reported with the task that it was given.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -79,7 +80,8 @@ class Member:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with contextlib.suppress(BrokenPipeError):  # of a task that it died over
+                    pipe.close()
 
 
 class Crew:

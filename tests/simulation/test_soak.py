@@ -13,6 +13,7 @@ import pytest
 
 from tests import evidence
 from tests.simulation import soak
+from tests.simulation.crew import Member, MemberLost
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = 3_000_000
@@ -123,3 +124,12 @@ def test_one_seed_is_replayed_from_the_command_line() -> None:
     assert brief.stdout.endswith("all is well\n")
     assert "faults: none" in brief.stdout
     assert len(full.stdout.splitlines()) > len(brief.stdout.splitlines()) > 20
+
+
+def test_a_process_that_died_is_named_with_its_task_and_is_closed_without_another_error() -> None:
+    member = Member(60.0, None)
+    member._process.kill()
+    member._process.wait()
+    with pytest.raises(MemberLost, match="ended with code -9"):
+        member.do({"do": "schedules", "first": 0, "count": 1})
+    member.close()
