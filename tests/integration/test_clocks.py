@@ -520,3 +520,4 @@ def test_a_lock_that_somebody_of_the_same_driver_never_lets_go_of_lives_as_long_
     assert (holder.path / ".hoodie" / "lock").exists()
     lock_provider(other).close()
     assert not (holder.path / ".hoodie" / "lock").exists()
+    assert Page(page_path()).held() == [], "a guardian would end this process for a lock that is another's"

@@ -45,7 +45,7 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
   public boolean tryLock(long time, TimeUnit unit) {
     OneHolderLockProvider other = (OneHolderLockProvider) HOLDERS.get(file);
     if (other != null && other.hasLostIt()) { // who holds it and never lets go has it no longer than the file says
-      HOLDERS.remove(file, other);
+      other.letGo();
     }
     since_ns = System.nanoTime();
     sinceBoot_s = HeldLocks.up_s();
@@ -85,7 +85,7 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
     }
   }
 
-  private void letGo() {
+  private synchronized void letGo() {
     HeldLocks.release(shown);
     shown = HeldLocks.NONE;
     HOLDERS.remove(file, this);

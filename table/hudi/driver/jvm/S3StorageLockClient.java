@@ -176,7 +176,7 @@ public final class S3StorageLockClient implements StorageLockClient {
     }
   }
 
-  private void letGo() {
+  private synchronized void letGo() {
     HeldLocks.release(shown);
     shown = HeldLocks.NONE;
   }
