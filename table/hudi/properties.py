@@ -150,6 +150,7 @@ OBEYED = (
     "hoodie.layout.optimize.",
     "hoodie.markers.",
     "hoodie.max.archive.files",
+    "hoodie.memory.",
     "hoodie.metadata.",
     "hoodie.metrics.",
     "hoodie.partition.ttl.",
@@ -170,7 +171,7 @@ OBEYED = (
 )
 """What the write client obeys when it completes, rolls back, cleans, archives and clusters."""
 
-OBEYED_WHILE_CLUSTERING = ("hoodie.parquet.", "hoodie.bulkinsert.", "hoodie.memory.")
+OBEYED_WHILE_CLUSTERING = ("hoodie.parquet.", "hoodie.bulkinsert.")
 
 SYNC = "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep"
 IGNORED: Mapping[str, str] = {
