@@ -13,9 +13,10 @@ from lockstep.brokers.local import Broker
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.jvm import LATE_C2
 from lockstep.launch.submit import find_jars
+from table.hudi.driver.held import Page, page_path
 from table.hudi.needs import KRYO, SQL
 from table.kinds import HUDI, table_kind
-from tests.harness import SHORT_LIVED, Pipeline
+from tests.harness import SHORT_LIVED, Pipeline, await_that
 
 
 @pytest.fixture(scope="session")
@@ -67,3 +68,11 @@ def make_pipeline(
 @pytest.fixture
 def pipeline(make_pipeline: Callable[[int], Pipeline]) -> Pipeline:
     return make_pipeline(4)
+
+
+@pytest.fixture(autouse=True)
+def no_lock_is_left() -> Iterator[None]:
+    """A guardian ends this process for a table lock that the JVM still shows as held."""
+    yield
+    page = Page(page_path())
+    await_that("end of the table lock", lambda: not page.held(), deadline_s=30)

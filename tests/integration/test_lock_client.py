@@ -78,7 +78,9 @@ class Locks:
         return provider
 
     def client(self, owner: str) -> Any:
-        return self.client_class(owner, f"{self.path}/{LOCKS}", self.properties())
+        made = self.client_class(owner, f"{self.path}/{LOCKS}", self.properties())
+        self._opened.callback(made.close)
+        return made
 
     def data(self, owner: str, *, until_ms: int, expired: bool = False) -> Any:
         return self._jvm.org.apache.hudi.client.transaction.lock.models.StorageLockData(
