@@ -13,7 +13,7 @@ from lockstep.brokers.local import Broker
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.jvm import LATE_C2
 from lockstep.launch.submit import find_jars
-from table.hudi.driver.held import Page, page_path
+from table.hudi.driver.held import Page, page_file
 from table.hudi.needs import KRYO, SQL
 from table.kinds import HUDI, table_kind
 from tests.harness import SHORT_LIVED, Pipeline, await_that
@@ -74,5 +74,5 @@ def pipeline(make_pipeline: Callable[[int], Pipeline]) -> Pipeline:
 def no_lock_is_left() -> Iterator[None]:
     """A guardian ends this process for a table lock that the JVM still shows as held."""
     yield
-    page = Page(page_path())
+    page = Page(page_file().number)
     await_that("end of the table lock", lambda: not page.held(), deadline_s=30)

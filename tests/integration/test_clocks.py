@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from table.errors import ClockAhead, ClockBehind, Contradiction, Unavailable
 from table.hudi.driver.file_lock import lock_held_s
 from table.hudi.driver.guard import guarded
-from table.hudi.driver.held import Page, page_path
+from table.hudi.driver.held import Page, page_file
 from table.hudi.driver.history import _stretches
 from table.hudi.driver.watchdog import CLOCK
 from table.hudi.reader.timeline import Timeline, table_properties
@@ -421,7 +421,7 @@ def test_how_long_the_lock_is_held_is_known(driver: Callable[..., Driver]) -> No
 def test_a_guardian_sees_each_lock_that_the_jvm_holds_and_since_when(driver: Callable[..., Driver]) -> None:
     """Whoever takes it: Hudi by itself, too, as it does to clean."""
     made, other = driver(), driver()
-    page = Page(page_path())
+    page = Page(page_file().number)
     manager = made.table._session.client.getTableServiceClient().getTransactionManager()
     nobody = made.table._session.none()
     assert page.held() == []
@@ -520,4 +520,6 @@ def test_a_lock_that_somebody_of_the_same_driver_never_lets_go_of_lives_as_long_
     assert (holder.path / ".hoodie" / "lock").exists()
     lock_provider(other).close()
     assert not (holder.path / ".hoodie" / "lock").exists()
-    assert Page(page_path()).held() == [], "a guardian would end this process for a lock that is another's"
+    assert Page(page_file().number).held() == [], (
+        "a guardian would end this process for a lock that is another's"
+    )

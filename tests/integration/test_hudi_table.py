@@ -1057,7 +1057,7 @@ def test_a_foreign_sql_insert_shares_the_table_and_its_layout(
 
 CHILD = """
 import os, signal, subprocess, sys, threading, time
-from table.hudi.driver.held import SLOT, page_path
+from table.hudi.driver.held import SLOT, page_file
 from table.hudi.driver.watchdog import CLOCK, LOCK_MARGIN_S, Watchdog
 jvm = subprocess.Popen(["sleep", "300"])
 if sys.argv[1] == "frozen":  # Python's stderr leads through the JVM: nobody reads it, and it is full
@@ -1075,8 +1075,9 @@ if mode == "closed":
     dog.close()
     print(jvm.pid, guardian, flush=True)
 elif mode == "frozen":  # in a lock that lives for 23 s, which it has shown as a JVM shows it
-    with open(page_path(), "r+b") as page:
+    with open(page_file().path, "r+b") as page:
         page.write(SLOT.pack(int(1_000 * time.clock_gettime(CLOCK)), 1_000 * (LOCK_MARGIN_S + 3)))
+    os.unlink(page_file().path)  # somebody tidies up
     dog.start()
     jvm.send_signal(signal.SIGSTOP)
     print(jvm.pid, dog._guardian.pid, flush=True)

@@ -23,7 +23,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lockstep.stores.local import S3Server
-from table.hudi.driver.held import Page, page_path
+from table.hudi.driver.held import Page, page_file
 from table.hudi.driver.lock_client import lock_client
 from table.hudi.driver.reach import reach
 from table.hudi.driver.watchdog import CLOCK
@@ -112,7 +112,7 @@ def now_ms() -> int:
 
 
 def test_a_guardian_sees_each_lease_that_the_jvm_holds_from_its_taking_on(locks: Locks) -> None:
-    page = Page(page_path())
+    page = Page(page_file().number)
     assert page.held() == []
     holder, other = locks.holder(), locks.holder()
     for _ in range(2):

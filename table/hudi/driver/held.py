@@ -33,14 +33,19 @@ class Held(NamedTuple):
     lives_s: float
 
 
+class PageFile(NamedTuple):
+    number: int
+    """The open file, which guardians inherit: who tidies up temporary files takes its name only."""
+    path: str
+
+
 @cache
-def page_path() -> str:
+def page_file() -> PageFile:
     """This process's page, made where there is none; removed when the process ends, or by its guardian."""
     number, path = tempfile.mkstemp(prefix="lockstep-locks-")
     os.write(number, bytes(PAGE_BYTES))
-    os.close(number)
     atexit.register(remove_page, path)
-    return path
+    return PageFile(number, path)
 
 
 def remove_page(path: str) -> None:
@@ -54,21 +59,17 @@ def show_held(jvm: Any, gateway: Any, *, beside: str, misfit: str, advice: str =
     `beside`, `misfit`, `advice`: see `table.hudi.driver.compiled`. To be called before they are compiled.
     """
     java_class(jvm, gateway, name=NAME, source=SOURCE, beside=beside, misfit=misfit, advice=advice)
-    jvm.lockstep.hudi.HeldLocks.show(page_path())
+    jvm.lockstep.hudi.HeldLocks.show(page_file().path)
 
 
 class Page:
-    """What a guardian reads. A page that is not there shows nothing: then nobody has been told to use it."""
+    """What a guardian reads. `number`: of the file, open for reading."""
 
-    def __init__(self, path: str) -> None:
-        self._memory: mmap.mmap | None = None
-        with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
-            self._memory = mmap.mmap(file.fileno(), PAGE_BYTES, access=mmap.ACCESS_READ)
+    def __init__(self, number: int) -> None:
+        self._memory = mmap.mmap(number, PAGE_BYTES, access=mmap.ACCESS_READ)
 
     def held(self) -> list[Held]:
         """All that is held now. It is written meanwhile: what is not read twice alike is read again."""
-        if self._memory is None:
-            return []
         read = self._memory[:]
         while read != (again := self._memory[:]):
             read = again

@@ -30,7 +30,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from table.hudi.driver.held import Held, Page, page_path, remove_page
+from table.hudi.driver.held import Held, Page, PageFile, page_file, remove_page
 
 EXPIRE = "hoodie.write.lock.filesystem.expire"
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -66,11 +66,13 @@ class Watchdog:
         if self._guardian is not None and self._guardian.poll() is None:
             return
         root = str(Path(__file__).resolve().parents[3])
+        page = page_file()
         self._guardian = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(os.getpid()), *map(str, self._told), page_path()],
+            [sys.executable, "-m", __name__, *map(str, (os.getpid(), *self._told, *page))],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,  # whoever reads our output to its end must not wait for a guardian
             bufsize=0,
+            pass_fds=(page.number,),
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, sys.path)])},
         )
@@ -163,11 +165,11 @@ class Watch:
             self._inside, self._inside_s = byte == "e", 0.0
 
 
-def guard(python_pid: int, jvm_pid: int, limits_s: tuple[int, int], path: str) -> None:
-    """The guardian's life: read the pipe on stdin, look at the page at `path`, count seconds, kill once, exit
-    when the pipe ends.
+def guard(python_pid: int, jvm_pid: int, limits_s: tuple[int, int], file: PageFile) -> None:
+    """The guardian's life: read the pipe on stdin, look at the page, count seconds, kill once, exit when the
+    pipe ends.
     """
-    watch, page = Watch(*limits_s), Page(path)
+    watch, page = Watch(*limits_s), Page(file.number)
     while True:
         readable, _, _ = select.select([0], [], [], TICK_S)
         told = os.read(0, 4096) if readable else None
@@ -178,7 +180,7 @@ def guard(python_pid: int, jvm_pid: int, limits_s: tuple[int, int], path: str) -
             _kill(python_pid, jvm_pid, why)
             break
     if os.getppid() != python_pid:  # it was killed, and tidies up nothing
-        remove_page(path)
+        remove_page(file.path)
 
 
 def _kill(python_pid: int, jvm_pid: int, why: str) -> None:
@@ -215,5 +217,5 @@ def _say(jvm_pid: int, sentence: str) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    python, jvm, silence, callback = (int(argument) for argument in sys.argv[1:5])
-    guard(python, jvm, (silence, callback), sys.argv[5])
+    python, jvm, silence, callback, number = (int(argument) for argument in sys.argv[1:6])
+    guard(python, jvm, (silence, callback), PageFile(number, sys.argv[6]))
