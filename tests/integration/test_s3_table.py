@@ -49,7 +49,8 @@ SETTLED = 3
 """The first ones make the metadata table."""
 BEGIN_REQUESTS_MAX = 30
 COMMIT_REQUESTS_MAX = 110
-OUR_REQUESTS_MAX = 6
+OUR_REQUESTS_MAX = 7
+"""Of ours, in a transaction: who opens it, two looks at its file, decision and verdict, and the clocks at times."""
 
 
 class Place:
