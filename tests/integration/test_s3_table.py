@@ -50,7 +50,7 @@ SETTLED = 3
 BEGIN_REQUESTS_MAX = 30
 COMMIT_REQUESTS_MAX = 110
 OUR_REQUESTS_MAX = 7
-"""Of ours, in a transaction: who opens it, two looks at its file, decision and verdict, and the clocks at times."""
+"""Of ours, in a transaction: who opens it, two looks at its file, decision, verdict, and clocks at times."""
 
 
 class Place:
