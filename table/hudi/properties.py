@@ -285,6 +285,11 @@ def _check_lock(name: str, value: str) -> None:
             f"table.hudi: {name} is {value}, which another process does not see: "
             f"use {LOCK_PROVIDER} or another one that all writers of the table share"
         )
+    if name == LEASE and not (value.isdigit() and int(value) >= LEASE_S):
+        raise Refused(
+            f"table.hudi: {name} is {value!r}: a driver's guardian ends it 20 s before its lock is over, so "
+            f"that a shorter one ends drivers that do well; say {LEASE_S} or more"
+        )
     if name == EXPIRE and not (value.isdigit() and int(value) >= 1):
         raise Refused(
             f"table.hudi: {name} is {value!r}: with 0 minutes a driver that is killed inside the lock "

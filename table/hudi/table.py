@@ -93,7 +93,8 @@ class HudiTable:
         self._upkeep = Upkeep([])
         if services:
             self._upkeep = upkeep(self._spec, pipeline, self._session_beside, free_slots)
-        self._opening = opening.Opening(self._session.store, pipeline)
+        # Others of the same pipeline, an operator's say, open the table beside a run that lives.
+        self._opening = opening.Opening(self._session.store, pipeline) if services else None
         self._opened = False
         self._given: dict[str, str] = {}
         self._fixed: dict[str, str] = {}
@@ -139,7 +140,8 @@ class HudiTable:
             self._opened = True
             self._upkeep.start()
         self._settle_rollbacks()
-        opening.take_back(self._session, self._history, self._watchdog, self._opening)
+        if self._opening is not None:
+            opening.take_back(self._session, self._history, self._watchdog, self._opening)
         # An older table soon, for a run may be short, but not before its first commit.
         self._untended = 0 if created else self._tend_after - 1
         log.info("table %s is %s", spec.path, "created" if created else "open")
@@ -357,7 +359,8 @@ class HudiTable:
                 session.hudi.common.table.timeline.HoodieInstant.State.REQUESTED, self._mode.action, instant
             )
             try:
-                self._opening.note(instant)
+                if self._opening is not None:
+                    self._opening.note(instant)
                 session.keep_alive(instant)  # before anybody can see it without a heartbeat
                 timeline.createNewInstant(requested)
             except THROWN:

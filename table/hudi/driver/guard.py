@@ -66,8 +66,10 @@ class Guard:
     def unlock(self) -> None:
         if self._held:
             self._held = False
-            self._provider.unlock()
-            self._provider.close()
+            try:
+                self._provider.unlock()
+            finally:
+                self._provider.close()  # also where it could not be given back: else it counts as held here
         self._watched.close()
 
     def close(self) -> None:
@@ -106,7 +108,7 @@ def guarded(session: Session, look: Callable[[], None]) -> Iterator[None]:
     finally:
         guard.close()
         watchdog.close()
-        if not guard.asked:
-            field.set(manager, provider)
+        # Hudi drops it with an unlock, but not with one that failed.
+        field.set(manager, None if guard.asked else provider)
     if not guard.asked:
         raise RuntimeError("Hudi has completed it without the table lock that asks first")

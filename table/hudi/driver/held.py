@@ -16,6 +16,7 @@ import tempfile
 from functools import cache
 from typing import Any, NamedTuple
 
+from table.errors import Unavailable
 from table.hudi.driver.compiled import java_class
 
 NAME = "lockstep.hudi.HeldLocks"
@@ -29,7 +30,7 @@ class Held(NamedTuple):
     """A lock that the JVM holds, or asks for."""
 
     since_s: float
-    """Of CLOCK_BOOTTIME."""
+    """Of the JVM's clock: the machine's uptime, also that in which it was suspended."""
     lives_s: float
 
 
@@ -42,10 +43,21 @@ class PageFile(NamedTuple):
 @cache
 def page_file() -> PageFile:
     """This process's page, made where there is none; removed when the process ends, or by its guardian."""
-    number, path = tempfile.mkstemp(prefix="lockstep-locks-")
-    os.write(number, bytes(PAGE_BYTES))
-    atexit.register(remove_page, path)
+    try:
+        number, path = tempfile.mkstemp(prefix="lockstep-locks-")
+        os.write(number, bytes(PAGE_BYTES))
+    except OSError as error:
+        raise Unavailable(
+            f"no file can be made in {tempfile.gettempdir()}, for the driver's guardian to see what locks it "
+            f"holds: {error.strerror}"
+        ) from error
+    atexit.register(_remove_of, os.getpid(), path)
     return PageFile(number, path)
+
+
+def _remove_of(pid: int, path: str) -> None:
+    if os.getpid() == pid:  # and not a child, which ends sooner
+        remove_page(path)
 
 
 def remove_page(path: str) -> None:

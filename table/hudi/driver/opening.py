@@ -64,7 +64,8 @@ class Opening:
 
 def take_back(session: Session, history: History, watchdog: Watchdog, opening: Opening) -> str:
     """Remove the instant that another driver of this pipeline has requested and not opened; empty where there
-    is none. Who still stands between the two cannot open it any more: Hudi looks for the first file.
+    is none. Hudi looks for the first file before it makes the second. One that it makes all the same, because
+    it had looked before, gets the first again, and is rolled back like others.
     """
     instant = opening.noted()
     if not instant or not _is_only_requested(history, instant):
@@ -73,7 +74,13 @@ def take_back(session: Session, history: History, watchdog: Watchdog, opening: O
     with changing(doing, session.lock.folder), table_lock(session, watchdog):
         if not _is_only_requested(history, instant):
             return ""
-        session.remove_pending(history.action, instant)
+        states = session.hudi.common.table.timeline.HoodieInstant.State
+        requested = session.meta.createNewInstant(states.REQUESTED, history.action, instant)
+        timeline = session.meta.getActiveTimeline()
+        timeline.deleteInstantFileIfExists(requested)
+        if any(one.time == instant for one in history.pending()):
+            session.meta.getActiveTimeline().createNewInstant(requested)
+            return ""
     opening.let_die(instant)
     log.warning("instant %s was requested and not opened by a driver that is gone: it is taken back", instant)
     return instant

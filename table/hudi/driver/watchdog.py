@@ -132,6 +132,8 @@ class Watch:
         self._limits_s = (silence_s, callback_s)
         self._armed = self._inside = False
         self._silent_s = self._inside_s = 0.0
+        self._looked_s: float | None = None
+        self._since_s: dict[Held, float] = {}
 
     def hear(self, told: str, now_s: float, held: Sequence[Held] = ()) -> str:
         """`told`: since the last time, within a second; empty where nothing was. Why to kill, or empty.
@@ -144,8 +146,9 @@ class Watch:
         )  # while Python beats, that is how often something is told
         for byte in told:
             self._hear(byte)
-        for one in held:
-            age_s, most_s = now_s - one.since_s, held_s(one.lives_s)
+        self._note(held, now_s)
+        for one, since_s in self._since_s.items():
+            age_s, most_s = now_s - since_s, held_s(one.lives_s)
             if most_s and age_s >= most_s:
                 held_for = f"the JVM has held the table lock for {age_s:.0f} s"
                 return f"{held_for}, and soon others may take it: {STANDS}"
@@ -157,6 +160,15 @@ class Watch:
         if self._inside and self._inside_s >= callback_s:
             return f"a look under the table lock has not ended for {callback_s} s: {STANDS}"
         return ""
+
+    def _note(self, held: Sequence[Held], now_s: float) -> None:
+        """Since when each is held. The JVM's clock counts only for the time between two looks, in which the
+        machine may have been suspended: in a container its uptime may be another one than ours.
+        """
+        looked_s = now_s if self._looked_s is None else self._looked_s
+        new = {one: min(max(one.since_s, looked_s), now_s) for one in held}
+        self._since_s = {one: self._since_s.get(one, since_s) for one, since_s in new.items()}
+        self._looked_s = now_s
 
     def _hear(self, byte: str) -> None:
         if byte in "ad":

@@ -41,6 +41,9 @@ public final class HeldLocks {
     try {
       ByteBuffer mapped = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, SLOTS * SLOT_BYTES);
       page = mapped.order(ByteOrder.nativeOrder());
+      for (int slot = 0; slot < SLOTS; slot++) { // of a JVM that was here before
+        page.putLong(slot * SLOT_BYTES + LIVES, 0);
+      }
       shown = path;
     } finally {
       file.close();
@@ -57,12 +60,19 @@ public final class HeldLocks {
     for (int slot = 0; slot < SLOTS; slot++) {
       int at = slot * SLOT_BYTES;
       if (page.getLong(at + LIVES) == 0) {
-        page.putLong(at, (long) (1000 * up_s()));
+        page.putLong(at, up_ms());
         page.putLong(at + LIVES, lives_ms);
         return slot;
       }
     }
     throw new IllegalStateException("this process holds " + SLOTS + " table locks already: no guardian sees another");
+  }
+
+  /** It was renewed by what was sent at that time. */
+  public static synchronized void renew(int slot, long since_ms) {
+    if (slot != NONE) {
+      page.putLong(slot * SLOT_BYTES, since_ms);
+    }
   }
 
   /** Not before it was given back, where that would take it from whoever has it by then. */
@@ -72,6 +82,10 @@ public final class HeldLocks {
     }
   }
 
+  public static long up_ms() {
+    return (long) (1000 * up_s());
+  }
+
   /** Since the machine was started; a suspended one goes on, as no clock of Java's does. */
   public static double up_s() {
     try {
@@ -79,6 +93,8 @@ public final class HeldLocks {
       return Double.parseDouble(up.substring(0, up.indexOf(' ')));
     } catch (IOException error) {
       return System.nanoTime() / 1e9; // another system
+    } catch (RuntimeException error) {
+      return System.nanoTime() / 1e9; // another form
     }
   }
 }

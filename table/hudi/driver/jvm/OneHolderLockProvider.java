@@ -47,6 +47,9 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
     if (other != null && other.hasLostIt()) { // who holds it and never lets go has it no longer than the file says
       other.letGo();
     }
+    if (HOLDERS.get(file) == this) { // asked again by whoever holds it
+      return false;
+    }
     since_ns = System.nanoTime();
     sinceBoot_s = HeldLocks.up_s();
     if (HOLDERS.putIfAbsent(file, this) != null) {

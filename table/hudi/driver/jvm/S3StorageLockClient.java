@@ -94,6 +94,7 @@ public final class S3StorageLockClient implements StorageLockClient {
   private final String key;
   private final long validity_ms;
   private volatile int shown = HeldLocks.NONE;
+  private boolean closed;
 
   /** As Hudi makes it, by its name. */
   public S3StorageLockClient(String ownerId, String lockFileUri, Properties properties) {
@@ -155,25 +156,53 @@ public final class S3StorageLockClient implements StorageLockClient {
 
   /** `previous`: what is to be replaced; where it is absent, nothing may be there.
    *
-   * <p>From the taking on the lock is held for its guardian, however often it is renewed. It is held no more as soon as
-   * it is to be given back: nothing is done under it from then on, and the put's condition takes it from nobody. */
+   * <p>The lock is held for its guardian from before it is taken, and anew from before each renewal that succeeded. It is
+   * held no more as soon as it is to be given back: nothing is done under it from then on, and the put's condition takes
+   * it from nobody. One that could not be given back is others' for Hudi, which else would hold it without renewing it;
+   * here it is nobody's, whom the next of this process replaces. */
   public Pair tryUpsertLockFile(StorageLockData wanted, Option previous) {
-    boolean takes = shown == HeldLocks.NONE && !wanted.isExpired();
-    if (takes) {
-      shown = HeldLocks.hold(validity_ms);
-    } else if (wanted.isExpired()) {
-      letGo();
+    return wanted.isExpired() ? giveBack(wanted, previous) : hold(wanted, previous);
+  }
+
+  private Pair giveBack(StorageLockData wanted, Option previous) {
+    letGo();
+    try {
+      Pair result = upsert(wanted, previous);
+      if (result.getLeft() == LockUpsertResult.SUCCESS || result.getLeft() == LockUpsertResult.ACQUIRED_BY_OTHERS) {
+        return result;
+      }
+      LOG.warn("lock {} could not be given back: it stands there until another takes it or its lease is over", place());
+      return Pair.of(LockUpsertResult.ACQUIRED_BY_OTHERS, Option.empty());
+    } finally {
+      OPEN.remove(owner);
     }
+  }
+
+  private Pair hold(StorageLockData wanted, Option previous) {
+    long since_ms = HeldLocks.up_ms();
+    boolean takes = take();
     boolean done = false;
     try {
       Pair result = upsert(wanted, previous);
       done = result.getLeft() == LockUpsertResult.SUCCESS;
       return result;
     } finally {
-      if (takes && !done) {
+      if (done) {
+        HeldLocks.renew(shown, since_ms);
+      } else if (takes) {
         letGo();
       }
     }
+  }
+
+  /** Whether it was not held before. */
+  private synchronized boolean take() {
+    if (closed || shown != HeldLocks.NONE) {
+      return false;
+    }
+    OPEN.put(owner, Boolean.TRUE);
+    shown = HeldLocks.hold(validity_ms);
+    return true;
   }
 
   private synchronized void letGo() {
@@ -434,7 +463,8 @@ public final class S3StorageLockClient implements StorageLockClient {
   }
 
   /** The connections are the next one's. */
-  public void close() {
+  public synchronized void close() {
+    closed = true;
     letGo();
     OPEN.remove(owner);
   }

@@ -100,6 +100,21 @@ def test_a_refusal_gives_the_lock_back_and_nothing_that_others_have_taken_since(
     assert dog.said == ["armed", "disarmed"]
 
 
+def test_a_lock_that_cannot_be_given_back_is_let_go_of_all_the_same() -> None:
+    class Stuck(Provider):
+        def unlock(self) -> None:
+            super().unlock()
+            raise RuntimeError("Failed to expire lock")
+
+    provider, dog = Stuck(), Dog()
+    one = guard(provider, dog)
+    assert one.tryLock(1, None)
+    with pytest.raises(RuntimeError, match="expire"):
+        one.unlock()
+    one.close()
+    assert provider.said == ["unlock", "close"]
+
+
 def test_a_lock_that_is_not_to_be_taken_is_not_asked_for() -> None:
     provider, dog = Provider(), Dog()
 

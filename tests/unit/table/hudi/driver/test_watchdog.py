@@ -24,6 +24,7 @@ class Guardian:
     def __init__(self, lives_s: int = LIVES_S) -> None:
         self.watch = Watch(silence_s=20, callback_s=30)
         self.now_s = 1_000.0
+        self.watch.hear("", self.now_s)
         self.why = ""
         self._lives_s = lives_s
         self._held: list[Held] = []
@@ -119,6 +120,33 @@ def test_what_hudi_does_after_it_gave_the_lock_back_may_last() -> None:
     assert guardian.hear_for(10 * LIVES_S) == ""
     guardian.take()
     assert guardian.hear_for(HELD_S) != "", "the next lock is another one"
+
+
+@pytest.mark.parametrize("uptime_s", [0.0, 5_551.0, 1e9])
+def test_a_jvm_whose_uptime_is_another_one_is_let_alone_and_bound_by_when_the_lock_was_seen(
+    uptime_s: float,
+) -> None:
+    """Some containers have an uptime of their own, which no other clock of theirs agrees with."""
+    watch, now_s, why = Watch(silence_s=20, callback_s=30), 50_000.0, ""
+    watch.hear("a", now_s)
+    taken_s = now_s
+    while not why:
+        now_s += TICK_S
+        why = watch.hear("..", now_s, [Held(uptime_s, LIVES_S)])
+    assert HELD_S <= now_s - taken_s <= HELD_S + 1 and "has held the table lock for 40 s" in why
+
+
+def test_a_lock_that_is_renewed_is_held_since_then() -> None:
+    watch, now_s = Watch(silence_s=20, callback_s=30), 1_000.0
+    renewed_s = now_s
+    for _ in range(10 * LIVES_S):
+        now_s += TICK_S
+        if now_s - renewed_s >= 30:
+            renewed_s = now_s
+        assert watch.hear("..", now_s, [Held(renewed_s, LIVES_S)]) == ""
+    while not watch.hear("..", now_s, [Held(renewed_s, LIVES_S)]):
+        now_s += TICK_S
+    assert HELD_S <= now_s - renewed_s <= HELD_S + 1
 
 
 def test_a_silent_python_is_killed_while_armed_and_left_alone_otherwise() -> None:
