@@ -301,6 +301,10 @@ def test_a_contradicting_table_property_is_named_with_what_to_do(name: str, valu
         ({"hoodie.write.concurrency.mode": "single_writer"}, "exactly once needs"),
         ({"hoodie.write.lock.filesystem.expire": "0"}, "say 1 or more"),
         ({"hoodie.write.lock.provider": "org.x.InProcessLockProvider"}, "another process does not see"),
+        (
+            {"hoodie.write.lock.storage.validity.timeout.secs": "21"},
+            "ends drivers that do well; say 60 or more",
+        ),
         ({"hoodie.parquet.compression.codec": "gzip"}, "clustering only"),
     ],
 )
