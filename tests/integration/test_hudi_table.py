@@ -26,17 +26,20 @@ from pyspark.sql import SparkSession
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
 from table.hudi.definition import Definition, check_table
+from table.hudi.driver import opening
 from table.hudi.driver.file_clock import NAME as CLOCK
+from table.hudi.driver.history import History
 from table.hudi.driver.holder import NOTE, started_at
+from table.hudi.driver.java import THROWN
 from table.hudi.driver.rollback import _request, table_lock
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
 from table.hudi.layout import HudiLayout
 from table.hudi.modes import LOCK_PROVIDER
+from table.hudi.properties import READ_BUFFER_BYTES, merge
 from table.hudi.properties import check as check_properties
-from table.hudi.properties import merge
 from table.hudi.table import HudiTable
 from table.port import Commit, TableSpec
-from table.state import StateError, TableState
+from table.state import StateError, TableState, owner
 from table.store.local import LocalStore
 from tests.harness import await_that
 
@@ -721,6 +724,58 @@ def test_an_instant_that_a_driver_requested_before_it_died_is_taken_back_by_the_
     assert not (made.path / ".hoodie" / ".heartbeat" / instant).exists()
     successor.run("t2", rows=2)
     assert successor.table.newest().transaction == "t2"  # type: ignore[union-attr]
+
+
+def test_who_stood_between_the_two_files_does_not_open_an_instant_that_was_taken_back(
+    driver: Callable[..., Driver],
+) -> None:
+    """Hudi looks for the first before it makes the second."""
+    paused = driver(services=True)
+    instant, requested = paused.table._request_instant()
+    driver(services=True)
+    session = paused.table._session
+    with pytest.raises(THROWN, match="does not exist"):
+        session.meta.getActiveTimeline().transitionRequestedToInflight(requested, session.none())
+    assert not [name for name in paused.timeline() if name.startswith(instant)]
+
+
+def test_an_instant_that_is_opened_as_it_is_taken_back_is_whole_and_is_rolled_back(
+    driver: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its driver had looked for the first file, stood still, and makes the second."""
+    paused = driver(services=True)
+    session = paused.table._session
+    instant, requested = paused.table._request_instant()
+    metadata = session.hudi.common.model.HoodieCommitMetadata()
+    metadata.setOperationType(session.hudi.common.model.WriteOperationType.INSERT)
+    for name, value in owner(PIPELINE, "run", "late").items():
+        metadata.addMetadata(name, value)
+    answers: list[bool] = []
+
+    def opened_after_the_look(history: History, noted: str) -> bool:
+        answers.append(is_only_requested(history, noted))
+        if len(answers) == 2:  # under the lock, which nobody needs to open it
+            session.meta.getActiveTimeline().transitionRequestedToInflight(requested, session.some(metadata))
+        return answers[-1]
+
+    is_only_requested = opening._is_only_requested
+    monkeypatch.setattr(opening, "_is_only_requested", opened_after_the_look)
+    successor = driver(services=True)
+    assert answers == [True, True]
+    assert {f"{instant}.commit.requested", f"{instant}.inflight"} <= set(successor.timeline())
+    assert [one.instant for one in successor.table.unfinished()] == [instant]
+    assert successor.table.roll_back(instant)
+    assert not [name for name in successor.timeline() if name.startswith(instant)]
+
+
+def test_hudi_reads_logs_and_the_metadata_table_with_buffers_of_a_megabyte(
+    driver: Callable[..., Driver],
+) -> None:
+    """It takes the file system's size of a block for a buffer's: by default 32 MB, for some kilobytes."""
+    session = driver().table._session
+    assert session.client.getConfig().getMaxDFSStreamBufferSize() == READ_BUFFER_BYTES
+    storage = session.meta.getStorage()
+    assert storage.getDefaultBlockSize(session.meta.getBasePath()) == READ_BUFFER_BYTES
 
 
 def test_another_pipelines_instant_is_neither_listed_nor_rolled_back(driver: Callable[..., Driver]) -> None:

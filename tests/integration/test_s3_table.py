@@ -80,7 +80,7 @@ class S3Driver(Driver):
         )
         self.pipeline, self.spec = PIPELINE, replace(spec, **changes)
         self.store = place.direct
-        self.table = HudiTable(spark, self.spec, self.pipeline)
+        self.table = HudiTable(spark, self.spec, self.pipeline, services=True)  # as a run has it
         self.layout = self.table.open()
 
     def requests(self) -> int:

@@ -14,10 +14,14 @@ from py4j.java_gateway import get_java_class
 from py4j.protocol import Py4JJavaError
 
 from table.errors import Refused
+from table.hudi.driver.held import page_file
 
 CLASS_VERSION = 6
 """Of what is compiled. From 7 on the JVM wants tables of types with the code, which Janino gets wrong where a
 `try` has several `catch`."""
+
+HELD = "lockstep.hudi.HeldLocks"
+HELD_SOURCE = "HeldLocks.java"
 
 HAVE_PACKAGES = ": have Spark resolve the packages that docs/stores.md names"
 
@@ -47,6 +51,15 @@ def java_class(
     except Py4JJavaError as error:
         said = str(error.java_exception.getMessage()).split("\n", 1)[0]
         raise Refused(f"{misfit}: {said}{advice}") from error
+
+
+def lock_class(
+    jvm: Any, gateway: Any, *, name: str, source: str, beside: str, misfit: str, advice: str = ""
+) -> Any:
+    """As `java_class`, one that takes the table lock: it shows on this process's page what it holds."""
+    java_class(jvm, gateway, name=HELD, source=HELD_SOURCE, beside=beside, misfit=misfit, advice=advice)
+    jvm.lockstep.hudi.HeldLocks.show(page_file().path)
+    return java_class(jvm, gateway, name=name, source=source, beside=beside, misfit=misfit, advice=advice)
 
 
 def _define(jvm: Any, gateway: Any, loader: Any, name: str, source: str) -> Any:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from table.hudi.driver.compiled import java_class
-from table.hudi.driver.held import show_held
+from table.hudi.driver.compiled import lock_class
 from table.hudi.modes import LOCK_PROVIDER
 
 NAME = "lockstep.hudi.OneHolderLockProvider"
@@ -19,8 +18,7 @@ SOURCE = "OneHolderLockProvider.java"
 def one_holder_lock(jvm: Any, gateway: Any) -> str:
     """Its name, by which Hudi finds it from here on. Raises `Refused` where this Hudi's is another one."""
     misfit = "the table lock does not fit the Hudi on the class path"
-    show_held(jvm, gateway, beside=LOCK_PROVIDER, misfit=misfit)
-    java_class(jvm, gateway, name=NAME, source=SOURCE, beside=LOCK_PROVIDER, misfit=misfit)
+    lock_class(jvm, gateway, name=NAME, source=SOURCE, beside=LOCK_PROVIDER, misfit=misfit)
     return NAME
 
 

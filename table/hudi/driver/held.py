@@ -14,13 +14,10 @@ import os
 import struct
 import tempfile
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from table.errors import Unavailable
-from table.hudi.driver.compiled import java_class
 
-NAME = "lockstep.hudi.HeldLocks"
-SOURCE = "HeldLocks.java"
 SLOT = struct.Struct("=qq")
 SLOTS = 64
 PAGE_BYTES = SLOTS * SLOT.size
@@ -63,15 +60,6 @@ def _remove_of(pid: int, path: str) -> None:
 def remove_page(path: str) -> None:
     with contextlib.suppress(OSError):  # somebody has tidied up
         os.unlink(path)
-
-
-def show_held(jvm: Any, gateway: Any, *, beside: str, misfit: str, advice: str = "") -> None:
-    """Have the JVM's lock classes say on this process's page what they hold.
-
-    `beside`, `misfit`, `advice`: see `table.hudi.driver.compiled`. To be called before they are compiled.
-    """
-    java_class(jvm, gateway, name=NAME, source=SOURCE, beside=beside, misfit=misfit, advice=advice)
-    jvm.lockstep.hudi.HeldLocks.show(page_file().path)
 
 
 class Page:

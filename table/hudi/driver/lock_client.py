@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from table.errors import Refused
-from table.hudi.driver.compiled import HAVE_PACKAGES, java_class
-from table.hudi.driver.held import show_held
+from table.hudi.driver.compiled import HAVE_PACKAGES, lock_class
 
 NAME = "org.apache.hudi.aws.transaction.lock.S3StorageLockClient"
 SOURCE = "S3StorageLockClient.java"
@@ -23,15 +22,13 @@ MARK = "configure"
 
 def lock_client(jvm: Any, gateway: Any) -> Any:
     """The class, as Py4J has it. Raises `Refused` where the JVM lacks what it needs, or has another one."""
-    misfit = "the lock of tables on S3 does not fit this Hudi or this Hadoop"
-    show_held(jvm, gateway, beside=BESIDE, misfit=misfit, advice=HAVE_PACKAGES)
-    found = java_class(
+    found = lock_class(
         jvm,
         gateway,
         name=NAME,
         source=SOURCE,
         beside=BESIDE,
-        misfit=misfit,
+        misfit="the lock of tables on S3 does not fit this Hudi or this Hadoop",
         advice=HAVE_PACKAGES,
     )
     if MARK not in {str(method.getName()) for method in found.getMethods()}:

@@ -62,28 +62,27 @@ class Opening:
         return Unavailable(f"{self._store.place(self._path)} could not be {done}: {error.strerror}")
 
 
-def take_back(session: Session, history: History, watchdog: Watchdog, opening: Opening) -> str:
-    """Remove the instant that another driver of this pipeline has requested and not opened; empty where there
-    is none. Hudi looks for the first file before it makes the second. One that it makes all the same, because
-    it had looked before, gets the first again, and is rolled back like others.
+def take_back(session: Session, history: History, watchdog: Watchdog, opening: Opening) -> None:
+    """Remove the instant that another driver of this pipeline has requested and not opened.
+
+    Hudi looks for the first file before it makes the second. One that it makes all the same, because it had
+    looked before, gets the first again, and is rolled back like others.
     """
     instant = opening.noted()
     if not instant or not _is_only_requested(history, instant):
-        return ""
+        return
     doing = f"instant {instant}, which was requested and not opened, could not be taken back"
     with changing(doing, session.lock.folder), table_lock(session, watchdog):
         if not _is_only_requested(history, instant):
-            return ""
+            return
         states = session.hudi.common.table.timeline.HoodieInstant.State
         requested = session.meta.createNewInstant(states.REQUESTED, history.action, instant)
-        timeline = session.meta.getActiveTimeline()
-        timeline.deleteInstantFileIfExists(requested)
+        session.meta.getActiveTimeline().deleteInstantFileIfExists(requested)
         if any(one.time == instant for one in history.pending()):
             session.meta.getActiveTimeline().createNewInstant(requested)
-            return ""
+            return
     opening.let_die(instant)
     log.warning("instant %s was requested and not opened by a driver that is gone: it is taken back", instant)
-    return instant
 
 
 def _is_only_requested(history: History, instant: str) -> bool:

@@ -166,8 +166,8 @@ class Watch:
         machine may have been suspended: in a container its uptime may be another one than ours.
         """
         looked_s = now_s if self._looked_s is None else self._looked_s
-        new = {one: min(max(one.since_s, looked_s), now_s) for one in held}
-        self._since_s = {one: self._since_s.get(one, since_s) for one, since_s in new.items()}
+        seen = self._since_s
+        self._since_s = {one: seen.get(one, min(max(one.since_s, looked_s), now_s)) for one in held}
         self._looked_s = now_s
 
     def _hear(self, byte: str) -> None:

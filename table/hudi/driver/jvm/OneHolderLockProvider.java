@@ -46,8 +46,7 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
     OneHolderLockProvider other = (OneHolderLockProvider) HOLDERS.get(file);
     if (other != null && other.hasLostIt()) { // who holds it and never lets go has it no longer than the file says
       other.letGo();
-    }
-    if (HOLDERS.get(file) == this) { // asked again by whoever holds it
+    } else if (other == this) { // asked again by whoever holds it
       return false;
     }
     since_ns = System.nanoTime();

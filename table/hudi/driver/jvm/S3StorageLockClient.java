@@ -93,7 +93,7 @@ public final class S3StorageLockClient implements StorageLockClient {
   private final String bucket;
   private final String key;
   private final long validity_ms;
-  private volatile int shown = HeldLocks.NONE;
+  private int shown = HeldLocks.NONE;
   private boolean closed;
 
   /** As Hudi makes it, by its name. */
@@ -188,7 +188,7 @@ public final class S3StorageLockClient implements StorageLockClient {
       return result;
     } finally {
       if (done) {
-        HeldLocks.renew(shown, since_ms);
+        renewed(since_ms);
       } else if (takes) {
         letGo();
       }
@@ -203,6 +203,10 @@ public final class S3StorageLockClient implements StorageLockClient {
     OPEN.put(owner, Boolean.TRUE);
     shown = HeldLocks.hold(validity_ms);
     return true;
+  }
+
+  private synchronized void renewed(long since_ms) {
+    HeldLocks.renew(shown, since_ms);
   }
 
   private synchronized void letGo() {
