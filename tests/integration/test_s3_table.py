@@ -28,7 +28,7 @@ from table.hudi.driver.fence import FOLDER, VERDICT
 from table.hudi.driver.holder import started_at
 from table.hudi.driver.lock_client import LEASE_FILE
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
-from table.hudi.properties import LEASE_S
+from table.hudi.properties import LEASE_S, READ_BUFFER_BYTES
 from table.hudi.table import HudiTable
 from table.port import TableSpec
 from table.state import TableState
@@ -147,6 +147,13 @@ def test_transactions_in_s3_are_begun_committed_rolled_back_and_found(
         driver.table.commit(commit, fence=accept)
     rows = spark.read.format("hudi").load(place.path)
     assert rows.count() == 18
+
+
+def test_hudi_reads_the_metadata_table_in_s3_with_buffers_of_a_megabyte(
+    opened: Callable[..., S3Driver],
+) -> None:
+    meta = opened().table._session.meta
+    assert meta.getStorage().getDefaultBlockSize(meta.getBasePath()) == READ_BUFFER_BYTES
 
 
 HOLDS_THE_LOCK = """
