@@ -311,12 +311,17 @@ class SourceThread:
                 "anew; see lockstep offsets --adopt",
             )
         else:
+            damaged = (
+                f". It came damaged there before: {SKIP}"
+                if position.still.damaged_at == position.next
+                else ""
+            )
             self._stick(
                 partition,
                 position,
                 f"the log lost its end and goes on to {high} again ({text}): other records may have the "
                 'offsets of those that were read, and would be skipped; see "A log that lost its end" in '
-                "docs/operations.md",
+                f"docs/operations.md{damaged}",
             )
 
     # --- what does not go on ----------------------------------------------------------------------

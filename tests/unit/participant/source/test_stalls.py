@@ -120,6 +120,18 @@ def test_damage_is_read_again_and_named_when_it_is_there_each_time(broker: Broke
     assert "lockstep offsets --set" in reason
 
 
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_place_that_was_damaged_and_then_is_refused_is_final_and_both_are_said(
+    broker: Broker, damaged: bool
+) -> None:
+    """Seen of a real broker once, while a damaged batch was read again."""
+    if damaged:
+        broker.read(said=[notice(KafkaError._BAD_MSG, 10)])
+    broker.read(said=[notice(KafkaError.OFFSET_OUT_OF_RANGE, None)])
+    assert len(broker.stuck) == 1 and "at offset 10: the log lost its end" in broker.stuck[0]
+    assert ("kafka-dump-log" in broker.stuck[0]) is damaged
+
+
 def test_damage_that_passes_is_forgotten(broker: Broker) -> None:
     for start in range(10, 100, 10):
         broker.read(said=[notice(KafkaError._BAD_MSG, start)])
