@@ -48,9 +48,7 @@ def kill_forkers(spark: SparkSession) -> list[int]:
     module = spark.sparkContext._conf.get(FORKER, FORKER_PLAIN)
     killed: list[int] = []
     try:
-        children = _jvm(spark).java.lang.ProcessHandle.current().children().iterator()
-        while children.hasNext():
-            child = children.next()
+        for child in _jvm(spark).java.lang.ProcessHandle.current().children().toArray():
             if str(module) in str(child.info().commandLine().orElse("")):
                 child.destroyForcibly()
                 killed.append(int(child.pid()))

@@ -10,6 +10,7 @@ class Hole(StrEnum):
     LOCK = "By a clock, or by standing still, two are in the table lock at once, or one for ever."
     OTHERS = "What others do to the table is not seen, or what is theirs is taken from them."
     FILES = "A commit names files that are not there or are not what was reported."
+    SHORT = "What the JVM did not say to its end is taken for all that there is."
     UNDER_HANDS = "Files are taken away under a worker's hands, and others are blamed."
     STRANGERS = "Whoever may write to the control topic, or reaches a port of the driver, is heard out."
     REJECTS = "Rejects break the memory cap, or stand in the way of all that comes after them."

@@ -45,6 +45,10 @@ def those_that_are_there(right: Any) -> Any:
     return check_files
 
 
+def by_pythons_iteration(_right: Any) -> Any:
+    return lambda collection: [] if collection is None else list(collection)
+
+
 BUGS = (
     Bug(
         "columns_of_others_are_overwritten",
@@ -54,6 +58,17 @@ BUGS = (
         of(
             "tests/integration/test_clocks.py",
             "test_a_column_that_others_add_is_seen_though_they_did_so_earlier_by_the_clock",
+        ),
+    ),
+    Bug(
+        "whatever_goes_wrong_is_the_end_of_a_list",
+        "Java's lists are read by Py4J's iterator: one of a JVM that dies meanwhile is shorter, and the "
+        "sweep removes what it does not name.",
+        Hole.SHORT,
+        {"table.hudi.driver.asking:elements": by_pythons_iteration},
+        of(
+            "tests/unit/table/hudi/driver/test_asking.py",
+            "test_a_jvm_that_dies_meanwhile_leaves_no_shorter_list[ArrayList]",
         ),
     ),
     Bug(

@@ -14,6 +14,7 @@ from py4j.java_gateway import get_java_class
 from py4j.protocol import Py4JJavaError
 
 from table.errors import Refused
+from table.hudi.driver.asking import elements
 from table.hudi.driver.held import page_file
 
 CLASS_VERSION = 6
@@ -74,7 +75,9 @@ def _define(jvm: Any, gateway: Any, loader: Any, name: str, source: str) -> Any:
         types[at] = one
     define = get_java_class(java.ClassLoader).getDeclaredMethod("defineClass", types)
     define.setAccessible(True)  # Spark opens this package of Java's, for itself
-    for made, code in dict(compiler.getBytecodes()).items():
+    codes = compiler.getBytecodes()
+    for made in elements(codes.keySet()):
+        code = codes.get(made)
         given = gateway.new_array(java.Object, len(wanted))
         given[0], given[1], given[2], given[3] = made, bytes(code), 0, len(code)
         define.invoke(loader, given)

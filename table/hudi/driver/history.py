@@ -17,6 +17,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 
 from table.chain import earliest_after, follows
 from table.errors import Refused
+from table.hudi.driver.asking import elements, texts
 from table.hudi.driver.java import is_gone, reading
 from table.hudi.driver.session import Session
 from table.port import Unfinished
@@ -74,7 +75,9 @@ class History:
             timeline = self._session.reload()
             listed = [
                 instant
-                for instant in timeline.getCommitsTimeline().filterInflightsAndRequested().getInstants()
+                for instant in elements(
+                    timeline.getCommitsTimeline().filterInflightsAndRequested().getInstants()
+                )
                 if instant.getAction() == self.action
             ]
             found = [Pending(one, str(one.requestedTime()), self._owner(timeline, one)) for one in listed]
@@ -85,7 +88,7 @@ class History:
         """Requested times of all that is requested or inflight, of every action, everybody's."""
         with reading(f"table {self._session.path}: its timeline cannot be read"):
             pending = self._session.reload().filterInflightsAndRequested()
-            return {str(one.requestedTime()) for one in pending.getInstants()}
+            return {str(one.requestedTime()) for one in elements(pending.getInstants())}
 
     def ours(self, pending: Pending) -> bool:
         return pending.owner.get(PIPELINE) == self._pipeline
@@ -110,9 +113,9 @@ class History:
         """The extra metadata of a completed instant in the archived timeline, None where it has none such."""
         with reading(f"table {self._session.path}: its archived timeline cannot be read"):
             timeline = archived_between(self._session, instant, instant)
-            for one in timeline.getInstants():
+            for one in elements(timeline.getInstants()):
                 if one.requestedTime() == instant and one.getAction() == self.action:
-                    return dict(timeline.readCommitMetadata(one).getExtraMetadata())
+                    return self._texts(timeline.readCommitMetadata(one).getExtraMetadata())
         return None
 
     def _look(self) -> None:
@@ -150,7 +153,7 @@ class History:
             if newest is not None and earliest_after(newest.instant, in_local_time=local) > end:
                 return
             archived = archived_between(self._session, start, end)
-            for instant in archived.getInstants():
+            for instant in elements(archived.getInstants()):
                 self._remember(self._state(archived, instant))
 
     def _remember(self, state: TableState | None) -> bool:
@@ -169,7 +172,8 @@ class History:
         """The state that this instant of ours left, wherever the timeline has it by now."""
         with reading(f"table {self._session.path}: its timeline cannot be read"):
             timeline = self._session.meta.getActiveTimeline()
-            for instant in timeline.getCommitsTimeline().filterCompletedInstants().getInstants():
+            completed = timeline.getCommitsTimeline().filterCompletedInstants()
+            for instant in elements(completed.getInstants()):
                 if instant.requestedTime() == time:
                     return self._state(timeline, instant)
         extra = self.archived(time)
@@ -181,7 +185,7 @@ class History:
         extra = timeline.readCommitMetadata(instant).getExtraMetadata()
         if extra.get(PIPELINE) != self._pipeline:
             return None
-        return self._decoded(dict(extra), str(instant.requestedTime()))
+        return self._decoded(self._texts(extra), str(instant.requestedTime()))
 
     def _decoded(self, extra: Mapping[str, str], time: str) -> TableState:
         try:
@@ -192,6 +196,9 @@ class History:
             raise UnreadableState(_unreadable(self._session.path, time, "it has no lockstep.offsets"))
         return state
 
+    def _texts(self, extra: Any) -> dict[str, str]:
+        return texts(self._session.hudi, extra)
+
     def _owner(self, timeline: Any, instant: Any) -> Mapping[str, str]:
         """An instant that is only requested says nothing of its owner, and holds no files either."""
         if not instant.isInflight():
@@ -200,7 +207,7 @@ class History:
         if known is not None:
             return known
         extra = timeline.readCommitMetadata(instant).getExtraMetadata()
-        return dict(extra) if extra.get(PIPELINE) is not None else {}
+        return self._texts(extra) if extra.get(PIPELINE) is not None else {}
 
 
 class Seen:
@@ -218,7 +225,7 @@ class Seen:
         fresh = self._session.jvm.java.util.ArrayList(instants)
         if self._noted is not None:
             fresh.removeAll(self._noted)
-        return list(fresh)
+        return elements(fresh)
 
     def note(self, instants: Any) -> None:
         self._noted = self._session.jvm.java.util.HashSet(instants)
@@ -234,7 +241,8 @@ def rollbacks(session: Session) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     read = session.hudi.table.action.rollback.RollbackUtils.getRollbackPlan
-    for instant in session.meta.getActiveTimeline().filterPendingRollbackTimeline().getInstants():
+    pending = session.meta.getActiveTimeline().filterPendingRollbackTimeline()
+    for instant in elements(pending.getInstants()):
         plan = read(session.meta, instant)
         target = str(plan.getInstantToRollback().getCommitTime())
         found.setdefault(target, session.hudi.common.HoodiePendingRollbackInfo(instant, plan))
@@ -254,7 +262,7 @@ def _stretches(session: Session) -> list[tuple[str, str]]:
     """First and last instant of each file of the archived timeline, newest file first."""
     files = session.hudi.common.table.timeline.LSMTimeline
     manifest = files.latestSnapshotManifest(session.meta, session.meta.getArchivePath())
-    names = [str(name) for name in manifest.getFileNames()]
+    names = [str(name) for name in elements(manifest.getFileNames())]
     stretches = [(str(files.getMinInstantTime(name)), str(files.getMaxInstantTime(name))) for name in names]
     return sorted(stretches, key=lambda stretch: stretch[1], reverse=True)
 
@@ -269,4 +277,4 @@ def _unreadable(path: str, instant: str, why: str) -> str:
 def listed_files(timeline: Any, instant: Any) -> Iterable[str]:
     """The paths, relative to the table, that a completed instant's commit metadata names."""
     stats = timeline.readCommitMetadata(instant).getWriteStats()
-    return [str(stat.getPath()) for stat in stats]
+    return [str(stat.getPath()) for stat in elements(stats)]

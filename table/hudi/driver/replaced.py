@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from control_topic.messages import DataFile
 from table.errors import Contradiction
+from table.hudi.driver.asking import elements
 from table.hudi.driver.java import reading
 from table.hudi.driver.session import Session
 from table.hudi.layout import file_id
@@ -43,7 +44,7 @@ class Replaced:
         with reading(f"table {self._session.path}: its timeline cannot be read"):
             timeline = self._session.meta.getActiveTimeline()
             found: dict[str, Mapping[str, frozenset[str]]] = {}
-            for instant in timeline.getCompletedReplaceTimeline().getInstants():
+            for instant in elements(timeline.getCompletedReplaceTimeline().getInstants()):
                 time = str(instant.requestedTime())
                 found[time] = self._groups.get(time) or self._read(timeline, instant)
         self._groups = found

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from table.errors import Refused, Unavailable
+from table.hudi.driver.asking import elements
 from table.hudi.driver.fence import Fence
 from table.hudi.driver.history import History, rollbacks
 from table.hudi.driver.java import changing, reading
@@ -108,7 +109,7 @@ def take_back_late(session: Session, watchdog: Watchdog, fence: Fence) -> list[s
 def _late(session: Session, suspects: Sequence[str]) -> dict[str, Any]:
     with reading(f"table {session.path}: its timeline cannot be read"):
         complete = session.reload().getCommitsTimeline().filterCompletedInstants().getInstants()
-        return {time: one for one in complete if (time := str(one.requestedTime())) in suspects}
+        return {time: one for one in elements(complete) if (time := str(one.requestedTime())) in suspects}
 
 
 def finish(session: Session, history: History, watchdog: Watchdog, fence: Fence) -> None:

@@ -17,6 +17,7 @@ from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
 from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
+from table.hudi.driver.asking import Packages, elements, texts
 from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.fence import Fence
 from table.hudi.driver.java import THROWN
@@ -59,9 +60,8 @@ class Session:
         self.base_path = str(
             Location.parse(path)
         )  # spelled out, whatever the cluster's default file system is
-        jvm: Any = spark._jvm
-        self.jvm = jvm
-        self.hudi = jvm.org.apache.hudi
+        self.jvm = Packages(spark._jvm)
+        self.hudi = self.jvm.org.apache.hudi
         self.meta: Any = None
         self.client: Any = None
         self.fence: Fence  # whoever completes or rolls back has set it
@@ -126,7 +126,7 @@ class Session:
         self.keep_zone()
         schema = self.hudi.common.table.TableSchemaResolver(self.meta).getTableSchemaIfPresent(False)
         return Definition(
-            properties=dict(self.meta.getTableConfig().propsMap()),
+            properties=texts(self.hudi, self.meta.getTableConfig().propsMap()),
             schema=str(schema.get().toString()) if schema.isPresent() else "",
         )
 
@@ -209,7 +209,7 @@ class Session:
 
     def _why_not_java_now(self) -> str:
         """Why the Java client cannot write the table as it was loaded last; empty where it can."""
-        others = set(self.meta.getTableConfig().getMetadataPartitions()) - {FILES_INDEX}
+        others = set(elements(self.meta.getTableConfig().getMetadataPartitions())) - {FILES_INDEX}
         return f"the table's metadata has the index {min(others)}" if others else ""
 
     def _intern_schemas(self) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from table.errors import Refused
+from table.hudi.driver.asking import Packages
 from table.hudi.driver.connector import NAME, SETTING, read_anew_after
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.file_lock import NAME as ONE_HOLDER
@@ -122,7 +123,7 @@ class FileLock:
         expire_s = 60 * int(merged.get(EXPIRE, "0")) if is_hudis else 0
         self.clock = FileClock(self._path, self.folder, expire_s=expire_s)
         known = expire_s and merged[LOCK] == ONE_HOLDER  # others' providers tell nobody
-        held_s = partial(lock_held_s, self._spark._jvm, locks.place(LOCK_FILE)) if known else None
+        held_s = partial(lock_held_s, Packages(self._spark._jvm), locks.place(LOCK_FILE)) if known else None
         self.holder = LockHolder(locks, self._jvm_pid, held_s=held_s)
 
     def lives_s(self, given: Any) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from table.errors import TableError
+from table.hudi.driver.asking import elements
 from table.hudi.driver.java import changing
 from table.hudi.driver.session import Session
 from table.hudi.upkeep import plans
@@ -87,7 +88,7 @@ def tidy(session: Session, pipeline: str) -> Tidied:
     utils = session.hudi.common.util.ClusteringUtils
 
     def pending() -> Iterator[PendingPlan]:
-        for pair in utils.getAllPendingClusteringPlans(session.meta).toArray():
+        for pair in elements(utils.getAllPendingClusteringPlans(session.meta)):
             instant = str(pair.getLeft().requestedTime())
             yield PendingPlan(instant, _owner(session, instant), pair.getRight())
 
@@ -103,7 +104,8 @@ def _owner(session: Session, instant: str) -> str:
 
 
 def _slices(planned: Any) -> list[Any]:
-    return [one for group in planned.getInputGroups() or () for one in group.getSlices() or ()]
+    groups = elements(planned.getInputGroups())
+    return [one for group in groups for one in elements(group.getSlices())]
 
 
 def _folders(planned: Any) -> set[str]:

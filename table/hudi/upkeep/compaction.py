@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from table.hudi.driver.asking import elements
 from table.hudi.driver.clock import await_clock
 from table.hudi.driver.java import changing
 from table.hudi.driver.session import Session
@@ -78,7 +79,7 @@ def tidy(session: Session, pipeline: str) -> Tidied:
     utils = session.hudi.common.util.CompactionUtils
 
     def pending() -> Iterator[PendingPlan]:
-        for pair in utils.getAllPendingCompactionPlans(session.meta):
+        for pair in elements(utils.getAllPendingCompactionPlans(session.meta)):
             planned = pair.getRight()
             owner = (planned.getExtraMetadata() or {}).get(OWNER) or ""
             yield PendingPlan(str(pair.getLeft().requestedTime()), str(owner), planned)
@@ -87,4 +88,4 @@ def tidy(session: Session, pipeline: str) -> Tidied:
 
 
 def _folders(planned: Any) -> set[str]:
-    return {str(one.getPartitionPath()) for one in planned.getOperations() or ()}
+    return {str(one.getPartitionPath()) for one in elements(planned.getOperations())}

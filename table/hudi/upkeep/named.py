@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
+from table.hudi.driver.asking import elements
 from table.hudi.driver.history import History, archived_between, listed_files
 from table.hudi.driver.java import reading
 from table.hudi.driver.session import Session
@@ -33,7 +34,7 @@ class HudiTimelines:
             return self._of(timeline, timeline, instant) or ()
 
     def _of(self, timeline: Any, instants: Any, time_of: str) -> Container[str] | None:
-        for one in instants.findInstantsInClosedRange(time_of, time_of).getInstants():
+        for one in elements(instants.findInstantsInClosedRange(time_of, time_of).getInstants()):
             if one.getAction() in (self._history.action, COMPACTED):
                 return set(listed_files(timeline, one))
             return _Everything()  # a replacecommit of others', say: its files are no affair of ours

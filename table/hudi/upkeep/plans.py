@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from table.errors import Refused, Unavailable
+from table.hudi.driver.asking import elements
 from table.hudi.driver.clock import await_clock
 from table.hudi.driver.guard import guarded
 from table.hudi.driver.history import rollbacks
@@ -120,7 +121,7 @@ def completing(session: Session, action: str, instant: str) -> Iterator[None]:
     def look() -> None:
         session.lock.holder.note()
         with reading(f"table {session.path}: its timeline cannot be read"):
-            opened = session.reload().filterInflights().getInstants()
+            opened = elements(session.reload().filterInflights().getInstants())
             held = any((one.getAction(), one.requestedTime()) == (action, instant) for one in opened)
             if not held or instant in rollbacks(session):
                 raise Refused(f"{action} {instant} of table {session.path} was taken away by a later run")
@@ -195,7 +196,8 @@ def _is_ours(session: Session, instant: str, inflight: Stat | None) -> bool:
 def _rolled_back(session: Session, instant: str) -> Stat | None:
     """When a rollback of this pending instant was completed last: somebody made it ready to begin anew."""
     timeline = session.meta.getActiveTimeline()
-    for one in timeline.getRollbackTimeline().filterCompletedInstants().getReverseOrderedInstants().toArray():
+    complete = timeline.getRollbackTimeline().filterCompletedInstants()
+    for one in elements(complete.getReverseOrderedInstants()):
         if str(one.requestedTime()) < instant:
             break
         if instant in timeline.readRollbackMetadata(one).getCommitsRollback():

@@ -1,40 +1,19 @@
-"""The driver's callback port on a real JVM, with Py4J's own server in it: it answers who has the token.
-
-The JVM is made as Spark makes its own, with a secret; Spark itself adds nothing to this.
-"""
+"""The driver's callback port on a real JVM, with Py4J's own server in it: it answers who has the token."""
 
 from __future__ import annotations
 
 import logging
 import socket
-import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
-from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 
 from table.errors import Refused
 from table.hudi.driver.callbacks import StrangersAreCounted, start_callbacks
+from tests.unit.table.hudi.driver.conftest import SECRET
 
-SECRET = "s" * 32
 WAIT_S = 10.0
-SERVER = """
-import java.net.InetAddress;
-
-public class Server {
-    public static void main(String[] arguments) throws Exception {
-        py4j.ClientServer made = new py4j.ClientServer.ClientServerBuilder()
-            .authToken(arguments[0]).javaPort(0).javaAddress(InetAddress.getByName("127.0.0.1")).build();
-        System.out.println(((py4j.JavaServer) made.getJavaServer()).getListeningPort());
-        System.in.read();
-        System.exit(0);
-    }
-}
-"""
 
 
 @dataclass
@@ -48,32 +27,6 @@ class Counter:
 
     class Java:
         implements = ("java.lang.Runnable",)
-
-
-@pytest.fixture
-def java(tmp_path: Path) -> Iterator[int]:
-    """The port of a JVM's Py4J server."""
-    source = tmp_path / "Server.java"
-    source.write_text(SERVER, encoding="utf-8")
-    (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
-    command = ["java", "-cp", str(py4j), str(source), SECRET]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield int(process.stdout.readline())
-    finally:
-        process.communicate("end\n", timeout=30)
-
-
-@pytest.fixture
-def gateway(java: int) -> Iterator[Any]:
-    """A connection to it, as PySpark makes its own."""
-    made = ClientServer(
-        java_parameters=JavaParameters(port=java, auth_token=SECRET, auto_convert=True),
-        python_parameters=PythonParameters(port=0, eager_load=False),
-    )
-    yield made
-    made.shutdown()
 
 
 def called_from_a_thread_of_its_own(gateway: Any, counter: Counter) -> None:

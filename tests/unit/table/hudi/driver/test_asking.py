@@ -1,0 +1,56 @@
+"""Collections of a real JVM, read through Py4J."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from py4j.protocol import ARRAY_COMMAND_NAME, CALL_COMMAND_NAME
+
+from table.hudi.driver.asking import elements
+from table.hudi.driver.java import FAILED
+
+
+@pytest.fixture
+def numbers(gateway: Any) -> Any:
+    return gateway.jvm.java.util.ArrayList(range(10))
+
+
+def test_all_of_a_collection_is_there_in_its_order(gateway: Any, numbers: Any) -> None:
+    assert elements(numbers) == [*range(10)]
+    assert elements(gateway.jvm.java.util.LinkedHashSet(numbers)) == [*range(10)]
+    assert elements(numbers.stream()) == [*range(10)]
+    assert elements(gateway.jvm.java.util.Collections.emptyList()) == elements(None) == []
+    assert elements(gateway.jvm.java.util.Collections.singletonList(None)) == [None]
+
+
+@pytest.mark.parametrize("kind", ["ArrayList", "LinkedHashSet"])
+def test_a_jvm_that_dies_meanwhile_leaves_no_shorter_list(
+    gateway: Any, numbers: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Whoever removed what such a list does not name removed what was committed."""
+    collection = getattr(gateway.jvm.java.util, kind)(numbers)
+    halt = f"c\n{gateway.jvm.java.lang.Runtime.getRuntime()._target_id}\nhalt\ni1\ne\n"
+    client = gateway._gateway_client
+    send = client.send_command
+    asked: list[str] = []
+
+    def dies_in_the_fifth(command: str, *args: Any, **kwargs: Any) -> Any:
+        if command.startswith((CALL_COMMAND_NAME, ARRAY_COMMAND_NAME)):  # and not that an object is let go
+            asked.append(command)
+            command = halt if len(asked) == 5 else command
+        return send(command, *args, **kwargs)
+
+    monkeypatch.setattr(client, "send_command", dies_in_the_fifth)
+    with pytest.raises(FAILED):
+        elements(collection)
+    assert asked[4:] != []
+
+
+def test_pythons_own_iteration_takes_an_error_for_the_end(gateway: Any, numbers: Any) -> None:
+    """Why it is not used: Java has said that the list was changed meanwhile."""
+    met = []
+    for number in numbers:
+        met.append(number)
+        numbers.add(number)
+    assert met == [0]
