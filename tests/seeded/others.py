@@ -62,13 +62,13 @@ BUGS = (
     ),
     Bug(
         "whatever_goes_wrong_is_the_end_of_a_list",
-        "Java's lists are read by Py4J's iterator: one of a JVM that dies meanwhile is shorter, and the "
+        "Java's lists are read by Py4J's iterator: what goes wrong meanwhile makes them shorter, and the "
         "sweep removes what it does not name.",
         Hole.SHORT,
         {"table.hudi.driver.asking:elements": by_pythons_iteration},
         of(
             "tests/unit/table/hudi/driver/test_asking.py",
-            "test_a_jvm_that_dies_meanwhile_leaves_no_shorter_list[ArrayList]",
+            "test_what_goes_wrong_in_the_middle_of_a_list_is_not_its_end",
         ),
     ),
     Bug(
