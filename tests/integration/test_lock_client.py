@@ -196,6 +196,19 @@ def test_a_lease_that_is_over_is_taken_and_one_that_is_renewed_is_not(locks: Loc
     assert other.tryLock()
 
 
+@pytest.mark.parametrize("taken", [True, False], ids=["another's", "not answered"])
+def test_who_cannot_give_the_lock_back_is_told_so(locks: Locks, taken: bool) -> None:
+    """So that what was done under it is looked up, and not believed."""
+    holder = locks.holder()
+    assert holder.tryLock()
+    if taken:
+        locks.write(owner="somebody else", validUntil=now_ms() + 60_000)
+    else:
+        locks.proxy.strike(Request.PUT_IF, Blow.FAIL)
+    with pytest.raises(Py4JJavaError, match="FAILED_TO_RELEASE"):
+        holder.unlock()
+
+
 def test_a_renewal_whose_answer_was_lost_is_known_and_the_next_goes_on_from_it(locks: Locks) -> None:
     holder = locks.holder()
     assert holder.tryLock()

@@ -68,11 +68,13 @@ class Lock:
             yield Sleep(ASKED_EVERY_MS)
         raise Unavailable("the table lock cannot be had")
 
-    def release(self) -> Steps[None]:
-        """Where that is not known, nobody renews it any more, and this process may take it again."""
+    def release(self) -> Steps[bool]:
+        """Whether it is given back. Where not, nobody renews it, and this process may take it again."""
         held, self.held, self.tenure = self.held, None, ""
-        if held is not None:
-            yield from self._upsert(held._replace(expired=True), held)
+        if held is None:
+            return False
+        said, _ = yield from self._upsert(held._replace(expired=True), held)
+        return said == "yes"
 
     def is_free(self, owner: str, found: Held | None) -> Steps[bool]:
         """`readCurrentLockFile`, and whether it is expired by this machine's clock."""

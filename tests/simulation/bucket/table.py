@@ -140,14 +140,16 @@ class Table(Files):
         except (TableError, OSError):
             yield from self.give_back()
             raise
-        yield from self.give_back()
+        if not (yield from self.give_back()):
+            raise Unavailable("the table lock could not be given back")  # Hudi throws when all is done
         return done
 
-    def give_back(self) -> Steps[None]:
+    def give_back(self) -> Steps[bool]:
         self.tenure = self.process.tenure = ""
         self.process.interrupt = None
-        yield from self.lock.release()
+        done = yield from self.lock.release()
         self.process.armed = False
+        return done
 
     def lose_lock(self) -> None:
         """Told by whoever renews it."""
@@ -200,7 +202,7 @@ class Table(Files):
         except (Refused, Superseded):
             raise
         except (TableError, OSError) as error:
-            yield from self._settle(instant, decided, error)
+            yield from self._settle(state.transaction, decided, error)
         try:
             yield from self.ask(Request(Act.DELETE_BELOW, f"{MARKERS}/{instant}"))
         except OSError:
@@ -248,11 +250,11 @@ class Table(Files):
         if dict(newest.offsets if newest else {}) != expected or not follows(newest, state):
             raise Refused("the table has moved on")
 
-    def _settle(self, instant: str, decided: list[str], error: Exception) -> Steps[None]:
-        """The call failed: return where it is complete all the same."""
+    def _settle(self, transaction: str, decided: list[str], error: Exception) -> Steps[None]:
+        """The call failed: return where it is complete all the same, and counts."""
         try:
-            done = instant in (yield from self.look()).complete
-        except OSError:
+            done = (yield from self.find(transaction)) is not None
+        except (TableError, OSError):
             raise OutcomeUnknown(f"{error}; and then the table could not be read") from error
         if not done and decided:
             raise OutcomeUnknown(str(error)) from error
