@@ -7,6 +7,7 @@ from typing import Any
 
 from py4j.java_collections import JavaList
 from py4j.java_gateway import JavaClass, JavaPackage
+from py4j.protocol import Py4JNetworkError
 
 
 class Packages:
@@ -21,6 +22,8 @@ class Packages:
         self._asked = asked
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # what Python asks of each object, a copy among them, is not Java's
+            raise AttributeError(name)
         found = getattr(self._asked, name)
         if isinstance(found, JavaPackage):
             found = Packages(found)
@@ -45,6 +48,12 @@ def elements(collection: Any | None) -> list[Any]:
 
 
 def texts(hudi: Any, mapped: Any) -> dict[str, str]:
-    """A `java.util.Map` of texts, by one question: as JSON. `hudi`: the package org.apache.hudi."""
+    """A `java.util.Map` of texts, by one question: as JSON. `hudi`: the package org.apache.hudi.
+
+    Raises what Py4J raises, also where the JVM died in the middle of its answer: to Py4J that is a whole one.
+    """
     mapper = hudi.common.util.JsonUtils.getObjectMapper()
-    return dict(json.loads(mapper.writeValueAsString(mapped)))
+    try:
+        return dict(json.loads(mapper.writeValueAsString(mapped)))
+    except ValueError as error:
+        raise Py4JNetworkError("the JVM's answer was cut off") from error

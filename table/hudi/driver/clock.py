@@ -68,8 +68,8 @@ def check_requested(session: Session, timeline: Any, instant: str) -> None:
 
 def _look(session: Session, timeline: Any) -> tuple[int, str]:
     """How far the clock is behind, ms, and behind which time; that is empty where it is not behind."""
-    session.keep_zone()
     with reading(f"table {session.path}: its timeline cannot be read"):
+        session.keep_zone()
         newest, now = max(newest_time(timeline()), _given_out(session)), _now(session)
     return (_apart_ms(now, newest) + 1, newest) if newest >= now else (0, "")
 

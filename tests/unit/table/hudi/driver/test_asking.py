@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from py4j.protocol import ARRAY_COMMAND_NAME, CALL_COMMAND_NAME
 
-from table.hudi.driver.asking import elements
+from table.hudi.driver.asking import Packages, elements, texts
 from table.hudi.driver.java import FAILED
 
 THROWS = "c\nz:java.util.Objects\nrequireNonNull\nn\ne\n"
@@ -59,6 +61,22 @@ def told(errors: tuple[type[Exception], ...]) -> Iterator[None]:
     except errors:
         return
     raise AssertionError("nobody was told")
+
+
+def test_an_answer_that_was_cut_off_is_told() -> None:
+    """Py4J takes what it has for the whole."""
+    mapper = SimpleNamespace(writeValueAsString=lambda _mapped: '{"lockstep.offsets": "{')
+    utilities = SimpleNamespace(JsonUtils=SimpleNamespace(getObjectMapper=lambda: mapper))
+    hudi = SimpleNamespace(common=SimpleNamespace(util=utilities))
+    with told(FAILED):
+        texts(hudi, {})
+
+
+def test_a_package_can_be_copied_and_asks_java_for_nothing_of_pythons(gateway: Any) -> None:
+    packages = Packages(gateway.jvm)
+    copied = copy.copy(packages)
+    assert int(copied.java.lang.Integer.parseInt("7")) == 7
+    assert not hasattr(packages.java, "__len__")
 
 
 def test_pythons_own_iteration_takes_an_error_for_the_end(gateway: Any, numbers: Any) -> None:
