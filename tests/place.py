@@ -18,7 +18,7 @@ from typing import Protocol
 
 from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server, storage_section
 from table.hudi.driver.fence import FOLDER as DECIDED
-from table.hudi.driver.holder import LOCK, NOTE
+from table.hudi.driver.holder import LOCK, process_said, said_by
 from table.hudi.driver.lock_client import LEASE_FILE
 from table.hudi.layout import META_FOLDER
 from table.hudi.reader.timeline import Timeline
@@ -98,6 +98,9 @@ class Place(Protocol):
     def says_holder(self) -> bool:
         """Whether the lock is held and it is written down by whom."""
 
+    def cleans_under_lock(self) -> bool:
+        """Whether the lock was taken by Hudi itself, to clean."""
+
 
 class Folder:
     """On this machine's file system."""
@@ -163,13 +166,18 @@ class Folder:
         return (self._path / META_FOLDER / LOCK).exists()
 
     def says_holder(self) -> bool:
-        """By a note beside the lock, of this very lock."""
-        hoodie = self._path / META_FOLDER
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            lock = (hoodie / LOCK).stat()
-            said = json.loads((hoodie / NOTE).read_text())["lock"]
-            return bool(said == [lock.st_ino, lock.st_ctime_ns])
+        """The lock itself says it."""
+        with contextlib.suppress(OSError):
+            return process_said(said_by(self._lock())) is not None
         return False
+
+    def cleans_under_lock(self) -> bool:
+        with contextlib.suppress(OSError):
+            return b".clean." in self._lock()
+        return False
+
+    def _lock(self) -> bytes:
+        return (self._path / META_FOLDER / LOCK).read_bytes()
 
 
 class Bucket:
@@ -278,6 +286,10 @@ class Bucket:
         decided = max((name for name in self.names(DECIDED) if name.isdecimal()), default="")
         completed = any(name.startswith(f"{decided}_") for name in self.names(TIMELINE))
         return bool(decided) and not completed and self.is_locked()
+
+    def cleans_under_lock(self) -> bool:
+        """A clean is open, and no instant is being decided."""
+        return self.is_locked() and not self.says_holder()
 
 
 def below(place: Place) -> Iterator[tuple[str, str]]:

@@ -6,13 +6,12 @@ import io
 import itertools
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from table.store.paths import inside
-from table.store.port import Capabilities, Claim, Data, ShowsAtOnce, Sink, Stat
+from table.store.port import Capabilities, Data, ShowsAtOnce, Sink, Stat
 
 
 @dataclass(slots=True)
@@ -35,11 +34,10 @@ class MemoryStore(ShowsAtOnce):
     clock_s: Callable[[], float] = field(default_factory=lambda: iter(itertools.count(1.0)).__next__)
     """The store's own clock, which goes on with every change."""
     capabilities: Capabilities = field(
-        default_factory=lambda: Capabilities(claims=True, dates=True, folders=True, hides=False, syncs=True)
+        default_factory=lambda: Capabilities(dates=True, folders=True, hides=False, remote=False, syncs=True)
     )
     _entries: dict[str, _File | _Folder] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
-    _claims: dict[str, threading.Lock] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
@@ -130,14 +128,6 @@ class MemoryStore(ShowsAtOnce):
     def date(self, path: str) -> None:
         self._entry(path).modified_s = self.clock_s()
 
-    @contextmanager
-    def claimed(self, path: str) -> Iterator[Claim]:
-        with self._lock:
-            self.create(path)
-            claim = self._claims.setdefault(path, threading.Lock())
-        with claim:
-            yield _Claimed(self._file(path))
-
     def _made(self, data: bytes) -> _File:
         return _File(next(self._numbers) + 1, self.clock_s(), bytes(data))
 
@@ -174,17 +164,6 @@ class _Sink:
 
     def close(self) -> None:
         self.closed = True
-
-
-@dataclass(slots=True)
-class _Claimed:
-    file: _File
-
-    def read(self, bytes_max: int) -> bytes:
-        return self.file.data[:bytes_max]
-
-    def write(self, data: bytes) -> None:
-        self.file.data = data
 
 
 def _parent(path: str) -> str:

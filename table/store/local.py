@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import shutil
 import stat
@@ -15,7 +13,7 @@ from typing import BinaryIO
 from table.store.location import Location
 from table.store.objects.settings import ObjectSettings
 from table.store.paths import DRAFT, inside
-from table.store.port import Capabilities, Claim, ShowsAtOnce, Sink, Stat, Store
+from table.store.port import Capabilities, ShowsAtOnce, Sink, Stat, Store
 
 MODE = 0o644
 
@@ -27,7 +25,7 @@ def local_store(location: Location, _settings: ObjectSettings | None) -> Store:
 class LocalStore(ShowsAtOnce):
     """See `table.store.port.Store`. Safe to use from any thread."""
 
-    capabilities = Capabilities(claims=True, dates=True, folders=True, hides=False, syncs=True)
+    capabilities = Capabilities(dates=True, folders=True, hides=False, remote=False, syncs=True)
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.fspath(root)
@@ -128,28 +126,6 @@ class LocalStore(ShowsAtOnce):
     def date(self, path: str) -> None:
         """Of no time, so that a file server takes its own, as NFS has it."""
         os.utime(self.place(path))
-
-    @contextlib.contextmanager
-    def claimed(self, path: str) -> Iterator[Claim]:
-        """A lock of the system's, which ends with the process."""
-        file = os.open(self.place(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield _Claimed(file)
-        finally:
-            os.close(file)
-
-
-class _Claimed:
-    def __init__(self, file: int) -> None:
-        self._file = file
-
-    def read(self, bytes_max: int) -> bytes:
-        return os.pread(self._file, bytes_max, 0)
-
-    def write(self, data: bytes) -> None:
-        os.pwrite(self._file, data, 0)
-        os.ftruncate(self._file, len(data))
 
 
 def _fsync(place: str) -> int:

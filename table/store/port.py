@@ -9,7 +9,6 @@ leaves it: `..` is refused. What the system says no to is raised as the `OSError
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO, Protocol, TypeAlias
@@ -24,8 +23,6 @@ class Capabilities:
     is an `OSError`, but for folders.
     """
 
-    claims: bool
-    """A file may be somebody's alone until he gives it back or dies."""
     dates: bool
     """A file bears the time of the store's own clock, so that clocks may be compared."""
     folders: bool
@@ -34,6 +31,8 @@ class Capabilities:
     """
     hides: bool
     """A file that is being written is not there before it is closed, and then whole."""
+    remote: bool
+    """Each question is a request to a server, which may still be under way when whoever asked is gone."""
     syncs: bool
     """What was closed outlives the machine's power only once `secure` has been called, which may ask for the
     file's name as well: its folder. Where it is not so, what was answered is durable.
@@ -86,15 +85,6 @@ class Sink(Protocol):
     def flush(self) -> None: ...
 
     def close(self) -> None: ...
-
-
-class Claim(Protocol):
-    """A file that is ours alone for a moment."""
-
-    def read(self, bytes_max: int) -> bytes: ...
-
-    def write(self, data: bytes) -> None:
-        """The whole content from now on."""
 
 
 class Store(Protocol):
@@ -168,9 +158,6 @@ class Store(Protocol):
 
     def date(self, path: str) -> None:
         """Let the store's own clock date a file, which is there: no time of ours goes with it."""
-
-    def claimed(self, path: str) -> AbstractContextManager[Claim]:
-        """The file, made where it is missing, as long as the context lasts; whoever comes second waits."""
 
 
 class ShowsAtOnce:

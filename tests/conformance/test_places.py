@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.stores.local import S3Server
 from table.hudi.driver.fence import FOLDER as DECIDED
-from table.hudi.driver.holder import LOCK, NOTE
+from table.hudi.driver.holder import HELD_BY, LOCK
 from table.hudi.driver.lock_client import LEASE_FILE
 from table.store.objects.requests import Request
 from tests.place import MARKERS, TIMELINE, Bucket, Folder, Place, below
@@ -63,13 +63,12 @@ def test_what_nobody_looked_for_has_appeared_when_its_name_says(s3: S3Server) ->
     assert COMPLETED in place.names(TIMELINE) and place.appeared_ms(COMPLETED) is None
 
 
-def test_a_lock_in_a_folder_is_a_file_whose_holder_a_note_names(tmp_path: Path) -> None:
-    place, lock = Folder(tmp_path), tmp_path / ".hoodie" / LOCK
+def test_a_lock_in_a_folder_is_a_file_that_names_its_holder(tmp_path: Path) -> None:
+    place = Folder(tmp_path)
     put(place, f".hoodie/{LOCK}")
     assert place.is_locked() and not place.says_holder()
-    identity = [lock.stat().st_ino, lock.stat().st_ctime_ns]
-    put(place, f".hoodie/{NOTE}", json.dumps({"lock": identity}).encode())
-    assert place.says_holder()
+    put(place, f".hoodie/{LOCK}", json.dumps({"lockThreadName": f"{HELD_BY}a b 1 2 3"}).encode())
+    assert place.says_holder() and not place.cleans_under_lock()
 
 
 @pytest.mark.parametrize(

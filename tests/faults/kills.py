@@ -103,7 +103,7 @@ def kills(
 
 
 def killed_inside_the_table_lock(stage: Stage) -> Outcome:
-    """The driver, once the note beside the lock says that it is the holder."""
+    """The driver, once the lock says that it is the holder."""
     stage.start()
     place = stage.pipeline.place
     blow, misses = on_target(

@@ -30,13 +30,13 @@ def paused(
     step: Step,
     seconds: float,
     restarts: bool | None = False,
-    with_note: bool = False,
+    once_named: bool = False,
     said: str = "",
 ) -> Outcome:
-    """`restarts`: whether a run must have ended by it; None: it may. `with_note`: as its lock's note says."""
+    """`restarts`: whether a run must have ended by it; None: it may. `once_named`: once its lock names it."""
     begin(stage, step)
     place = stage.pipeline.place
-    not_before = (lambda: await_holder(place)) if with_note else (lambda: None)
+    not_before = (lambda: await_holder(place)) if once_named else (lambda: None)
     blow, misses = on_target(
         stage, step, lambda: pause(stage, victim, step, seconds=seconds, not_before=not_before)
     )
@@ -116,7 +116,7 @@ put(
             step=Step.COMMIT_BEGUN,
             seconds=JVM_S,
             restarts=True,
-            with_note=True,
+            once_named=True,
             said=FROZEN,
         ),
         RESTART_LIMIT_S,

@@ -15,7 +15,6 @@ from tests.faults.stage import START_S, Stage
 from tests.faults.upkeep import Action
 from tests.faults.upkeep_blows import Struck, await_another, driver_kills, kill_driver, until_struck
 from tests.harness import await_that
-from tests.place import Place
 
 EVERY = "3"
 """Commits between clusterings, and between cleans."""
@@ -42,10 +41,10 @@ def _freeze_jvm(stage: Stage) -> Struck | None:
     place, who = stage.pipeline.place, stage.processes()
     instant = upkeep.await_begun(place, Action.CLEAN)
     until = time.monotonic() + HUDIS_LOCK_S
-    while time.monotonic() < until and not _is_hudis_own(place):
+    while time.monotonic() < until and not place.cleans_under_lock():
         time.sleep(place.look_s)
     send_to(stage, who, Victim.JVM, signal.SIGSTOP)
-    if not _is_hudis_own(place) or instant not in upkeep.pending(place, Action.CLEAN):
+    if not place.cleans_under_lock() or instant not in upkeep.pending(place, Action.CLEAN):
         send_to(stage, who, Victim.JVM, signal.SIGCONT)
         await_that("end of the clean", lambda: instant not in upkeep.pending(place, Action.CLEAN))
         return None
@@ -55,11 +54,6 @@ def _freeze_jvm(stage: Stage) -> Struck | None:
     stage.restart()
     recovery = stage.recovery(at_ms, deadline_s=ANSWER_S)
     return Struck(instant=instant, base_files=0, expiry_s=expiry_s, recovery=recovery)
-
-
-def _is_hudis_own(place: Place) -> bool:
-    """Whether the table is locked, and Python was not told."""
-    return place.is_locked() and not place.says_holder()
 
 
 def _jvm_frozen_while_it_cleans(stage: Stage) -> Outcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -29,7 +28,7 @@ from table.hudi.definition import Definition, check_table
 from table.hudi.driver import opening
 from table.hudi.driver.file_clock import NAME as CLOCK
 from table.hudi.driver.history import History
-from table.hudi.driver.holder import NOTE, started_at
+from table.hudi.driver.holder import LOCK, process_said, said_by, started_at
 from table.hudi.driver.java import THROWN
 from table.hudi.driver.rollback import _request, table_lock
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
@@ -560,7 +559,7 @@ def test_a_lock_that_somebody_holds_makes_the_table_unavailable_without_effect(
 def test_a_lock_folder_of_ones_own_is_the_same_to_hudi_and_to_us(
     driver: Callable[..., Driver], tmp_path: Path, scheme: str
 ) -> None:
-    """Hudi's lock, the note of its holder and the clock's file are in it, none of them in the table."""
+    """Hudi's lock and the clock's file are in it, none of them in the table."""
     locks = tmp_path / "locks"
     made = driver({**PLAIN, "hoodie.write.lock.filesystem.path": f"{scheme}{locks}"})
     seen: list[set[str]] = []
@@ -571,8 +570,8 @@ def test_a_lock_folder_of_ones_own_is_the_same_to_hudi_and_to_us(
 
     made.table.commit(made.planned("t1", made.begin("t1"), 0), fence=look)
     assert seen
-    assert {"lock", NOTE, CLOCK} <= seen[-1]
-    assert not {"lock", NOTE, CLOCK} & {path.name for path in (made.path / ".hoodie").iterdir()}
+    assert {LOCK, CLOCK} <= seen[-1]
+    assert not {LOCK, CLOCK} & {path.name for path in (made.path / ".hoodie").iterdir()}
 
 
 def test_a_lock_folder_that_is_no_local_path_is_refused_by_name(driver: Callable[..., Driver]) -> None:
@@ -658,18 +657,19 @@ HOLDS_THE_LOCK = """
 import sys, time
 from pathlib import Path
 from tests.integration.conftest import spark
-from tests.integration.test_hudi_table import Driver, table_lock
+from tests.integration.test_hudi_table import Driver
 
 table = Driver(next(spark.__wrapped__()), Path(sys.argv[1])).table
-with table_lock(table._session, table._watchdog):
-    print("held", flush=True)
-    time.sleep(300)
+table._session.client.getTransactionManager().getLockManager().lock()
+print("held", flush=True)
+time.sleep(300)
 """
 
 
 def test_the_lock_of_a_killed_driver_is_taken_over_at_once(
     driver: Callable[..., Driver], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Hudi has taken it by itself; nobody else knows."""
     made = driver()
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDS_THE_LOCK, str(made.path)],
@@ -683,9 +683,9 @@ def test_the_lock_of_a_killed_driver_is_taken_over_at_once(
     assert "held\n" in iter(process.stdout.readline, "")
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(30)
-    held_by = json.loads((made.path / ".hoodie" / NOTE).read_text())["process"]["pid"]
-    await_that("end of the Java process", lambda: started_at(int(held_by)) is None)
-    assert (made.path / ".hoodie" / "lock").exists()
+    held_by = process_said(said_by((made.path / ".hoodie" / LOCK).read_bytes()))
+    assert held_by is not None
+    await_that("end of the Java process", lambda: started_at(int(held_by["pid"])) is None)
     made.run("t1", rows=1)
     assert "which is dead: it is free again" in caplog.text
 

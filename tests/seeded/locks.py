@@ -68,11 +68,28 @@ BUGS = (
         "who_hears_late_of_its_lock_goes_on",
         "How long ago the lock was taken is not asked when Hudi says that it is held.",
         Hole.LOCK,
-        {"table.hudi.driver.holder:LockHolder._check_age": nothing},
+        {"table.hudi.driver.holder:LockHolder.check": nothing},
         of(
             "tests/unit/table/hudi/driver/test_holder.py",
             "test_who_hears_late_that_it_holds_the_lock_does_nothing_under_it",
         ),
+    ),
+    Bug(
+        "each_that_finds_a_dead_holder_removes_its_lock",
+        "Whoever finds the holder dead removes its lock, also when another has done so and it was taken.",
+        Hole.LOCK,
+        {"table.store.local:LocalStore.create": always(True)},
+        of(
+            "tests/unit/table/hudi/driver/test_holder.py",
+            "test_who_comes_late_leaves_the_lock_to_whoever_was_to_remove_it",
+        ),
+    ),
+    Bug(
+        "a_lock_that_is_about_to_expire_is_removed_too",
+        "The lock of a dead holder is removed when others may take it at any moment, for it has expired.",
+        Hole.LOCK,
+        {"table.hudi.driver.holder:LockHolder._expires_soon": always(False)},
+        of("tests/unit/table/hudi/driver/test_holder.py", "test_a_lock_that_expires_soon_is_left_to_that"),
     ),
     Bug(
         "the_guardian_waits_for_its_reader",

@@ -81,7 +81,7 @@ class PreCommit:
         started_at = time.monotonic()
         with self._watchdog.inside():
             try:
-                self._holder.note()
+                self._holder.check()
                 self._check()
                 if time.monotonic() - started_at > CHECK_S:
                     raise Unavailable(f"the check under the table lock took longer than {CHECK_S:.0f} s")
@@ -220,7 +220,7 @@ def check_files(store: Store, mode: str, instant: str, files: Sequence[DataFile]
 
 def _of_each(store: Store, files: Sequence[DataFile], look: Callable[[DataFile], None]) -> None:
     """Side by side where each look is a request; the first file that is not as it should be is told of."""
-    if store.capabilities.claims or len(files) < 2:
+    if not store.capabilities.remote or len(files) < 2:
         for file in files:
             look(file)
         return

@@ -21,8 +21,8 @@ CLASS_VERSION = 6
 """Of what is compiled. From 7 on the JVM wants tables of types with the code, which Janino gets wrong where a
 `try` has several `catch`."""
 
-HELD = "lockstep.hudi.HeldLocks"
-HELD_SOURCE = "HeldLocks.java"
+HELPERS = ("HeldLocks", "Processes")
+"""Of the classes that take the lock. They are `lockstep.hudi`'s, and their files have their names."""
 
 HAVE_PACKAGES = ": have Spark resolve the packages that docs/stores.md names"
 
@@ -58,7 +58,9 @@ def lock_class(
     jvm: Any, gateway: Any, *, name: str, source: str, beside: str, misfit: str, advice: str = ""
 ) -> Any:
     """As `java_class`, one that takes the table lock: it shows on this process's page what it holds."""
-    java_class(jvm, gateway, name=HELD, source=HELD_SOURCE, beside=beside, misfit=misfit, advice=advice)
+    for one in HELPERS:
+        called, written = f"lockstep.hudi.{one}", f"{one}.java"
+        java_class(jvm, gateway, name=called, source=written, beside=beside, misfit=misfit, advice=advice)
     jvm.lockstep.hudi.HeldLocks.show(page_file().path)
     return java_class(jvm, gateway, name=name, source=source, beside=beside, misfit=misfit, advice=advice)
 

@@ -64,7 +64,7 @@ class Fence:
         is_dead: Callable[[Process, Process], bool] = is_dead,
     ) -> None:
         self._store = store
-        self.needed = not store.capabilities.claims
+        self.needed = store.capabilities.remote
         self._by = uuid.uuid4().hex
         self._process = process_of(jvm_pid)
         self._is_dead = is_dead

@@ -1,10 +1,9 @@
 """Taking over a table lock whose holder is proved dead, instead of waiting until it expires.
 
-Hudi's file lock is a file that says nothing of who made it, and lives on for a minute after its holder was
-killed. So whoever holds it here leaves a note beside it: which lock file it holds (what the store tells it
-by), and which process it is. A later driver on the same machine that finds this very lock file, and that
-process gone, removes it. Everything else (another machine or container, a foreign writer's lock, a holder
-that is merely stopped) is left to the lock's expiry.
+Hudi's file lock lives on for a minute after its holder was killed. So the class that takes it here has it
+say which process holds it, in the field where Hudi has the thread's name (jvm/OneHolderLockProvider.java). A
+later driver on the same machine that finds that process gone removes the file. Everything else (another
+machine or container, a foreign writer's lock, a holder that is merely stopped) is left to its expiry.
 """
 
 from __future__ import annotations
@@ -13,15 +12,26 @@ import contextlib
 import json
 import logging
 import os
+import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 from table.errors import Unavailable
-from table.store.port import Claim, Store
+from table.store.port import Store
 
-NOTE = ".lockstep_lock_holder"
-NOTE_BYTES_MAX = 4_096
 LOCK = "lock"
+LOCK_BYTES_MAX = 256 * 1024
+"""Hudi writes into it from where in its code it was taken."""
+HELD_BY = "lockstep "
+"""Before the name of the process, in the lock file."""
+WORDS = ("boot", "namespace", "pid", "started")
+"""Of the name, and one more that no two takings have in common."""
+FREED = ".lockstep_freed_"
+"""By whom a dead holder's lock is removed: who creates this file. Behind it stands what tells the lock."""
+FREED_LIVES_S = 3_600.0
+FREE_MARGIN_S = 10.0
+"""A lock that is about to expire is left alone: somebody else may take it at any moment."""
 UNSAID_S = 10.0
 """Between Hudi's taking the lock and its saying so: milliseconds. With what a guardian lets it be held after
 that (`table.hudi.driver.watchdog.held_s`) it is less than a lock lives."""
@@ -30,31 +40,32 @@ log = logging.getLogger(__name__)
 
 
 class LockHolder:
-    """`locks`: where Hudi keeps its lock file. `jvm_pid`: the process that holds the lock for us. `held_s`:
-    how long it has, negative where it does not; None where that does not matter.
+    """`locks`: where Hudi keeps its lock file. `jvm_pid`: the process that holds the lock for us. `expire_s`:
+    how long the file is good for; 0: for ever. `held_s`: how long we have held it, negative where we do not;
+    None where that does not matter. `clock_s`: Unix epoch.
     """
 
-    def __init__(self, locks: Store, jvm_pid: int, *, held_s: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        locks: Store,
+        jvm_pid: int,
+        *,
+        expire_s: float = 0,
+        held_s: Callable[[], float] | None = None,
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
         self._locks = locks
+        self._expire_s = expire_s
         self._held_s = held_s
+        self._clock_s = clock_s
         self.lock = locks.place(LOCK)
         self._process = process_of(jvm_pid)
 
-    def note(self) -> None:
-        """Say that this process holds the lock. To be called while it does.
+    def check(self) -> None:
+        """Hudi says only now that it holds the lock: had it stood still in between, others might have it.
 
-        A note that cannot be written costs the next driver the lock's expiry, never more. Raises
-        `Unavailable` where the lock was taken so long ago that it may soon be another's, or is already.
+        Raises `Unavailable` where it was taken so long ago that it may soon be another's, or is already.
         """
-        self._check_age()
-        lock = self._identity()
-        if lock is None or self._process is None:
-            return
-        with contextlib.suppress(OSError), self._locks.claimed(NOTE) as note:
-            note.write(json.dumps({"lock": lock, "process": self._process}).encode())
-
-    def _check_age(self) -> None:
-        """Hudi says only now that it holds the lock: had it stood still in between, no guardian had known."""
         if self._held_s is None:
             return
         held_s = self._held_s()
@@ -67,36 +78,57 @@ class LockHolder:
 
     def free_if_dead(self) -> bool:
         """Remove the lock where its holder is proved dead; whether it was."""
-        if self._process is None or self._identity() is None:
+        if self._process is None:
             return False
         try:
-            with self._locks.claimed(NOTE) as note:  # of two that find a dead holder one removes the lock
-                held_by = self._said(note)
-                if held_by is None or not is_dead(held_by, self._process) or not self._locks.delete(LOCK):
-                    return False
+            said = said_by(self._read())
+            held_by = process_said(said)
+            if held_by is None or not is_dead(held_by, self._process) or self._expires_soon():
+                return False
+            freed = f"{FREED}{sha256(said.encode()).hexdigest()[:16]}"
+            # Of several that find it dead one removes it, once: what is there later is somebody else's.
+            if not self._locks.create(freed) or said_by(self._read()) != said or not self._locks.delete(LOCK):
+                return False
         except OSError:
-            return False  # somebody else was quicker, or it expires by itself
+            return False  # it expires by itself
         log.warning("the table lock was held by process %s, which is dead: it is free again", held_by["pid"])
+        self._tidy(freed)
         return True
 
-    def _said(self, note: Claim) -> dict[str, str] | None:
-        """Who holds the lock file that is there now, as far as the note knows."""
-        try:
-            said = json.loads(note.read(NOTE_BYTES_MAX))
-            lock, process = said["lock"], said["process"]
-        except (ValueError, KeyError, TypeError):
-            return None
-        if lock != self._identity() or not isinstance(process, dict):
-            return None
-        return {str(name): str(value) for name, value in process.items()}
+    def _read(self) -> bytes:
+        return self._locks.read(LOCK, bytes_max=LOCK_BYTES_MAX)
 
-    def _identity(self) -> list[int | str] | None:
-        """Which lock file is there, as the store tells it from all others; None where there is none."""
-        try:
-            found = self._locks.stat(LOCK)
-        except OSError:
-            return None
-        return None if found is None else list(found.identity)
+    def _expires_soon(self) -> bool:
+        found = self._locks.stat(LOCK)
+        if found is None:
+            return True
+        return 0 < self._expire_s < self._clock_s() - found.modified_s + FREE_MARGIN_S
+
+    def _tidy(self, freed: str) -> None:
+        """Whoever was to remove a lock that is long gone is not here any more."""
+        with contextlib.suppress(OSError):
+            made = self._locks.stat(freed)
+            for name in self._locks.names():
+                old = self._locks.stat(name) if name.startswith(FREED) else None
+                if made and old and made.modified_s - old.modified_s > FREED_LIVES_S:
+                    self._locks.delete(name)
+
+
+def said_by(lock: bytes) -> str:
+    """What a lock file says of who made it, in Hudi's form; empty where it is damaged, or not written yet."""
+    try:
+        said = json.loads(lock)["lockThreadName"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return said if isinstance(said, str) else ""
+
+
+def process_said(said: str) -> dict[str, str] | None:
+    """The process in it, as `process_of` has it; None where none of ours is named."""
+    words = said.removeprefix(HELD_BY).split(" ")
+    if not said.startswith(HELD_BY) or len(words) != len(WORDS) + 1:
+        return None
+    return dict(zip(WORDS, words, strict=False))
 
 
 def process_of(pid: int) -> dict[str, str] | None:

@@ -25,9 +25,9 @@ SET_S = 1.0
 
 
 class LeaseHolder:
-    """Says nothing that the lock does not say itself. See `table.hudi.driver.holder.LockHolder`."""
+    """It renews the lock, or knows that it has lost it. See `table.hudi.driver.holder.LockHolder`."""
 
-    def note(self) -> None:
+    def check(self) -> None:
         return None
 
     def free_if_dead(self) -> bool:

@@ -246,7 +246,7 @@ class Session:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hudi's table lock, as its own write client takes it, with a note of who holds it.
+        """Hudi's table lock, as its own write client takes it.
 
         Raises `ClockAhead` before it is taken.
         """
@@ -254,7 +254,7 @@ class Session:
         manager = self.client.getTransactionManager()
         manager.beginStateChange(self.none(), self.none())
         try:
-            self.lock.holder.note()
+            self.lock.holder.check()
             yield
         finally:
             try:

@@ -37,8 +37,8 @@ from table.store.settings import StoreSettings
 class Holder(Protocol):
     """Who holds the lock, for whoever finds it held."""
 
-    def note(self) -> None:
-        """Say that this process holds the lock. To be called while it does."""
+    def check(self) -> None:
+        """Raise `Unavailable` where others may have the lock that Hudi says we hold. To be called then."""
 
     def free_if_dead(self) -> bool:
         """Remove the lock where its holder is proved dead; whether it was."""
@@ -124,7 +124,7 @@ class FileLock:
         self.clock = FileClock(self._path, self.folder, expire_s=expire_s)
         known = expire_s and merged[LOCK] == ONE_HOLDER  # others' providers tell nobody
         held_s = partial(lock_held_s, Packages(self._spark._jvm), locks.place(LOCK_FILE)) if known else None
-        self.holder = LockHolder(locks, self._jvm_pid, held_s=held_s)
+        self.holder = LockHolder(locks, self._jvm_pid, expire_s=expire_s, held_s=held_s)
 
     def lives_s(self, given: Any) -> int:
         return 60 * int(given.getProperty(EXPIRE, "0"))

@@ -119,7 +119,7 @@ def completing(session: Session, action: str, instant: str) -> Iterator[None]:
     """
 
     def look() -> None:
-        session.lock.holder.note()
+        session.lock.holder.check()
         with reading(f"table {session.path}: its timeline cannot be read"):
             opened = elements(session.reload().filterInflights().getInstants())
             held = any((one.getAction(), one.requestedTime()) == (action, instant) for one in opened)

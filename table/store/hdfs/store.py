@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
 import posixpath
 import uuid
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager
 from typing import BinaryIO, TypeVar
 
 from hdfs_native import FileStatus, WriteOptions
@@ -25,7 +23,7 @@ from table.store.hdfs.settings import CLIENT_BYTES, HdfsSettings
 from table.store.hdfs.sink import HdfsSink, Writer
 from table.store.location import Location, not_yet
 from table.store.paths import DRAFT, inside
-from table.store.port import Capabilities, Claim, Data, OutcomeUnknown, ShowsAtOnce, Sink, Stat, Store
+from table.store.port import Capabilities, Data, OutcomeUnknown, ShowsAtOnce, Sink, Stat, Store
 from table.store.ranges import in_ranges
 from table.store.settings import StoreSettings
 
@@ -44,7 +42,7 @@ def hdfs_store(location: Location, settings: StoreSettings | None) -> Store:
 class HdfsStore(ShowsAtOnce):
     """See `table.store.port.Store`. Safe to use from any thread."""
 
-    capabilities = Capabilities(claims=False, dates=True, folders=True, hides=False, syncs=False)
+    capabilities = Capabilities(dates=True, folders=True, hides=False, remote=True, syncs=False)
 
     def __init__(self, location: Location, settings: HdfsSettings) -> None:
         self.location = location
@@ -178,11 +176,6 @@ class HdfsStore(ShowsAtOnce):
         full = self._full(path)
         writer = self._ask(path, lambda: self._calls.client().inner.append(full))
         self._ask(path, writer.close)
-
-    def claimed(self, path: str) -> AbstractContextManager[Claim]:
-        raise io.UnsupportedOperation(
-            errno.EOPNOTSUPP, "no file of HDFS is somebody's alone", self.place(path)
-        )
 
     # --- files under names of their own ---------------------------------------------------------------
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import io
 import logging
 import math
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -20,7 +18,7 @@ from table.store.objects.requests import Requests
 from table.store.objects.settings import ObjectSettings
 from table.store.objects.sink import ObjectSink
 from table.store.paths import inside, key_of
-from table.store.port import Capabilities, Claim, Sink, Stat, Store, Upload
+from table.store.port import Capabilities, Sink, Stat, Store, Upload
 from table.store.ranges import in_ranges
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ class ObjectStore:
     the put.
     """
 
-    capabilities = Capabilities(claims=False, dates=True, folders=False, hides=True, syncs=False)
+    capabilities = Capabilities(dates=True, folders=False, hides=True, remote=True, syncs=False)
 
     def __init__(self, scheme: str, authority: str, prefix: str, settings: ObjectSettings) -> None:
         self.requests = Requests()
@@ -193,9 +191,6 @@ class ObjectStore:
             ):
                 return
         raise OSError(errno.EBUSY, "others go on writing to it", self.place(path))
-
-    def claimed(self, path: str) -> AbstractContextManager[Claim]:
-        raise io.UnsupportedOperation(errno.EOPNOTSUPP, "an object is nobody's alone", self.place(path))
 
     def _key(self, path: str) -> str:
         return key_of(self._root, path)

@@ -73,7 +73,7 @@ class TapedStore:
     `put_if`: production's put on condition. `patient`: whether what is not answered is asked for again.
     """
 
-    capabilities = Capabilities(claims=False, dates=True, folders=False, hides=True, syncs=False)
+    capabilities = Capabilities(dates=True, folders=False, hides=True, remote=True, syncs=False)
 
     def __init__(self, put_if: PutIf, new_mark: Callable[[], str], *, patient: bool) -> None:
         self.tape = Tape([])

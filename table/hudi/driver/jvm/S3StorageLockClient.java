@@ -11,20 +11,17 @@ import com.amazonaws.services.s3.model.ObjectMetadata;
 import com.amazonaws.services.s3.model.PutObjectRequest;
 import com.amazonaws.services.s3.model.S3Object;
 import java.io.ByteArrayInputStream;
-import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
-import java.lang.management.ManagementFactory;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Paths;
 import java.util.Map;
 import java.util.Properties;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import lockstep.hudi.HeldLocks;
+import lockstep.hudi.Processes;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.s3a.Constants;
 import org.apache.hadoop.fs.s3a.S3AUtils;
@@ -79,7 +76,7 @@ public final class S3StorageLockClient implements StorageLockClient {
   /** Another object whenever a lock was taken, renewed or given back here. */
   private static final AtomicReference WRITTEN = new AtomicReference(new Object());
 
-  private static final String PROCESS = thisProcess();
+  private static final String PROCESS = Processes.THIS;
   private static final String DEAD = "that process is dead";
 
   /** That a lock is held is said by the time when it ends: so long from now. */
@@ -338,7 +335,7 @@ public final class S3StorageLockClient implements StorageLockClient {
     if (words[1].equals(PROCESS)) {
       return "this process, which has let go of it, or tries again";
     }
-    return isDead(words[1], PROCESS) ? DEAD : "";
+    return Processes.isDead(words[1]) ? DEAD : "";
   }
 
   /** Whether another of this very process has taken it and not been closed since. */
@@ -350,57 +347,6 @@ public final class S3StorageLockClient implements StorageLockClient {
 
   private static String first(String whose) {
     return whose.split(" ", 2)[0];
-  }
-
-  /** Boot, name space of processes, number, start: what tells a process from every other, before and after it. */
-  private static String thisProcess() {
-    long pid = ManagementFactory.getRuntimeMXBean().getPid();
-    try {
-      String boot = text("/proc/sys/kernel/random/boot_id").trim();
-      String space = Files.readSymbolicLink(Paths.get("/proc/self/ns/pid", new String[0])).toString();
-      return boot + " " + space + " " + pid + " " + started(pid);
-    } catch (IOException error) {
-      return "pid " + pid; // another system: nobody can prove that it is dead
-    }
-  }
-
-  /** One of another boot or container cannot be judged from here. */
-  private static boolean isDead(String process, String here) {
-    String[] theirs = process.split(" ");
-    String[] ours = here.split(" ");
-    if (theirs.length != 4 || ours.length != 4 || !theirs[0].equals(ours[0]) || !theirs[1].equals(ours[1])) {
-      return false;
-    }
-    try {
-      return !theirs[3].equals(started(Long.parseLong(theirs[2])));
-    } catch (NumberFormatException error) {
-      return false;
-    }
-  }
-
-  /**
-   * In ticks since boot, after proc(5); empty where it is gone. One that was killed counts as long as one of its
-   * threads may still write.
-   */
-  private static String started(long pid) {
-    String folder = "/proc/" + pid;
-    try {
-      String stat = text(folder + "/stat");
-      String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
-      if ("ZX".contains(fields[0])) {
-        String[] threads = new File(folder + "/task").list();
-        if (threads == null || threads.length <= 1) {
-          return "";
-        }
-      }
-      return fields[19];
-    } catch (IOException gone) {
-      return "";
-    }
-  }
-
-  private static String text(String path) throws IOException {
-    return new String(Files.readAllBytes(Paths.get(path, new String[0])), StandardCharsets.UTF_8);
   }
 
   // --- a server that does not keep conditions ---------------------------------------------------------------

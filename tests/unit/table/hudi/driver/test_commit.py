@@ -68,7 +68,7 @@ def test_a_file_that_is_not_there_is_refused_whatever_the_table_holds(tmp_path: 
 
 def test_of_files_that_are_looked_at_side_by_side_the_first_wrong_one_is_told_of(tmp_path: Path) -> None:
     class Objects(LocalStore):
-        capabilities = replace(LocalStore.capabilities, claims=False)
+        capabilities = replace(LocalStore.capabilities, remote=True)
 
     files = [written(tmp_path, number) for number in range(40)]
     check_files(Objects(tmp_path), INSERT, INSTANT, files)

@@ -25,7 +25,7 @@ LEASE_S = 60
 class Objects(LocalStore):
     """Nothing in it is anybody's alone."""
 
-    capabilities = replace(LocalStore.capabilities, claims=False)
+    capabilities = replace(LocalStore.capabilities, remote=True)
 
 
 @pytest.fixture

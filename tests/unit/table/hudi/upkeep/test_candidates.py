@@ -14,7 +14,7 @@ from table.hudi.upkeep.candidates import MARKERS, ByNames, candidates
 from table.memory.store import MemoryStore
 from table.store.port import Capabilities, Stat, Upload
 
-OBJECTS = Capabilities(claims=False, dates=True, folders=False, hides=True, syncs=False)
+OBJECTS = Capabilities(dates=True, folders=False, hides=True, remote=True, syncs=False)
 NOW_S = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 INSTANT = "20261122110000000"
 YOUNG = "20261122115959000"

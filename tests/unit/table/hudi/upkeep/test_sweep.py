@@ -24,7 +24,7 @@ class Objects(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__(
-            capabilities=Capabilities(claims=False, dates=True, folders=False, hides=True, syncs=False)
+            capabilities=Capabilities(dates=True, folders=False, hides=True, remote=True, syncs=False)
         )
         self.begun: list[Upload] = []
         self.kept: set[str] = set()
