@@ -220,6 +220,15 @@ def merge(
     return {**DEFAULTS, **lock, **retries, **given, **REQUIRED, **REQUIRED_OF_MODE[mode], **fixed}
 
 
+def archives_beside(spec: TableSpec, services: Mapping[str, str]) -> bool:
+    """Whether instants are archived beside commits, when the metadata table is tended: Hudi would look within
+    each commit what there is to archive, which takes the table lock once more. Not where the configuration
+    says when, nor where the services do it (`services`: their properties), nor of upserts, which Hudi's own
+    client would fail at (`table.hudi.upkeep.cleaning`).
+    """
+    return spec.mode == INSERT and AUTO_ARCHIVE not in {**services, **spec.properties}
+
+
 SHARED = (
     "hoodie.write.concurrency.mode",
     LOCK,

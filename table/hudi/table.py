@@ -36,7 +36,7 @@ from table.hudi.driver.session import Session
 from table.hudi.driver.storage import is_of_one_machine
 from table.hudi.driver.watchdog import CALLBACK_S, SILENCE_S, Watchdog
 from table.hudi.modes import INDEX_TYPE, MODES, kept_properties
-from table.hudi.properties import ONE_CLOCK, shared_lock
+from table.hudi.properties import AUTO_ARCHIVE, ONE_CLOCK, archives_beside, shared_lock
 from table.hudi.properties import check as check_properties
 from table.hudi.reader.torn import Torn
 from table.hudi.upkeep.due import Upkeep
@@ -103,6 +103,7 @@ class HudiTable:
         self._replaced = Replaced(self._session) if spec.mode == UPSERT else None
         self._torn: Torn | None = None
         self._tend_after = self._untended = 0
+        self._archives = False
 
     def open(self) -> TableLayout:
         """Create the table when missing; `Contradiction` where the one that exists says something else."""
@@ -126,7 +127,9 @@ class HudiTable:
                 self._session.close()
             self._fixed = fixed_properties(definition, schema, spec)
             clock = ONE_CLOCK if spec.storage is None and is_of_one_machine(spec.path) else {}
-            self._given = {**clock, **self._upkeep.properties, **spec.properties}
+            self._archives = archives_beside(spec, self._upkeep.properties)
+            archive = {AUTO_ARCHIVE: "false"} if self._archives else {}
+            self._given = {**clock, **archive, **self._upkeep.properties, **spec.properties}
             self._session.start(self._given, self._fixed, spec.mode)
             self._fence = self._session.fence = Fence(
                 self._session.store, self._session.jvm_pid(), lease_s=self._session.lock_lives_s()
@@ -211,7 +214,7 @@ class HudiTable:
         if self._is_repeat(commit):
             return
         check_files(self._session.store, self._spec.mode, commit.instant, commit.files)
-        await_clock(self._session)
+        await_clock(self._session, loaded=True)  # by the look for a repeat
         self._untended += 1
 
         def objection(newest: TableState | None) -> str:
@@ -308,7 +311,7 @@ class HudiTable:
         return session
 
     def _tend(self) -> None:
-        """Let Hudi compact its metadata table.
+        """Let Hudi compact its metadata table, and archive what it lets be archived.
 
         Only Hudi's own ways of writing records ask for it, and completing an instant does not; but without
         it no instant of the table is ever archived, and every commit makes the next one slower.
@@ -321,6 +324,8 @@ class HudiTable:
                 if self._session.has_metadata():
                     self._session.lock.holder.free_if_dead()
                     self._session.tend_metadata()
+                if self._archives:
+                    self._session.archive()
         except TableError as error:
             log.warning("%s: until it is, no instant is archived; it will be tried again", error)
 
@@ -338,6 +343,7 @@ class HudiTable:
             # What is complete by now cannot conflict; untold, the commit compares with all of the timeline.
             client.preWrite(instant, operation, session.meta)
             timeline.transitionRequestedToInflight(requested, session.some(metadata))
+            self._history.opened(instant, owned_by)
         except THROWN:
             self._take_back(instant)
             raise

@@ -23,7 +23,7 @@ from table.hudi.driver.history import _stretches
 from table.hudi.driver.watchdog import CLOCK
 from table.hudi.reader.timeline import Timeline, table_properties
 from table.hudi.upkeep import plans
-from tests.integration.test_hudi_table import PIPELINE, PLAIN, QUICK_ARCHIVE, SOURCE, Driver
+from tests.integration.test_hudi_table import PIPELINE, PLAIN, QUICK_ARCHIVE, SOURCE, WITHIN_COMMITS, Driver
 
 pytestmark = pytest.mark.integration
 
@@ -132,7 +132,7 @@ def completed_file(made: Driver, instant: str) -> Path:
 def test_the_newest_in_the_archive_is_the_one_that_follows_whatever_the_clock_said(
     driver: Callable[..., Driver],
 ) -> None:
-    properties = {"hoodie.metadata.enable": "false", **QUICK_ARCHIVE}
+    properties = {"hoodie.metadata.enable": "false", **QUICK_ARCHIVE, **WITHIN_COMMITS}
     made = driver(properties)
     first = made.run("t1", rows=2)
     second = made.run("t2", rows=2)
@@ -170,7 +170,7 @@ def test_of_a_table_in_local_time_the_newest_in_the_archive_may_have_been_reques
     second = requested_at(made, second, -3_000)
     for minute, instant in enumerate(between):
         requested_at(made, instant, -2_700 + 60 * minute)
-    foreign = driver({**properties, **QUICK_ARCHIVE}, pipeline="other")
+    foreign = driver({**properties, **QUICK_ARCHIVE, **WITHIN_COMMITS}, pipeline="other")
     for number in range(8):
         foreign.run(f"f{number}")
     assert not any(name.startswith((first, second)) for name in made.timeline()), "not archived yet"

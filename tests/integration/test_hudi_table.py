@@ -62,6 +62,8 @@ QUICK_ARCHIVE = {
     "hoodie.keep.max.commits": "3",
     "hoodie.commits.archival.batch": "1",
 }
+WITHIN_COMMITS = {"hoodie.archive.automatic": "true"}
+"""When Hudi archives; ours does so beside them."""
 
 
 def accept(_newest: TableState | None) -> str:

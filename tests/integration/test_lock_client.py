@@ -137,6 +137,26 @@ def was_renewed(locks: Locks, ends_ms: int) -> bool:
     return bool(locks.there()["validUntil"] > ends_ms)
 
 
+def test_what_this_process_gave_back_is_not_read_before_it_is_taken_again(locks: Locks) -> None:
+    holder = locks.holder()
+    assert holder.tryLock()
+    holder.unlock()
+    before = locks.proxy.counts.copy()
+    assert holder.tryLock()
+    assert locks.proxy.counts - before == {Request.PUT_IF: 1}
+    holder.unlock()
+
+
+@pytest.mark.parametrize("expired", [True, False])
+def test_what_another_has_had_since_is_taken_where_he_gave_it_back(locks: Locks, expired: bool) -> None:
+    holder = locks.holder()
+    assert holder.tryLock()
+    holder.unlock()
+    locks.write(owner="another", expired=expired, validUntil=now_ms() + 60_000)
+    assert bool(holder.tryLock()) is expired
+    assert (locks.there()["owner"] == "another") is not expired
+
+
 def test_of_racers_one_has_the_lock_and_the_next_when_it_is_given_back(locks: Locks) -> None:
     holders = [locks.holder() for _ in range(RACERS)]
     for round_number in range(3):

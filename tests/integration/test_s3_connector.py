@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from lockstep.stores.local import S3Server
 from table.errors import Refused
-from table.hudi.driver.connector import NAME, SETTING, read_anew_after, sparing_connector
+from table.hudi.driver.connector import NAME, SETTING, connector, known_by_lock
 from table.hudi.driver.reach import reach
 from table.store.location import Location, store_at
 from table.store.port import Store
@@ -86,7 +86,7 @@ def bucket(spark: SparkSession, s3: S3Server) -> Iterator[Callable[[str], Bucket
     with ExitStack() as opened:
 
         def make(implementation: str) -> Bucket:
-            sparing_connector(spark._jvm, spark.sparkContext._gateway)
+            connector(spark._jvm, spark.sparkContext._gateway)
             made = Bucket(spark, s3, implementation)
             opened.callback(made.connector.close)
             return made
@@ -122,7 +122,7 @@ def test_where_hadoops_connector_is_missing_it_is_said_what_spark_is_to_resolve(
     with pytest.raises(
         Refused, match=r"there is no org\.nowhere\.FileSystem: have Spark resolve the packages"
     ):
-        sparing_connector(spark._jvm, spark.sparkContext._gateway)
+        connector(spark._jvm, spark.sparkContext._gateway)
 
 
 def test_what_is_closed_leaves_room(bucket: Callable[[str], Bucket]) -> None:
@@ -162,7 +162,7 @@ def test_properties_are_read_once_in_a_while_and_anew_once_the_lock_was_taken_or
 ) -> None:
     there = bucket(NAME)
     taken = there.jvm.java.util.concurrent.atomic.AtomicReference("nobody")
-    read_anew_after(there.jvm, taken)
+    known_by_lock(there.jvm, taken=taken, held=there.jvm.java.util.HashMap(), here=True)
 
     def read() -> str:
         file = there.connector.open(there.jvm.org.apache.hadoop.fs.Path(f"{there.path}/{path}"), 4_096)
@@ -178,18 +178,21 @@ def test_properties_are_read_once_in_a_while_and_anew_once_the_lock_was_taken_or
     there.store.put(path, b"three")
     await_that("properties that others have written", lambda: read() == "three", deadline_s=10)
     made = there.connector.create(there.jvm.org.apache.hadoop.fs.Path(f"{there.path}/{path}"), True)
+    for content in ("somebody here", "may still be writing"):
+        there.store.put(path, content.encode())
+        assert read() == content
     made.write(b"four")
     made.close()
     assert read() == "four"
     there.store.put(path, b"five")
-    assert read() == "five", "somebody here may still be writing"
+    assert read() == "four", "it is asked for each time, though nobody writes any more"
 
 
 def test_who_does_not_count_how_often_the_lock_is_taken_reads_properties_each_time(
     bucket: Callable[[str], Bucket],
 ) -> None:
     there = bucket(NAME)
-    read_anew_after(there.jvm, None)
+    known_by_lock(there.jvm, taken=None, held=there.jvm.java.util.HashMap(), here=True)
     path = f"{there.path}/.hoodie/hoodie.properties"
     for content in ("one", "two"):
         there.store.put(".hoodie/hoodie.properties", content.encode())
@@ -223,12 +226,12 @@ def test_a_file_is_created_once_whatever_its_name(
 
 
 @pytest.mark.parametrize("implementation", [HADOOPS_OWN, NAME])
-def test_folders_of_markers_are_there_as_long_as_a_marker_is(
+def test_folders_of_markers_are_listed_and_removed_as_any_but_nobody_looks_whether_they_are_there(
     bucket: Callable[[str], Bucket], implementation: str
 ) -> None:
     there = bucket(implementation)
     folder = there.jvm.org.apache.hadoop.fs.Path(f"{there.path}/.hoodie/.temp/20260101000000000")
-    assert not there.connector.exists(folder)
+    assert there.connector.exists(folder) is (implementation == NAME)
     there.store.put(".hoodie/.temp/20260101000000000/region=a/x.marker.CREATE", b"")
     assert there.connector.getFileStatus(folder).isDirectory()
     assert [str(one.getPath().getName()) for one in there.connector.listStatus(folder)] == ["region=a"]

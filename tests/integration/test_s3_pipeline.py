@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from bench.cluster import standalone_cluster
 from lockstep.stores.local import SECRET_KEY, S3Server
 from table.hudi.driver.reach import reach
 from table.kinds import HUDI, table_kind
@@ -22,6 +24,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
 DEADLINE_S = 240
 ROUNDS, COMPACTIONS = 8, 2
+POOL, READING_MAX = 12, 4
 
 
 def in_s3(pipeline: Pipeline, s3: S3Server, *, kind: str = "insert") -> str:
@@ -74,11 +77,26 @@ def test_upserts_are_written_to_s3(pipeline: Pipeline, s3: S3Server) -> None:
 def test_compactions_are_completed_beside_a_pipelines_transactions_in_s3(
     pipeline: Pipeline, s3: S3Server, spark: SparkSession
 ) -> None:
+    compact(pipeline, s3, spark)
+
+
+def test_executors_in_jvms_of_their_own_compact_by_few_connections(
+    pipeline: Pipeline, s3: S3Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Hudi leaves more log files open than the pool has connections, which Hadoop's own would wait for."""
+    few = {"connection.maximum": POOL, "lockstep.reading.max": READING_MAX}
+    said = [f"--conf=spark.hadoop.fs.s3a.{name}={value}" for name, value in few.items()]
+    with standalone_cluster(tmp_path, workers=1, cores=3) as cluster:
+        compact(pipeline, s3, spark, *cluster.run_arguments(), *said)
+
+
+def compact(pipeline: Pipeline, s3: S3Server, spark: SparkSession, *arguments: str) -> None:
+    """Upserts, and two compactions beside them; every row is as it should be."""
     path = in_s3(pipeline, s3)
     every = {"services.compaction_every": "3", "table.ordering": "ts", "table.delete_field": "deleted"}
     pipeline.settings |= settings(**every)
     chance, model = random.Random(9), Model(by_event_time=True)
-    run = pipeline.start()
+    run = pipeline.start(*arguments)
     done = 0
     for number in range(ROUNDS):
         changes = some_changes(chance, number)

@@ -35,7 +35,16 @@ from table.state import TableState
 from table.store.location import store_at
 from table.store.objects.store import ObjectStore
 from tests.harness import await_that
-from tests.integration.test_hudi_table import DDL, PIPELINE, PLAIN, QUICK_ARCHIVE, ROOT, Driver, accept
+from tests.integration.test_hudi_table import (
+    DDL,
+    PIPELINE,
+    PLAIN,
+    QUICK_ARCHIVE,
+    ROOT,
+    WITHIN_COMMITS,
+    Driver,
+    accept,
+)
 from tests.s3_proxy import S3Proxy
 
 log = logging.getLogger(__name__)
@@ -47,8 +56,8 @@ TIMELINE = ".hoodie/timeline"
 COMMITS = 6
 SETTLED = 3
 """The first ones make the metadata table."""
-BEGIN_REQUESTS_MAX = 30
-COMMIT_REQUESTS_MAX = 110
+BEGIN_REQUESTS_MAX = 22
+COMMIT_REQUESTS_MAX = 40
 OUR_REQUESTS_MAX = 7
 """Of ours, in a transaction: who opens it, two looks at its file, decision, verdict, and clocks at times."""
 
@@ -366,7 +375,7 @@ def decided(place: Place) -> set[str]:
 def test_hudi_leaves_alone_what_decided_and_it_goes_when_its_instant_is_archived(
     opened: Callable[..., S3Driver], spark: SparkSession, place: Place
 ) -> None:
-    driver = opened(properties={**PLAIN, **QUICK_ARCHIVE})
+    driver = opened(properties={**PLAIN, **QUICK_ARCHIVE, **WITHIN_COMMITS})
     instants = [driver.run(f"t{number}", 1) for number in range(6)]
     assert decided(place) == set(instants), "archiving within commits has left them"
     oldest = driver.table._session.oldest()

@@ -370,7 +370,7 @@ def test_clustering_moves_rows_and_leaves_them_exact(make: Callable[..., Pipelin
 def test_commits_are_found_in_the_archived_timeline_and_pending_ones_name_their_owner(
     make: Callable[..., Pipeline],
 ) -> None:
-    pipeline = make(properties=QUICK_ARCHIVE)
+    pipeline = make(properties={**QUICK_ARCHIVE, "hoodie.archive.automatic": "true"})
     pipeline.produce(20)
     for start in range(0, 20, 2):
         pipeline.take(start, start + 2)

@@ -44,7 +44,7 @@ BUGS = (
         "files_that_hudi_leaves_open_keep_their_connections",
         "The driver's JVM reads S3 by Hadoop's own connector, from whose pool Hudi takes without end.",
         Hole.STANDSTILL,
-        {"table.hudi.driver.reach:sparing_connector": always(HADOOPS_OWN)},
+        {"table.hudi.driver.reach:connector": always(HADOOPS_OWN)},
         of(
             S3_CONNECTOR,
             "test_hudi_reads_a_table_with_many_log_blocks_again_and_again_by_few_connections",

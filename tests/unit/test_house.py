@@ -61,6 +61,7 @@ KNOW_HUDI = frozenset(
 
 SYSTEM = frozenset({"os", "pathlib.Path", "shutil", "tempfile", "glob", "fcntl"})
 KNOW_FILES: Mapping[str, str] = {
+    "table.hudi.driver.connector": "a jar that executors are given",
     "table.hudi.driver.held": "a page of memory that the JVM and its guardian share",
     "table.hudi.driver.holder": "which processes live, by /proc",
     "table.hudi.driver.storage": "which file systems are mounted",

@@ -31,20 +31,21 @@ FOLD_MARGIN_MS = 60_000
 _FORMAT = "%Y%m%d%H%M%S%f"
 
 
-def await_clock(session: Session) -> None:
+def await_clock(session: Session, *, loaded: bool = False) -> None:
     """Return when the clock is past all that the timeline bears. Raises `ClockBehind`, `Unavailable`, and
-    `ClockAhead` where it is not one by which the lock may be taken.
+    `ClockAhead` where it is not one by which the lock may be taken. `loaded`: the timeline was, just now.
 
     Not to be called inside the table lock.
     """
     for _ in range(ATTEMPTS_MAX):
-        behind_ms, newest = _look(session, session.reload)
+        behind_ms, newest = _look(session, session.meta.getActiveTimeline if loaded else session.reload)
         if not newest:
             session.lock.clock.check()
             return
         if behind_ms > WAIT_MS:
             break
         time.sleep(behind_ms / 1_000)
+        loaded = False
     raise _behind(session, behind_ms, newest)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -174,7 +174,7 @@ def check(
     rival = next((one.time for one in found.values() if one.time != instant and history.ours(one)), "")
     if rival:
         raise Refused(rival_open(instant, rival))
-    newest = history.newest()
+    newest = history.newest(loaded=True)
     objection = fence(newest)
     if objection:
         raise Refused(objection)
@@ -212,10 +212,14 @@ def check_files(store: Store, mode: str, instant: str, files: Sequence[DataFile]
     """
     for file in files:
         _check_name(mode, instant, file)
-    _of_each(store, files, partial(_check_size, store, instant))
-    if mode != UPSERT:
-        every = -(-len(files) // FOOTERS_READ_MAX) or 1
-        _of_each(store, files[::every], partial(_check_rows, store, instant))
+    every = -(-len(files) // FOOTERS_READ_MAX) or 1
+    read = set() if mode == UPSERT else {file.path for file in files[::every]}
+
+    def look(file: DataFile) -> None:
+        of_file = _check_rows if file.path in read else _check_size
+        of_file(store, instant, file)
+
+    _of_each(store, files, look)
 
 
 def _of_each(store: Store, files: Sequence[DataFile], look: Callable[[DataFile], None]) -> None:
@@ -250,22 +254,28 @@ def _check_size(store: Store, instant: str, file: DataFile) -> None:
         ) from error
     if found is None:
         raise Refused(f"instant {instant}: file {file.path} is not there")
-    if found.size_bytes != file.size_bytes:
+    _compare_size(instant, file, found.size_bytes)
+
+
+def _compare_size(instant: str, file: DataFile, size_bytes: int) -> None:
+    if size_bytes != file.size_bytes:
         raise Refused(
-            f"instant {instant}: file {file.path} has {found.size_bytes} bytes, {file.size_bytes} were "
-            "reported"
+            f"instant {instant}: file {file.path} has {size_bytes} bytes, {file.size_bytes} were reported"
         )
 
 
 def _check_rows(store: Store, instant: str, file: DataFile) -> None:
-    """Raise `Refused` unless a base file holds as many rows as its footer is reported to say.
+    """Raise `Refused` unless a base file has its size, and as many rows as its footer is reported to say.
 
     A footer costs about half a millisecond, which a log file's blocks would not be counted in: of those the
     size has to do.
     """
     try:
         with store.source(file.path) as source:
+            _compare_size(instant, file, source.seek(0, io.SEEK_END))
             rows = pq.read_metadata(source).num_rows
+    except FileNotFoundError as error:
+        raise Refused(f"instant {instant}: file {file.path} is not there") from error
     except pa.ArrowException as error:
         raise Refused(f"instant {instant}: file {file.path} is not whole: {error}") from error
     except OSError as error:

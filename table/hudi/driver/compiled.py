@@ -7,6 +7,10 @@ spark-submit will do as well.
 
 from __future__ import annotations
 
+import io
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
 
@@ -36,19 +40,42 @@ def java_class(
     where it does not fit what is on the class path: the sentence begins with `misfit`, says at what it does
     not, and ends with `advice`.
     """
-    java = jvm.java.lang
+    loader = _loader(jvm, beside, misfit, advice)
     try:
-        loader = java.Class.forName(
-            beside, False, java.Thread.currentThread().getContextClassLoader()
-        ).getClassLoader()
-    except Py4JJavaError as error:
-        raise Refused(f"{misfit}: there is no {beside}{advice}") from error
-    try:
-        return java.Class.forName(name, True, loader)
+        return jvm.java.lang.Class.forName(name, True, loader)
     except Py4JJavaError:
         pass
+    with _fitting(misfit, advice):
+        return _define(jvm, gateway, loader, name, _class_files(jvm, loader, source))
+
+
+def class_jar(jvm: Any, *, sources: Sequence[str], beside: str, misfit: str, advice: str = "") -> bytes:
+    """A jar of what `sources` compile to, for other JVMs; here they are classes already. Raises `Refused` as
+    `java_class`.
+    """
+    loader = _loader(jvm, beside, misfit, advice)
+    with _fitting(misfit, advice):
+        found = {name: code for one in sources for name, code in _class_files(jvm, loader, one).items()}
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as jar:
+        for name, code in found.items():
+            jar.writestr(f"{name.replace('.', '/')}.class", code)
+    return made.getvalue()
+
+
+def _loader(jvm: Any, beside: str, misfit: str, advice: str) -> Any:
+    java = jvm.java.lang
     try:
-        return _define(jvm, gateway, loader, name, source)
+        found = java.Class.forName(beside, False, java.Thread.currentThread().getContextClassLoader())
+    except Py4JJavaError as error:
+        raise Refused(f"{misfit}: there is no {beside}{advice}") from error
+    return found.getClassLoader()
+
+
+@contextmanager
+def _fitting(misfit: str, advice: str) -> Iterator[None]:
+    try:
+        yield
     except Py4JJavaError as error:
         said = str(error.java_exception.getMessage()).split("\n", 1)[0]
         raise Refused(f"{misfit}: {said}{advice}") from error
@@ -65,11 +92,17 @@ def lock_class(
     return java_class(jvm, gateway, name=name, source=source, beside=beside, misfit=misfit, advice=advice)
 
 
-def _define(jvm: Any, gateway: Any, loader: Any, name: str, source: str) -> Any:
+def _class_files(jvm: Any, loader: Any, source: str) -> dict[str, bytes]:
+    """By names of classes."""
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(loader)
     compiler.setTargetVersion(CLASS_VERSION)
     compiler.cook(files(__package__).joinpath("jvm", source).read_text(encoding="utf-8"))
+    codes = compiler.getBytecodes()
+    return {str(made): bytes(codes.get(made)) for made in elements(codes.keySet())}
+
+
+def _define(jvm: Any, gateway: Any, loader: Any, name: str, found: Mapping[str, bytes]) -> Any:
     java = jvm.java.lang
     wanted = (get_java_class(java.String), java.Class.forName("[B"), java.Integer.TYPE, java.Integer.TYPE)
     types = gateway.new_array(java.Class, len(wanted))
@@ -77,10 +110,8 @@ def _define(jvm: Any, gateway: Any, loader: Any, name: str, source: str) -> Any:
         types[at] = one
     define = get_java_class(java.ClassLoader).getDeclaredMethod("defineClass", types)
     define.setAccessible(True)  # Spark opens this package of Java's, for itself
-    codes = compiler.getBytecodes()
-    for made in elements(codes.keySet()):
-        code = codes.get(made)
+    for made, code in found.items():
         given = gateway.new_array(java.Object, len(wanted))
-        given[0], given[1], given[2], given[3] = made, bytes(code), 0, len(code)
+        given[0], given[1], given[2], given[3] = made, code, 0, len(code)
         define.invoke(loader, given)
     return java.Class.forName(name, True, loader)

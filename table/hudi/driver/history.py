@@ -56,9 +56,12 @@ class History:
         self._instants: OrderedDict[str, str] = OrderedDict()  # by transaction; states may be large
         self._owners: dict[str, Mapping[str, str]] = {}
 
-    def newest(self) -> TableState | None:
-        """The state that the newest commit of this pipeline left, None before genesis."""
-        self._look()
+    def newest(self, *, loaded: bool = False) -> TableState | None:
+        """The state that the newest commit of this pipeline left, None before genesis.
+
+        `loaded`: the timeline was loaded under the table lock, which is held still.
+        """
+        self._look(loaded=loaded)
         return self._newest
 
     def find(self, transaction: str) -> TableState | None:
@@ -90,6 +93,10 @@ class History:
             pending = self._session.reload().filterInflightsAndRequested()
             return {str(one.requestedTime()) for one in elements(pending.getInstants())}
 
+    def opened(self, instant: str, owned_by: Mapping[str, str]) -> None:
+        """An instant of ours is inflight, with this metadata, which nobody changes."""
+        self._owners[instant] = dict(owned_by)
+
     def ours(self, pending: Pending) -> bool:
         return pending.owner.get(PIPELINE) == self._pipeline
 
@@ -118,7 +125,7 @@ class History:
                     return self._texts(timeline.readCommitMetadata(one).getExtraMetadata())
         return None
 
-    def _look(self) -> None:
+    def _look(self, *, loaded: bool = False) -> None:
         with reading(f"table {self._session.path}: its timeline cannot be read"):
             # What was listed may have been archived since, by another driver.
             Retrying(
@@ -126,13 +133,13 @@ class History:
                 stop=stop_after_attempt(LOOKS_MAX),
                 before_sleep=self._begin_anew,
                 reraise=True,
-            )(self._look_once)
+            )(self._look_once, loaded)
 
     def _begin_anew(self, _retry: RetryCallState) -> None:
         self._seen.forget()
 
-    def _look_once(self) -> None:
-        timeline = self._session.reload()
+    def _look_once(self, loaded: bool) -> None:
+        timeline = self._session.meta.getActiveTimeline() if loaded else self._session.reload()
         completed = timeline.getCommitsTimeline().filterCompletedInstants().getInstants()
         if not self._seen or (self._anchor is not None and not completed.contains(self._anchor)):
             # The first look; or the newest has been archived, or taken back by a restore.

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from table.errors import Refused
-from table.hudi.driver.connector import SETTING, sparing_connector
+from table.hudi.driver.connector import SETTING, SPARING, connect_apart, connector
 from table.store.connectors import HadoopSettings, hadoop_settings
 from table.store.location import S3, Location
 from table.store.settings import StoreSettings
@@ -41,16 +41,23 @@ def reach(spark: SparkSession, location: Location, settings: StoreSettings) -> A
     for name, value in found.tuning.items():
         if _unsaid(conf, f"fs.s3a.{name}"):
             conf.set(f"fs.s3a.bucket.{location.authority}.{name}", value)
-    if str(context.master).startswith(HERE):
+    if executes_here(spark):
         if location.scheme == S3 and _unsaid(conf, SETTING):
-            conf.set(SETTING, sparing_connector(jvm, context._gateway))
+            conf.set(SETTING, connector(jvm, context._gateway))
         _keep(jvm, found.secret)
         given = [one for one in (conf.get(PROVIDERS) or "").split(",") if one and one != OF_THE_USER]
         conf.set(PROVIDERS, ",".join([OF_THE_USER, *given]))
     else:
         for name, value in found.secret.items():
             conf.set(name, value)
+        if location.scheme == S3 and (_unsaid(conf, SETTING) or conf.get(SETTING) == SPARING):
+            connect_apart(spark, location.authority, conf)
     return conf
+
+
+def executes_here(spark: SparkSession) -> bool:
+    """Whether executors are in the driver's JVM."""
+    return str(spark.sparkContext.master).startswith(HERE)
 
 
 def _unsaid(conf: Any, name: str) -> bool:

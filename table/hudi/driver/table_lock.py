@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from table.errors import Refused
 from table.hudi.driver.asking import Packages
-from table.hudi.driver.connector import NAME, SETTING, read_anew_after
+from table.hudi.driver.connector import NAME, SETTING, SPARING, known_by_lock
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.file_lock import NAME as ONE_HOLDER
 from table.hudi.driver.file_lock import lock_held_s, one_holder_lock
@@ -24,7 +24,7 @@ from table.hudi.driver.holder import LOCK as LOCK_FILE
 from table.hudi.driver.holder import LockHolder
 from table.hudi.driver.lease import LeaseClock, LeaseHolder
 from table.hudi.driver.lock_client import LEASE_FILE, lock_client
-from table.hudi.driver.reach import reach
+from table.hudi.driver.reach import executes_here, reach
 from table.hudi.driver.watchdog import EXPIRE
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import LEASE_PROVIDER, LOCK_PROVIDER
@@ -92,8 +92,9 @@ def lock_of(
     hadoop = reach(spark, location, storage)
     client = lock_client(spark._jvm, spark.sparkContext._gateway)
     client.configure(hadoop)
-    if hadoop.get(SETTING) == NAME:
-        read_anew_after(spark._jvm, client.written())
+    if hadoop.get(SETTING) in (NAME, SPARING):
+        here = executes_here(spark)
+        known_by_lock(spark._jvm, taken=client.written(), held=client.held(), here=here)
     return LeaseLock(spark, path, base_path, store, client)
 
 

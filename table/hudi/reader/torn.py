@@ -16,6 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from table.errors import Contradiction
@@ -91,9 +92,18 @@ class Torn:
         return compare(data, metadata, self._rolled_back(data) if metadata else ())
 
     def check(self) -> None:
-        """Raise `Contradiction` where they have come apart."""
-        if said := why(self._path, self.look()):
+        """Raise `Contradiction` where they have come apart. Under the table lock, where both stand still."""
+        if said := why(self._path, self._look_at_both()):
             raise Contradiction(said)
+
+    def _look_at_both(self) -> Disagreement:
+        if not self._store.capabilities.remote:
+            return self.look()
+        with ThreadPoolExecutor(1) as pool:
+            beside = pool.submit(self._names, self._metadata)
+            data = self._names(self._data)
+            metadata = beside.result()
+        return compare(data, metadata, self._rolled_back(data) if metadata else ())
 
     def _rolled_back(self, data: Collection[str]) -> frozenset[str]:
         done = [match[0] for match in _completed(data) if match[3] == ROLLBACK]

@@ -52,7 +52,7 @@ TUNING: Mapping[str, str] = {
     "block.size": "1048576",
 }
 """Where nobody has said otherwise. `connection.maximum`: more than files that are open for reading may keep
-(table/hudi/driver/jvm/SparingS3AFileSystem.java), and those that are written. A request is asked again by the
+(table/hudi/driver/jvm/Connections.java), and those that are written. A request is asked again by the
 SDK and by the connector above it: together for some 16 s, less than a guardian lets the table lock be held,
 so that a store which is away fails the commit and not the run. A marker that stands for a folder is kept,
 which saves a tenth of a commit's requests: Hadoop from 3.3.2 on reads tables that have such. `block.size`: so

@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import lockstep.hudi.HeldLocks;
 import lockstep.hudi.Processes;
@@ -76,6 +77,20 @@ public final class S3StorageLockClient implements StorageLockClient {
   /** Another object whenever a lock was taken, renewed or given back here. */
   private static final AtomicReference WRITTEN = new AtomicReference(new Object());
 
+  /** Of the addresses of tables whose lock is held here -> another object with each time that it was taken or renewed. */
+  private static final Map HELD = new ConcurrentHashMap();
+
+  /** Of locks, by place, what this process wrote when it gave them back. */
+  private static final Map LEFT = new ConcurrentHashMap();
+
+  /** Of objects that Hudi asks for with each lock, and that were not there, when. */
+  private static final Map ABSENT = new ConcurrentHashMap();
+
+  private static final long ABSENT_NS = TimeUnit.MINUTES.toNanos(1);
+
+  /** Where Hudi has the lock, below a table. */
+  private static final String BELOW_TABLE = "/.hoodie/.locks/";
+
   private static final String PROCESS = Processes.THIS;
   private static final String DEAD = "that process is dead";
 
@@ -91,6 +106,10 @@ public final class S3StorageLockClient implements StorageLockClient {
   private final String key;
   private final long validity_ms;
   private int shown = HeldLocks.NONE;
+  /** What is to be replaced was not read. */
+  private boolean guessed;
+
+  private Object mine = new Object();
   private boolean closed;
 
   /** As Hudi makes it, by its name. */
@@ -121,10 +140,22 @@ public final class S3StorageLockClient implements StorageLockClient {
     return WRITTEN;
   }
 
+  /** Of the addresses of tables whose lock is held here -> another object with each time that it was taken or renewed. */
+  public static Map held() {
+    return HELD;
+  }
+
   // --- the lock -------------------------------------------------------------------------------------------
 
-  /** Asked by whoever does not hold the lock: one that nobody can hold any more is told as expired. */
+  /** Asked by whoever does not hold the lock: one that nobody can hold any more is told as expired. What this process
+   * was the last to give back, as far as it knows, is not read: where another has had it since, the condition fails. */
   public Pair readCurrentLockFile() {
+    StorageLockFile left = (StorageLockFile) LEFT.remove(place());
+    if (left != null) {
+      guessed = true;
+      return Pair.of(LockGetResult.SUCCESS, Option.of(left));
+    }
+    guessed = false;
     Pair read = read();
     Option found = (Option) read.getRight();
     if (!found.isPresent()) {
@@ -165,6 +196,9 @@ public final class S3StorageLockClient implements StorageLockClient {
     letGo();
     try {
       Pair result = upsert(wanted, previous);
+      if (result.getLeft() == LockUpsertResult.SUCCESS) {
+        LEFT.put(place(), ((Option) result.getRight()).get());
+      }
       if (result.getLeft() == LockUpsertResult.SUCCESS || result.getLeft() == LockUpsertResult.ACQUIRED_BY_OTHERS) {
         return result;
       }
@@ -188,6 +222,8 @@ public final class S3StorageLockClient implements StorageLockClient {
         renewed(since_ms);
       } else if (takes) {
         letGo();
+      } else {
+        notSure();
       }
     }
   }
@@ -204,9 +240,24 @@ public final class S3StorageLockClient implements StorageLockClient {
 
   private synchronized void renewed(long since_ms) {
     HeldLocks.renew(shown, since_ms);
+    if (shown != HeldLocks.NONE) {
+      mine = new Object();
+      HELD.put(table(), mine);
+    }
+  }
+
+  /** A renewal that has not succeeded: others may have it soon. */
+  private synchronized void notSure() {
+    HELD.remove(table(), mine);
+  }
+
+  private String table() {
+    int end = key.indexOf(BELOW_TABLE);
+    return "s3a://" + bucket + "/" + (end < 0 ? key : key.substring(0, end));
   }
 
   private synchronized void letGo() {
+    HELD.remove(table(), mine);
     HeldLocks.release(shown);
     shown = HeldLocks.NONE;
   }
@@ -237,9 +288,13 @@ public final class S3StorageLockClient implements StorageLockClient {
         return Pair.of(LockUpsertResult.SUCCESS, Option.of(new StorageLockFile(wanted, there.getVersionId())));
       }
       boolean known = read.getLeft() != LockGetResult.UNKNOWN_ERROR;
-      boolean ours = there != null && owner.equals(first(there.getOwner()));
+      boolean ours = there != null && (owner + " " + PROCESS).equals(there.getOwner());
       if (known && status == PRECONDITION_FAILED && ours && tried < TRIES_MAX) {
         before = there; // an earlier write of this very holder has landed late
+        continue;
+      }
+      if (status == PRECONDITION_FAILED && guessed && there != null && there.isExpired() && tried < TRIES_MAX) {
+        before = there; // others have had it since
         continue;
       }
       boolean unchanged = before == null ? there == null : there != null && tag(before).equals(tag(there));
@@ -386,12 +441,22 @@ public final class S3StorageLockClient implements StorageLockClient {
   // --- the rest of Hudi's interface -------------------------------------------------------------------------
 
   public Option readObject(String uri, boolean checkExistsFirst) {
+    Long absent = (Long) ABSENT.get(uri);
+    if (absent != null && System.nanoTime() - absent.longValue() < ABSENT_NS) {
+      return Option.empty(); // whether each lock is to be audited, which nobody decides by the second
+    }
     String[] place = placeOf(uri);
     S3Object found = null;
     try {
       found = s3.getObject(place[0], place[1]);
+      ABSENT.remove(uri);
       byte[] content = found.getObjectContent().readNBytes(LOCK_BYTES_MAX);
       return Option.of(new String(content, StandardCharsets.UTF_8));
+    } catch (AmazonS3Exception refused) {
+      if (refused.getStatusCode() == NOT_FOUND) {
+        ABSENT.put(uri, Long.valueOf(System.nanoTime()));
+      }
+      return Option.empty();
     } catch (SdkClientException unread) {
       return Option.empty();
     } catch (IOException unread) {
@@ -402,6 +467,7 @@ public final class S3StorageLockClient implements StorageLockClient {
   }
 
   public boolean writeObject(String uri, String content) {
+    ABSENT.remove(uri);
     String[] place = placeOf(uri);
     try {
       s3.putObject(place[0], place[1], content);

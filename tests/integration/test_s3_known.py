@@ -1,0 +1,192 @@
+"""What the driver's connector to S3 knows without asking, and what ends that: in a JVM, on a real server."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from lockstep.stores.local import S3Server
+from table.hudi.driver.connector import NAME, SETTING, connector, known_by_lock
+from table.hudi.driver.reach import reach
+from table.store.location import Location, store_at
+from table.store.port import Store
+from tests.s3_proxy import Blow, Lasting, Request, S3Proxy
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
+
+TIMELINE = ".hoodie/metadata/.hoodie/timeline"
+INSTANT = "20260101000000000"
+MARKERS = f".hoodie/.temp/{INSTANT}"
+PARTITIONS = 12
+
+
+class Held:
+    """A bucket of its own, and the driver's connector to it, which is told of the table's lock by us."""
+
+    def __init__(self, spark: SparkSession, s3: S3Server, proxy: S3Proxy) -> None:
+        bucket = f"known-{uuid.uuid4().hex[:12]}"
+        s3.make_bucket(bucket)
+        self.path = f"s3a://{bucket}/lake/events"
+        self.proxy = proxy
+        self.others: Store = store_at(self.path, settings=s3.settings)
+        self.jvm: Any = spark._jvm
+        connector(self.jvm, spark.sparkContext._gateway)
+        settings = replace(s3.settings, endpoint=proxy.endpoint)
+        reached = reach(spark, Location.parse(self.path), settings)
+        conf = self.jvm.org.apache.hadoop.conf.Configuration(reached)
+        conf.set(SETTING, NAME)
+        for name in ("attempts.maximum", "retry.limit"):
+            conf.set(f"fs.s3a.bucket.{bucket}.{name}", "1")
+        self.connector = self.jvm.org.apache.hadoop.fs.Path(self.path).getFileSystem(conf)
+        self.locks = self.jvm.java.util.concurrent.ConcurrentHashMap()
+        known_by_lock(self.jvm, taken=None, held=self.locks, here=True)
+
+    def take(self) -> None:
+        self.locks.put(self.path, self.jvm.java.lang.Object())
+
+    def give_back(self) -> None:
+        self.locks.remove(self.path)
+
+    def at(self, path: str) -> Any:
+        return self.jvm.org.apache.hadoop.fs.Path(f"{self.path}/{path}")
+
+    def names(self, folder: str) -> set[str]:
+        return {str(one.getPath().getName()) for one in self.connector.listStatus(self.at(folder))}
+
+    def make(self, path: str, content: bytes = b"made") -> None:
+        made = self.connector.create(self.at(path), False)
+        made.write(content)
+        made.close()
+
+    @contextmanager
+    def asking(self, requests: int) -> Iterator[None]:
+        """Inside so many are asked for."""
+        before = self.proxy.counts.total()
+        yield
+        assert self.proxy.counts.total() - before == requests
+
+
+@pytest.fixture
+def there(spark: SparkSession, s3: S3Server) -> Iterator[Held]:
+    with S3Proxy(s3.port) as proxy:
+        made = Held(spark, s3, proxy)
+        yield made
+        made.connector.close()
+        assert not proxy.unstruck()
+
+
+def test_in_the_lock_a_folder_of_the_metadata_table_is_listed_once(there: Held) -> None:
+    there.others.put(f"{TIMELINE}/one", b"1")
+    there.take()
+    with there.asking(requests=1):
+        assert there.names(TIMELINE) == {"one"} == there.names(TIMELINE)
+    with there.asking(requests=0):
+        assert there.connector.getFileStatus(there.at(f"{TIMELINE}/one")).getLen() == 1
+        assert not there.connector.exists(there.at(f"{TIMELINE}/two"))
+        assert there.connector.getFileStatus(there.at(".hoodie/metadata")).isDirectory()
+
+
+def test_what_is_written_and_deleted_in_the_lock_is_known(there: Held) -> None:
+    there.others.put(f"{TIMELINE}/one", b"1")
+    there.take()
+    there.names(TIMELINE)
+    with there.asking(requests=1):
+        there.make(f"{TIMELINE}/two", b"content")
+    with there.asking(requests=0):
+        assert there.names(TIMELINE) == {"one", "two"}
+        made = there.connector.getFileStatus(there.at(f"{TIMELINE}/two"))
+        assert (made.getLen(), made.isFile()) == (len(b"content"), True)
+        with pytest.raises(Py4JJavaError, match="FileAlreadyExistsException"):
+            there.connector.create(there.at(f"{TIMELINE}/two"), False)
+    assert there.connector.delete(there.at(f"{TIMELINE}/one"), False)
+    assert there.names(TIMELINE) == {"two"}
+    assert not there.connector.exists(there.at(f"{TIMELINE}/one"))
+
+
+@pytest.mark.parametrize("end", [Held.take, Held.give_back])
+def test_with_the_lock_ends_what_is_known(there: Held, end: Callable[[Held], None]) -> None:
+    """Taken anew, renewed or given back: others may have been there."""
+    there.others.put(f"{TIMELINE}/one", b"1")
+    there.take()
+    assert there.names(TIMELINE) == {"one"}
+    there.others.put(f"{TIMELINE}/two", b"2")
+    assert there.names(TIMELINE) == {"one"}, "whose lock it is, nobody else writes"
+    end(there)
+    assert there.names(TIMELINE) == {"one", "two"}
+    assert there.connector.exists(there.at(f"{TIMELINE}/two"))
+
+
+def test_without_the_lock_and_of_others_folders_nothing_is_known(there: Held) -> None:
+    for held in (False, True):
+        for folder in (TIMELINE, ".hoodie/timeline", "a") if not held else (".hoodie/timeline", "a"):
+            there.others.put(f"{folder}/one", b"1")
+            there.names(folder)
+            there.others.put(f"{folder}/two-{held}", b"2")
+            assert f"two-{held}" in there.names(folder), folder
+        there.take()
+
+
+@pytest.mark.parametrize("blow", [Blow.FAIL, Blow.LOSE])
+def test_what_was_not_written_well_is_asked_for(there: Held, blow: Blow) -> None:
+    there.others.put(f"{TIMELINE}/one", b"1")
+    there.take()
+    there.names(TIMELINE)
+    struck = Lasting(requests={Request.PUT}, under=f"{TIMELINE}/two", blow=blow, every=1)
+    with there.proxy.lasting(struck), pytest.raises(Py4JJavaError):
+        there.make(f"{TIMELINE}/two")
+    landed = there.others.stat(f"{TIMELINE}/two") is not None
+    assert landed is (blow is Blow.LOSE)
+    assert there.connector.exists(there.at(f"{TIMELINE}/two")) is landed
+    assert there.names(TIMELINE) == ({"one", "two"} if landed else {"one"})
+
+
+def test_a_file_that_is_not_there_is_looked_for_once_before_it_is_made(there: Held) -> None:
+    marker = f"{MARKERS}/a/one.marker.CREATE"
+    with there.asking(requests=2):
+        assert not there.connector.exists(there.at(marker))
+        there.make(marker)
+    with there.asking(requests=1), pytest.raises(Py4JJavaError, match="FileAlreadyExistsException"):
+        there.connector.create(there.at(marker), False)
+
+
+def test_an_instants_markers_are_one_listing_whatever_their_folders(there: Held) -> None:
+    expected = {f"a={number}" for number in range(PARTITIONS)}
+    for name in expected:
+        there.others.put(f"{MARKERS}/{name}/b/one.marker.CREATE", b"")
+    with there.asking(requests=1):
+        assert there.names(MARKERS) == expected
+        for name in expected:
+            assert there.names(f"{MARKERS}/{name}") == {"b"}
+            files = there.connector.listFiles(there.at(f"{MARKERS}/{name}"), True)
+            assert str(files.next().getPath().getName()) == "one.marker.CREATE" and not files.hasNext()
+    with there.asking(requests=PARTITIONS):
+        for name in expected:
+            assert there.connector.delete(there.at(f"{MARKERS}/{name}"), True)
+        assert there.connector.delete(there.at(MARKERS), True), "Hudi takes that for a failure"
+    assert not [names for _, names in there.others.walk(MARKERS) if names]
+
+
+def test_a_marker_that_is_made_here_or_comes_later_is_in_the_next_listing(there: Held) -> None:
+    there.make(f"{MARKERS}/a/one.marker.CREATE")
+    assert there.names(f"{MARKERS}/a") == {"one.marker.CREATE"}
+    there.make(f"{MARKERS}/a/two.marker.CREATE")
+    assert there.names(f"{MARKERS}/a") == {"one.marker.CREATE", "two.marker.CREATE"}
+    there.others.put(f"{MARKERS}/a/three.marker.CREATE", b"")
+    assert there.names(MARKERS) == {"a"}
+    assert len(there.names(f"{MARKERS}/a")) == 3
+    assert there.connector.delete(there.at(MARKERS), True)
+    assert not [names for _, names in there.others.walk(MARKERS) if names]
+
+
+def test_more_markers_than_are_deleted_at_once_are_all_deleted(there: Held) -> None:
+    for number in range(301):
+        there.others.put(f"{MARKERS}/a/{number}.marker.CREATE", b"")
+    assert there.connector.delete(there.at(MARKERS), True)
+    assert not [names for _, names in there.others.walk(MARKERS) if names]
