@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -62,13 +63,18 @@ HEARTBEAT_EXPIRED = "Heartbeat for instant"
 
 
 def causes(error: Py4JJavaError | CapturedException) -> list[tuple[str, str]]:
-    """`(simple class name, first line of the message)` from the outermost exception to its root."""
+    """`(simple class name, first line of the message)` from the outermost exception to its root.
+
+    As far as the JVM says it, which may have died since it threw: then empty, as where it never answered.
+    """
     found: list[tuple[str, str]] = []
     throwable: Any = error.java_exception if isinstance(error, Py4JJavaError) else error._origin
-    while throwable is not None and len(found) < CAUSES_MAX:
-        message = str(throwable.getMessage() or "").strip()
-        found.append((str(throwable.getClass().getSimpleName()), message.split("\n", 1)[0][:MESSAGE_MAX]))
-        throwable = throwable.getCause()
+    with contextlib.suppress(*FAILED):
+        while throwable is not None and len(found) < CAUSES_MAX:
+            message = str(throwable.getMessage() or "").strip()
+            name = str(throwable.getClass().getSimpleName())
+            found.append((name, message.split("\n", 1)[0][:MESSAGE_MAX]))
+            throwable = throwable.getCause()
     return found
 
 
@@ -82,7 +88,7 @@ def sentence(error: BaseException) -> str:
     for name, message in reversed(chain):
         if message:
             return NO_LOCK if name == LOCK_EXCEPTION else f"{name}: {message}"
-    return chain[-1][0] if chain else "an exception without a message"
+    return chain[-1][0] if chain else "the JVM threw, and died before it said what"
 
 
 def is_gone(error: BaseException) -> bool:
@@ -92,8 +98,9 @@ def is_gone(error: BaseException) -> bool:
 
 def is_environment(error: Py4JJavaError | CapturedException) -> bool:
     """Whether the same call may succeed later without anybody changing the configuration."""
-    return any(
-        name in ENVIRONMENT or message.startswith(HEARTBEAT_EXPIRED) for name, message in causes(error)
+    chain = causes(error)
+    return not chain or any(
+        name in ENVIRONMENT or message.startswith(HEARTBEAT_EXPIRED) for name, message in chain
     )
 
 

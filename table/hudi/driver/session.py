@@ -7,6 +7,7 @@ class path and can keep up the indexes that the table has. Both write the same t
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from table.hudi.definition import KEY_GENERATORS, Definition, key_generator
 from table.hudi.driver.asking import Packages, elements, texts
 from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.fence import Fence
-from table.hudi.driver.java import THROWN
+from table.hudi.driver.java import FAILED, THROWN
 from table.hudi.driver.table_lock import lock_of
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import INDEX_TYPE, MODES, merge_mode
@@ -264,8 +265,12 @@ class Session:
                 raise
 
     def let_go(self) -> None:
-        """Of the lock that Hudi could not give back. See `table.hudi.driver.table_lock`."""
-        self.lock.let_go(self.client.getTransactionManager())
+        """Of the lock that Hudi could not give back. See `table.hudi.driver.table_lock`.
+
+        With a JVM that is dead the lock has gone, or is its successor's to take over.
+        """
+        with contextlib.suppress(*FAILED):
+            self.lock.let_go(self.client.getTransactionManager())
 
     def remove_pending(self, action: str, instant: str) -> None:
         """Take an instant off the timeline that is not complete, and never can be without these files."""

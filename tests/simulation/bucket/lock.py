@@ -96,6 +96,7 @@ class Lock:
             held = self.held
             if held is None or held.owner != owner:
                 return
+            sent_ms = self.driver.world.now_ms
             said, now = yield from self._upsert(
                 held._replace(until_ms=self.driver.clock_ms() + LEASE_MS), held
             )
@@ -105,6 +106,8 @@ class Lock:
                 self.held = None
                 self.driver.lose_lock()
                 return
+            if said == "yes":
+                self.driver.world.renewed(self.driver.process, owner, sent_ms)
             self.held = now or self.held
 
     def _upsert(self, wanted: Held, before: Held | None) -> Steps[tuple[str, Held | None]]:

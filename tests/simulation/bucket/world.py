@@ -31,7 +31,7 @@ from tests.simulation.bucket.tape import Effect, Sleep, Steps
 SUSPECT_AFTER_MS = 5_000
 """A driver that stands still for longer is given a successor."""
 HELD_MAX_MS = 40_000
-"""A guardian ends whoever has held the table lock for so long (`watchdog.held_s` of 60 s)."""
+"""A guardian ends whoever has renewed the table lock last so long ago (`watchdog.held_s` of 60 s)."""
 SILENT_MAX_MS = 20_000
 """Or whose Python has been silent for so long while its JVM may hold it."""
 GIVES_UP_MS = 1_000
@@ -62,6 +62,7 @@ class Process:
         self.over = False
         self.armed = False
         self.tenure = ""
+        self.held_since_ms = 0
         self.interrupt: Exception | None = None
         self.died_ms = -1
         self.paused_until_ms = 0
@@ -136,8 +137,13 @@ class World:
 
     def hold(self, process: Process, tenure: str) -> None:
         """Its guardian hears that it holds the lock."""
-        process.tenure = tenure
+        process.tenure, process.held_since_ms = tenure, self.now_ms
         self.at(HELD_MAX_MS, self._guard, process, tenure)
+
+    def renewed(self, process: Process, tenure: str, sent_ms: int) -> None:
+        """Its guardian hears that it holds the lock still, by what was sent at that time."""
+        if process.tenure == tenure:
+            process.held_since_ms = sent_ms
 
     def interrupt(self, process: Process, error: Exception) -> None:
         process.interrupt = error
@@ -280,7 +286,11 @@ class World:
         if process.guardian_until_ms > self.now_ms:
             self._when(process.guardian_until_ms, self._guard, process, tenure)
             return
-        self.kill(process, "is killed by its guardian: it has held the table lock for 40 s")
+        ends_ms = process.held_since_ms + HELD_MAX_MS
+        if ends_ms > self.now_ms:
+            self._when(ends_ms, self._guard, process, tenure)
+            return
+        self.kill(process, "is killed by its guardian: it has renewed the table lock 40 s ago")
 
     def _is_provable(self, process: Process) -> bool:
         return process.head.name[0] == "d" and self.shape.shares(process.head.number)
