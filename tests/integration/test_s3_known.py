@@ -110,6 +110,20 @@ def test_what_is_written_and_deleted_in_the_lock_is_known(there: Held) -> None:
     assert not there.connector.exists(there.at(f"{TIMELINE}/one"))
 
 
+def test_an_instants_file_is_looked_for_and_deleted_and_in_the_lock_deleted(there: Held) -> None:
+    name = f"{INSTANT}.deltacommit.requested"
+    for folder, asked in ((".hoodie/timeline", 2), (TIMELINE, 1)):
+        there.others.put(f"{folder}/{name}", b"")
+        there.others.put(f"{folder}/other", b"")
+        there.take()
+        there.names(folder)
+        with there.asking(requests=asked):
+            assert there.connector.delete(there.at(f"{folder}/{name}"), False)
+        assert there.others.stat(f"{folder}/{name}") is None
+        assert not there.connector.delete(there.at(f"{folder}/{name}"), False)
+        assert there.names(folder) == {"other"}
+
+
 @pytest.mark.parametrize("end", [Held.take, Held.give_back])
 def test_with_the_lock_ends_what_is_known(there: Held, end: Callable[[Held], None]) -> None:
     """Taken anew, renewed or given back: others may have been there."""

@@ -125,6 +125,14 @@ final class HeldFolders {
     }
   }
 
+  static synchronized void deleted(Path path) {
+    Folder known = path.isRoot() ? null : known(path.getParent());
+    if (known != null) {
+      known.files.remove(path.getName());
+      known.unsure.remove(path.getName());
+    }
+  }
+
   /** Something happens to whole folders. */
   static synchronized void forget() {
     KNOWN.clear();

@@ -48,6 +48,7 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
   private static final String TEMPORARY = HOODIE + ".temp/";
   private static final String HEARTBEATS = HOODIE + ".heartbeat/";
   private static final String TIMELINE = "/timeline/";
+  private static final String HISTORY = "/timeline/history";
   private static final Pattern COMPLETED = Pattern.compile("[0-9]{17}_[0-9]{17}\\.[a-z]+");
   private static final String MARKER = ".marker.";
   private static final String MARKERS = "MARKERS";
@@ -182,6 +183,25 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     return true; // Hudi, which was told that it is there, takes anything else for a failure
   }
 
+  /** Hudi archives by removing three files of each instant. */
+  private boolean deleteFile(Path path) throws IOException {
+    try {
+      innerGetFileStatus(path, false, StatusProbeEnum.HEAD_ONLY);
+    } catch (FileNotFoundException gone) {
+      return false;
+    }
+    Markers.forget(path);
+    HeldFolders.unsure(path);
+    try {
+      deleteObject(pathToKey(path));
+    } catch (com.amazonaws.AmazonClientException error) {
+      throw S3AUtils.translateException("delete", path, error);
+    }
+    HeldFolders.deleted(path);
+    maybeCreateFakeParentDirectory(path);
+    return true;
+  }
+
   /** Hadoop calls it when a file is there. */
   void finishedWrite(String key, long bytes, String tag, String version, BulkOperationState state)
       throws MetadataPersistenceException {
@@ -212,7 +232,7 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     return left;
   }
 
-  /** Instants, markers, log files of the metadata table. */
+  /** Instants, also archived ones, markers, log files of the metadata table. */
   private static boolean isFileOfHudis(Path path) {
     String whole = path.toUri().getPath();
     String name = path.getName();
@@ -221,6 +241,9 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     }
     boolean instant = path.getParent().toString().endsWith(TIMELINE.substring(0, TIMELINE.length() - 1));
     boolean dated = Character.isDigit(name.charAt(0)) && name.indexOf('.') > 0;
+    if (path.getParent().toString().endsWith(HISTORY)) {
+      return true;
+    }
     return instant && dated || name.contains(MARKER) || name.charAt(0) == '.' && name.contains(LOG);
   }
 
@@ -233,7 +256,8 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
 
   protected void maybeCreateFakeParentDirectory(Path path) throws IOException {
     String whole = path.toUri().getPath();
-    if (!whole.contains(TEMPORARY) && !whole.contains(HEARTBEATS)) {
+    boolean kept = whole.contains(HOODIE) && getDirectoryMarkerPolicy().keepDirectoryMarkers(path);
+    if (!kept && !whole.contains(TEMPORARY) && !whole.contains(HEARTBEATS)) {
       super.maybeCreateFakeParentDirectory(path);
     }
   }
@@ -314,6 +338,9 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     Path markers = Markers.folder(whole);
     if (markers != null && recursive && isFolderOfHudis(whole)) {
       return deleteMarkers(whole, markers);
+    }
+    if (!recursive && isFileOfHudis(whole)) {
+      return deleteFile(whole);
     }
     if (areProperties(path) || recursive && !path.toUri().getPath().contains(HOODIE)) {
       forget();
