@@ -176,7 +176,7 @@ def test_properties_are_read_once_in_a_while_and_anew_once_the_lock_was_taken_or
     taken.set("somebody")
     assert read() == "two"
     there.store.put(path, b"three")
-    await_that("properties that others have written", lambda: read() == "three", deadline_s=10)
+    await_that("properties that others have written", lambda: read() == "three", deadline_s=20)
     made = there.connector.create(there.jvm.org.apache.hadoop.fs.Path(f"{there.path}/{path}"), True)
     for content in ("somebody here", "may still be writing"):
         there.store.put(path, content.encode())

@@ -204,3 +204,19 @@ def test_more_markers_than_are_deleted_at_once_are_all_deleted(there: Held) -> N
         there.others.put(f"{MARKERS}/a/{number}.marker.CREATE", b"")
     assert there.connector.delete(there.at(MARKERS), True)
     assert not [names for _, names in there.others.walk(MARKERS) if names]
+
+
+def test_a_completed_instant_is_read_once(there: Held) -> None:
+    """Nobody changes it; by whom it is listed says whether it is there."""
+    path = f".hoodie/timeline/{INSTANT}_20260101000000001.commit"
+    there.others.put(path, b"done")
+    for requests in (2, 0):
+        with there.asking(requests=requests):
+            file = there.connector.open(there.at(path), 4_096)
+            assert str(there.jvm.org.apache.commons.io.IOUtils.toString(file, "UTF-8")) == "done"
+    for number in range(20):
+        other = f".hoodie/timeline/{INSTANT}_202601010000001{number:02}.commit"
+        there.others.put(other, b"other")
+        there.connector.open(there.at(other), 4_096).close()
+    with there.asking(requests=2):
+        there.connector.open(there.at(path), 4_096).close()

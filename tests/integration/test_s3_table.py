@@ -56,7 +56,7 @@ TIMELINE = ".hoodie/timeline"
 COMMITS = 6
 SETTLED = 3
 """The first ones make the metadata table."""
-BEGIN_REQUESTS_MAX = 22
+BEGIN_REQUESTS_MAX = 17
 COMMIT_REQUESTS_MAX = 40
 OUR_REQUESTS_MAX = 7
 """Of ours, in a transaction: who opens it, two looks at its file, decision, verdict, and clocks at times."""

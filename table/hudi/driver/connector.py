@@ -24,7 +24,7 @@ SPARING = f"{PACKAGE}.SparingS3AFileSystem"
 NAME = f"{PACKAGE}.KnowingS3AFileSystem"
 """Of the driver's."""
 EXECUTORS = ("Connections", "SparingS3AFileSystem")
-CLASSES = (*EXECUTORS, "HeldFolders", "Markers", "KnowingS3AFileSystem")
+CLASSES = (*EXECUTORS, "Content", "HeldFolders", "Markers", "KnowingS3AFileSystem")
 """Each after those that it uses."""
 BESIDE = f"{PACKAGE}.S3AFileSystem"
 SETTING = "fs.s3a.impl"

@@ -1,11 +1,11 @@
 package org.apache.hadoop.fs.s3a;
 
 import com.amazonaws.services.s3.model.DeleteObjectsRequest.KeyVersion;
-import java.io.EOFException;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.EnumSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -16,7 +16,6 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
-import org.apache.hadoop.fs.FSInputStream;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
@@ -35,7 +34,7 @@ import org.apache.hadoop.util.Progressable;
  * folder of each name: here names of Hudi's own below .hoodie, by which it knows which of the two they are, are looked
  * for as that. Where something was removed it looks whether the folder is still to be seen; of folders that Hudi makes
  * for each instant nobody wants to know. Hudi reads the table's properties a dozen times a commit: what was read is good
- * for two seconds, unless the table lock was taken since, or they were written. It looks whether a file is there, makes
+ * for ten seconds, unless the table lock was taken since, or they were written; a completed instant for good. It looks whether a file is there, makes
  * it, and Hadoop looks again. It lists the metadata table's folders over and over, in which nobody else writes as long
  * as the lock is held (HeldFolders.java), and markers one by one (Markers.java).
  *
@@ -48,13 +47,14 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
   private static final String TEMPORARY = HOODIE + ".temp/";
   private static final String HEARTBEATS = HOODIE + ".heartbeat/";
   private static final String TIMELINE = "/timeline/";
-  private static final String HISTORY = "/timeline/history";
+  private static final String HISTORY = "/timeline/history/";
   private static final Pattern COMPLETED = Pattern.compile("[0-9]{17}_[0-9]{17}\\.[a-z]+");
   private static final String MARKER = ".marker.";
   private static final String MARKERS = "MARKERS";
   private static final String LOG = ".log.";
-  private static final int PROPERTIES_BYTES_MAX = 1 << 20;
-  private static final long KNOWN_NS = TimeUnit.SECONDS.toNanos(2);
+  private static final int KEPT_BYTES_MAX = 1 << 20;
+  private static final int COMPLETED_MAX = 8;
+  private static final long KNOWN_NS = TimeUnit.SECONDS.toNanos(10);
   private static final long MISSED_NS = TimeUnit.SECONDS.toNanos(1);
   private static final int DELETED_AT_ONCE = 250; // as Hadoop's does
   private static final long CHANGING_NS = TimeUnit.MINUTES.toNanos(2);
@@ -72,6 +72,13 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
 
   /** Of properties' paths -> what was read. */
   private final Map known = new ConcurrentHashMap();
+
+  /** Of paths of completed instants -> what was read: the last ones. */
+  private final Map completed = new LinkedHashMap() {
+    protected boolean removeEldestEntry(Map.Entry eldest) {
+      return size() > COMPLETED_MAX;
+    }
+  };
 
   private volatile long changed_ns = System.nanoTime() - CHANGING_NS;
 
@@ -101,7 +108,7 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     if (known != null) {
       return known;
     }
-    if (whole.equals(MAKING.get()) && (wasMissed(whole) || isNewCompletion(whole))) {
+    if (whole.equals(MAKING.get()) && (wasMissed(whole) || isCompleted(whole))) {
       throw new FileNotFoundException("Not there, as far as is known: " + path);
     }
     try {
@@ -114,8 +121,8 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     }
   }
 
-  /** Of an instant that is being completed: its name has a time that nobody else has. */
-  private static boolean isNewCompletion(Path path) {
+  /** Of an instant that is complete, or about to be: its name has a time that nobody else has, and it never changes. */
+  private static boolean isCompleted(Path path) {
     String parent = path.getParent().toString();
     return parent.endsWith(TIMELINE.substring(0, TIMELINE.length() - 1)) && COMPLETED.matcher(path.getName()).matches();
   }
@@ -232,7 +239,7 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     return left;
   }
 
-  /** Instants, also archived ones, markers, log files of the metadata table. */
+  /** Instants, also archived ones, heartbeats, markers, log files of the metadata table. */
   private static boolean isFileOfHudis(Path path) {
     String whole = path.toUri().getPath();
     String name = path.getName();
@@ -241,7 +248,8 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     }
     boolean instant = path.getParent().toString().endsWith(TIMELINE.substring(0, TIMELINE.length() - 1));
     boolean dated = Character.isDigit(name.charAt(0)) && name.indexOf('.') > 0;
-    if (path.getParent().toString().endsWith(HISTORY)) {
+    String parent = path.getParent().toString() + "/";
+    if (parent.endsWith(HISTORY) || parent.endsWith(HEARTBEATS)) {
       return true;
     }
     return instant && dated || name.contains(MARKER) || name.charAt(0) == '.' && name.contains(LOG);
@@ -285,12 +293,29 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     return before.content == null ? null : new FSDataInputStream(new Content(before.content));
   }
 
-  /** Null where it is more than properties are. */
+  /** Read once: who begins a transaction reads the last commit, and who looks for it has. Null where it is large. */
+  private FSDataInputStream completed(Path path, int bufferBytes) throws IOException {
+    byte[] content;
+    boolean read;
+    synchronized (completed) {
+      content = (byte[]) completed.get(path);
+      read = completed.containsKey(path);
+    }
+    if (!read) {
+      content = whole(path, bufferBytes);
+      synchronized (completed) {
+        completed.put(path, content);
+      }
+    }
+    return content == null ? null : new FSDataInputStream(new Content(content));
+  }
+
+  /** Null where it is more than is kept. */
   private byte[] whole(Path path, int bufferBytes) throws IOException {
     FSDataInputStream file = super.open(path, bufferBytes);
     try {
-      byte[] content = file.readNBytes(PROPERTIES_BYTES_MAX + 1);
-      return content.length > PROPERTIES_BYTES_MAX ? null : content;
+      byte[] content = file.readNBytes(KEPT_BYTES_MAX + 1);
+      return content.length > KEPT_BYTES_MAX ? null : content;
     } finally {
       file.close();
     }
@@ -371,53 +396,11 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     }
   }
 
-  /** A file that was read whole. */
-  private static final class Content extends FSInputStream {
-    private final byte[] content;
-    private int at;
-
-    Content(byte[] content) {
-      this.content = content;
-    }
-
-    public int read() {
-      return at < content.length ? content[at++] & 0xff : -1;
-    }
-
-    public int read(byte[] into, int from, int length) {
-      if (length > 0 && at >= content.length) {
-        return -1;
-      }
-      int some = Math.min(length, content.length - at);
-      System.arraycopy(content, at, into, from, some);
-      at += some;
-      return some;
-    }
-
-    public void seek(long position) throws IOException {
-      if (position < 0 || position > content.length) {
-        throw new EOFException("beyond the file: " + position);
-      }
-      at = (int) position;
-    }
-
-    public long getPos() {
-      return at;
-    }
-
-    public boolean seekToNewSource(long position) {
-      return false;
-    }
-
-    public int available() {
-      return content.length - at;
-    }
-  }
-
   // --- connections ----------------------------------------------------------------------------------------
 
   public FSDataInputStream open(Path path, int bufferBytes) throws IOException {
     FSDataInputStream kept = areProperties(path) ? properties(path, bufferBytes) : null;
+    kept = kept == null && isCompleted(path) ? completed(path, bufferBytes) : kept;
     return kept != null ? kept : connections.sparing(super.open(path, bufferBytes), getConf());
   }
 

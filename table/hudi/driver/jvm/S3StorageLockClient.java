@@ -74,7 +74,7 @@ public final class S3StorageLockClient implements StorageLockClient {
   /** Owners of this process that may hold a lock. */
   private static final Map OPEN = new ConcurrentHashMap();
 
-  /** Another object whenever a lock was taken, renewed or given back here. */
+  /** Another object whenever a lock was taken here. */
   private static final AtomicReference WRITTEN = new AtomicReference(new Object());
 
   /** Of the addresses of tables whose lock is held here -> another object with each time that it was taken or renewed. */
@@ -219,7 +219,7 @@ public final class S3StorageLockClient implements StorageLockClient {
       return result;
     } finally {
       if (done) {
-        renewed(since_ms);
+        renewed(since_ms, takes);
       } else if (takes) {
         letGo();
       } else {
@@ -238,8 +238,11 @@ public final class S3StorageLockClient implements StorageLockClient {
     return true;
   }
 
-  private synchronized void renewed(long since_ms) {
+  private synchronized void renewed(long since_ms, boolean taken) {
     HeldLocks.renew(shown, since_ms);
+    if (taken) {
+      WRITTEN.set(new Object());
+    }
     if (shown != HeldLocks.NONE) {
       mine = new Object();
       HELD.put(table(), mine);
@@ -269,7 +272,6 @@ public final class S3StorageLockClient implements StorageLockClient {
       String why;
       try {
         String tag = put(key, content(wanted), before == null ? null : before.getVersionId());
-        WRITTEN.set(new Object());
         return Pair.of(LockUpsertResult.SUCCESS, Option.of(new StorageLockFile(wanted, tag)));
       } catch (AmazonS3Exception refused) {
         status = refused.getStatusCode();
@@ -284,7 +286,6 @@ public final class S3StorageLockClient implements StorageLockClient {
       Option found = (Option) read.getRight();
       StorageLockFile there = found.isPresent() ? (StorageLockFile) found.get() : null;
       if (there != null && same(there, wanted)) {
-        WRITTEN.set(new Object());
         return Pair.of(LockUpsertResult.SUCCESS, Option.of(new StorageLockFile(wanted, there.getVersionId())));
       }
       boolean known = read.getLeft() != LockGetResult.UNKNOWN_ERROR;
