@@ -63,9 +63,11 @@ SYSTEM = frozenset({"os", "pathlib.Path", "shutil", "tempfile", "glob", "fcntl"}
 KNOW_FILES: Mapping[str, str] = {
     "table.hudi.driver.held": "a page of memory that the JVM and its guardian share",
     "table.hudi.driver.holder": "which processes live, by /proc",
+    "table.hudi.driver.reach": "a variable of the environment, by which HDFS knows a user",
     "table.hudi.driver.storage": "which file systems are mounted",
     "table.hudi.driver.watchdog": "a process of its own, which ends whoever holds the lock for too long",
     "table.hudi.files.durable": "the system's words for an error's number",
+    "table.hudi.reader.mirror": "a folder for a reader that knows no HDFS",
     "table.hudi.reader.timeline": "a path may be given as one",
     "participant.records.json.lines": "a library's variable of the environment",
     "participant.source.native": "the libraries that this process has loaded",
