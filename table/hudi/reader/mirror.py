@@ -27,6 +27,7 @@ class Mirror:
         self._store = store
         self._made = TemporaryDirectory(prefix="lockstep-")
         self._root = Path(self._made.name)
+        self.files: list[str] = []  # of data
         for below, names in self._store.walk():
             (self._root / below).mkdir(parents=True, exist_ok=True)
             for name in names:
@@ -36,6 +37,7 @@ class Mirror:
                         self._copy(path)
                 elif (found := self._store.stat(path)) is not None:
                     self._empty(path, found.size_bytes)
+                    self.files.append(path)
 
     @property
     def folder(self) -> str:
