@@ -22,6 +22,7 @@ from table.errors import Refused
 from table.hudi.driver.connector import SETTING, sparing_connector
 from table.store.connectors import HadoopSettings, hadoop_settings
 from table.store.location import HDFS, S3, Location
+from table.store.security import AUTHENTICATION, SIMPLE, no_security
 from table.store.settings import StoreSettings
 
 OF_THE_USER = "user:///"
@@ -31,7 +32,6 @@ DEFAULTS = frozenset({"core-default.xml", "hdfs-default.xml"})
 DEFAULT_FILE_SYSTEM = ("fs.defaultFS", "fs.default.name")
 LOADED = "lockstep.configuration"
 """Which files of Hadoop's configuration were loaded into it."""
-AUTHENTICATION, SIMPLE = "hadoop.security.authentication", "simple"
 USER_VARIABLE = "HADOOP_USER_NAME"
 """Of Hadoop's, and of hdfs-native's."""
 HERE = "local["
@@ -48,14 +48,16 @@ def reach(spark: SparkSession, location: Location, settings: StoreSettings) -> A
     _check_environment(jvm, found)
     conf = context._jsc.hadoopConfiguration()
     _load(jvm, conf, found.resources)
+    if location.scheme == HDFS:
+        _check_user(jvm, conf, location)
     for name, value in found.plain.items():
         conf.set(name, value)
     for one in found.tuning:
         if _unsaid(conf, one.asked):
             conf.set(one.name, one.value)
     if location.scheme == HDFS:
-        _check_user(jvm, conf, location)
-    elif str(context.master).startswith(HERE):
+        return conf
+    if str(context.master).startswith(HERE):
         if location.scheme == S3 and _unsaid(conf, SETTING):
             conf.set(SETTING, sparing_connector(jvm, context._gateway))
         _keep(jvm, found.secret)
@@ -90,10 +92,7 @@ def _check_user(jvm: Any, conf: Any, location: Location) -> None:
     """Raise `Refused` where this process and its JVM would not be the same user there."""
     asked = str(conf.get(AUTHENTICATION, SIMPLE)).lower()
     if asked != SIMPLE:
-        raise Refused(
-            f"{location}: its cluster wants {asked} ({AUTHENTICATION}), which Lockstep has not been tried "
-            "with and does not do yet: keep the table on a cluster that takes users by their names, or in S3"
-        )
+        raise Refused(no_security(location, asked))
     here = os.environ.get(USER_VARIABLE) or getpass.getuser()
     there = str(jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getShortUserName())
     if here != there:

@@ -12,15 +12,16 @@ from collections.abc import Mapping
 from table.port import SparkNeeds
 from table.store.connectors import Connector, HadoopSettings, Tuning
 from table.store.hdfs.settings import HdfsSettings
+from table.store.security import FILES
 from table.store.settings import StoreSettings
-
-FILES = ("core-site.xml", "hdfs-site.xml")
 
 TUNING: Mapping[str, str] = {
     "ipc.client.connect.timeout": "5000",
     "ipc.client.connect.max.retries": "3",
     "ipc.client.connect.max.retries.on.timeouts": "2",
-    "ipc.client.rpc-timeout.ms": "20000",
+    "ipc.client.rpc-timeout.ms": "10000",
+    "dfs.client.failover.max.attempts": "6",
+    "dfs.client.failover.sleep.max.millis": "5000",
     "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
 }
 """Where nobody has said otherwise. A name node that is away or stands still fails what is asked of it sooner
