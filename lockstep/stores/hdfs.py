@@ -47,8 +47,12 @@ class HdfsServer(LocalServer):
     kind = "hdfs"
     failure = HdfsServerError
 
-    def __init__(self, data_dir: Path, *, port: int = 0, cache_dir: Path | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, *, port: int = 0, cache_dir: Path | None = None, data_nodes: int = 1
+    ) -> None:
+        """`data_nodes`: and so many copies of each block, unless who writes it wants others."""
         super().__init__(data_dir, port=port)
+        self.data_nodes = data_nodes
         self._cache_dir = cache_dir
         self._java = ""
         self._jars: list[Path] = []
@@ -106,7 +110,14 @@ class HdfsServer(LocalServer):
             "dfs.namenode.lease-recheck-interval-ms": 500,
         }
         command = [self._java, f"-Xmx{HEAP_MB}m", *LATE_C2.split(), "-cp", self._classpath(), MANAGER]
-        command += ["-nnport", str(self.port), "-httpport", str(self._http_port), "-datanodes", "1"]
+        command += [
+            "-nnport",
+            str(self.port),
+            "-httpport",
+            str(self._http_port),
+            "-datanodes",
+            str(self.data_nodes),
+        ]
         command += [] if data.exists() else ["-format"]
         for name, value in properties.items():
             command += ["-D", f"{name}={value}"]

@@ -180,7 +180,7 @@ def test_a_data_node_that_has_died_keeps_nobody_from_writing_files_though_the_na
     tmp_path: Path,
 ) -> None:
     """hdfs-native fails with a file's first block where one of its data nodes is away."""
-    with HdfsServer(tmp_path / "hdfs") as server:
+    with HdfsServer(tmp_path / "hdfs", data_nodes=2) as server:
         store = new_store(server)
         with DataNode(tmp_path / "data-node", server) as node:
             store.put("before", b"1")

@@ -42,5 +42,6 @@ class DataNode(LocalServer):
         self._spawn(command)
 
     def _asker(self) -> Callable[[], bool]:
-        """Whether the name node knows both."""
-        return lambda: "Live datanodes (2)" in self._hdfs.administer("-report", "-live")
+        """Whether the name node knows it beside its own."""
+        live = f"Live datanodes ({self._hdfs.data_nodes + 1})"
+        return lambda: live in self._hdfs.administer("-report", "-live")

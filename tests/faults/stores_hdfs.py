@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 
 from lockstep.stores.hdfs import HdfsServer
@@ -105,8 +105,14 @@ def _killed_over_a_file(stage: Stage) -> Outcome:
 
 
 def _data_node_killed(stage: Stage) -> Outcome:
-    """One of two: each block is on both."""
-    with DataNode(stage.pipeline.folder / "data-node", _hdfs(stage)) as node:
+    """One of three: each block is on two of them."""
+    folder = stage.pipeline.folder
+    with (
+        HdfsServer(folder / "its-own", data_nodes=2) as stage.server,
+        DataNode(folder / "data-node", _hdfs(stage)) as node,
+        closing(stage),
+    ):
+        stage.pipeline.bucket = OnHdfs(_hdfs(stage))
         run = stage.start(per_second=CALM_PER_SECOND)
         stage.stop_load()
         produce_large(stage)
@@ -196,8 +202,8 @@ put(
     ),
     Scenario(
         "hdfs_data_node_killed_in_the_middle_of_files",
-        "one of two data nodes is killed while files are being written, and stays away",
-        "files are ended on the other one, or their transaction is given up, and commits go on",
+        "one of three data nodes is killed while files are being written, and stays away",
+        "files are ended on the others, or their transaction is given up, and commits go on",
         _data_node_killed,
         GOES_ON_LIMIT_S,
         settings=LARGE_FILES,
