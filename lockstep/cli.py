@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "prepare": ("lockstep.commands.prepare", "Make once what lets every later start be quicker."),
     "broker": ("lockstep.commands.broker", "A real single-node Kafka broker in the foreground."),
     "s3": ("lockstep.commands.s3", "A real S3 server in the foreground, for trying things out."),
+    "hdfs": ("lockstep.commands.hdfs", "A real HDFS in the foreground, for trying things out."),
     "events": ("lockstep.commands.events", "The control topic, decoded."),
     "status": ("lockstep.commands.status", "Coordinator, current transaction, last commit, lag."),
     "offsets": (

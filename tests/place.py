@@ -1,4 +1,5 @@
-"""Where a test's table is, as everybody but its pipeline sees it: a folder, or a bucket of a real S3 server.
+"""Where a test's table is, as everybody but its pipeline sees it: a folder, here or on a real HDFS, or a
+bucket of a real S3 server.
 
 What scenarios ask of a table goes through here, so that they are about the protocol and not about files.
 Paths are relative to the table, as a `Store` has them.
@@ -16,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from lockstep.stores.hdfs import HdfsServer
 from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server, storage_section
 from table.hudi.driver.fence import FOLDER as DECIDED
 from table.hudi.driver.holder import LOCK, process_said, said_by
@@ -24,8 +26,8 @@ from table.hudi.layout import META_FOLDER
 from table.hudi.reader.timeline import Timeline
 from table.store.local import LocalStore
 from table.store.location import store_at
-from table.store.objects.settings import ObjectSettings
 from table.store.port import Store, Upload
+from table.store.settings import StoreSettings
 
 TIMELINE = f"{META_FOLDER}/timeline"
 METADATA_TIMELINE = f"{META_FOLDER}/metadata/{TIMELINE}"
@@ -61,7 +63,7 @@ class Place(Protocol):
         """As sentences have it, and libraries that open it themselves."""
 
     @property
-    def settings(self) -> ObjectSettings | None: ...
+    def settings(self) -> StoreSettings | None: ...
 
     @property
     def toml(self) -> str:
@@ -180,30 +182,17 @@ class Folder:
         return (self._path / META_FOLDER / LOCK).read_bytes()
 
 
-class Bucket:
-    """A bucket of its own on this server. `endpoint`: how the pipeline reaches it, if that is not directly.
+class Remote:
+    """On a server, on which we look directly. While it is away, nothing is there to be seen."""
 
-    We look on directly. While the server is away, nothing is there to be seen.
-    """
-
-    expiry_s = 3.0
-    """The lock says which process holds it. One that is dead may still have requests under way."""
     holder_s = 5.0
     look_s = REQUEST_LOOK_S
-    CLOSE_MS = 1_000
-    """What is seen by a look that followed another so soon has just appeared."""
 
-    def __init__(self, server: S3Server, *, endpoint: str = "") -> None:
-        bucket = f"lake-{uuid.uuid4().hex[:12]}"
-        server.make_bucket(bucket)
-        self._address = f"s3a://{bucket}/lake/events"
-        self._endpoint = endpoint or server.endpoint
-        self._settings = replace(server.settings, request_timeout_s=OWN_REQUEST_S, patience_s=OWN_PATIENCE_S)
-        self._store = store_at(self._address, settings=self._settings)
+    def __init__(self, address: str, settings: StoreSettings) -> None:
+        self._address = address
+        self._settings = settings
+        self._store = store_at(address, settings=settings)
         self._timeline: Timeline | None = None
-        self._lock = threading.Lock()
-        self._first_seen: dict[str, int] = {}
-        self._looked_ms = 0
 
     @property
     def address(self) -> str:
@@ -214,17 +203,8 @@ class Bucket:
         return self._address
 
     @property
-    def settings(self) -> ObjectSettings:
+    def settings(self) -> StoreSettings:
         return self._settings
-
-    @property
-    def toml(self) -> str:
-        keys = {name: f"${{env:{variable}}}" for name, variable in VARIABLES.items()}
-        return "\n" + storage_section(self._endpoint, **keys)
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        return KEYS
 
     @property
     def store(self) -> Store:
@@ -239,10 +219,99 @@ class Bucket:
 
     def names(self, folder: str) -> list[str]:
         try:
-            names = self._store.names(folder)
+            return self._store.names(folder)
         except OSError:
             return []
-        if folder == TIMELINE:
+
+    def folders(self) -> list[str]:
+        return [name for name in self.names("") if name != META_FOLDER and not name.startswith(".")]
+
+    def markers(self) -> set[str]:
+        """SeaweedFS goes on listing folders that nothing is in any more, as others do not."""
+        below = (folder.removeprefix(f"{MARKERS}/") for folder, names in self._store.walk(MARKERS) if names)
+        return {folder.partition("/")[0] for folder in below}
+
+    def uploads(self) -> list[Upload]:
+        return list(self._store.uploads())
+
+    def is_locked(self) -> bool:
+        raise NotImplementedError
+
+    def says_holder(self) -> bool:
+        """What is meant is a holder that was called back, which the decision follows: that of an instant
+        which is not completed is waited for.
+        """
+        decided = max((name for name in self.names(DECIDED) if name.isdecimal()), default="")
+        completed = any(name.startswith(f"{decided}_") for name in self.names(TIMELINE))
+        return bool(decided) and not completed and self.is_locked()
+
+    def cleans_under_lock(self) -> bool:
+        """A clean is open, and no instant is being decided."""
+        return self.is_locked() and not self.says_holder()
+
+
+class OnHdfs(Remote):
+    """A folder of its own on this HDFS."""
+
+    expiry_s = 60.0
+
+    def __init__(self, server: HdfsServer) -> None:
+        address = f"{server.url}/lake-{uuid.uuid4().hex[:12]}/events"
+        super().__init__(address, replace(server.settings, patience_s=OWN_PATIENCE_S))
+
+    @property
+    def toml(self) -> str:
+        return ""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {}
+
+    def appeared_ms(self, name: str) -> int | None:
+        """Hudi writes a completed instant under another name first."""
+        try:
+            found = self._store.stat(f"{TIMELINE}/{name}")
+        except OSError:
+            return None
+        return None if found is None else round(1_000 * found.modified_s)
+
+    def is_locked(self) -> bool:
+        try:
+            return self._store.stat(f"{META_FOLDER}/{LOCK}") is not None
+        except OSError:
+            return False
+
+
+class Bucket(Remote):
+    """One of its own on this server. `endpoint`: how the pipeline reaches it, if that is not directly."""
+
+    expiry_s = 3.0
+    """The lock says which process holds it. One that is dead may still have requests under way."""
+    CLOSE_MS = 1_000
+    """What is seen by a look that followed another so soon has just appeared."""
+
+    def __init__(self, server: S3Server, *, endpoint: str = "") -> None:
+        bucket = f"lake-{uuid.uuid4().hex[:12]}"
+        server.make_bucket(bucket)
+        settings = replace(server.settings, request_timeout_s=OWN_REQUEST_S, patience_s=OWN_PATIENCE_S)
+        super().__init__(f"s3a://{bucket}/lake/events", settings)
+        self._endpoint = endpoint or server.endpoint
+        self._lock = threading.Lock()
+        self._first_seen: dict[str, int] = {}
+        self._looked_ms = 0
+
+    @property
+    def toml(self) -> str:
+        keys = {name: f"${{env:{variable}}}" for name, variable in VARIABLES.items()}
+        return "\n" + storage_section(self._endpoint, **keys)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return KEYS
+
+    def names(self, folder: str) -> list[str]:
+        names = super().names(folder)
+        if folder == TIMELINE and names:
             self._note(names)
         return names
 
@@ -255,22 +324,11 @@ class Bucket:
                 self._first_seen.setdefault(name, now_ms if soon else 0)
             self._looked_ms = now_ms
 
-    def folders(self) -> list[str]:
-        return [name for name in self.names("") if name != META_FOLDER and not name.startswith(".")]
-
     def appeared_ms(self, name: str) -> int | None:
         """By the look that showed it first; where none had gone just before, the name says when it was put,
         but for the put itself.
         """
         return self._first_seen.get(name) or None
-
-    def markers(self) -> set[str]:
-        """SeaweedFS goes on listing folders that nothing is in any more, as others do not."""
-        below = (folder.removeprefix(f"{MARKERS}/") for folder, names in self._store.walk(MARKERS) if names)
-        return {folder.partition("/")[0] for folder in below}
-
-    def uploads(self) -> list[Upload]:
-        return list(self._store.uploads())
 
     def is_locked(self) -> bool:
         try:
@@ -278,18 +336,6 @@ class Bucket:
         except OSError:
             return False
         return not lock["expired"] and lock["validUntil"] > time.time() * 1_000
-
-    def says_holder(self) -> bool:
-        """The lock always does. What is meant is a holder that was called back, which the decision follows:
-        that of an instant which is not completed is waited for.
-        """
-        decided = max((name for name in self.names(DECIDED) if name.isdecimal()), default="")
-        completed = any(name.startswith(f"{decided}_") for name in self.names(TIMELINE))
-        return bool(decided) and not completed and self.is_locked()
-
-    def cleans_under_lock(self) -> bool:
-        """A clean is open, and no instant is being decided."""
-        return self.is_locked() and not self.says_holder()
 
 
 def below(place: Place) -> Iterator[tuple[str, str]]:

@@ -48,7 +48,7 @@ def check_interval(_context: click.Context, _parameter: click.Parameter, interva
     type=click.Choice(STORES),
     default=FILE,
     show_default=True,
-    help="Where the table is: in a folder, or on an S3 server that is started for it.",
+    help="Where the table is: in a folder, on an S3 server or on HDFS, which is started for it.",
 )
 @click.option("--keep", is_flag=True, help="Keep broker data, table and configuration, below .demo/.")
 @standard_options

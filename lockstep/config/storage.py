@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from lockstep.config.problems import Problem
 from lockstep.config.properties import resolve_references
 from lockstep.config.table_sections import StorageSection
-from table.store.location import FILE, Location
+from table.store.hdfs.settings import HdfsSettings
+from table.store.location import FILE, HDFS, Location
 from table.store.objects.settings import (
     AssumedRole,
     Credentials,
@@ -36,8 +37,11 @@ def store_settings(
     """None where the table is on a file system. Raises `ConfigError` naming the variable or the file that
     cannot be had, never a value.
     """
-    if _scheme(path) == FILE:
+    scheme = _scheme(path)
+    if scheme == FILE:
         return None
+    if scheme == HDFS:
+        return HdfsSettings(config_folder=given.config_folder)
     encryption = Encryption(algorithm=given.encryption, kms_key=given.kms_key) if given.encryption else None
     return ObjectSettings(
         endpoint=given.endpoint,
@@ -56,6 +60,14 @@ def check_storage(path: str, given: StorageSection) -> Iterator[Problem]:
             sentence = "means nothing to a table on a file system: take it out, or give an address as s3a://"
             yield Problem(settings=("storage", "table.path"), sentence=sentence)
         return
+    if _scheme(path) == HDFS:
+        if given != StorageSection(config_folder=given.config_folder):
+            sentence = "of a table on HDFS only storage.config_folder means anything: take the rest out"
+            yield Problem(settings=("storage", "table.path"), sentence=sentence)
+        return
+    if given.config_folder:
+        sentence = "means nothing to a table in S3: take it out"
+        yield Problem(settings=("storage.config_folder", "table.path"), sentence=sentence)
     needed, allowed = WANTED[given.credentials]
     for name in needed:
         if not getattr(given, name):

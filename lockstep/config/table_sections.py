@@ -21,8 +21,9 @@ class TableSection(Section):
     path: values.TablePath = Field(
         description=(
             "The table's base path. On a file system a `file://` URI, under which driver and workers must "
-            "see the same files; in an object store an `s3a://` address (`s3://` is taken as the same), see "
-            "`storage`. Other schemes are refused."
+            "see the same files; on HDFS `hdfs://` and its name node, or name service, and the path; in an "
+            "object store an `s3a://` address (`s3://` is taken as the same). See `storage` for both. Other "
+            "schemes are refused."
         ),
         examples=["file:///data/lake/events"],
     )
@@ -102,8 +103,17 @@ class TableSection(Section):
 
 
 class StorageSection(Section):
-    """How the object store is reached that the table is in, by workers and Spark alike."""
+    """How the object store, or HDFS, is reached that the table is in, by workers and Spark alike."""
 
+    config_folder: values.ConfigFolder = Field(
+        default="",
+        description=(
+            "HDFS, and all that is to be said there: the folder of the cluster's `core-site.xml` and "
+            "`hdfs-site.xml`, under the same path on driver and workers. They say which the name nodes of a "
+            "name service are. Empty: what `HADOOP_CONF_DIR` names, where that is set."
+        ),
+        examples=["/etc/hadoop/conf"],
+    )
     endpoint: values.Endpoint = Field(
         default="",
         description="The store's address. Empty: AWS's own. `http://` is taken as it is written.",

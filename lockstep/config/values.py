@@ -151,7 +151,8 @@ def _table_path(value: str) -> str:
         not_yet = " yet" if scheme.lower() in SPELLINGS else ""
         raise ValueError(
             f"{scheme}:// is not supported{not_yet}: the table must be on a file system that every worker "
-            'sees under the same path, written "file:///data/lake/events", or in S3, "s3a://bucket/events"'
+            'sees under the same path, written "file:///data/lake/events", on HDFS, '
+            '"hdfs://cluster/lake/events", or in S3, "s3a://bucket/events"'
         )
     path = rest.rstrip("/")
     if not path.startswith("/"):
@@ -165,6 +166,12 @@ def _table_path(value: str) -> str:
             f"{value!r} holds a character that Hadoop or Spark would interpret: one of * ? {{ }} [ ] % #"
         )
     return f"{scheme}://{path}"
+
+
+def _config_folder(value: str) -> str:
+    if value and (not value.startswith("/") or ".." in value.split("/")):
+        raise ValueError(f"{value!r} is not an absolute path: write the whole path of the folder")
+    return value.rstrip("/")
 
 
 def _endpoint(value: str) -> str:
@@ -256,6 +263,7 @@ Topics = Annotated[tuple[str, ...], BeforeValidator(_items), AfterValidator(_top
 Names = Annotated[tuple[str, ...], BeforeValidator(_items), AfterValidator(_names)]
 Ddl = Annotated[str, AfterValidator(_ddl)]
 TablePath = Annotated[str, AfterValidator(_table_path)]
+ConfigFolder = Annotated[str, AfterValidator(_config_folder)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 SecretReference = Annotated[str, AfterValidator(_secret_reference)]
 PartBytes = Annotated[

@@ -13,9 +13,9 @@ from lockstep.output import readable_duration
 if TYPE_CHECKING:
     from table.store.settings import StoreSettings
 
-FILE, S3 = "file", "s3"
-STORES = (FILE, S3)
-"""As people ask for them."""
+FILE, S3, HDFS = "file", "s3", "hdfs"
+STORES = (FILE, S3, HDFS)
+"""As people ask for them. The commands that start the servers again are called the same."""
 BUCKET = "lake"
 
 
@@ -37,6 +37,10 @@ def make_lake(store: str, folder: Path, stack: ExitStack) -> Lake:
     """What is started is ended by `stack`. Raises `Failed`."""
     if store == FILE:
         return Lake(path=(folder / "table").as_uri())
+    return _on_s3(folder, stack) if store == S3 else _on_hdfs(folder, stack)
+
+
+def _on_s3(folder: Path, stack: ExitStack) -> Lake:
     from lockstep.stores.local import S3Server, key_files, storage_section
 
     began = time.monotonic()
@@ -44,11 +48,29 @@ def make_lake(store: str, folder: Path, stack: ExitStack) -> Lake:
     server.start()
     stack.callback(server.stop)
     server.make_bucket(BUCKET)
-    took = readable_duration(int((time.monotonic() - began) * 1_000))
     return Lake(
         path=f"s3a://{BUCKET}/table",
         section="\n" + storage_section(server.endpoint, **key_files(folder)),
         storage=server.settings,
         port=server.port,
-        started=f"an S3 server answers on {server.address} after {took}",
+        started=f"an S3 server answers on {server.address} after {_since(began)}",
     )
+
+
+def _on_hdfs(folder: Path, stack: ExitStack) -> Lake:
+    from lockstep.stores.hdfs import HdfsServer
+
+    began = time.monotonic()
+    server = HdfsServer(folder / HDFS)
+    server.start()
+    stack.callback(server.stop)
+    return Lake(
+        path=f"{server.url}/lake/table",
+        storage=server.settings,
+        port=server.port,
+        started=f"an HDFS answers on {server.address} after {_since(began)}",
+    )
+
+
+def _since(began: float) -> str:
+    return readable_duration(int((time.monotonic() - began) * 1_000))

@@ -20,7 +20,7 @@ from lockstep.demo.processes import run_logged, run_spark
 from lockstep.demo.report import verdict_text
 from lockstep.errors import Failed
 from lockstep.output import readable_count
-from table.store.settings import rust_options
+from table.store.settings import known_to_rust, rust_options
 
 VERIFY_TIMEOUT_S = 300
 SPARK_JOB = Path(__file__).with_name("spark_count.py")
@@ -114,9 +114,12 @@ def count_with_spark(config: Config, config_path: Path, folder: Path) -> tuple[C
 
 def count_with_hudi(config: Config) -> Counts:
     """Count with the `hudi` package: Rust and Arrow, no JVM, no Lockstep."""
+    from lockstep.demo.reached import readable_by_rust  # brings pyspark along
+
     storage = config.store_settings()
-    table = HudiTable(config.table.path, rust_options(storage) if storage is not None else None)
-    batches = table.read(HudiReadOptions(projection=list(COLUMNS)))
+    with readable_by_rust(config) as path:
+        options = rust_options(storage) if storage is not None and known_to_rust(storage) else None
+        batches = HudiTable(path, options).read(HudiReadOptions(projection=list(COLUMNS)))
     rows = pa.Table.from_batches(batches)
     return Counts(
         reader="hudi (Rust)",

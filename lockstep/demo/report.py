@@ -70,6 +70,9 @@ class Ran:
     lake_port: int
     """That of the table's store, 0 where it is a folder."""
 
+    lake_command: str = ""
+    """What starts that store again."""
+
     def to_json(self) -> dict[str, Any]:
         return {
             "records": self.records,
@@ -160,7 +163,11 @@ def _next(report: DemoReport) -> Iterator[Text]:
     yield Text(f"What to try next, in another terminal while the {servers}:")
     for command in (
         f"{lockstep} broker --port {ran.port} --data {folder}/kafka",
-        *([f"{lockstep} s3 --port {ran.lake_port} --data {folder}/s3"] if ran.lake_port else ()),
+        *(
+            [f"{lockstep} {ran.lake_command} --port {ran.lake_port} --data {folder}/{ran.lake_command}"]
+            if ran.lake_port
+            else ()
+        ),
         f"{lockstep} events {config} --from-beginning",
         f"{lockstep} status {config}",
         f"{lockstep} offsets {config}",

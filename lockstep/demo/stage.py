@@ -119,7 +119,7 @@ class Stage:
 
     def _make_lake(self, stack: ExitStack) -> Lake:
         if self._store != FILE:
-            self._doing("the store of the table starts")
+            self._doing("the store of the table starts (HDFS is downloaded the first time on a machine)")
         lake = make_lake(self._store, self._folder, stack)
         if lake.started:
             self._view.say(lake.started)
@@ -240,6 +240,7 @@ class Stage:
             kept=self._folder if self._keep or not finding.exact else None,
             port=ports[0],
             lake_port=ports[1],
+            lake_command=self._store,
         )
         return DemoReport(ran=ran, finding=finding)
 

@@ -7,6 +7,7 @@ which start such a cluster in one JVM.
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from table.store.hdfs.settings import HdfsSettings
 
 HEAP_MB = 512
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
+ADMINISTRATOR = "org.apache.hadoop.hdfs.tools.DFSAdmin"
+ADMINISTRATOR_S = 60
 PATIENCE_S = 10.0
 SAFE_MODE_S = 2
 """A name node that was restarted waits so long for more blocks once it has all."""
@@ -44,8 +47,12 @@ class HdfsServer(LocalServer):
     kind = "hdfs"
     failure = HdfsServerError
 
-    def __init__(self, data_dir: Path, *, port: int = 0, cache_dir: Path | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, *, port: int = 0, cache_dir: Path | None = None, data_nodes: int = 1
+    ) -> None:
+        """`data_nodes`: and so many copies of each block, unless who writes it wants others."""
         super().__init__(data_dir, port=port)
+        self.data_nodes = data_nodes
         self._cache_dir = cache_dir
         self._java = ""
         self._jars: list[Path] = []
@@ -64,6 +71,27 @@ class HdfsServer(LocalServer):
         """As a crash would end it: what it has acknowledged is on disks."""
         self.kill()
 
+    def administer(self, *arguments: str) -> str:
+        """What Hadoop's own `hdfs dfsadmin` says to these. Raises `HdfsServerError` where it fails."""
+        command = [self._java, *LATE_C2.split(), "-cp", self._classpath(), ADMINISTRATOR, "-fs", self.url]
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, timeout=ADMINISTRATOR_S, check=False
+        )
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            raise HdfsServerError(
+                f"dfsadmin {' '.join(arguments)} on {self.address}: {said[-1] if said else 'it failed'}"
+            )
+        return done.stdout
+
+    @property
+    def java(self) -> tuple[str, str]:
+        """Once it is started: the program, and its class path."""
+        return self._java, self._classpath()
+
+    def _classpath(self) -> str:
+        return os.pathsep.join(map(str, [self._data_dir, *self._jars]))
+
     def _prepare(self) -> None:
         self._java = str(find_java())
         self._jars = resolve(HDFS, self._cache_dir)
@@ -81,9 +109,15 @@ class HdfsServer(LocalServer):
             "dfs.namenode.safemode.extension": 1_000 * SAFE_MODE_S,
             "dfs.namenode.lease-recheck-interval-ms": 500,
         }
-        classpath = os.pathsep.join(map(str, [self._data_dir, *self._jars]))
-        command = [self._java, f"-Xmx{HEAP_MB}m", *LATE_C2.split(), "-cp", classpath, MANAGER]
-        command += ["-nnport", str(self.port), "-httpport", str(self._http_port), "-datanodes", "1"]
+        command = [self._java, f"-Xmx{HEAP_MB}m", *LATE_C2.split(), "-cp", self._classpath(), MANAGER]
+        command += [
+            "-nnport",
+            str(self.port),
+            "-httpport",
+            str(self._http_port),
+            "-datanodes",
+            str(self.data_nodes),
+        ]
         command += [] if data.exists() else ["-format"]
         for name, value in properties.items():
             command += ["-D", f"{name}={value}"]

@@ -28,7 +28,7 @@ from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
 from table.partitioners.kinds import FIELD
 from table.port import UPSERT, TableSpec
 from table.schema import table_schema
-from table.store.location import plain
+from table.store.location import HDFS, plain
 
 KEY_GENERATORS: Mapping[str, str] = {
     "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
@@ -42,6 +42,8 @@ PATIENCE_S = 12.0
 """Of the driver with its store. A put whose answer is lost may take twice as long."""
 NOT_IN_ADDRESSES = re.compile(r"[\s%\"<>\\^`{|}\[\]]")
 """Hudi reads the place of its storage lock as a URI: it fails at these, or takes `%2F` for a slash."""
+
+GLOBS = re.compile(r"[*?{}\[\]%#]")
 
 META_FIELDS_PREFIX = "_hoodie_"
 
@@ -188,11 +190,16 @@ def plain_spec(spec: TableSpec) -> TableSpec:
             f"table.partition_by from the name of a row's folder, so that only {FIELD!r} can be"
         )
     path = plain(spec.path)
-    strange = NOT_IN_ADDRESSES.search(path) if "://" in path else None
+    on_hdfs = path.startswith(f"{HDFS}://")
+    strange = (GLOBS if on_hdfs else NOT_IN_ADDRESSES).search(path) if "://" in path else None
     if strange is not None:
+        whose = (
+            "Hadoop or Spark would interpret"
+            if on_hdfs
+            else "Hudi's lock of tables in object stores cannot have"
+        )
         raise Refused(
-            f"table.path {path}: it holds {strange[0]!r}, which Hudi's lock of tables in object stores "
-            "cannot have: use letters, digits and -_.=+@,~"
+            f"table.path {path}: it holds {strange[0]!r}, which {whose}: use letters, digits and -_.=+@,~"
         )
     return replace(spec, path=path)
 

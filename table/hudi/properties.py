@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from table.errors import Refused
 from table.hudi.modes import LEASE_PROVIDER, LOCK_PROVIDER, MODES
 from table.port import INSERT, UPSERT, OtherWriters, TableSpec
-from table.store.location import FILE, Location
+from table.store.location import FILE, HDFS, Location
 
 LOCK = "hoodie.write.lock.provider"
 LOCK_FOLDER = "hoodie.write.lock.filesystem.path"
@@ -203,7 +203,7 @@ def check(properties: Mapping[str, str], mode: str = INSERT) -> None:
 
 def shared_lock(path: str) -> Mapping[str, str]:
     """The lock of a table at this path or address, where the configuration names no other."""
-    return SHARED_LOCK if Location.parse(path).scheme == FILE else SHARED_LEASE
+    return SHARED_LOCK if Location.parse(path).scheme in (FILE, HDFS) else SHARED_LEASE
 
 
 def merge(

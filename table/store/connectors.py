@@ -8,23 +8,37 @@ from pkgutil import resolve_name
 
 from table.errors import Refused
 from table.port import SparkNeeds
-from table.store.location import S3, Location, not_yet
+from table.store.location import HDFS, S3, Location, not_yet
 from table.store.settings import StoreSettings
 
-CONNECTORS: Mapping[str, str] = {S3: "table.store.objects.hadoop:S3_CONNECTOR"}
+CONNECTORS: Mapping[str, str] = {
+    S3: "table.store.objects.hadoop:S3_CONNECTOR",
+    HDFS: "table.store.hdfs.hadoop:HDFS_CONNECTOR",
+}
 """Scheme -> a `Connector`, as `module:name`. A file system needs none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """A property `name`, which is set where nobody has said anything of the property `asked`."""
+
+    asked: str
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HadoopSettings:
-    """`plain`: properties. `secret`: those that are nobody's to see, by the same names. `tuning`: properties
-    that whoever has said otherwise keeps, without the bucket. `profile`: of AWS's own files, which the SDK
-    knows by a property of the JVM. `environment`: what variables must say, since it finds that nowhere else.
+    """`plain`: properties. `secret`: those that are nobody's to see, by the same names. `resources`: files of
+    Hadoop's configuration that count before what the JVM has by itself. `profile`: of AWS's own files, which
+    the SDK knows by a property of the JVM. `environment`: what variables must say, since it finds that
+    nowhere else.
     """
 
     plain: Mapping[str, str]
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
-    tuning: Mapping[str, str] = field(default_factory=dict)
+    resources: tuple[str, ...] = ()
+    tuning: tuple[Tuning, ...] = ()
     profile: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
 

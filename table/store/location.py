@@ -26,7 +26,7 @@ STORES: Mapping[str, str] = {
 """Scheme -> what makes the store whose root a `Location` is, as `module:function`. It is given the location
 and its `StoreSettings`, None where nobody says how it is reached; it raises `Refused`.
 """
-TABLES = frozenset({FILE, S3})
+TABLES = frozenset({FILE, S3, HDFS})
 """Schemes of what a table can be on: the driver's JVM reaches it, too."""
 SPELLINGS = {
     **{one: one for one in (FILE, S3, GOOGLE, AZURE, HDFS)},
@@ -96,7 +96,7 @@ def not_yet(scheme: str, what: str) -> str:
     """Why tables are not there yet, as a sentence."""
     return (
         f"{what}: {scheme}:// is not supported yet: tables are on file systems that driver and workers "
-        "share, file://, and in S3, s3a://"
+        "share, file://, on HDFS, hdfs://, and in S3, s3a://"
     )
 
 

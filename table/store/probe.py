@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from table.store.location import FILE, Location, store_at
+from table.store.location import FILE, HDFS, Location, store_at
 from table.store.port import Store
 from table.store.settings import StoreSettings
 
@@ -29,16 +29,21 @@ def probe(path: str, storage: StoreSettings | None) -> Iterator[Probed]:
     Where folders are missing, the nearest one that is there is tried: whoever may write there may make them.
     """
     location = Location.parse(path)
-    if location.scheme == FILE:
-        location = _nearest(location)
+    if location.scheme in (FILE, HDFS):
+        location = _nearest(location, storage)
     store = store_at(str(location), settings=storage)
     name, other = (f"{PREFIX}{uuid.uuid4().hex}" for _ in range(2))
+    missing = location.scheme == HDFS and store.stat("") is None  # its parent is the root, which none is told
     try:
+        if missing:
+            store.make_folder("")
         yield from (Probed(what, _tried(ask)) for what, ask in _steps(store, name, other))
     finally:
         for one in (name, other):
             with contextlib.suppress(OSError):
                 store.delete(one)
+        if missing:
+            store.delete_folder("")
 
 
 def _steps(store: Store, name: str, other: str) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -83,7 +88,10 @@ def _conditions(store: Store, taken: str, free: str) -> str:
     )
 
 
-def _nearest(location: Location) -> Location:
-    while posixpath.dirname(location.path) != "/" and store_at(str(location)).stat("") is None:
+def _nearest(location: Location, storage: StoreSettings | None) -> Location:
+    def is_missing() -> bool:
+        return store_at(str(location), settings=storage).stat("") is None
+
+    while posixpath.dirname(location.path) != "/" and is_missing():
         location = Location(location.scheme, location.authority, posixpath.dirname(location.path))
     return location

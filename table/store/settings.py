@@ -12,6 +12,11 @@ StoreSettings: TypeAlias = ObjectSettings | HdfsSettings
 """A kind of store with settings of its own adds them here."""
 
 
+def known_to_rust(settings: StoreSettings | None) -> bool:
+    """Whether readers in Rust reach what is so reached, with `rust_options`."""
+    return not isinstance(settings, HdfsSettings)
+
+
 def rust_options(settings: StoreSettings) -> dict[str, str]:
     """The same for readers in Rust that have the same library as ours, `object_store`, and take its words for
     it. Secrets are in it, and credentials that end are those of this moment. Raises `Refused`.
@@ -19,5 +24,5 @@ def rust_options(settings: StoreSettings) -> dict[str, str]:
     from table.store.objects.aws import object_store_options  # its libraries are not everywhere
 
     if isinstance(settings, HdfsSettings):
-        raise Refused("the independent reader knows no hdfs://: what is there cannot be counted by it")
+        raise Refused("readers in Rust know no hdfs://")
     return object_store_options(settings)

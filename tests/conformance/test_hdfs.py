@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,13 @@ import pytest
 from hdfs_native import Client
 
 from lockstep.stores.hdfs import HdfsServer
+from table.errors import Refused
+from table.store.hdfs.settings import HdfsSettings
 from table.store.hdfs.store import HdfsStore
+from table.store.location import store_at
 from table.store.paths import DRAFT
 from table.store.port import OutcomeUnknown
+from tests.faults.data_node import DataNode
 from tests.hdfs_fixture import new_store
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("hdfs")]
@@ -169,3 +174,31 @@ def test_a_name_node_that_stands_still_or_is_gone_is_waited_for_no_longer_than_p
     assert patient.create("one", b"other") is False
     sink.close()  # none of its data was under way: it goes on where it was
     assert patient.read("half", bytes_max=MAX) == b"x" * 1_000
+
+
+def test_a_data_node_that_has_died_keeps_nobody_from_writing_files_though_the_name_node_still_names_it(
+    tmp_path: Path,
+) -> None:
+    """hdfs-native fails with a file's first block where one of its data nodes is away."""
+    with HdfsServer(tmp_path / "hdfs", data_nodes=2) as server:
+        store = new_store(server)
+        with DataNode(tmp_path / "data-node", server) as node:
+            store.put("before", b"1")
+            node.kill()
+            for number in range(5):
+                store.put(f"put {number}", b"2", durable=True)
+                assert store.create(f"created {number}", b"3")
+                with closing(store.sink(f"sink {number}")) as sink:
+                    sink.write(b"4" * 100_000)
+        assert left(store) == []
+        wanted = store._calls.client().get_file_info(store._full("before")).replication
+        for name in store.names():
+            assert store._calls.client().get_file_info(store._full(name)).replication == wanted, name
+            assert store.read(name, bytes_max=1)
+
+
+def test_a_cluster_that_wants_kerberos_is_refused_with_the_reason(tmp_path: Path) -> None:
+    said = "<property><name>hadoop.security.authentication</name><value>kerberos</value></property>"
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{said}</configuration>")
+    with pytest.raises(Refused, match="its cluster wants kerberos"):
+        store_at("hdfs://cluster/lake/t", settings=HdfsSettings(config_folder=str(tmp_path)))

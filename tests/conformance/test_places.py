@@ -1,4 +1,4 @@
-"""What fault scenarios see of a table is the same in a folder and in a bucket of a real S3 server."""
+"""What fault scenarios see of a table is the same in a folder, on a real HDFS and on a real S3 server."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.stores.hdfs import HdfsServer
 from lockstep.stores.local import S3Server
 from table.hudi.driver.fence import FOLDER as DECIDED
 from table.hudi.driver.holder import HELD_BY, LOCK
 from table.hudi.driver.lock_client import LEASE_FILE
 from table.store.objects.requests import Request
-from tests.place import MARKERS, TIMELINE, Bucket, Folder, Place, below
+from tests.place import MARKERS, TIMELINE, Bucket, Folder, OnHdfs, Place, below
 from tests.s3_proxy import Blow, Lasting
 
 COMPLETED = "20260101000000000_20260101000001000.commit"
 
 
-@pytest.fixture(params=["folder", "bucket"])
+@pytest.fixture(params=["folder", "bucket", "hdfs"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "folder":
         return Folder(tmp_path)
+    if request.param == "hdfs":
+        return OnHdfs(request.getfixturevalue("hdfs"))
     server: S3Server = request.getfixturevalue("s3")
     return Bucket(server)
 
@@ -69,6 +72,16 @@ def test_a_lock_in_a_folder_is_a_file_that_names_its_holder(tmp_path: Path) -> N
     assert place.is_locked() and not place.says_holder()
     put(place, f".hoodie/{LOCK}", json.dumps({"lockThreadName": f"{HELD_BY}a b 1 2 3"}).encode())
     assert place.says_holder() and not place.cleans_under_lock()
+
+
+def test_a_lock_on_hdfs_is_a_file_whose_holder_is_called_back_when_he_has_decided(hdfs: HdfsServer) -> None:
+    place = OnHdfs(hdfs)
+    put(place, f".hoodie/{LOCK}")
+    assert place.is_locked() and not place.says_holder()
+    put(place, f"{DECIDED}/20260101000000000")
+    assert place.says_holder()
+    put(place, f"{TIMELINE}/{COMPLETED}")
+    assert not place.says_holder()
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Victim(Enum):
     JVM = "driver's JVM"
     """Its Python is left alone."""
     BROKER = "broker"
-    STORE = "S3 server"
+    STORE = "store's server"
     """Where the table is there."""
 
 
@@ -90,7 +90,7 @@ def kill(stage: Stage, victim: Victim, step: Step, **when: Unpack[When]) -> Blow
 
 def start_store(stage: Stage) -> int:
     """Again, once it was killed; the moment when it answers, Unix epoch, milliseconds."""
-    assert stage.server is not None and stage.server.wait(20), "the S3 server outlived SIGKILL"
+    assert stage.server is not None and stage.server.wait(20), "the store's server outlived SIGKILL"
     stage.server.kill()  # takes note of it
     stage.server.start()
     return wall_ms()

@@ -10,25 +10,29 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep.brokers.local import Broker
+from lockstep.stores.hdfs import HdfsServer
 from lockstep.stores.local import S3Server
-from table.store.location import FILE, S3
+from table.store.location import FILE, HDFS, S3
 from tests.broker_fixture import create_topic
 from tests.faults.scenario import CATALOGUE, Outcome, Scenario
 from tests.faults.stage import Stage
 from tests.harness import Pipeline
-from tests.place import Bucket
+from tests.place import Bucket, OnHdfs
 
 PARTITIONS = 4
 MODULES = (
     *("kills", "pauses", "rivals", "clocks", "environment_*", "tables_*", "upserts_*", "services"),
-    *("slow_writers", "stores"),
+    *("slow_writers", "stores", "stores_hdfs"),
 )
+
+Server = S3Server | HdfsServer
+SERVERS: Mapping[str, Callable[[Path], Server]] = {S3: S3Server, HDFS: HdfsServer}
 
 
 def load_catalogue(store: str = FILE) -> dict[str, Scenario]:
@@ -71,17 +75,18 @@ class Played:
         }
 
 
-def make_stage(broker: Broker, folder: Path, name: str, server: S3Server | None = None) -> Stage:
+def make_stage(broker: Broker, folder: Path, name: str, server: Server | None = None) -> Stage:
     """A topic and a pipeline of that name in this folder; its table is on the server, where there is one."""
     topic = f"{name[:60].replace('_', '-')}-{uuid.uuid4().hex[:6]}"
     folder.mkdir(parents=True)
     create_topic(broker.bootstrap_servers, topic, partitions=PARTITIONS)
     pipeline = Pipeline(folder=folder, broker=broker, topic=topic, partitions=PARTITIONS)
-    pipeline.bucket = Bucket(server) if server is not None else None
+    if server is not None:
+        pipeline.bucket = OnHdfs(server) if isinstance(server, HdfsServer) else Bucket(server)
     return Stage(broker=broker, pipeline=pipeline, server=server)
 
 
-def play(broker: Broker, folder: Path, scenario: Scenario, server: S3Server | None = None) -> Played:
+def play(broker: Broker, folder: Path, scenario: Scenario, server: Server | None = None) -> Played:
     """One scenario to its end. What it leaves is kept where it failed or was slow."""
     began = time.monotonic()
     stage = make_stage(broker, folder, scenario.name, server)
@@ -115,7 +120,7 @@ def play_all(
     """Each once, a line for each on stdout; `keep` is given each as it ends."""
     done: list[Played] = []
     with Broker(folder / "broker", heap_mb=512) as broker, ExitStack() as stack:
-        server = stack.enter_context(S3Server(folder / "s3")) if store == S3 else None
+        server = stack.enter_context(SERVERS[store](folder / store)) if store in SERVERS else None
         for scenario in scenarios:
             done.append(play(broker, folder / scenario.name, scenario, server))
             say(_line(done[-1]))

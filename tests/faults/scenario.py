@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from table.store.location import FILE, S3
+from table.store.location import FILE, HDFS, S3
 
 if TYPE_CHECKING:
     from tests.faults.stage import Stage
@@ -32,9 +32,10 @@ class Outcome:
     notes: Notes = field(default_factory=dict)
 
 
-EVERYWHERE = (FILE, S3)
+EVERYWHERE = (FILE, S3, HDFS)
 ON_FILES = (FILE,)
 ON_S3 = (S3,)
+ON_HDFS = (HDFS,)
 
 Act = Callable[["Stage"], Outcome]
 
@@ -58,7 +59,8 @@ class Scenario:
     upserts: Mapping[str, str] | None = None
     """See `Stage.with_upserts`, which takes these services. None: a table of inserts."""
     stores: tuple[str, ...] = EVERYWHERE
-    """Where the table may be, as `table.store.location` has it: not S3 for what has to do with its files."""
+    """Where the table may be, as `table.store.location` has it: not on a server for what has to do with its
+    files."""
     group: str = ""
 
     def play(self, stage: Stage) -> Outcome:

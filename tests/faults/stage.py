@@ -13,6 +13,7 @@ from lockstep.brokers.local import Broker
 from lockstep.config import load
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home, needs_of
+from lockstep.stores.hdfs import HdfsServer
 from lockstep.stores.local import S3Server
 from tests.faults import commits, processes, upkeep, upsert_model
 from tests.faults.commits import Landed, Leftovers, wall_ms
@@ -48,8 +49,8 @@ class Stage:
     """One scenario's own topic, table and broker. `close` ends whatever was started here.
 
     `weights`: how the load is spread over the source partitions; evenly where it is empty. `upserts`: see
-    `with_upserts`. `others`: rows of an upsert table that somebody else has written. `server`: of S3, where
-    the table is there. `proxy`: what is between it and the pipeline, in scenarios that want one.
+    `with_upserts`. `others`: rows of an upsert table that somebody else has written. `server`: of S3 or
+    HDFS, where the table is there. `proxy`: what is between it and the pipeline, in scenarios that want one.
     """
 
     broker: Broker
@@ -59,7 +60,7 @@ class Stage:
     weights: Sequence[int] = field(default_factory=tuple)
     upserts: bool = False
     others: dict[Key, Row] = field(default_factory=dict)
-    server: S3Server | None = None
+    server: S3Server | HdfsServer | None = None
     proxy: S3Proxy | None = None
 
     # --- beginning --------------------------------------------------------------------------------

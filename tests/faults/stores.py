@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
+from lockstep.stores.local import S3Server
 from table.hudi.driver.watchdog import STANDS
 from table.store.objects.requests import Request
 from tests.faults.acts import (
@@ -65,7 +66,7 @@ LARGE_FILES = {
 @contextmanager
 def behind_a_proxy(stage: Stage) -> Iterator[None]:
     """All that the pipeline asks of the server goes through `stage.proxy`. Before anything is started."""
-    assert stage.server is not None, "the table is to be on S3"
+    assert isinstance(stage.server, S3Server), "the table is to be on S3"
     with S3Proxy(stage.server.port) as stage.proxy:
         stage.pipeline.bucket = Bucket(stage.server, endpoint=stage.proxy.endpoint)
         yield
@@ -86,14 +87,14 @@ def _struck(
 
 
 @contextmanager
-def _away(stage: Stage) -> Iterator[Notes]:
+def away(stage: Stage) -> Iterator[Notes]:
     assert stage.server is not None
     stage.server.kill()
     yield {}
     start_store(stage)
 
 
-def _outlives(
+def outlives(
     stage: Stage,
     *,
     during: Callable[[Stage], AbstractContextManager[Notes]],
@@ -124,13 +125,13 @@ def _outlives(
 
 def _answered(blow: Blow, seconds: float) -> partial[Outcome]:
     """All requests."""
-    return partial(_outlives, during=partial(_struck, blow=blow), seconds=seconds, on=behind_a_proxy)
+    return partial(outlives, during=partial(_struck, blow=blow), seconds=seconds, on=behind_a_proxy)
 
 
 def _lost(under: str, *, every: int = 0) -> partial[Outcome]:
     """Answers to puts of objects there. `every`: see `Lasting`."""
     lost = partial(_struck, blow=Blow.LOSE, requests=PUTS, under=under, every=every)
-    return partial(_outlives, during=lost, seconds=LOST_S, on=behind_a_proxy)
+    return partial(outlives, during=lost, seconds=LOST_S, on=behind_a_proxy)
 
 
 def _parts_fail(stage: Stage) -> Outcome:
@@ -140,7 +141,7 @@ def _parts_fail(stage: Stage) -> Outcome:
         run = stage.start(per_second=CALM_PER_SECOND)
         stage.stop_load()
         with stage.proxy.lasting(Lasting(blow=Blow.FAIL, requests=(Request.PART,))) as lasting:
-            _produce_large(stage)
+            produce_large(stage)
             hold(FAILS_S)
         over_ms = wall_ms()
         assert lasting.struck, "no file had several parts"
@@ -150,7 +151,7 @@ def _parts_fail(stage: Stage) -> Outcome:
         return proved(stage, run, recovery_s=recovery_s, **notes)
 
 
-def _produce_large(stage: Stage) -> None:
+def produce_large(stage: Stage) -> None:
     """Records of one day, which no compression makes small."""
     pipeline = stage.pipeline
     each = LARGE_RECORDS // pipeline.partitions
@@ -162,7 +163,7 @@ def _produce_large(stage: Stage) -> None:
     pipeline.produced += each * pipeline.partitions
 
 
-def _words(step: Step) -> str:
+def words(step: Step) -> str:
     return "_".join(step.value.lower().replace(",", "").replace("-", "_").split())
 
 
@@ -170,7 +171,7 @@ put(
     "S3",
     *(
         Scenario(
-            f"s3_server_killed_at_{_words(step)}",
+            f"s3_server_killed_at_{words(step)}",
             f"SIGKILL of the S3 server, which is started again at once: {step.value}",
             "what could not be written or said is asked for again, and nothing is taken for done that is not",
             partial(killed_at, victim=Victim.STORE, step=step),
@@ -180,7 +181,7 @@ put(
     ),
     *(
         Scenario(
-            f"s3_server_frozen_at_{_words(step)}",
+            f"s3_server_frozen_at_{words(step)}",
             f"the S3 server is stopped for {FROZEN_S:.0f} s, then goes on: {step.value}",
             "everybody waits for it, and goes on by himself",
             partial(paused, victim=Victim.STORE, step=step, seconds=FROZEN_S, restarts=None),
@@ -206,7 +207,7 @@ put(
         "s3_away_for_60_s",
         f"the S3 server is gone for {AWAY_S:.0f} s",
         ENDURED,
-        partial(_outlives, during=_away, seconds=AWAY_S),
+        partial(outlives, during=away, seconds=AWAY_S),
         GOES_ON_LIMIT_S,
     ),
     Scenario(
@@ -215,7 +216,7 @@ put(
         "the run halts and says so; with the server there again, the next run loses nothing",
         partial(
             halts,
-            during=_away,
+            during=away,
             said=("an outage is waited out for 600 s",),
             deadline_s=BUDGET_S + 240,
             per_second=CALM_PER_SECOND // 4,

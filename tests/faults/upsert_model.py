@@ -17,6 +17,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from table.store.objects.settings import ObjectSettings
 from tests.faults.apart import apart
 from tests.merge_model import Change, Key, Model
 from tests.place import Place
@@ -115,7 +116,7 @@ def expected_rows(bootstrap_servers: str, topic: str, partitions: int) -> dict[K
 def held_rows(place: Place, folder: Path) -> list[tuple[Key, Row]]:
     """What Spark's snapshot query of the table says. A process of its own asks; its files are left there."""
     answer = folder / "snapshot.json"
-    endpoint = [place.settings.endpoint] if place.settings is not None else []
+    endpoint = [place.settings.endpoint] if isinstance(place.settings, ObjectSettings) else []
     arguments = (place.plain, str(answer), *endpoint)
     apart("tests.faults.snapshot", folder / "snapshot.log", *arguments)
     return [((region, name), (amount, ts)) for region, name, amount, ts in json.loads(answer.read_text())]

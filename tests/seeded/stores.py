@@ -1,4 +1,6 @@
-"""Tables in object stores: what decides where no file system does, and connections that nobody gives back."""
+"""Tables on servers: what decides where no file system does, connections that nobody gives back, nodes that
+died.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from tests.seeded.holes import Hole
 FENCE = "tests/unit/table/hudi/driver/test_fence.py"
 LEASE = "tests/unit/table/hudi/driver/test_lease.py"
 S3_TABLE = "tests/integration/test_s3_table.py"
+HDFS = "tests/conformance/test_hdfs.py"
 S3_CONNECTOR = "tests/integration/test_s3_connector.py"
 
 
@@ -50,5 +53,16 @@ BUGS = (
             "test_hudi_reads_a_table_with_many_log_blocks_again_and_again_by_few_connections",
         ),
         raises={"py4j.protocol.Py4JJavaError": "org.apache.hudi.exception.HoodieException"},
+    ),
+    Bug(
+        "a_data_node_that_died_fails_whoever_is_sent_to_it",
+        "On HDFS a file is begun once, whatever data nodes the name node still takes for alive.",
+        Hole.STANDSTILL,
+        {"table.store.hdfs.writing:ATTEMPTS_MAX": lambda _right: 1},
+        of(
+            HDFS,
+            "test_a_data_node_that_has_died_keeps_nobody_from_writing_files_though_the_name_node_still_names_it",
+        ),
+        raises={"builtins.ConnectionError": "HDFS cannot be reached"},
     ),
 )

@@ -48,7 +48,7 @@ def lane_of(file: str, fixtures: Collection[str], markers: Collection[str]) -> L
     if "spark" in fixtures:
         return Lane.SPARK
     if (
-        {"broker", "s3"} & set(fixtures)
+        {"broker", "s3", "hdfs"} & set(fixtures)
         or "integration" in markers
         or REAL_FOLDER in PurePosixPath(file).parts[:-1]
     ):

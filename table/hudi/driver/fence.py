@@ -2,9 +2,10 @@
 
 On a file system completing an instant renames its inflight file, which a rollback has removed: one of the two
 fails. On an object store Hudi looks whether that file is there and then puts another one, under a name with
-the time in it: nothing keeps a driver that stood still in between from completing what its successor has
-rolled back. So each creates the same object before it goes on, under a name that is used once, and whoever
-does not create it has lost. Of a file system nothing is asked here.
+the time in it, and on HDFS it renames a draft to such a name: nothing keeps a driver that stood still in
+between from completing what its successor has rolled back. So each creates the same object before it goes on,
+under a name that is used once, and whoever does not create it has lost. Of a file system nothing is asked
+here.
 
 What is left is a driver that created it and then stood still, or died, or gave it up. Whoever rolls the
 instant back holds the table lock by then. It overrules the commit where that process is proved dead, or where
@@ -29,6 +30,7 @@ from table.errors import Refused, Unavailable
 from table.hudi.driver.file_clock import AHEAD_MAX_S
 from table.hudi.driver.holder import is_dead, process_of
 from table.hudi.layout import META_FOLDER
+from table.store.paths import DRAFT
 from table.store.port import Store
 
 FOLDER = f"{META_FOLDER}/.lockstep/decided"
@@ -140,16 +142,24 @@ class Fence:
 
     def _create(self, instant: str, what: str) -> bool:
         words = {"for": what, "by": self._by, "process": self._process}
+        return self._created(instant, instant, words)
+
+    def _created(self, instant: str, name: str, words: Mapping[str, Any]) -> bool:
+        content = json.dumps(words).encode()
         with _asking(instant):
-            return self._store.create(f"{FOLDER}/{instant}", json.dumps(words).encode())
+            try:
+                return self._store.create(f"{FOLDER}/{name}", content)
+            except FileNotFoundError:
+                if not self._store.capabilities.folders or self._store.stat(META_FOLDER) is None:
+                    raise  # a table that is gone is not begun anew
+                self._store.make_folder(FOLDER)
+                return self._store.create(f"{FOLDER}/{name}", content)
 
     def _verdict(self, instant: str, wanted: str, why: str = "") -> str:
         """What holds: what is wanted, or what somebody has said before."""
         if instant not in self._verdicts:
             words = {"for": wanted, "why": why}
-            with _asking(instant):
-                made = self._store.create(f"{FOLDER}/{instant}{VERDICT}", json.dumps(words).encode())
-            if made:
+            if self._created(instant, f"{instant}{VERDICT}", words):
                 self._verdicts[instant] = wanted
         return self._read_verdict(instant)
 
@@ -172,7 +182,8 @@ class Fence:
         if not self.needed:
             return []
         try:
-            return self._store.names(FOLDER)
+            # A draft is another driver's, who has not made his object of it yet.
+            return [name for name in self._store.names(FOLDER) if not name.startswith(DRAFT)]
         except FileNotFoundError:
             return []
         except OSError as error:

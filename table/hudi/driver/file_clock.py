@@ -20,7 +20,7 @@ from control_topic.spelling import lasting
 from table.errors import ClockAhead, Unavailable
 from table.hudi.driver.watchdog import LOCK_MARGIN_S
 from table.hudi.layout import META_FOLDER
-from table.store.location import store_at
+from table.store.port import Store
 
 NAME = ".lockstep_clock"
 AHEAD_MAX_S = LOCK_MARGIN_S / 2
@@ -47,11 +47,11 @@ class FileClock:
     """
 
     def __init__(
-        self, path: str, folder: str, *, expire_s: int, clock_s: Callable[[], float] | None = None
+        self, path: str, folder: Store, *, expire_s: int, clock_s: Callable[[], float] | None = None
     ) -> None:
         self._path = path
-        self._folder = folder
-        self._store = store_at(folder)
+        self._folder = folder.place()
+        self._store = folder
         self._expire_s = expire_s
         self._clock_s = clock_s or time.time
 
@@ -107,6 +107,10 @@ class FileClock:
 
     def _date(self) -> None:
         """Have the file system say what time it is for it."""
+        if self._store.capabilities.remote:
+            # On HDFS a file is opened to be dated; whoever dies over it keeps it from others for a minute.
+            self._put()
+            return
         try:
             self._store.date(NAME)
         except FileNotFoundError:
@@ -115,11 +119,21 @@ class FileClock:
             self._store.delete(NAME)
             self._make()
 
+    def _put(self) -> None:
+        try:
+            self._store.put(NAME, b"")
+        except FileNotFoundError:
+            self._make_folder()
+            self._store.put(NAME, b"")
+
     def _make(self) -> None:
-        if self._folder != f"{self._path}/{META_FOLDER}":  # a table that is gone is not begun anew
-            self._store.make_folder("")
+        self._make_folder()
         self._store.create(NAME)
         self._store.date(NAME)
+
+    def _make_folder(self) -> None:
+        if self._folder != f"{self._path}/{META_FOLDER}":  # a table that is gone is not begun anew
+            self._store.make_folder("")
 
     def _ahead(self, apart: ClockDifference) -> ClockAhead:
         left_s = self._expire_s - apart.least_s

@@ -12,6 +12,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
 from table.hudi.driver.storage import unwritable
+from table.store.port import Store
 
 THROWN = (Py4JJavaError, CapturedException)
 """Java threw and is done. PySpark turns some exceptions (IllegalArgumentException) into its own kind."""
@@ -48,6 +49,21 @@ ENVIRONMENT = (
     "AWSS3IOException",
     "AWSNoResponseException",
     "InterruptedIOException",
+    # Of HDFS: what its client throws as it is, and what its servers refuse.
+    "RemoteException",
+    "ConnectException",
+    "SocketTimeoutException",
+    "EOFException",
+    "SafeModeException",
+    "StandbyException",
+    "RetriableException",
+    "NSQuotaExceededException",
+    "DSQuotaExceededException",
+    "AccessControlException",
+    "LeaseExpiredException",
+    "RecoveryInProgressException",
+    "AlreadyBeingCreatedException",
+    "BlockMissingException",
 )
 """Simple names of what passes when storage, lock or cluster serve again."""
 
@@ -104,13 +120,13 @@ def is_environment(error: Py4JJavaError | CapturedException) -> bool:
     )
 
 
-def without_effect(doing: str, error: BaseException, folder: str = "") -> TableError:
+def without_effect(doing: str, error: BaseException, folder: Store | None = None) -> TableError:
     """The error for a call of which the caller knows that it had no effect.
 
     `folder`: where the table lock is, to be looked at where the lock could not be had.
     """
     why = sentence(error)
-    if why == NO_LOCK and folder:
+    if why == NO_LOCK and folder is not None:
         why = unwritable(folder) or why
     if isinstance(error, THROWN) and not is_environment(error):
         return Refused(f"{doing}: {why}")
@@ -127,7 +143,7 @@ def reading(doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def changing(doing: str, folder: str = "") -> Iterator[None]:
+def changing(doing: str, folder: Store | None = None) -> Iterator[None]:
     """Translate what a call raises: without effect where Java threw, unknown where it fell silent.
 
     `folder`: as in `without_effect`.

@@ -1,4 +1,4 @@
-"""What a file system is asked itself: why a folder cannot be written, and whether other machines see it.
+"""What a store of files is asked itself: why a folder cannot be written, and whether other machines see it.
 
 Hudi's file lock says the same of a lock that somebody holds and of a disk that is full or read-only.
 """
@@ -11,7 +11,7 @@ import re
 import uuid
 from pathlib import Path
 
-from table.store.location import store_at
+from table.store.port import Store
 
 PROBE_BYTES = 8 * 1024
 MOUNTS = Path("/proc/self/mounts")
@@ -21,16 +21,16 @@ OF_ONE_MACHINE = frozenset(
 """File systems that no other machine writes to, exports aside."""
 
 
-def unwritable(folder: str) -> str:
+def unwritable(folder: Store) -> str:
     """Why not, as a sentence's end; empty where a file was written and removed."""
-    store, probe = store_at(folder), f".lockstep-probe-{uuid.uuid4().hex}"
+    probe = f".lockstep-probe-{uuid.uuid4().hex}"
     try:
-        store.put(probe, bytes(PROBE_BYTES), durable=True)
+        folder.put(probe, bytes(PROBE_BYTES), durable=True)
     except OSError as error:
-        return f"{folder} cannot be written: {error.strerror}"
+        return f"{folder.place()} cannot be written: {error.strerror}"
     finally:
         with contextlib.suppress(OSError):
-            store.delete(probe)
+            folder.delete(probe)
     return ""
 
 

@@ -29,7 +29,7 @@ from table.hudi.driver.watchdog import EXPIRE
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import LEASE_PROVIDER, LOCK_PROVIDER
 from table.hudi.properties import LEASE, LOCK, LOCK_FOLDER
-from table.store.location import FILE, Location, store_at
+from table.store.location import FILE, HDFS, Location, store_at
 from table.store.port import Store
 from table.store.settings import StoreSettings
 
@@ -55,11 +55,11 @@ class LockClock(Protocol):
 
 
 class TableLock(Protocol):
-    """`holder`, `clock`: there after `use`. `folder`: where its file is; empty where it is none."""
+    """`holder`, `clock`: there after `use`. `folder`: where its file is; None where it is none."""
 
     holder: Holder
     clock: LockClock
-    folder: str
+    folder: Store | None
 
     def check_conditions(self) -> None:
         """Raise `Refused` where the table's store does not keep what the lock relies on."""
@@ -90,6 +90,8 @@ def lock_of(
     if storage is None or location.scheme == FILE:
         return FileLock(spark, path, jvm_pid)
     hadoop = reach(spark, location, storage)
+    if location.scheme == HDFS:
+        return FileLock(spark, path, jvm_pid, storage)
     client = lock_client(spark._jvm, spark.sparkContext._gateway)
     client.configure(hadoop)
     if hadoop.get(SETTING) in (NAME, SPARING):
@@ -99,12 +101,17 @@ def lock_of(
 
 
 class FileLock:
-    """A file, as Hudi makes them, in the table or in a folder that is configured."""
+    """A file, as Hudi makes them, in the table or in a folder that is configured. `storage`: how that is
+    reached, on HDFS, whose name node creates a file once, as a file system does, and dates it.
+    """
 
-    def __init__(self, spark: SparkSession, path: str, jvm_pid: int) -> None:
+    def __init__(
+        self, spark: SparkSession, path: str, jvm_pid: int, storage: StoreSettings | None = None
+    ) -> None:
         self.holder: Holder
         self.clock: LockClock
-        self.folder = ""
+        self.folder: Store | None = None
+        self._storage = storage
         self._spark = spark
         self._path = path
         self._jvm_pid = jvm_pid
@@ -114,15 +121,14 @@ class FileLock:
 
     def use(self, properties: Mapping[str, str], merged: dict[str, str]) -> None:
         folder = properties.get(LOCK_FOLDER) or f"{self._path}/{META_FOLDER}"
-        locks = store_at(folder, setting=LOCK_FOLDER)
-        self.folder = locks.place()
+        locks = self.folder = store_at(folder, setting=LOCK_FOLDER, settings=self._storage)
         if LOCK_FOLDER in merged:  # as we spell it: Hudi knows no localhost, and a default file system
-            merged[LOCK_FOLDER] = f"file://{self.folder}"
+            merged[LOCK_FOLDER] = str(Location.parse(folder, setting=LOCK_FOLDER))
         is_hudis = merged.get(LOCK) == LOCK_PROVIDER
         if is_hudis:
             merged[LOCK] = one_holder_lock(self._spark._jvm, self._spark.sparkContext._gateway)
         expire_s = 60 * int(merged.get(EXPIRE, "0")) if is_hudis else 0
-        self.clock = FileClock(self._path, self.folder, expire_s=expire_s)
+        self.clock = FileClock(self._path, locks, expire_s=expire_s)
         known = expire_s and merged[LOCK] == ONE_HOLDER  # others' providers tell nobody
         held_s = partial(lock_held_s, Packages(self._spark._jvm), locks.place(LOCK_FILE)) if known else None
         self.holder = LockHolder(locks, self._jvm_pid, expire_s=expire_s, held_s=held_s)
@@ -140,7 +146,7 @@ class LeaseLock:
     def __init__(self, spark: SparkSession, path: str, base_path: str, store: Store, client: Any) -> None:
         self.holder: Holder = LeaseHolder()
         self.clock: LockClock
-        self.folder = ""
+        self.folder: Store | None = None
         self._spark = spark
         self._path = path
         self._base_path = base_path

@@ -7,15 +7,18 @@ be read does not hide the others.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from table.errors import Unavailable
 from table.hudi.modes import MODES
+from table.hudi.reader.mirror import Mirror
 from table.hudi.reader.timeline import Timeline
 from table.hudi.reader.torn import Torn, why
 from table.port import INSERT, INSTANT, UPSERT, FileRows, TableRows
 from table.schema import KAFKA_PREFIX
-from table.store.settings import rust_options
+from table.store.location import store_at
+from table.store.settings import known_to_rust, rust_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,11 +41,18 @@ class HudiReader(Timeline):
         return why(self.place, Torn(self.place, self._storage).look())
 
     def rows(self) -> TableRows:
-        """Raises `Unavailable` where the table as a whole cannot be opened."""
+        """Raises `Unavailable` where the table as a whole cannot be opened.
+
+        That reader knows no HDFS: what is there is read in a folder, file slice by file slice.
+        """
         from hudi import HudiReadOptions, HudiTable
 
+        mirror = None if known_to_rust(self._storage) else self._mirror()
         try:
-            table = HudiTable(self.place, rust_options(self._storage) if self._storage else None)
+            if mirror is not None:
+                table = HudiTable(mirror.folder)
+            else:
+                table = HudiTable(self.place, rust_options(self._storage) if self._storage else None)
             names = table.get_schema_with_meta_fields().names
             kafka_columns = set(KAFKA_COLUMNS) <= set(names)
             columns = [COMMIT_TIME, *(KAFKA_COLUMNS if kafka_columns else ())]
@@ -51,16 +61,30 @@ class HudiReader(Timeline):
             slices = table.get_file_slices()
         except Exception as error:
             raise Unavailable(f"The table cannot be opened with the hudi reader: {error}") from error
-        files = (FileRows(name=_name(one), batches=_batches(reader, one, options)) for one in slices)
+        files = (FileRows(name=_name(one), batches=_batches(reader, one, options, mirror)) for one in slices)
         return TableRows(kafka_columns=kafka_columns, files=files)
 
+    def _mirror(self) -> Mirror:
+        try:
+            return Mirror(store_at(self.place, settings=self._storage))
+        except OSError as error:
+            raise Unavailable(f"The table cannot be copied to be read: {error}") from error
 
-def _batches(reader: Any, file_slice: Any, options: Any) -> Iterator[pa.RecordBatch]:
+
+def _batches(reader: Any, file_slice: Any, options: Any, mirror: Mirror | None) -> Iterator[pa.RecordBatch]:
     try:
-        for batch in reader.read_file_slice_stream(file_slice, options):
-            yield batch.rename_columns([INSTANT if n == COMMIT_TIME else n for n in batch.schema.names])
+        with mirror.held(_paths(file_slice)) if mirror is not None else nullcontext():
+            for batch in reader.read_file_slice_stream(file_slice, options):
+                yield batch.rename_columns(
+                    [INSTANT if name == COMMIT_TIME else name for name in batch.schema.names]
+                )
     except Exception as error:
         raise Unavailable(_first_line(error)) from error
+
+
+def _paths(file_slice: Any) -> list[str]:
+    base = file_slice.base_file_relative_path()
+    return [str(path) for path in (*([base] if base else ()), *file_slice.log_files_relative_paths())]
 
 
 def _name(file_slice: Any) -> str:

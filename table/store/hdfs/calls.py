@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,6 +17,9 @@ from table.store.process import stay_here
 
 HANGING_MAX = 32
 """Calls that were given up and have not ended: each holds a thread until its server answers or goes away."""
+LEAN_S = 60.0
+"""So long files have one copy from the first, once a data node was met that is away. It may take a call that
+never ends to meet one."""
 ATTEMPTS_MAX, SLEEP_FIRST_MS, SLEEP_MAX_MS = 6, 200, 5_000
 T = TypeVar("T")
 
@@ -29,6 +33,7 @@ class Calls:
         self._lock = threading.Lock()
         self._client: Client | None = None
         self._hanging = 0
+        self._lean_until_s = 0.0
 
     def client(self) -> Client:
         """Made when it is first needed, where a process may still fork before."""
@@ -38,14 +43,23 @@ class Calls:
                 self._client = self._made()
             return self._client
 
-    def ask(self, place: str, call: Callable[[], T]) -> T:
+    @property
+    def lean(self) -> bool:
+        """Whether a file has just not got through to as many data nodes as it was to be on."""
+        return time.monotonic() < self._lean_until_s
+
+    def be_lean(self) -> None:
+        self._lean_until_s = time.monotonic() + LEAN_S
+
+    def ask(self, place: str, call: Callable[[], T], *, patience_s: float | None = None) -> T:
         """What the call says. Raises `OSError`; `OutcomeUnknown` where that is not known in time.
 
-        `place`: which file or folder, for people.
+        `place`: which file or folder, for people. `patience_s`: less than others have.
         """
+        patience_s = min(patience_s or self._settings.patience_s, self._settings.patience_s)
         with self._lock:
             if self._hanging >= HANGING_MAX:
-                raise self._silent(place)
+                raise self._silent(place, patience_s)
         ended, given_up = threading.Event(), threading.Event()
         answer: list[T] = []
         broke: list[BaseException] = []
@@ -60,21 +74,20 @@ class Calls:
                 self._hanging -= given_up.is_set()
 
         threading.Thread(target=asking, name="hdfs", daemon=True).start()
-        if not ended.wait(self._settings.patience_s):
+        if not ended.wait(patience_s):
             with self._lock:
                 if not ended.is_set():  # else it has answered just now
                     given_up.set()
                     self._hanging += 1
                     self._client = None  # the next call is not kept by what hangs on this one
-                    raise self._silent(place)
+                    raise self._silent(place, patience_s)
         if broke:
             if not isinstance(broke[0], Exception):
                 raise broke[0]
             raise told(broke[0], place) from broke[0]
         return answer[0]
 
-    def _silent(self, place: str) -> OutcomeUnknown:
-        patience_s = self._settings.patience_s
+    def _silent(self, place: str, patience_s: float) -> OutcomeUnknown:
         return OutcomeUnknown(errno.ETIMEDOUT, f"HDFS did not answer within {patience_s:.0f} s", place)
 
     def _made(self) -> Client:

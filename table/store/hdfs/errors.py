@@ -38,7 +38,7 @@ def told(error: BaseException, place: str) -> OSError:
         number = _NUMBER.search(said)
         return ConnectionError(
             int(number[1]) if number else errno.EHOSTUNREACH,
-            f"HDFS cannot be reached, or broke the connection off ({said}): see whether its name node is up",
+            f"HDFS cannot be reached, or broke the connection off ({said}): see whether its nodes are up",
             place,
         )
     return OSError(errno.EIO, f"HDFS does not do it: {said}", place)

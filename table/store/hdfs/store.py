@@ -15,16 +15,18 @@ import uuid
 from collections.abc import Callable, Collection, Iterator
 from typing import BinaryIO, TypeVar
 
-from hdfs_native import FileStatus, WriteOptions
+from hdfs_native import FileStatus
 
 from table.errors import Refused
 from table.store.hdfs.calls import Calls
 from table.store.hdfs.settings import CLIENT_BYTES, HdfsSettings
-from table.store.hdfs.sink import HdfsSink, Writer
+from table.store.hdfs.sink import HdfsSink
+from table.store.hdfs.writing import Writing
 from table.store.location import Location, not_yet
 from table.store.paths import DRAFT, inside
-from table.store.port import Capabilities, Data, OutcomeUnknown, ShowsAtOnce, Sink, Stat, Store
+from table.store.port import Capabilities, OutcomeUnknown, ShowsAtOnce, Sink, Stat, Store
 from table.store.ranges import in_ranges
+from table.store.security import SIMPLE, asked_security, no_security
 from table.store.settings import StoreSettings
 
 READ_AHEAD_BYTES = 1 << 20
@@ -36,6 +38,8 @@ T = TypeVar("T")
 def hdfs_store(location: Location, settings: StoreSettings | None) -> Store:
     if not isinstance(settings, HdfsSettings):
         raise Refused(not_yet(location.scheme, str(location)))
+    if (asked := asked_security(settings)) != SIMPLE:
+        raise Refused(no_security(location, asked))
     return HdfsStore(location, settings)
 
 
@@ -96,12 +100,7 @@ class HdfsStore(ShowsAtOnce):
         return True
 
     def sink(self, path: str) -> Sink:
-        return HdfsSink(
-            self._calls,
-            self._written(path, self._full(path)),
-            self.place(path),
-            write_bytes=self._settings.write_bytes,
-        )
+        return HdfsSink(self._written(path, self._full(path)), write_bytes=self._settings.write_bytes)
 
     def held_bytes(self, size_bytes: int) -> int:
         return min(size_bytes, self._settings.write_bytes + CLIENT_BYTES)
@@ -182,9 +181,9 @@ class HdfsStore(ShowsAtOnce):
     def _draft(self, path: str, data: bytes, *, durable: bool) -> str:
         """Its whole path. Beside what it shall be."""
         draft = self._beside(path)
-        writer = self._written(path, draft)
+        file = self._written(path, draft)
         try:
-            self._fill(path, writer, data, durable=durable)
+            file.end(data, durable=durable)
         except OSError:
             self._drop(draft)
             raise
@@ -217,18 +216,9 @@ class HdfsStore(ShowsAtOnce):
             self.place(path),
         ) from error
 
-    def _fill(self, path: str, writer: Writer, *parts: Data, durable: bool) -> None:
-        data = b"".join(parts)
-        if data:
-            self._ask(path, lambda: writer.write(data))
-        if data and durable:
-            self._ask(path, writer.hsync)
-        self._ask(path, writer.close)
-
-    def _written(self, path: str, full: str) -> Writer:
+    def _written(self, path: str, full: str) -> Writing:
         """A file that is open to be written, over whatever is there."""
-        options = WriteOptions(overwrite=True, create_parent=False)
-        return self._ask(path, lambda: self._calls.client().inner.create(full, options))
+        return Writing(self._calls, full, self.place(path))
 
     def _drop(self, full: str) -> None:
         """A draft that stays is nobody's file, and hidden."""

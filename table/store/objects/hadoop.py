@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from table.errors import Refused
 from table.port import SparkNeeds
-from table.store.connectors import Connector, HadoopSettings
+from table.store.connectors import Connector, HadoopSettings, Tuning
 from table.store.objects.settings import (
     AskedKeys,
     AssumedRole,
@@ -79,7 +79,9 @@ def s3_settings(settings: StoreSettings, bucket: str) -> HadoopSettings:
         found,
         plain={own + name: value for name, value in plain.items()},
         secret={own + name: value for name, value in found.secret.items()},
-        tuning=TUNING,
+        tuning=tuple(
+            Tuning(asked=f"fs.s3a.{name}", name=own + name, value=value) for name, value in TUNING.items()
+        ),
     )
 
 

@@ -81,6 +81,7 @@ topic = "lockstep-control-events"
 per_worker = "512MB"
 
 [storage]
+config_folder = ""
 endpoint = ""
 region = ""
 path_style = false
@@ -419,6 +420,7 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("table.path", "s3a://bucket/a//b", "holds an empty"),
         ("table.path", "s3a://key:secret@bucket/t", "the address holds credentials"),
         ("table.path", "gs://bucket/t", "gs:// is not supported yet"),
+        ("storage.config_folder", "conf", "is not an absolute path"),
         ("storage.endpoint", "localhost:9000", "not an address of a server"),
         ("storage.endpoint", "https://me:secret@host", "not an address of a server"),
         ("storage.endpoint", "https://host/bucket", "no path"),

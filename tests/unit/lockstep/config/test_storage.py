@@ -12,6 +12,7 @@ import pytest
 from lockstep.config import Config, InvalidConfiguration, from_json, from_mapping, load
 from lockstep.config.storage import store_settings
 from lockstep.errors import ConfigError
+from table.store.hdfs.settings import HdfsSettings
 from table.store.objects.settings import (
     AssumedRole,
     Credentials,
@@ -155,3 +156,16 @@ def test_a_secret_that_cannot_be_had_is_named_by_its_setting() -> None:
 def test_the_table_is_asked_for_where_its_store_is() -> None:
     assert config_of(region="eu-central-1").table_spec().storage == ObjectSettings(region="eu-central-1")
     assert SECRET not in repr(config_of().table_spec())
+
+
+def test_a_table_on_hdfs_is_told_where_the_clusters_configuration_is_and_nothing_else() -> None:
+    path = "hdfs://cluster/lake/events"
+    assert settings_of(path) == HdfsSettings()
+    assert settings_of(path, config_folder="/etc/hadoop/conf/") == HdfsSettings(
+        config_folder="/etc/hadoop/conf"
+    )
+    assert "only storage.config_folder means anything" in problems_of(path=path, region="eu-central-1")
+    assert "means nothing to a table in S3" in problems_of(config_folder="/etc/hadoop/conf")
+    assert "means nothing to a table on a file system" in problems_of(
+        path="file:///data/lake/events", config_folder="/etc/hadoop/conf"
+    )

@@ -15,7 +15,9 @@ import pytest
 from table.errors import Refused, Unavailable
 from table.hudi.driver.fence import FOLDER, VERDICT, Fence
 from table.hudi.driver.file_clock import AHEAD_MAX_S
+from table.hudi.layout import META_FOLDER
 from table.store.local import LocalStore
+from table.store.paths import DRAFT
 
 INSTANT = "20260101000000000"
 LATER = "20260102000000000"
@@ -132,3 +134,30 @@ def test_of_a_file_system_nothing_is_asked(tmp_path: Path) -> None:
     assert not files.needed and files.overruled() == [] and files.forget(LATER) == 0
     assert files.keep(INSTANT) and files.decided() == set()
     assert not [*tmp_path.iterdir()]
+
+
+class Folders(LocalStore):
+    """As HDFS is: folders are to be made, and nothing is anybody's alone."""
+
+    capabilities = replace(LocalStore.capabilities, remote=True)
+
+
+def test_where_folders_are_to_be_made_the_first_decision_makes_its_own_and_no_table_that_is_gone(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(Unavailable, match="could not be decided"):
+        driver(Folders(tmp_path)).commit(INSTANT)
+    assert not (tmp_path / FOLDER).exists()
+    (tmp_path / META_FOLDER).mkdir()
+    driver(Folders(tmp_path)).commit(INSTANT)
+    assert driver(Folders(tmp_path)).decided() == {INSTANT}
+
+
+def test_a_draft_of_another_driver_is_no_decision_and_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir(parents=True)
+    draft = tmp_path / FOLDER / f"{DRAFT}one"
+    draft.touch()
+    fence = driver(Folders(tmp_path))
+    fence.commit(INSTANT)
+    assert fence.decided() == {INSTANT}
+    assert fence.forget(LATER) == 1 and draft.exists()

@@ -14,6 +14,7 @@ import pytest
 from table.errors import ClockAhead, Unavailable
 from table.hudi.driver.file_clock import AHEAD_MAX_S, NAME, FileClock
 from table.hudi.driver.watchdog import LOCK_MARGIN_S, held_s
+from table.store.local import LocalStore
 
 HOUR_S = 3_600.0
 EXPIRE_S = 60
@@ -27,7 +28,7 @@ def compared(folder: Path, seconds: float, *, expire_s: int = EXPIRE_S) -> FileC
     """By a clock that is so much ahead of the file system's."""
     table = folder / "table"
     (table / ".hoodie").mkdir(parents=True, exist_ok=True)
-    return FileClock(str(table), str(table / ".hoodie"), expire_s=expire_s, clock_s=off_by(seconds))
+    return FileClock(str(table), LocalStore(table / ".hoodie"), expire_s=expire_s, clock_s=off_by(seconds))
 
 
 @pytest.mark.parametrize("seconds", [0.0, AHEAD_MAX_S - 2, -HOUR_S])
@@ -92,7 +93,7 @@ def test_where_the_lock_never_expires_nothing_is_compared(tmp_path: Path) -> Non
 def test_a_round_trip_counts_and_a_slow_one_is_taken_again(tmp_path: Path) -> None:
     slow = iter([0.0, AHEAD_MAX_S + 5])
     clock = FileClock(
-        *(str(tmp_path), str(tmp_path)),
+        *(str(tmp_path), LocalStore(tmp_path)),
         expire_s=EXPIRE_S,
         clock_s=lambda: time.time() + next(slow, 0.0),
     )
@@ -102,7 +103,7 @@ def test_a_round_trip_counts_and_a_slow_one_is_taken_again(tmp_path: Path) -> No
 def test_storage_that_is_always_too_slow_to_compare_with_is_not_available(tmp_path: Path) -> None:
     calls = count()
     clock = FileClock(
-        *(str(tmp_path), str(tmp_path)),
+        *(str(tmp_path), LocalStore(tmp_path)),
         expire_s=EXPIRE_S,
         clock_s=lambda: time.time() + (AHEAD_MAX_S + 5) * (next(calls) % 2),
     )
@@ -122,9 +123,9 @@ def test_the_file_system_says_its_own_time_whatever_the_clock_here_is(tmp_path: 
 def test_a_table_that_is_gone_is_not_begun_anew_and_a_folder_for_locks_is_made(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     with pytest.raises(Unavailable, match="No such file"):
-        FileClock(str(gone), str(gone / ".hoodie"), expire_s=EXPIRE_S).check()
+        FileClock(str(gone), LocalStore(gone / ".hoodie"), expire_s=EXPIRE_S).check()
     assert not gone.exists()
-    FileClock(str(gone), str(tmp_path / "locks" / "mine"), expire_s=EXPIRE_S).check()
+    FileClock(str(gone), LocalStore(tmp_path / "locks" / "mine"), expire_s=EXPIRE_S).check()
     assert (tmp_path / "locks" / "mine" / NAME).exists() and not gone.exists()
 
 

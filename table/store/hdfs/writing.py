@@ -1,0 +1,116 @@
+"""A file of HDFS from its first byte to its end, on data nodes that are there.
+
+A name node goes on naming a data node that has died, for some ten minutes. hdfs-native fails with a file's
+first block then, or waits for it for ever, where Hadoop's own client leaves that node out; and it cannot be
+told to. So what has not got through is begun again, and the name node chooses anew; then with fewer copies,
+which leave the dead one out where there are no more nodes than copies. The missing ones are asked for when
+the file is closed, and made within seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from hdfs_native import WriteOptions
+
+from table.store.hdfs.calls import Calls
+from table.store.port import OutcomeUnknown
+
+COPIES: tuple[int | None, ...] = (None, None, 2)
+"""Of the first attempts; of all others 1, which has no data node wait for another. None: as many as the
+cluster's configuration says."""
+ATTEMPTS_MAX = 8
+HANGS_S = 10.0
+"""So long one attempt may take to bring what is held to disks, but for the last."""
+
+
+class Writer(Protocol):
+    """The client's own, and not the file that Python makes of it: that one closes itself when nobody holds it
+    any more, which asks the name node, without patience, in whatever thread collects garbage.
+    """
+
+    def write(self, data: bytes, /) -> int: ...
+
+    def hsync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Writing:
+    """Over whatever is there at `full`, a whole path. `place`: for people. Methods raise `OSError`.
+
+    It is on disks when it is closed: HDFS's own close leaves data in the memory of its data nodes, `hsync`
+    before it does not. That is of the file's last block; earlier ones are written when they are full.
+    """
+
+    def __init__(self, calls: Calls, full: str, place: str) -> None:
+        self._calls = calls
+        self._full = full
+        self._place = place
+        self._copies = 0  # to be asked for in the end
+        self._begun = False
+        self._writer = self._made(None)
+
+    def write(self, data: bytes) -> None:
+        """Something, of a file to which more may come."""
+        if self._begun:
+            self._write(data)
+        else:
+            self._attempted(lambda _patience_s: self._write(data))
+
+    def end(self, data: bytes, *, durable: bool = True) -> None:
+        """The rest of it, or all, or nothing. `durable`: it outlives the power of the data nodes."""
+        if self._begun or not data:
+            if data:
+                self._write(data)
+            self._close(None, durable=self._begun and durable)
+        else:
+            self._attempted(lambda patience_s: self._whole(data, patience_s, durable=durable))
+        if self._copies:
+            self._ask(lambda: self._calls.client().set_replication(self._full, self._copies))
+
+    def _attempted(self, act: Callable[[float | None], None]) -> None:
+        """What is begun anew where a data node does not do it."""
+        attempts = self._attempts()
+        for number, copies in enumerate(attempts, start=1):
+            last = number == ATTEMPTS_MAX
+            if number > 1 or copies is not None:
+                self._writer = self._made(copies)
+            try:
+                act(None if last else HANGS_S)
+            except (ConnectionError, OutcomeUnknown) as error:
+                if isinstance(error, OutcomeUnknown) or number >= len(COPIES):
+                    self._calls.be_lean()
+                if last:
+                    raise
+            else:
+                self._begun = True
+                return
+
+    def _attempts(self) -> Iterator[int | None]:
+        for number in range(ATTEMPTS_MAX):
+            yield 1 if number >= len(COPIES) or self._calls.lean else COPIES[number]
+
+    def _whole(self, data: bytes, patience_s: float | None, *, durable: bool) -> None:
+        self._write(data)
+        self._close(patience_s, durable=durable)
+
+    def _write(self, data: bytes) -> None:
+        writer = self._writer
+        self._ask(lambda: writer.write(data))
+
+    def _close(self, patience_s: float | None, *, durable: bool) -> None:
+        if durable:
+            self._ask(self._writer.hsync, patience_s)
+        self._ask(self._writer.close, patience_s)
+
+    def _made(self, copies: int | None) -> Writer:
+        if copies is not None and not self._copies:  # as many as the file has that is there
+            found = self._calls.ask(self._place, lambda: self._calls.client().get_file_info(self._full))
+            self._copies = found.replication or 0
+        options = WriteOptions(replication=copies, overwrite=True, create_parent=False)
+        return self._calls.ask(self._place, lambda: self._calls.client().inner.create(self._full, options))
+
+    def _ask(self, call: Callable[[], object], patience_s: float | None = None) -> None:
+        self._calls.ask(self._place, call, patience_s=patience_s)

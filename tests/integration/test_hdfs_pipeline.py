@@ -1,0 +1,109 @@
+"""A whole pipeline onto HDFS, as its user has it: `lockstep run`, `validate`, and the commands that read."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lockstep.stores.hdfs import HdfsServer
+from table.hudi.driver.reach import USER_VARIABLE, reach
+from table.kinds import HUDI, table_kind
+from table.store.location import Location
+from tests.harness import Pipeline, await_that
+from tests.integration.test_upsert_pipelines import flagged, held, settings, some_changes
+from tests.merge_model import Model
+from tests.place import OnHdfs
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("hdfs")]
+
+DEADLINE_S = 240
+ROUNDS, COMPACTIONS = 8, 2
+
+
+def on_hdfs(pipeline: Pipeline, hdfs: HdfsServer, *, kind: str = "insert") -> OnHdfs:
+    """The pipeline's table, in a folder of its own."""
+    pipeline.bucket = OnHdfs(hdfs)
+    text = pipeline.config.read_text(encoding="utf-8")
+    text = text.replace('name = "events"', f'name = "events"\nkind = "{kind}"')
+    pipeline.config.write_text(text, encoding="utf-8")
+    return pipeline.bucket
+
+
+def test_validate_tries_hdfs_from_here_and_from_an_executor(pipeline: Pipeline, hdfs: HdfsServer) -> None:
+    on_hdfs(pipeline, hdfs)
+    done = pipeline.command("validate", "--output", "json")
+    checks = {one["name"]: one for one in json.loads(done.stdout)["checks"]}
+    for name in ("storage", "executor writes"):
+        assert checks[name]["verdict"] == "ok", checks[name]
+        assert "put a file only where there is none" in checks[name]["detail"]
+    assert checks["table"]["verdict"] == "ok", checks["table"]
+
+
+def test_a_pipeline_writes_to_hdfs_and_all_commands_read_it(pipeline: Pipeline, hdfs: HdfsServer) -> None:
+    place = on_hdfs(pipeline, hdfs)
+    pipeline.produce(3_000)
+    run = pipeline.run_to_end(deadline_s=DEADLINE_S)
+    assert run.process.returncode == 0, run.text()
+    pipeline.assert_exact(3_000)
+    shown = []
+    for name in ("status", "offsets", "events", "validate"):
+        done = pipeline.command(name, "--output", "json")
+        assert done.returncode == 0, done.stderr
+        shown.append(json.loads(done.stdout) if name in ("status", "validate") else {})
+    assert shown[0]["last_commit"]["rows"] == 3_000, shown[0]
+    table = next(one for one in shown[3]["checks"] if one["name"] == "table")
+    assert "file system agree to 10 s" in table["detail"], table
+    assert not place.is_locked()
+
+
+def test_upserts_on_hdfs_are_merged_and_compacted_beside_the_transactions(
+    pipeline: Pipeline, hdfs: HdfsServer, spark: SparkSession
+) -> None:
+    place = on_hdfs(pipeline, hdfs, kind="upsert")
+    every = {"services.compaction_every": "3", "table.ordering": "ts", "table.delete_field": "deleted"}
+    pipeline.settings |= settings(**every)
+    chance, model = random.Random(9), Model(by_event_time=True)
+    run = pipeline.start()
+    done = 0
+    for number in range(ROUNDS):
+        changes = some_changes(chance, number)
+        for one in changes:
+            model.apply(one)
+        pipeline.produce_keyed(flagged(one) for one in changes)
+        done += len(changes)
+
+        def committed(upto: int = done) -> bool:
+            assert run.process.poll() is None, run.text()[-4_000:]
+            return pipeline.committed() == upto
+
+        await_that(f"offset {done} committed", committed, deadline_s=DEADLINE_S)
+    reader = table_kind(HUDI).reader(place.address, place.settings)
+    await_that(
+        "two compactions",
+        lambda: sum(one.action == "commit" for one in reader.completed()) >= COMPACTIONS,
+        deadline_s=DEADLINE_S,
+    )
+    assert run.stop() == 0, run.text()
+    reach(spark, Location.parse(place.address), place.settings)
+    assert held(spark, place.address) == model.rows()
+    verdict = pipeline.verify()
+    assert verdict["exact"] is not False, verdict
+
+
+def test_whose_files_they_are_is_said_by_one_variable_to_python_and_its_jvm_alike(
+    pipeline: Pipeline, hdfs: HdfsServer
+) -> None:
+    place = on_hdfs(pipeline, hdfs)
+    folder = Location.parse(place.address).path
+    client = place.store._calls.client()  # type: ignore[attr-defined]
+    client.mkdirs(folder, 0o777, True)
+    client.set_owner(folder, "ingest", None)
+    pipeline.environment[USER_VARIABLE] = "ingest"
+    pipeline.produce(100)
+    run = pipeline.run_to_end(deadline_s=DEADLINE_S)
+    assert run.process.returncode == 0, run.text()
+    below = client.list_status(folder, True)
+    assert {one.owner for one in below} == {"ingest"}
