@@ -11,6 +11,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
 from table.hudi.driver.storage import unwritable
+from table.store.connectors import said_by_connectors
 
 THROWN = (Py4JJavaError, CapturedException)
 """Java threw and is done. PySpark turns some exceptions (IllegalArgumentException) into its own kind."""
@@ -81,7 +82,7 @@ def sentence(error: BaseException) -> str:
     chain = causes(error)
     for name, message in reversed(chain):
         if message:
-            return NO_LOCK if name == LOCK_EXCEPTION else f"{name}: {message}"
+            return NO_LOCK if name == LOCK_EXCEPTION else said_by_connectors(message) or f"{name}: {message}"
     return chain[-1][0] if chain else "an exception without a message"
 
 
