@@ -77,6 +77,7 @@ class S3Proxy:
 
     def __init__(self, port: int, *, e_tag: Callable[[str], str | None] = lambda tag: tag) -> None:
         self._e_tag = e_tag
+        self.refused: dict[str, tuple[int, str]] = {}  # access key -> with what its requests are answered
         self._port = port
         self._plans: list[_Plan] = []
         self._lasting: list[Lasting] = []
@@ -150,6 +151,9 @@ class S3Proxy:
 
     def _serve(self, handler: Any) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        if (refusal := self.refused.get(_access_key(handler))) is not None:
+            _answer(handler, refusal[0], {}, ERROR % refusal[1].encode())
+            return
         blow = self._blow_for(_kind(handler), unquote(urlsplit(handler.path).path))
         if blow is Blow.BREAK:
             handler.close_connection = True
@@ -238,3 +242,9 @@ def _kind(handler: BaseHTTPRequestHandler) -> Request:
             return Request.UPLOAD if "uploads" in query else Request.COMPLETE
         case _:
             return Request.ABORT if "uploadId" in query else Request.DELETE
+
+
+def _access_key(handler: Any) -> str:
+    """Who has signed the request."""
+    signed: str = handler.headers.get("Authorization", "")
+    return signed.partition("Credential=")[2].partition("/")[0]

@@ -67,6 +67,7 @@ NEEDED = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket", "s
 """What a table on S3 cannot be written without."""
 
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken"})
+_RENEWABLE = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _ELSEWHERE = frozenset(
     {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
 )
@@ -75,7 +76,7 @@ _FULL = frozenset({"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull"})
 _NO_OBJECT = frozenset({"", "NoSuchKey", "BlobNotFound", "NoSuchUpload"})
 _SKEWED = "RequestTimeTooSkewed"
 _WRONG_KEYS = {
-    "InvalidAccessKeyId": "nobody has this access key",
+    "InvalidAccessKeyId": "nobody has this access key, or not any more",
     "SignatureDoesNotMatch": "the secret is not this access key's",
     "AuthenticationFailed": "the account's key is not the account's",
     _SKEWED: "its clock is too far from the store's (15 minutes or so): set it right, with NTP",
@@ -97,6 +98,12 @@ class RequestAnswer:
     def is_final(self) -> bool:
         """Whether the request provably had no effect, and asking again says the same."""
         return 300 <= self.status < 500 and self.status not in (408, 409, 412, 429)
+
+    @property
+    def is_of_credentials(self) -> bool:
+        """Whether others might be taken. An answer to a look has no body that says why it refuses."""
+        silent = self.status in (400, 401, 403) and not self.code
+        return silent or self.code in _EXPIRED | _RENEWABLE
 
     @classmethod
     def of(cls, error: BaseException) -> RequestAnswer:
@@ -143,7 +150,10 @@ def told(answer: RequestAnswer, act: Act, *, scheme: str, bucket: str, place: st
         return OSError(errno.ENXIO, why, place)
     if code in _EXPIRED:
         return PermissionError(
-            errno.EKEYEXPIRED, f"the credentials have ended ({code}): renew them where they come from", place
+            errno.EKEYEXPIRED,
+            f"the credentials have ended ({code}): renew them where they come from; fixed keys are not "
+            "renewed while a run goes on: give it others, and start it again",
+            place,
         )
     if code in _FULL or status == 507:
         return OSError(errno.EDQUOT, f"the bucket {bucket} takes no more ({said}): raise its quota", place)

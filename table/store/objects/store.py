@@ -51,9 +51,8 @@ class ObjectStore:
         self.requests = Requests()
         self._root = key_of("", prefix)
         self._settings = settings
-        self._bucket = Bucket(
-            client_of(scheme, authority, settings), scheme=scheme, name=authority, requests=self.requests
-        )
+        client, renewed = client_of(scheme, authority, settings)
+        self._bucket = Bucket(client, scheme=scheme, name=authority, requests=self.requests, renewed=renewed)
 
     @cached_property
     def unfinished(self) -> Unfinished:
