@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from table.errors import Refused
 from table.hudi.driver.connector import SETTING, sparing_connector
+from table.hudi.driver.profile import SDKS_OWN, watched_profile
 from table.store.connectors import HadoopSettings, hadoop_settings
 from table.store.location import S3, Location
 from table.store.settings import StoreSettings
@@ -36,12 +37,14 @@ def reach(spark: SparkSession, location: Location, settings: StoreSettings) -> A
     jvm: Any = spark._jvm
     _check_environment(jvm, found)
     conf = context._jsc.hadoopConfiguration()
+    is_here = str(context.master).startswith(HERE)
     for name, value in found.plain.items():
-        conf.set(name, value)
+        watched = is_here and value == SDKS_OWN
+        conf.set(name, watched_profile(jvm, context._gateway) if watched else value)
     for name, value in found.tuning.items():
         if _unsaid(conf, f"fs.s3a.{name}"):
             conf.set(f"fs.s3a.bucket.{location.authority}.{name}", value)
-    if str(context.master).startswith(HERE):
+    if is_here:
         if location.scheme == S3 and _unsaid(conf, SETTING):
             conf.set(SETTING, sparing_connector(jvm, context._gateway))
         _keep(jvm, found.secret)
