@@ -4,6 +4,9 @@ refuses one access key as AWS does.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,6 +18,7 @@ from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server, secret_of
 from table.store.location import store_at
 from table.store.objects.settings import MIB, AskedKeys, Credentials, FixedKeys, Profile
 from table.store.port import Store
+from tests.faults.clock import make_clock
 from tests.s3_fixture import new_place
 from tests.s3_proxy import S3Proxy
 
@@ -141,3 +145,46 @@ def test_keys_that_nobody_renews_end_in_a_sentence_that_says_so(s3: S3Server, pr
     with pytest.raises(PermissionError, match="have ended") as raised:
         store.put("one", b"1")
     assert "fixed keys are not renewed" in str(raised.value) and SECRET_KEY not in str(raised.value)
+
+
+ASKING = """
+import sys
+from table.store.location import store_at
+from table.store.objects.settings import FixedKeys, ObjectSettings
+
+settings = ObjectSettings(
+    endpoint=sys.argv[2], region="us-east-1", path_style=True, credentials=FixedKeys(*sys.argv[3:5])
+)
+store = store_at(sys.argv[1], settings=settings)
+for ask in (
+    lambda: store.put("one", b"1"),
+    lambda: store.create("one", b"1"),
+    lambda: store.read("one", bytes_max=9),
+    lambda: store.secure("one"),
+    lambda: store.names(),
+    lambda: [*store.uploads()],
+):
+    try:
+        ask()
+    except PermissionError as error:
+        print(error.strerror)
+"""
+
+
+@pytest.mark.parametrize("minutes", [-20, 20])
+def test_of_a_clock_that_is_too_far_off_the_clock_is_named_and_no_permission(
+    s3: S3Server, tmp_path: Path, minutes: int
+) -> None:
+    clock = make_clock(tmp_path / "clock", seconds=60 * minutes)
+    done = subprocess.run(
+        [sys.executable, "-c", ASKING, new_place(), s3.endpoint, ACCESS_KEY, SECRET_KEY],
+        env={**os.environ, **clock.environment()},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    said = done.stdout.splitlines()
+    assert len(said) == 6, done.stderr
+    for sentence in said:
+        assert "set it right, with NTP" in sentence and "must allow" not in sentence, sentence

@@ -102,8 +102,11 @@ class RequestAnswer:
     @property
     def is_of_credentials(self) -> bool:
         """Whether others might be taken. An answer to a look has no body that says why it refuses."""
-        silent = self.status in (400, 401, 403) and not self.code
-        return silent or self.code in _EXPIRED | _RENEWABLE
+        return self.is_silent_refusal or self.code in _EXPIRED | _RENEWABLE
+
+    @property
+    def is_silent_refusal(self) -> bool:
+        return self.status in (400, 401, 403) and not self.code
 
     @classmethod
     def of(cls, error: BaseException) -> RequestAnswer:
