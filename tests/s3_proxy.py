@@ -30,6 +30,8 @@ class Blow(StrEnum):
     SLOW_DOWN = "it is not carried out: 503 SlowDown"
     FAIL = "it is not carried out: 500"
     REFUSE = "it is not carried out: 403 AccessDenied"
+    FULL = "it is not carried out: 507, the bucket is full"
+    QUOTA = "it is not carried out: 403 QuotaExceeded"
     FAIL_AFTER = "it is carried out, and answered 500"
 
 
@@ -37,6 +39,8 @@ NOT_CARRIED_OUT = {
     Blow.SLOW_DOWN: (503, b"SlowDown"),
     Blow.FAIL: (500, b"InternalError"),
     Blow.REFUSE: (403, b"AccessDenied"),
+    Blow.FULL: (507, b"InsufficientStorage"),
+    Blow.QUOTA: (403, b"QuotaExceeded"),
 }
 
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep.brokers.local import Broker
-from lockstep.stores.local import S3Server
+from lockstep.stores.local import EVERYTHING, S3Server
 from table.store.location import FILE, S3
 from tests.broker_fixture import create_topic
 from tests.faults.scenario import CATALOGUE, Outcome, Scenario
 from tests.faults.stage import Stage
 from tests.harness import Pipeline
-from tests.place import Bucket
+from tests.place import SUCCESSOR, Bucket
 
 PARTITIONS = 4
 MODULES = (
@@ -115,7 +115,11 @@ def play_all(
     """Each once, a line for each on stdout; `keep` is given each as it ends."""
     done: list[Played] = []
     with Broker(folder / "broker", heap_mb=512) as broker, ExitStack() as stack:
-        server = stack.enter_context(S3Server(folder / "s3")) if store == S3 else None
+        server = (
+            stack.enter_context(S3Server(folder / "s3", others={SUCCESSOR: EVERYTHING}))
+            if store == S3
+            else None
+        )
         for scenario in scenarios:
             done.append(play(broker, folder / scenario.name, scenario, server))
             say(_line(done[-1]))
