@@ -114,18 +114,20 @@ def _taken_back(stage: Stage, *, status: int, code: str, late: bool) -> Iterator
 
 def _renewed(status: int, code: str, *, late: bool) -> partial[Outcome]:
     taken = partial(_taken_back, status=status, code=code, late=late)
-    return partial(_outlives, during=taken, seconds=REFUSED_S, on=_keys_in_a_file)
+    said = ("the credentials have ended (ExpiredToken)",) if late else ()
+    return partial(_outlives, during=taken, seconds=REFUSED_S, on=_keys_in_a_file, said=said)
 
 
 def _narrowed(*requests: Request) -> partial[Outcome]:
     """Of these kinds all are refused, and none else."""
     narrowed = partial(_struck, blow=Blow.REFUSE, requests=requests)
-    return partial(_outlives, during=narrowed, seconds=REFUSED_S, on=behind_a_proxy)
+    said = ("the policy must allow",)
+    return partial(_outlives, during=narrowed, seconds=REFUSED_S, on=behind_a_proxy, said=said)
 
 
 def _full(blow: Blow) -> partial[Outcome]:
     full = partial(_struck, blow=blow, requests=WRITES)
-    return partial(_outlives, during=full, seconds=FULL_S, on=behind_a_proxy)
+    return partial(_outlives, during=full, seconds=FULL_S, on=behind_a_proxy, said=("takes no more",))
 
 
 @contextmanager
@@ -142,8 +144,9 @@ def _outlives(
     during: Callable[[Stage], AbstractContextManager[Notes]],
     seconds: float,
     on: Callable[[Stage], AbstractContextManager[object]] = nullcontext,
+    said: tuple[str, ...] = (),
 ) -> Outcome:
-    """A pipeline under load meets what lasts for a while, and commits go on; time from its end.
+    """A pipeline under load meets what lasts for a while, and commits go on; time from its end. `said`: before.
 
     A driver that is inside the table lock for all the time is ended by its guardian, and started again here.
     """
@@ -153,6 +156,7 @@ def _outlives(
         with during(stage) as notes:
             hold(seconds)
         over_ms = wall_ms()
+        assert_said(stage.pipeline.runs[0], said)
         notes["commits_meanwhile"] = len(stage.commits_after(began_ms))
         if stage.current.process.poll() is not None:
             assert_said(stage.current, [STANDS])
