@@ -146,7 +146,7 @@ def _outlives(
     on: Callable[[Stage], AbstractContextManager[object]] = nullcontext,
     said: tuple[str, ...] = (),
 ) -> Outcome:
-    """A pipeline under load meets what lasts for a while, and commits go on; time from its end. `said`: before.
+    """A pipeline under load meets what lasts a while, and commits go on; time from its end. `said`: there.
 
     A driver that is inside the table lock for all the time is ended by its guardian, and started again here.
     """
