@@ -22,6 +22,7 @@ from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
 from lockstep.driver.capacity import check_slots
 from lockstep.driver.stands import is_ours, named
+from lockstep.driver.storage_use import check_use, tried, used
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
 from lockstep.launch.jars import JarsError, find_java
 from participant.records.port import RecordSpec
@@ -33,8 +34,6 @@ from table.kinds import table_kind
 from table.port import UPSERT, TableSpec
 from table.schema import SchemaError
 from table.service.source_facts import SourceTopicsError
-from table.store.probe import probe
-from table.store.settings import StoreSettings
 
 log = logging.getLogger("lockstep.validate")
 
@@ -168,8 +167,11 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
 
 def _table(spark: SparkSession, config: Config) -> str:
     """Refusals of a table that exists, and its file system's clock; one that does not is not made here."""
+    storage = config.store_settings()
+    if storage is not None:
+        check_use(config.table.path, storage)  # Hudi would ask for much longer, and say less
     try:
-        table_kind(config.table.format).reader(config.table.path, config.store_settings())
+        table_kind(config.table.format).reader(config.table.path, storage)
     except MissingTable:
         return f"{config.table.path} is not there yet; the run makes it"
     table = table_kind(config.table.format).committer(spark, config.table_spec(), config.pipeline.id)
@@ -224,37 +226,11 @@ def _reads(spec: TableSpec, record: RecordSpec) -> tuple[str, str]:
 
 def check_storage(config: Config) -> Check:
     """From this process, which is the driver's machine where the run is started like this."""
-    return _guarded("storage", lambda: _driver_writes(config))
-
-
-def _driver_writes(config: Config) -> str:
-    path, storage = config.table.path, config.store_settings()
-    return _used(_probe(path, storage), path, storage)
+    return _guarded("storage", lambda: check_use(config.table.path, config.store_settings()))
 
 
 def _executor_writes(spark: SparkSession, config: Config) -> str:
     """An executor does the same where the table's partitions are."""
     asked = (config.table.path, config.store_settings())
-    (tried,) = spark.sparkContext.parallelize([asked], 1).map(lambda one: _probe(*one)).collect()
-    return _used(tried, *asked)
-
-
-def _probe(path: str, storage: StoreSettings | None) -> list[tuple[str, str]]:
-    """What was tried, and why it failed. Runs on an executor, too."""
-    try:
-        return [(one.what, one.why_not) for one in probe(path, storage)]
-    except (TableError, OSError) as error:
-        return [("reach it", str(error))]
-
-
-def _used(tried: list[tuple[str, str]], path: str, storage: StoreSettings | None) -> str:
-    """What was done, as a sentence. Raises `LockstepError` that names all that could not be."""
-    failed = [f"{what}: {why}" for what, why in tried if why]
-    if failed:
-        shared = (
-            "; see that the folder is shared with the executors and that their user may write to it"
-            if storage is None
-            else ""
-        )
-        raise LockstepError(f"under {path} it is not possible to {'; '.join(failed)}{shared}")
-    return f"under {path} it is possible to {', '.join(what for what, _ in tried)}"
+    (done,) = spark.sparkContext.parallelize([asked], 1).map(lambda one: tried(*one)).collect()
+    return used(done, *asked)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lockstep.stores.hdfs import HdfsServer
-from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server, storage_section
+from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server, secret_of, storage_section
 from table.hudi.driver.fence import FOLDER as DECIDED
 from table.hudi.driver.holder import LOCK, process_said, said_by
 from table.hudi.driver.lock_client import LEASE_FILE
@@ -40,6 +40,11 @@ REQUEST_LOOK_S = 0.02
 VARIABLES: Mapping[str, str] = {"access_key": "LAKE_KEY", "secret_key": "LAKE_SECRET"}
 KEYS: Mapping[str, str] = {"LAKE_KEY": ACCESS_KEY, "LAKE_SECRET": SECRET_KEY}
 """The environment of whatever reaches the S3 server."""
+PROFILE_NAME = "lake"
+SUCCESSOR = "successor"
+"""An access key that may do everything, too, where the server knows it."""
+PROFILES_VARIABLES = ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CREDENTIAL_PROFILES_FILE")
+"""By which Python's library finds the file, and Java's."""
 OWN_REQUEST_S, OWN_PATIENCE_S = 5.0, 2.0
 """Of us who look on: a server that was killed is not to hold us up for longer."""
 LOCK_BYTES_MAX = 64 * 1024
@@ -283,14 +288,17 @@ class OnHdfs(Remote):
 
 
 class Bucket(Remote):
-    """One of its own on this server. `endpoint`: how the pipeline reaches it, if that is not directly."""
+    """One of its own on this server. `endpoint`: how the pipeline reaches it, if that is not directly.
+    `profiles`: where its keys are, as the profile `PROFILE_NAME`, if not in the environment.
+    """
 
     expiry_s = 3.0
     """The lock says which process holds it. One that is dead may still have requests under way."""
     CLOSE_MS = 1_000
     """What is seen by a look that followed another so soon has just appeared."""
 
-    def __init__(self, server: S3Server, *, endpoint: str = "") -> None:
+    def __init__(self, server: S3Server, *, endpoint: str = "", profiles: Path | None = None) -> None:
+        self._profiles = profiles
         bucket = f"lake-{uuid.uuid4().hex[:12]}"
         server.make_bucket(bucket)
         settings = replace(server.settings, request_timeout_s=OWN_REQUEST_S, patience_s=OWN_PATIENCE_S)
@@ -303,11 +311,21 @@ class Bucket(Remote):
     @property
     def toml(self) -> str:
         keys = {name: f"${{env:{variable}}}" for name, variable in VARIABLES.items()}
-        return "\n" + storage_section(self._endpoint, **keys)
+        section = "\n" + storage_section(self._endpoint, **keys)
+        if self._profiles is None:
+            return section
+        return section.partition("credentials")[0] + f'credentials = "profile"\nprofile = "{PROFILE_NAME}"\n'
 
     @property
     def environment(self) -> Mapping[str, str]:
-        return KEYS
+        if self._profiles is None:
+            return KEYS
+        return dict.fromkeys(PROFILES_VARIABLES, str(self._profiles))
+
+    def write_profile(self, access_key: str) -> None:
+        assert self._profiles is not None
+        keys = f"aws_access_key_id = {access_key}\naws_secret_access_key = {secret_of(access_key)}\n"
+        self._profiles.write_text(f"[{PROFILE_NAME}]\n{keys}", encoding="utf-8")
 
     def names(self, folder: str) -> list[str]:
         names = super().names(folder)

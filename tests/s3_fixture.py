@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep.stores.local import S3Server
+from lockstep.stores.local import EVERYTHING, S3Server
 
 BUCKET = "lake"
 
@@ -18,6 +18,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     others = {
         "reader": ("Read", "List"),
         "stranger": ("Read:elsewhere",),
+        "successor": EVERYTHING,
     }
     with S3Server(tmp_path_factory.mktemp("s3"), others=others) as running:
         running.make_bucket(BUCKET)

@@ -30,6 +30,8 @@ class Blow(StrEnum):
     SLOW_DOWN = "it is not carried out: 503 SlowDown"
     FAIL = "it is not carried out: 500"
     REFUSE = "it is not carried out: 403 AccessDenied"
+    FULL = "it is not carried out: 507, the bucket is full"
+    QUOTA = "it is not carried out: 403 QuotaExceeded"
     FAIL_AFTER = "it is carried out, and answered 500"
 
 
@@ -37,6 +39,8 @@ NOT_CARRIED_OUT = {
     Blow.SLOW_DOWN: (503, b"SlowDown"),
     Blow.FAIL: (500, b"InternalError"),
     Blow.REFUSE: (403, b"AccessDenied"),
+    Blow.FULL: (507, b"InsufficientStorage"),
+    Blow.QUOTA: (403, b"QuotaExceeded"),
 }
 
 
@@ -73,9 +77,11 @@ class Lasting:
 
 
 class S3Proxy:
-    """`port`: of the server, on loopback."""
+    """`port`: of the server, on loopback. `e_tag`: what becomes of its tags; None: they are left out."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, e_tag: Callable[[str], str | None] = lambda tag: tag) -> None:
+        self._e_tag = e_tag
+        self.refused: dict[str, tuple[int, str]] = {}  # access key -> with what its requests are answered
         self._port = port
         self._plans: list[_Plan] = []
         self._lasting: list[Lasting] = []
@@ -149,6 +155,9 @@ class S3Proxy:
 
     def _serve(self, handler: Any) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        if (refusal := self.refused.get(_access_key(handler))) is not None:
+            _answer(handler, refusal[0], {}, ERROR % refusal[1].encode())
+            return
         blow = self._blow_for(_kind(handler), unquote(urlsplit(handler.path).path))
         if blow is Blow.BREAK:
             handler.close_connection = True
@@ -192,7 +201,11 @@ class S3Proxy:
                     connection.putheader(name, value)
             connection.endheaders(body)
             answer = connection.getresponse()
-            return answer.status, dict(answer.getheaders()), answer.read()
+            headers = dict(answer.getheaders())
+            for name in [name for name in headers if name.lower() == "etag"]:
+                if (tag := self._e_tag(headers.pop(name))) is not None:
+                    headers[name] = tag
+            return answer.status, headers, answer.read()
         except http.client.HTTPException as error:
             raise ConnectionError(str(error)) from error
 
@@ -233,3 +246,9 @@ def _kind(handler: BaseHTTPRequestHandler) -> Request:
             return Request.UPLOAD if "uploads" in query else Request.COMPLETE
         case _:
             return Request.ABORT if "uploadId" in query else Request.DELETE
+
+
+def _access_key(handler: Any) -> str:
+    """Who has signed the request."""
+    signed: str = handler.headers.get("Authorization", "")
+    return signed.partition("Credential=")[2].partition("/")[0]

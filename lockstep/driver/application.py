@@ -23,6 +23,7 @@ from lockstep.driver.capacity import check_slots, free_slots
 from lockstep.driver.group_watch import GroupWatch
 from lockstep.driver.rundir import remove_run_file, write_run_file
 from lockstep.driver.source_watch import SourceWatch
+from lockstep.driver.storage_use import check_use
 from lockstep.driver.supervisor import Supervisor, SupervisorLimits
 from lockstep.driver.topic_keeper import TopicKeeper
 from lockstep.errors import Failed
@@ -88,6 +89,9 @@ class Application:
         """
         config = self._config
         check_slots(self._spark, config.pipeline.workers)
+        storage = config.store_settings()
+        if storage is not None:
+            check_use(config.table.path, storage)
         source = SourceTopics(self._kafka, config.source.topics)
         facts = source.facts()  # a broker that does not answer, or a missing topic, ends it here
         until = source.end(facts.partitions) if until_latest else None

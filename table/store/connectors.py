@@ -43,14 +43,19 @@ class HadoopSettings:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+def silent(_message: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connector:
     """One of Hadoop's, for a kind of storage. `settings`: of a bucket; raises `Refused` for what it cannot be
-    told.
+    told. `said`: what its exceptions mean, as a sentence; empty where that is no refusal.
     """
 
     needs: SparkNeeds
     settings: Callable[[StoreSettings, str], HadoopSettings]
+    said: Callable[[str], str] = silent
 
 
 def store_needs(path: str) -> SparkNeeds:
@@ -64,6 +69,11 @@ def hadoop_settings(location: Location, settings: StoreSettings) -> HadoopSettin
     if location.scheme not in CONNECTORS:
         raise Refused(not_yet(location.scheme, str(location)))
     return _connector(location.scheme).settings(settings, location.authority)
+
+
+def said_by_connectors(message: str) -> str:
+    """What a Java exception's message means where a store has refused; empty where none has."""
+    return next((said for scheme in CONNECTORS if (said := _connector(scheme).said(message))), "")
 
 
 def _connector(scheme: str) -> Connector:

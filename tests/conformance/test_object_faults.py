@@ -18,7 +18,7 @@ from table.store.objects.settings import MIB, ObjectSettings
 from table.store.objects.store import ObjectStore
 from table.store.port import OutcomeUnknown
 from tests.s3_fixture import new_place
-from tests.s3_proxy import Blow, S3Proxy
+from tests.s3_proxy import Blow, Lasting, S3Proxy
 
 pytestmark = pytest.mark.xdist_group("s3")
 
@@ -158,6 +158,22 @@ def test_of_a_large_file_whose_parts_are_refused_nothing_is_left(s3: S3Server, p
     assert sink.closed
     sink.close()
     assert store.stat("one") is None and [*store.unfinished.uploads()] == []
+
+
+def test_an_upload_that_may_not_be_aborted_is_left_to_a_sweep_that_may(
+    store: ObjectStore, proxy: S3Proxy
+) -> None:
+    refused = (Request.ABORT,)
+    with proxy.lasting(Lasting(blow=Blow.REFUSE, requests=refused)) as lasting:
+        sink = store.sink("one")
+        sink.write(b"x" * 2 * PART)
+        store.discard(sink)
+        (left,) = [*store.uploads()]
+        with pytest.raises(PermissionError, match="s3:AbortMultipartUpload"):
+            store.abort(left)
+    assert lasting.struck and store.stat("one") is None
+    store.abort(left)
+    assert [*store.uploads()] == []
 
 
 # --- a server that asks for less, is frozen, is killed ------------------------------------------------

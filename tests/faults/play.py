@@ -13,17 +13,18 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from lockstep.brokers.local import Broker
 from lockstep.stores.hdfs import HdfsServer
-from lockstep.stores.local import S3Server
+from lockstep.stores.local import EVERYTHING, S3Server
 from table.store.location import FILE, HDFS, S3
 from tests.broker_fixture import create_topic
 from tests.faults.scenario import CATALOGUE, Outcome, Scenario
 from tests.faults.stage import Stage
 from tests.harness import Pipeline
-from tests.place import Bucket, OnHdfs
+from tests.place import SUCCESSOR, Bucket, OnHdfs
 
 PARTITIONS = 4
 MODULES = (
@@ -32,7 +33,10 @@ MODULES = (
 )
 
 Server = S3Server | HdfsServer
-SERVERS: Mapping[str, Callable[[Path], Server]] = {S3: S3Server, HDFS: HdfsServer}
+SERVERS: Mapping[str, Callable[[Path], Server]] = {
+    S3: partial(S3Server, others={SUCCESSOR: EVERYTHING}),
+    HDFS: HdfsServer,
+}
 
 
 def load_catalogue(store: str = FILE) -> dict[str, Scenario]:

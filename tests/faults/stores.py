@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
-from lockstep.stores.local import S3Server
+from lockstep.stores.local import ACCESS_KEY, S3Server
 from table.hudi.driver.watchdog import STANDS
 from table.store.objects.requests import Request
 from tests.faults.acts import (
@@ -30,7 +30,7 @@ from tests.faults.scenario import ON_S3, Notes, Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.faults.steps import AIMED, Step
 from tests.harness import event
-from tests.place import Bucket
+from tests.place import SUCCESSOR, Bucket
 from tests.s3_proxy import Blow, Lasting, S3Proxy
 
 FROZEN_S = 20.0
@@ -40,6 +40,7 @@ FAILS_S = 90.0
 """Longer than a request is asked for again."""
 LOST_S = 60.0
 REFUSED_S = 30.0
+FULL_S = 45.0
 AWAY_S = 60.0
 BUDGET_S = 600
 """For so long an outage is waited out."""
@@ -53,6 +54,7 @@ ENDURED = (
 )
 
 PUTS = (Request.PUT, Request.PUT_IF)
+WRITES = (*PUTS, Request.UPLOAD, Request.PART, Request.COMPLETE)
 ALL = tuple(Request)
 LARGE_NOTE_BYTES = 900
 LARGE_RECORDS = 40_000
@@ -87,6 +89,48 @@ def _struck(
 
 
 @contextmanager
+def _keys_in_a_file(stage: Stage) -> Iterator[None]:
+    """As `behind_a_proxy`, and the keys are a profile's."""
+    assert stage.server is not None
+    with S3Proxy(stage.server.port) as stage.proxy:
+        profiles = stage.pipeline.folder / "credentials"
+        stage.pipeline.bucket = Bucket(stage.server, endpoint=stage.proxy.endpoint, profiles=profiles)
+        stage.pipeline.bucket.write_profile(ACCESS_KEY)
+        yield
+        stage.close()
+
+
+@contextmanager
+def _taken_back(stage: Stage, *, status: int, code: str, late: bool) -> Iterator[Notes]:
+    """The keys in use are refused from now on, and others are in their place: at once, or when it is over."""
+    assert stage.proxy is not None and stage.pipeline.bucket is not None
+    stage.proxy.refused[ACCESS_KEY] = (status, code)
+    if not late:
+        stage.pipeline.bucket.write_profile(SUCCESSOR)
+    yield {}
+    if late:
+        stage.pipeline.bucket.write_profile(SUCCESSOR)
+
+
+def _renewed(status: int, code: str, *, late: bool) -> partial[Outcome]:
+    taken = partial(_taken_back, status=status, code=code, late=late)
+    said = ("the credentials have ended (ExpiredToken)",) if late else ()
+    return partial(outlives, during=taken, seconds=REFUSED_S, on=_keys_in_a_file, said=said)
+
+
+def _narrowed(*requests: Request) -> partial[Outcome]:
+    """Of these kinds all are refused, and none else."""
+    narrowed = partial(_struck, blow=Blow.REFUSE, requests=requests)
+    said = ("the policy must allow",)
+    return partial(outlives, during=narrowed, seconds=REFUSED_S, on=behind_a_proxy, said=said)
+
+
+def _full(blow: Blow) -> partial[Outcome]:
+    full = partial(_struck, blow=blow, requests=WRITES)
+    return partial(outlives, during=full, seconds=FULL_S, on=behind_a_proxy, said=("takes no more",))
+
+
+@contextmanager
 def away(stage: Stage) -> Iterator[Notes]:
     assert stage.server is not None
     stage.server.kill()
@@ -100,8 +144,9 @@ def outlives(
     during: Callable[[Stage], AbstractContextManager[Notes]],
     seconds: float,
     on: Callable[[Stage], AbstractContextManager[object]] = nullcontext,
+    said: tuple[str, ...] = (),
 ) -> Outcome:
-    """A pipeline under load meets what lasts for a while, and commits go on; time from its end.
+    """A pipeline under load meets what lasts a while, and commits go on; time from its end. `said`: there.
 
     A driver that is inside the table lock for all the time is ended by its guardian, and started again here.
     """
@@ -111,6 +156,7 @@ def outlives(
         with during(stage) as notes:
             hold(seconds)
         over_ms = wall_ms()
+        assert_said(stage.pipeline.runs[0], said)
         notes["commits_meanwhile"] = len(stage.commits_after(began_ms))
         if stage.current.process.poll() is not None:
             assert_said(stage.current, [STANDS])
@@ -201,6 +247,48 @@ put(
         f"for {REFUSED_S:.0f} s every request to S3 is answered 403 AccessDenied",
         "it is waited out as storage that cannot be written, and commits go on by themselves",
         _answered(Blow.REFUSE, REFUSED_S),
+        GOES_ON_LIMIT_S,
+    ),
+    *(
+        Scenario(
+            f"s3_does_not_allow_to_{name}",
+            f"for {REFUSED_S:.0f} s the policy does not allow to {name}, and all else: 403 AccessDenied",
+            "it is waited out as storage that cannot be used, and commits go on by themselves",
+            _narrowed(*requests),
+            GOES_ON_LIMIT_S,
+        )
+        for name, requests in (
+            ("get", (Request.GET, Request.HEAD)),
+            ("put", WRITES),
+            ("delete", (Request.DELETE, Request.DELETE_MANY)),
+            ("list", (Request.LIST, Request.LIST_UPLOADS)),
+        )
+    ),
+    *(
+        Scenario(
+            f"s3_full_{name}",
+            f"for {FULL_S:.0f} s the bucket takes no more: {said}",
+            "it is waited out as storage that cannot be written, and commits go on by themselves",
+            _full(blow),
+            GOES_ON_LIMIT_S,
+        )
+        for name, blow, said in (
+            ("507", Blow.FULL, "507 InsufficientStorage"),
+            ("quota", Blow.QUOTA, "403 QuotaExceeded"),
+        )
+    ),
+    Scenario(
+        "s3_keys_taken_back",
+        "the keys of a profile are refused, 403 InvalidAccessKeyId, and its file has others",
+        "workers and driver take the others by themselves",
+        _renewed(403, "InvalidAccessKeyId", late=False),
+        GOES_ON_LIMIT_S,
+    ),
+    Scenario(
+        "s3_keys_ended_and_renewed_late",
+        f"the keys of a profile are refused, 400 ExpiredToken; {REFUSED_S:.0f} s later its file has others",
+        "it is waited out as storage that cannot be used, and commits go on with the others by themselves",
+        _renewed(400, "ExpiredToken", late=True),
         GOES_ON_LIMIT_S,
     ),
     Scenario(

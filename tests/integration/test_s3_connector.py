@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from lockstep.stores.local import S3Server
+from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server, secret_of
 from table.errors import Refused
 from table.hudi.driver.connector import NAME, SETTING, connector, known_by_lock
-from table.hudi.driver.reach import reach
+from table.hudi.driver.reach import PROFILE, reach
 from table.store.location import Location, store_at
+from table.store.objects.settings import Profile
 from table.store.port import Store
 from tests.harness import await_that
 from tests.integration.test_s3_table import Place
@@ -30,6 +32,7 @@ from tests.s3_proxy import S3Proxy
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
 HADOOPS_OWN = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+HOME = "user.home"
 READING_MAX, POOL = 4, 8
 FILES = 20
 FILE_BYTES = 300_000
@@ -198,6 +201,46 @@ def test_who_does_not_count_how_often_the_lock_is_taken_reads_properties_each_ti
         there.store.put(".hoodie/hoodie.properties", content.encode())
         file = there.connector.open(there.jvm.org.apache.hadoop.fs.Path(path), 4_096)
         assert str(there.jvm.org.apache.commons.io.IOUtils.toString(file, "UTF-8")) == content
+
+
+def test_keys_of_a_profile_that_are_taken_back_are_those_of_its_file_soon(
+    spark: SparkSession, s3: S3Server, tmp_path: Path
+) -> None:
+    """In another home: the variable that names the file cannot be set in a JVM that runs."""
+    jvm: Any = spark._jvm
+    file = tmp_path / ".aws" / "credentials"
+    file.parent.mkdir()
+    profile = "[lake]\naws_access_key_id = {0}\naws_secret_access_key = {1}\n"
+    file.write_text(profile.format(ACCESS_KEY, SECRET_KEY))
+    name = f"profile-{uuid.uuid4().hex[:12]}"
+    s3.make_bucket(name)
+    path = f"s3a://{name}/lake"
+    system = jvm.java.lang.System
+    home = system.getProperty(HOME)
+    with S3Proxy(s3.port) as proxy:
+        settings = replace(s3.settings, endpoint=proxy.endpoint, credentials=Profile("lake"))
+        try:
+            system.setProperty(HOME, str(tmp_path))
+            conf = jvm.org.apache.hadoop.conf.Configuration(reach(spark, Location.parse(path), settings))
+            for setting in ("attempts.maximum", "retry.limit"):
+                conf.set(f"fs.s3a.bucket.{name}.{setting}", "1")
+            connector = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(conf)
+            one = jvm.org.apache.hadoop.fs.Path(f"{path}/one")
+            connector.create(one, True).close()
+            proxy.refused[ACCESS_KEY] = (403, "InvalidAccessKeyId")
+            file.write_text(profile.format("successor", secret_of("successor")))
+
+            def is_read() -> bool:
+                try:
+                    return bool(connector.getFileStatus(one).isFile())
+                except Py4JJavaError:
+                    return False
+
+            await_that("keys of the file as it is now", is_read, deadline_s=30)
+            connector.close()
+        finally:
+            system.setProperty(HOME, home)
+            system.clearProperty(PROFILE)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bench.cluster import standalone_cluster
-from lockstep.stores.local import SECRET_KEY, S3Server
+from lockstep.errors import EXIT_FAILED
+from lockstep.stores.local import SECRET_KEY, S3Server, secret_of
 from table.hudi.driver.reach import reach
 from table.kinds import HUDI, table_kind
 from table.store.location import Location
@@ -23,6 +24,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
 
 DEADLINE_S = 240
+NO_OUTAGE_S = 60
+"""What a start of Spark takes on a loaded machine, and some seconds: an outage is waited out for 600."""
 ROUNDS, COMPACTIONS = 8, 2
 POOL, READING_MAX = 12, 4
 
@@ -44,6 +47,33 @@ def test_validate_tries_the_store_from_here_and_from_an_executor(pipeline: Pipel
     for name in ("storage", "executor writes"):
         assert checks[name]["verdict"] == "ok", checks[name]
         assert "put a file only where there is none" in checks[name]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "endpoint", "sentence"),
+    [
+        ({}, "http://127.0.0.1:9", "cannot be reached"),
+        ({"LAKE_KEY": "nobody"}, "", "nobody has this access key"),
+        ({"LAKE_KEY": "reader", "LAKE_SECRET": secret_of("reader")}, "", "must allow s3:PutObject"),
+    ],
+)
+def test_a_store_that_cannot_be_used_ends_a_run_at_its_start_with_one_sentence(
+    pipeline: Pipeline, s3: S3Server, environment: dict[str, str], endpoint: str, sentence: str
+) -> None:
+    """And validate says the same. Neither waits for an outage to pass."""
+    pipeline.bucket = Bucket(s3, endpoint=endpoint)
+    pipeline.environment = environment
+    run = pipeline.start()
+    assert run.wait(NO_OUTAGE_S) == EXIT_FAILED, run.text()
+    (error,) = [line for line in run.text().splitlines() if " ERROR " in line]
+    assert sentence in error and error.count(sentence) == 1
+    assert "Traceback" not in run.text() and SECRET_KEY not in run.text()
+    if endpoint:
+        done = pipeline.command("validate", "--output", "json", deadline_s=NO_OUTAGE_S)
+        checks = {one["name"]: one for one in json.loads(done.stdout)["checks"]}
+        for name in ("storage", "executor writes", "table"):
+            assert checks[name]["verdict"] == "failed"
+            assert checks[name]["detail"].count(sentence) == 1, checks[name]
 
 
 def test_a_pipeline_writes_to_s3_and_all_commands_read_it(pipeline: Pipeline, s3: S3Server) -> None:

@@ -12,6 +12,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
 from table.hudi.driver.storage import unwritable
+from table.store.connectors import said_by_connectors
 from table.store.port import Store
 
 THROWN = (Py4JJavaError, CapturedException)
@@ -103,7 +104,7 @@ def sentence(error: BaseException) -> str:
     chain = causes(error)
     for name, message in reversed(chain):
         if message:
-            return NO_LOCK if name == LOCK_EXCEPTION else f"{name}: {message}"
+            return NO_LOCK if name == LOCK_EXCEPTION else said_by_connectors(message) or f"{name}: {message}"
     return chain[-1][0] if chain else "the JVM threw, and died before it said what"
 
 

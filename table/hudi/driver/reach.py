@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from table.errors import Refused
 from table.hudi.driver.connector import SETTING, SPARING, connect_apart, connector
+from table.hudi.driver.profile import SDKS_OWN, watched_profile
 from table.store.connectors import HadoopSettings, hadoop_settings
 from table.store.location import HDFS, S3, Location
 from table.store.security import AUTHENTICATION, SIMPLE, no_security
@@ -50,14 +51,16 @@ def reach(spark: SparkSession, location: Location, settings: StoreSettings) -> A
     _load(jvm, conf, found.resources)
     if location.scheme == HDFS:
         _check_user(jvm, conf, location)
+    here = executes_here(spark)
     for name, value in found.plain.items():
-        conf.set(name, value)
+        watched = here and value == SDKS_OWN
+        conf.set(name, watched_profile(jvm, context._gateway) if watched else value)
     for one in found.tuning:
         if _unsaid(conf, one.asked):
             conf.set(one.name, one.value)
     if location.scheme == HDFS:
         return conf
-    if executes_here(spark):
+    if here:
         if location.scheme == S3 and _unsaid(conf, SETTING):
             conf.set(SETTING, connector(jvm, context._gateway))
         _keep(jvm, found.secret)

@@ -26,6 +26,7 @@ from botocore.exceptions import BotoCoreError
 from botocore.utils import FileWebIdentityTokenLoader
 
 from table.errors import Refused
+from table.store.objects.keys import GOOD_FOR_S, Keys, Renewed
 from table.store.objects.settings import (
     AskedKeys,
     AssumedRole,
@@ -35,46 +36,57 @@ from table.store.objects.settings import (
     Profile,
     WebIdentity,
 )
+from table.store.objects.settings import Credentials as CredentialsGiven
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
-GOOD_FOR = timedelta(minutes=10)
-"""Keys that are handed out are good for so long: botocore renews what ends 15 minutes before it does."""
+GOOD_FOR = timedelta(minutes=1)
+"""Keys that are handed out are said to be good for so long, so that they are asked for again."""
 CLIENTS_MAX = 16
 DEFAULT_REGION = "us-east-1"
 
 
-def session_of(settings: ObjectSettings) -> botocore.session.Session:
-    """A session of botocore's with these credentials. Raises `Refused` where they cannot be had."""
-    given = settings.credentials
+def session_of(settings: ObjectSettings) -> tuple[botocore.session.Session, Keys]:
+    """A session of botocore's, and the credentials that it signs with. Raises `Refused` where they cannot be
+    had.
+    """
+    keys = Keys(lambda: _found(settings))
+    session = _session(settings.credentials)
+    session.register_component("credential_provider", CredentialResolver([_Known(Renewed(keys))]))
+    return session, keys
+
+
+def _session(given: CredentialsGiven) -> botocore.session.Session:
+    """Whose profile's file, if any, is read by it, once."""
+    profile = given.name if isinstance(given, Profile) else ""
+    profile = given.profile if isinstance(given, AssumedRole) else profile
+    return botocore.session.Session(profile=profile or None)
+
+
+def _found(settings: ObjectSettings) -> Credentials:
     try:
-        if isinstance(given, Profile):
-            session = botocore.session.Session(profile=given.name)
-        elif isinstance(given, AssumedRole) and given.profile:
-            session = botocore.session.Session(profile=given.profile)
-        else:
-            session = botocore.session.Session()
-        found = _credentials(session, settings)
+        found = _credentials(_session(settings.credentials), settings)
     except BotoCoreError as error:
         raise Refused(f"no credentials for S3 can be had: {error}") from None
     if found is None:
         raise Refused(
             "no credentials for S3 were found: set AWS's variables, or give a profile, a role or keys"
         )
-    session.register_component("credential_provider", CredentialResolver([_Known(found)]))
-    return session
+    return found
 
 
 def region_of(session: botocore.session.Session, settings: ObjectSettings) -> str:
     return settings.region or session.get_config_variable("region") or DEFAULT_REGION
 
 
-def key_provider(session: botocore.session.Session) -> Callable[[], S3Credential]:
-    """What obstore asks for keys, again whenever the last ones are about to end."""
+def key_provider(keys: Keys) -> Callable[[], S3Credential]:
+    """What obstore asks for keys. It asks again where the last ones end within five minutes, ten times a
+    second at most: so those of each request are those of now.
+    """
 
     def provide() -> S3Credential:
-        frozen = session.get_credentials().get_frozen_credentials()
+        frozen = keys.now()
         return {
             "access_key_id": frozen.access_key,
             "secret_access_key": frozen.secret_key,
@@ -87,8 +99,8 @@ def key_provider(session: botocore.session.Session) -> Callable[[], S3Credential
 
 def object_store_options(settings: ObjectSettings) -> dict[str, str]:
     """For a client of the Rust library `object_store` that is not ours. Raises `Refused`."""
-    session = session_of(settings)
-    keys = key_provider(session)()
+    session, known = session_of(settings)
+    keys = key_provider(known)()
     options = {
         "aws_access_key_id": keys["access_key_id"],
         "aws_secret_access_key": keys["secret_access_key"],
@@ -103,13 +115,20 @@ def object_store_options(settings: ObjectSettings) -> dict[str, str]:
     return options
 
 
-@lru_cache(maxsize=CLIENTS_MAX)
 def s3_client(settings: ObjectSettings, *, timeout_s: float = 0.0, attempts_max: int = 4) -> BaseClient:
+    """`client_and_keys`, the client."""
+    return client_and_keys(settings, timeout_s=timeout_s, attempts_max=attempts_max)[0]
+
+
+@lru_cache(maxsize=CLIENTS_MAX)
+def client_and_keys(
+    settings: ObjectSettings, *, timeout_s: float = 0.0, attempts_max: int = 4
+) -> tuple[BaseClient, Keys]:
     """Botocore's own client, for buckets, unfinished uploads and what stands for folders. Making one takes a
     third of a second; one does for all threads.
     """
-    session = session_of(settings)
-    return session.create_client(
+    session, keys = session_of(settings)
+    client = session.create_client(
         "s3",
         endpoint_url=settings.endpoint or None,
         region_name=region_of(session, settings),
@@ -122,6 +141,7 @@ def s3_client(settings: ObjectSettings, *, timeout_s: float = 0.0, attempts_max:
             response_checksum_validation="when_required",
         ),
     )
+    return client, keys
 
 
 def _credentials(session: botocore.session.Session, settings: ObjectSettings) -> Credentials | None:
@@ -157,7 +177,7 @@ def _credentials(session: botocore.session.Session, settings: ObjectSettings) ->
 def _asked(given: AskedKeys) -> dict[str, Any]:
     keys = given.ask()
     # Botocore asks again 15 minutes before they end.
-    ends = datetime.now(UTC) + timedelta(minutes=15) + GOOD_FOR
+    ends = datetime.now(UTC) + timedelta(minutes=15, seconds=GOOD_FOR_S)
     return {
         "access_key": keys.access_key,
         "secret_key": keys.secret_key,

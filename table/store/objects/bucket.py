@@ -7,11 +7,12 @@ what tells one's own object from another's with the same bytes where an answer w
 from __future__ import annotations
 
 import contextlib
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
@@ -22,14 +23,18 @@ from table.store.port import Data
 from table.store.process import stay_here
 
 if TYPE_CHECKING:
-    from obstore import GetOptions
+    from obstore import GetOptions, GetResult
 
     from table.store.objects.clients import Client
 
+KEPT_S = 0.15
+"""obstore asks for keys no more often than ten times a second: after so long it has others."""
 MARK = "lockstepmark"
 """Azure takes letters and digits only."""
 PAGE = 1_000
 """Objects in an answer to a listing: S3's and Google's limit, which Azure keeps below."""
+
+T = TypeVar("T")
 
 Version: TypeAlias = dict[str, str]
 
@@ -57,13 +62,26 @@ def new_mark() -> str:
 
 
 class Bucket:
-    """Safe to use from any thread. Methods take keys, and raise `OSError`."""
+    """Safe to use from any thread. Methods take keys, and raise `OSError`.
 
-    def __init__(self, client: Client, *, scheme: str, name: str, requests: Requests) -> None:
+    `renewed`: asked when the store refuses the credentials, whether there are others by now: then what was
+    refused is asked for again, once.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        scheme: str,
+        name: str,
+        requests: Requests,
+        renewed: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.client = client
         self.scheme = scheme
         self.name = name
         self.requests = requests
+        self._renewed = renewed
 
     def place(self, key: str) -> str:
         return f"{self.scheme}://{self.name}/{key}"
@@ -77,6 +95,16 @@ class Bucket:
         except (BaseError, OSError) as error:
             raise self.told(error, act, key) from None
 
+    def ask(self, asking: Callable[[], T]) -> T:
+        """What the client answers, with credentials that it does not refuse if there are such. Its errors."""
+        try:
+            return asking()
+        except (BaseError, OSError) as error:
+            if not RequestAnswer.of(error).is_of_credentials or not self._renewed():
+                raise
+        time.sleep(KEPT_S)
+        return asking()
+
     def told(self, error: BaseException, act: Act, key: str) -> OSError:
         return told(RequestAnswer.of(error), act, scheme=self.scheme, bucket=self.name, place=self.place(key))
 
@@ -85,7 +113,7 @@ class Bucket:
         self.requests.add(Request.HEAD)
         try:
             with self.asking(Act.LOOK, key):
-                found = obstore.get(self.client, key, options={"head": True})
+                found = self._look(key)
         except FileNotFoundError:
             return None
         meta = found.meta
@@ -96,6 +124,21 @@ class Bucket:
             version=meta["version"] or "",
             mark=found.attributes.get(MARK, ""),
         )
+
+    def _look(self, key: str) -> GetResult:
+        """The answer to a look that refuses has no body: to a reading it says why, the clock for one."""
+        try:
+            return self.ask(lambda: obstore.get(self.client, key, options={"head": True}))
+        except (BaseError, OSError) as error:
+            if not RequestAnswer.of(error).is_silent_refusal:
+                raise
+            self.requests.add(Request.GET)
+            try:
+                obstore.get(self.client, key, options={"range": (0, 1)}).bytes()
+            except (BaseError, OSError) as said:
+                if RequestAnswer.of(said).code:
+                    raise
+            raise
 
     def get(self, key: str, begin: int, end: int, *, e_tag: str = "") -> bytes | None:
         """These bytes, fewer where the object is shorter; None where it is no longer the one with this tag.
@@ -108,7 +151,7 @@ class Bucket:
         if e_tag:
             options["if_match"] = e_tag
         try:
-            return bytes(obstore.get(self.client, key, options=options).bytes())
+            return self.ask(lambda: bytes(obstore.get(self.client, key, options=options).bytes()))
         except PreconditionError:
             return None
         except (BaseError, OSError) as error:
@@ -119,7 +162,11 @@ class Bucket:
     def put(self, key: str, data: Data, mark: str) -> None:
         self.requests.add(Request.PUT)
         with self.asking(Act.PUT, key):
-            obstore.put(self.client, key, _view(data), attributes={MARK: mark}, use_multipart=False)
+            self.ask(
+                lambda: obstore.put(
+                    self.client, key, _view(data), attributes={MARK: mark}, use_multipart=False
+                )
+            )
 
     def put_if(self, key: str, data: Data, mark: str, condition: Version | None) -> bool:
         """Where the object is still this one, None: where none is there. False where the store says that it
@@ -130,13 +177,15 @@ class Bucket:
         stay_here()
         self.requests.add(Request.PUT_IF)
         try:
-            obstore.put(
-                self.client,
-                key,
-                _view(data),
-                attributes={MARK: mark},
-                mode="create" if condition is None else condition,  # type: ignore[arg-type]
-                use_multipart=False,
+            self.ask(
+                lambda: obstore.put(
+                    self.client,
+                    key,
+                    _view(data),
+                    attributes={MARK: mark},
+                    mode="create" if condition is None else condition,  # type: ignore[arg-type]
+                    use_multipart=False,
+                )
             )
         except (AlreadyExistsError, PreconditionError):
             return False
@@ -150,7 +199,7 @@ class Bucket:
         self.requests.add(Request.DELETE_MANY if self.scheme == "s3a" else Request.DELETE)
         try:
             with self.asking(Act.DELETE, key):
-                obstore.delete(self.client, key)
+                self.ask(lambda: obstore.delete(self.client, key))
         except FileNotFoundError:
             return False
         return True
@@ -160,7 +209,7 @@ class Bucket:
         self.requests.add(Request.DELETE_MANY)
         try:
             with self.asking(Act.DELETE, keys[0]):
-                obstore.delete(self.client, keys)
+                self.ask(lambda: obstore.delete(self.client, keys))
         except FileNotFoundError:
             for key in keys:  # Google and Azure stop at the first that is gone
                 self.delete(key)

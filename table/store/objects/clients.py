@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, S3Store
 
     Client: TypeAlias = S3Store | GCSStore | AzureStore
+    Made: TypeAlias = tuple[Client, Callable[[], bool]]
 
 RETRIES_MAX = 1_000
 """It is patience that ends them. Pauses are drawn: with a base of 2 they hardly grow."""
@@ -22,8 +24,11 @@ FIRST_BACKOFF_S = 0.1
 BACKOFF_MAX_S = 5.0
 
 
-def client_of(scheme: str, authority: str, settings: ObjectSettings) -> Client:
-    """`authority`: the bucket, or of `abfss` the container and its account. Raises `Refused`."""
+def client_of(scheme: str, authority: str, settings: ObjectSettings) -> Made:
+    """`authority`: the bucket, or of `abfss` the container and its account. Raises `Refused`.
+
+    And what is to be told that the store has refused the credentials; it says whether there are others now.
+    """
     stay_here()
     options = {
         "client_options": {
@@ -45,12 +50,12 @@ def client_of(scheme: str, authority: str, settings: ObjectSettings) -> Client:
     return made(authority, settings, options)
 
 
-def _s3(bucket: str, settings: ObjectSettings, options: dict[str, Any]) -> Client:
+def _s3(bucket: str, settings: ObjectSettings, options: dict[str, Any]) -> Made:
     from obstore.store import S3Store
 
     from table.store.objects.aws import key_provider, region_of, session_of
 
-    session = session_of(settings)
+    session, keys = session_of(settings)
     config: dict[str, Any] = {
         "region": region_of(session, settings),
         "virtual_hosted_style_request": not settings.path_style,
@@ -63,7 +68,7 @@ def _s3(bucket: str, settings: ObjectSettings, options: dict[str, Any]) -> Clien
             config["sse_kms_key_id"] = settings.encryption.kms_key
         if settings.encryption.bucket_key:
             config["sse_bucket_key_enabled"] = True
-    return S3Store(bucket, credential_provider=key_provider(session), **options, **config)
+    return S3Store(bucket, credential_provider=key_provider(keys), **options, **config), keys.refused
 
 
 def _endpoint(bucket: str, settings: ObjectSettings) -> str:
@@ -74,20 +79,20 @@ def _endpoint(bucket: str, settings: ObjectSettings) -> str:
     return urlunsplit(address._replace(netloc=f"{bucket}.{address.netloc}"))
 
 
-def _gcs(bucket: str, settings: ObjectSettings, options: dict[str, Any]) -> Client:
+def _gcs(bucket: str, settings: ObjectSettings, options: dict[str, Any]) -> Made:
     from obstore.store import GCSStore
 
     given = settings.credentials
     if isinstance(given, KeyFile):
-        return GCSStore(bucket, service_account=given.path, **options)
+        return GCSStore(bucket, service_account=given.path, **options), _no_others
     if isinstance(given, ProviderChain):
-        return GCSStore(bucket, **options)
+        return GCSStore(bucket, **options), _no_others
     raise Refused(
         f"gs://{bucket}: {type(given).__name__} is no credential of Google's: give a key file, or none"
     )
 
 
-def _azure(authority: str, settings: ObjectSettings, options: dict[str, Any]) -> Client:
+def _azure(authority: str, settings: ObjectSettings, options: dict[str, Any]) -> Made:
     from obstore.store import AzureStore
 
     container, _, host = authority.partition("@")
@@ -101,4 +106,9 @@ def _azure(authority: str, settings: ObjectSettings, options: dict[str, Any]) ->
             f"abfss://{authority}: {type(given).__name__} is no credential of Azure's: give the account's "
             "name and key"
         )
-    return AzureStore(container, account_name=account, **options, **config)
+    return AzureStore(container, account_name=account, **options, **config), _no_others
+
+
+def _no_others() -> bool:
+    """The client's own library renews them."""
+    return False

@@ -17,8 +17,10 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"(?:<Code>|\(code: )([A-Za-z0-9._-]{1,80})(?:</Code>|\))")
 _PROVIDER = re.compile(r"credential provider: (\w{1,80})")
 _SENTENCE = re.compile(r"<Message>([^<]*)</Message>")
+_NO_TAG = "ETag Header missing"
 _KIND = re.compile(r"kind: (Connect|Timeout|Interrupted|Decode)\b")
 _REDIRECT = "Received redirect without LOCATION"
+_OF_SDK = re.compile(r"Status Code: (\d{3}); Error Code: (\d{3} )?([A-Za-z0-9._-]{0,80})")
 _KEY = re.compile(r"\b(?:A3T|AKIA|ASIA|AROA)[A-Z0-9]{12,}\b")
 
 
@@ -61,18 +63,23 @@ PERMISSIONS: Mapping[str, Mapping[Act, str]] = {
 }
 """Scheme -> what is asked for -> what a policy must allow."""
 
+NEEDED = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket", "s3:AbortMultipartUpload")
+"""What a table on S3 cannot be written without."""
+
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken"})
+_RENEWABLE = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _ELSEWHERE = frozenset(
     {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
 )
 _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"})
 _FULL = frozenset({"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull"})
 _NO_OBJECT = frozenset({"", "NoSuchKey", "BlobNotFound", "NoSuchUpload"})
+_SKEWED = "RequestTimeTooSkewed"
 _WRONG_KEYS = {
-    "InvalidAccessKeyId": "nobody has this access key",
+    "InvalidAccessKeyId": "nobody has this access key, or not any more",
     "SignatureDoesNotMatch": "the secret is not this access key's",
     "AuthenticationFailed": "the account's key is not the account's",
-    "RequestTimeTooSkewed": "this machine's clock is too far from the store's: set it right, with NTP",
+    _SKEWED: "its clock is too far from the store's (15 minutes or so): set it right, with NTP",
 }
 
 
@@ -92,6 +99,15 @@ class RequestAnswer:
         """Whether the request provably had no effect, and asking again says the same."""
         return 300 <= self.status < 500 and self.status not in (408, 409, 412, 429)
 
+    @property
+    def is_of_credentials(self) -> bool:
+        """Whether others might be taken. An answer to a look has no body that says why it refuses."""
+        return self.is_silent_refusal or self.code in _EXPIRED | _RENEWABLE
+
+    @property
+    def is_silent_refusal(self) -> bool:
+        return self.status in (400, 401, 403) and not self.code
+
     @classmethod
     def of(cls, error: BaseException) -> RequestAnswer:
         """Of an error of obstore's, or of its files'."""
@@ -100,6 +116,8 @@ class RequestAnswer:
         kind, provider = _KIND.search(text), _PROVIDER.search(text)
         if provider:  # ours, which was asked for keys and had none
             return cls(status=401, code=provider[1])
+        if _NO_TAG in text:
+            return cls(broke=_NO_TAG)
         if _REDIRECT in text:
             return cls(status=301)
         named = code[1] if code else ""
@@ -134,18 +152,27 @@ def told(answer: RequestAnswer, act: Act, *, scheme: str, bucket: str, place: st
         )
         return OSError(errno.ENXIO, why, place)
     if code in _EXPIRED:
-        return PermissionError(errno.EACCES, f"the credentials have ended ({code}): renew them", place)
+        return PermissionError(
+            errno.EKEYEXPIRED,
+            f"the credentials have ended ({code}): renew them where they come from; fixed keys are not "
+            "renewed while a run goes on: give it others, and start it again",
+            place,
+        )
     if code in _FULL or status == 507:
         return OSError(errno.EDQUOT, f"the bucket {bucket} takes no more ({said}): raise its quota", place)
     if status == 404 and code in _NO_OBJECT:
         return FileNotFoundError(errno.ENOENT, "No such file or directory", place)
     if status in (401, 403):
-        return PermissionError(errno.EACCES, _refusal(answer, act, scheme), place)
+        is_policy = status == 403 and code not in _WRONG_KEYS
+        number = errno.EACCES if is_policy else errno.EKEYREJECTED
+        return PermissionError(number, _refusal(answer, act, scheme), place)
     return _passing(answer, act, said, bucket, place)
 
 
 def _refusal(answer: RequestAnswer, act: Act, scheme: str) -> str:
     said = f"{answer.status} {answer.code}".strip()
+    if answer.code == _SKEWED:
+        return f"the store takes no request of this machine's ({said}): {_WRONG_KEYS[_SKEWED]}"
     if answer.code in _WRONG_KEYS:
         return f"the store refuses the credentials ({said}): {_WRONG_KEYS[answer.code]}"
     if answer.status == 401 and answer.code not in _WRONG_KEYS:
@@ -166,6 +193,13 @@ def _passing(answer: RequestAnswer, act: Act, said: str, bucket: str, place: str
         said = "400, as where credentials have ended, or the bucket is in another region"
     if answer.status:
         return OSError(errno.EIO, f"the store does not {act} here: it answers {said}", place)
+    if answer.broke == _NO_TAG:
+        return OSError(
+            errno.EPROTO,
+            f"the answers for bucket {bucket} have no ETag: see whether a proxy between changes or drops "
+            "ETags (it compresses, or caches), and take it out",
+            place,
+        )
     if answer.broke == "Timeout":
         return TimeoutError(errno.ETIMEDOUT, f"the store of bucket {bucket} did not answer in time", place)
     broke = f" ({answer.broke})" if answer.broke else ""
@@ -175,3 +209,25 @@ def _passing(answer: RequestAnswer, act: Act, said: str, bucket: str, place: str
         "it is up, and whether the endpoint is http or https",
         place,
     )
+
+
+def said_by_sdk(message: str) -> str:
+    """What a message of AWS's own library for Java means, as the sentence of ours; empty where it says more
+    than we would. Nobody knows there what was asked for.
+    """
+    found = _OF_SDK.search(message)
+    if found is None:
+        return ""
+    code = "" if found[2] else found[3]  # an answer without a body has the status's own words
+    answer = RequestAnswer(status=int(found[1]), code=code)
+    if answer.status == 403 and code not in _WRONG_KEYS and code not in _EXPIRED | _FULL:
+        needed = " and ".join((", ".join(NEEDED[:-1]), NEEDED[-1]))
+        return (
+            f"the store does not let these credentials do this ({f'403 {code}'.strip()}): the policy must "
+            f"allow {needed}, or the credentials are not those that were meant"
+        )
+    known = code in _NO_BUCKET | _EXPIRED | _ELSEWHERE | _FULL or code in _WRONG_KEYS
+    if not known and answer.status not in (301, 401, 503, 507) and not (answer.status == 400 and not code):
+        return ""
+    act = Act.LOOK if answer.status == 400 else Act.PUT
+    return str(told(answer, act, scheme="s3a", bucket="of the table", place="").strerror)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from table.errors import Refused
 from table.port import SparkNeeds
 from table.store.connectors import Connector, HadoopSettings, Tuning
+from table.store.objects.errors import said_by_sdk
 from table.store.objects.settings import (
     AskedKeys,
     AssumedRole,
@@ -130,4 +131,4 @@ def _encryption(asked: Encryption) -> dict[str, str]:
     return {"encryption.algorithm": _ENCRYPTED_BY[asked.algorithm], **key}
 
 
-S3_CONNECTOR = Connector(needs=S3_NEEDS, settings=s3_settings)
+S3_CONNECTOR = Connector(needs=S3_NEEDS, settings=s3_settings, said=said_by_sdk)

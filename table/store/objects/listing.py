@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import obstore
+from obstore.exceptions import BaseError
 
 from table.store.objects.bucket import PAGE, Bucket
-from table.store.objects.errors import Act
+from table.store.objects.errors import Act, RequestAnswer
 from table.store.objects.requests import Request
 
 FOLDER_SUFFIX = "_$folder$"
@@ -40,23 +41,33 @@ class Listed:
 
 def pages(bucket: Bucket, prefix: str, *, after: str = "") -> Iterator[list[Entry]]:
     """All objects below a folder, in the order of their keys, a request each."""
-    with bucket.asking(Act.LIST, prefix):
+
+    def first() -> tuple[Any, Any]:
         stream = obstore.list(bucket.client, prefix or None, offset=after or None, chunk_size=PAGE)
-    while True:
+        return stream, next(stream, None)
+
+    with bucket.asking(Act.LIST, prefix):
         bucket.requests.add(Request.LIST)
-        with bucket.asking(Act.LIST, prefix):
-            page = next(stream, None)
-        if page is None:
-            return
+        stream, page = bucket.ask(first)
+    while page is not None:
         yield [Entry(meta["path"], meta["size"]) for meta in page]
         if len(page) < PAGE:
             return
+        after = page[-1]["path"]
+        bucket.requests.add(Request.LIST)
+        with bucket.asking(Act.LIST, prefix):
+            try:
+                page = next(stream, None)
+            except BaseError as error:
+                if not RequestAnswer.of(error).is_of_credentials:
+                    raise
+                stream, page = bucket.ask(first)
 
 
 def listed(bucket: Bucket, prefix: str) -> Listed:
     """Of one folder, by its key."""
     with bucket.asking(Act.LIST, prefix):
-        found = obstore.list_with_delimiter(bucket.client, prefix or None)
+        found = bucket.ask(lambda: obstore.list_with_delimiter(bucket.client, prefix or None))
     objects, prefixes = found["objects"], found["common_prefixes"]
     bucket.requests.add(Request.LIST, max(1, -(-(len(objects) + len(prefixes)) // PAGE)))
     answer = Listed(is_there=bool(objects or prefixes))

@@ -49,9 +49,8 @@ class ObjectStore:
         self.requests = Requests()
         self._root = key_of("", prefix)
         self._settings = settings
-        self._bucket = Bucket(
-            client_of(scheme, authority, settings), scheme=scheme, name=authority, requests=self.requests
-        )
+        client, renewed = client_of(scheme, authority, settings)
+        self._bucket = Bucket(client, scheme=scheme, name=authority, requests=self.requests, renewed=renewed)
 
     @cached_property
     def unfinished(self) -> Unfinished:
@@ -185,6 +184,9 @@ class ObjectStore:
             head = self._head(path)
             if head.size_bytes > DATED_BYTES_MAX:
                 raise OSError(errno.EFBIG, "too large to be dated", self.place(path))
+            if not head.condition:
+                why = "the store's answer has no ETag: something between drops it"
+                raise OSError(errno.EOPNOTSUPP, why, self.place(path))
             data = self._bucket.get(key, 0, DATED_BYTES_MAX, e_tag=head.e_tag) if head.size_bytes else b""
             if data is not None and put_if(
                 self._bucket, key, data, head.condition, patience_s=self._settings.patience_s

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -21,7 +21,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from table.store.objects.aws import s3_client
+from table.store.objects.aws import client_and_keys
 from table.store.objects.bucket import PAGE, Bucket
 from table.store.objects.errors import Act, RequestAnswer, told
 from table.store.objects.requests import Request
@@ -30,6 +30,8 @@ from table.store.port import Upload
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
+
+T = TypeVar("T")
 
 
 class Unfinished:
@@ -64,7 +66,11 @@ class Unfinished:
         while True:
             self._bucket.requests.add(Request.LIST)
             with self._asking(Act.LIST, prefix):
-                page = self._client.list_objects_v2(Bucket=self._bucket.name, Prefix=wanted, MaxKeys=PAGE)
+                page = self._ask(
+                    lambda client: client.list_objects_v2(
+                        Bucket=self._bucket.name, Prefix=wanted, MaxKeys=PAGE
+                    )
+                )
             keys = [one["Key"] for one in page.get("Contents", ())]
             if keys and keys == before:
                 raise OSError(errno.EIO, "objects stay though they were deleted", self._bucket.place(keys[0]))
@@ -74,16 +80,11 @@ class Unfinished:
                 return
             before = keys
 
-    @cached_property
-    def _client(self) -> BaseClient:
-        return s3_client(self._settings)
-
     def _delete(self, keys: list[str]) -> None:
         self._bucket.requests.add(Request.DELETE_MANY)
         with self._asking(Act.DELETE, keys[0]):
-            said = self._client.delete_objects(
-                Bucket=self._bucket.name, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
-            )
+            objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            said = self._ask(lambda client: client.delete_objects(Bucket=self._bucket.name, Delete=objects))
         for failed in said.get("Errors", ())[:1]:
             code = failed.get("Code", "")
             answer = RequestAnswer(status=403 if code == "AccessDenied" else 500, code=code)
@@ -94,9 +95,8 @@ class Unfinished:
         while True:
             self._bucket.requests.add(Request.LIST_UPLOADS)
             with self._asking(Act.LIST_UPLOADS, prefix):
-                page = self._client.list_multipart_uploads(
-                    Bucket=self._bucket.name, Prefix=prefix, MaxUploads=PAGE, **marker
-                )
+                asked = {"Prefix": prefix, "MaxUploads": PAGE, **marker}
+                page = self._ask(partial(_uploads, bucket=self._bucket.name, asked=asked))
             for one in page.get("Uploads", ()):
                 yield one["Key"], one["UploadId"], one["Initiated"]
             if not page.get("IsTruncated"):
@@ -106,7 +106,11 @@ class Unfinished:
     def _abort(self, key: str, number: str) -> None:
         self._bucket.requests.add(Request.ABORT)
         with contextlib.suppress(FileNotFoundError), self._asking(Act.ABORT, key):
-            self._client.abort_multipart_upload(Bucket=self._bucket.name, Key=key, UploadId=number)
+            self._ask(
+                lambda client: client.abort_multipart_upload(
+                    Bucket=self._bucket.name, Key=key, UploadId=number
+                )
+            )
 
     @contextlib.contextmanager
     def _asking(self, act: Act, key: str) -> Iterator[None]:
@@ -115,9 +119,23 @@ class Unfinished:
         except (BotoCoreError, ClientError) as error:
             raise self._told(_answer(error), act, key) from None
 
+    def _ask(self, asking: Callable[[BaseClient], T]) -> T:
+        """As `Bucket.ask`, of botocore's client."""
+        client, keys = client_and_keys(self._settings)
+        try:
+            return asking(client)
+        except ClientError as error:
+            if not _answer(error).is_of_credentials or not keys.refused():
+                raise
+        return asking(client)
+
     def _told(self, answer: RequestAnswer, act: Act, key: str) -> OSError:
         bucket = self._bucket
         return told(answer, act, scheme=bucket.scheme, bucket=bucket.name, place=bucket.place(key))
+
+
+def _uploads(client: BaseClient, *, bucket: str, asked: Mapping[str, object]) -> Any:
+    return client.list_multipart_uploads(Bucket=bucket, **asked)
 
 
 def _answer(error: BotoCoreError | ClientError) -> RequestAnswer:

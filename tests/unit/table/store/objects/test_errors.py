@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from table.store.objects.errors import Act, RequestAnswer, told
+from table.store.objects.errors import Act, RequestAnswer, said_by_sdk, told
 
 XML = (
     "Generic S3 error: Error performing PUT http://127.0.0.1/lake/x in 3ms - Server returned non-2xx status "
@@ -23,11 +23,11 @@ XML = (
         (301, "", OSError, errno.ENXIO, "another region"),
         (400, "AuthorizationHeaderMalformed", OSError, errno.ENXIO, "another region"),
         (400, "IllegalLocationConstraintException", OSError, errno.ENXIO, "another region"),
-        (400, "ExpiredToken", PermissionError, errno.EACCES, "credentials have ended"),
+        (400, "ExpiredToken", PermissionError, errno.EKEYEXPIRED, "credentials have ended"),
         (403, "AccessDenied", PermissionError, errno.EACCES, "the policy must allow s3:PutObject"),
-        (403, "InvalidAccessKeyId", PermissionError, errno.EACCES, "nobody has this access key"),
-        (403, "SignatureDoesNotMatch", PermissionError, errno.EACCES, "the secret is not"),
-        (403, "RequestTimeTooSkewed", PermissionError, errno.EACCES, "clock is too far .* NTP"),
+        (403, "InvalidAccessKeyId", PermissionError, errno.EKEYREJECTED, "nobody has this access key"),
+        (403, "SignatureDoesNotMatch", PermissionError, errno.EKEYREJECTED, "the secret is not"),
+        (403, "RequestTimeTooSkewed", PermissionError, errno.EKEYREJECTED, "clock is too far .* NTP"),
         (403, "QuotaExceeded", OSError, errno.EDQUOT, "takes no more"),
         (507, "", OSError, errno.EDQUOT, "takes no more"),
         (503, "SlowDown", OSError, errno.EBUSY, "asks for fewer requests"),
@@ -78,3 +78,40 @@ def test_where_no_answer_came_it_says_whether_it_was_waited_for(kind: str) -> No
 )
 def test_only_a_plain_no_is_final(status: int, is_final: bool) -> None:
     assert RequestAnswer(status=status).is_final is is_final
+
+
+SDK = "{words} (Service: Amazon S3; Status Code: {status}; Error Code: {code}; Request ID: 18EB)"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "sentence"),
+    [
+        (404, "NoSuchBucket", "there is no bucket of the table"),
+        (403, "SignatureDoesNotMatch", "the secret is not this access key's"),
+        (403, "InvalidAccessKeyId", "nobody has this access key"),
+        (403, "RequestTimeTooSkewed", "its clock is too far from the store's"),
+        (403, "AccessDenied", "s3:PutObject"),
+        (403, "403 Forbidden", "s3:PutObject"),
+        (403, "QuotaExceeded", "takes no more"),
+        (400, "ExpiredToken", "the credentials have ended"),
+        (400, "400 Bad Request", "credentials have ended, or"),
+        (400, "AuthorizationHeaderMalformed", "in another region"),
+        (503, "SlowDown", "asks for fewer requests"),
+    ],
+)
+def test_what_the_library_for_java_says_is_said_as_everywhere(status: int, code: str, sentence: str) -> None:
+    said = said_by_sdk(SDK.format(words="No", status=status, code=code))
+    assert sentence in said and "Request ID" not in said
+    assert "must allow" in said or code not in ("AccessDenied", "403 Forbidden")
+
+
+def test_a_clock_is_not_taken_for_a_permission() -> None:
+    answer = RequestAnswer(status=403, code="RequestTimeTooSkewed")
+    said = str(told(answer, Act.PUT, scheme="s3a", bucket="lake", place="x"))
+    assert "NTP" in said and "must allow" not in said and "credentials" not in said
+
+
+def test_what_the_library_for_java_says_of_others_is_left_as_it_is() -> None:
+    for status, code in ((412, "PreconditionFailed"), (404, "NoSuchKey"), (500, "InternalError")):
+        assert said_by_sdk(SDK.format(words="No", status=status, code=code)) == ""
+    assert said_by_sdk("Connection refused") == ""

@@ -43,7 +43,7 @@ def test_keys_come_from_where_the_settings_say(monkeypatch: pytest.MonkeyPatch) 
         (AskedKeys(ask), "asked", "asked-token"),
         (ProviderChain(), "of the environment", None),
     ):
-        keys = key_provider(session_of(ObjectSettings(credentials=credentials)))()
+        keys = key_provider(session_of(ObjectSettings(credentials=credentials))[1])()
         assert (keys["access_key_id"], keys["token"]) == (key, token)
 
 
@@ -56,8 +56,8 @@ def test_a_profile_of_awss_own_files_is_found_with_its_region(
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "credentials"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(folder / "config"))
     settings = ObjectSettings(credentials=Profile("lake"))
-    session = session_of(settings)
-    assert key_provider(session)()["access_key_id"] == "filed"
+    session, keys = session_of(settings)
+    assert key_provider(keys)()["access_key_id"] == "filed"
     assert region_of(session, settings) == "eu-central-1"
     with pytest.raises(Refused, match="nobody"):
         session_of(ObjectSettings(credentials=Profile("nobody")))
