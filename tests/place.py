@@ -180,7 +180,7 @@ class Folder:
 
     def cleans_under_lock(self) -> bool:
         with contextlib.suppress(OSError):
-            return b".clean." in self._lock()
+            return b"clean" in self._lock().lower()
         return False
 
     def _lock(self) -> bytes:

@@ -110,8 +110,7 @@ def hadoop(lake: Lake) -> dict[str, str]:
         return {}
     location = Location.parse(lake.table)
     found = hadoop_settings(location, lake.storage)
-    own = f"fs.{location.scheme}.bucket.{location.authority}."
-    return {**found.plain, **found.secret, **{own + name: value for name, value in found.tuning.items()}}
+    return {**found.plain, **found.secret, **{one.name: one.value for one in found.tuning}}
 
 
 def by_batches(commits: Sequence[Commit], batches: Sequence[Mapping[str, Any]]) -> list[Commit]:
