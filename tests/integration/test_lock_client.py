@@ -157,6 +157,21 @@ def test_what_another_has_had_since_is_taken_where_he_gave_it_back(locks: Locks,
     assert (locks.there()["owner"] == "another") is not expired
 
 
+@pytest.mark.parametrize("guessed", [True, False])
+def test_a_lock_that_another_has_had_since_is_not_renewed_though_he_gave_it_back(
+    locks: Locks, guessed: bool
+) -> None:
+    """Its holder stood still; what it does next, it would do beside whoever comes then."""
+    holder = locks.holder()
+    assert holder.tryLock()
+    if guessed:
+        holder.unlock()
+        assert holder.tryLock()
+    locks.write(owner="another", expired=True)
+    await_that("refused renewal", lambda: not locks.client_class.held().containsKey(locks.path))
+    assert locks.there()["owner"] == "another"
+
+
 def test_of_racers_one_has_the_lock_and_the_next_when_it_is_given_back(locks: Locks) -> None:
     holders = [locks.holder() for _ in range(RACERS)]
     for round_number in range(3):

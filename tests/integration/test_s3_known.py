@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -17,6 +19,7 @@ from table.hudi.driver.connector import NAME, SETTING, connector, known_by_lock
 from table.hudi.driver.reach import reach
 from table.store.location import Location, store_at
 from table.store.port import Store
+from tests.harness import await_that
 from tests.s3_proxy import Blow, Lasting, Request, S3Proxy
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
@@ -25,6 +28,7 @@ TIMELINE = ".hoodie/metadata/.hoodie/timeline"
 INSTANT = "20260101000000000"
 MARKERS = f".hoodie/.temp/{INSTANT}"
 PARTITIONS = 12
+DEADLINE_S = 30.0
 
 
 class Held:
@@ -220,3 +224,85 @@ def test_a_completed_instant_is_read_once(there: Held) -> None:
         there.connector.open(there.at(other), 4_096).close()
     with there.asking(requests=2):
         there.connector.open(there.at(path), 4_096).close()
+
+
+@contextmanager
+def answered_late(there: Held, folder: str) -> Iterator[Callable[[], None]]:
+    """Somebody lists the folder; what he is told is under way until the function is called."""
+    forward, listed, go = there.proxy._forward, threading.Event(), threading.Event()
+
+    def slow(handler: Any, body: bytes) -> Any:
+        answer = forward(handler, body)
+        if "list-type" in handler.path and not listed.is_set():
+            listed.set()
+            go.wait(DEADLINE_S)
+        return answer
+
+    there.proxy._forward = slow  # type: ignore[method-assign]
+    with ThreadPoolExecutor(1) as pool:
+        listing = pool.submit(there.names, folder)
+        assert listed.wait(DEADLINE_S)
+
+        def arrive() -> None:
+            go.set()
+            listing.result(DEADLINE_S)
+
+        yield arrive
+    there.proxy._forward = forward  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_listing_that_was_overtaken_by_a_change_is_not_believed(there: Held, known: bool) -> None:
+    """Of a reader in the same JVM: it would hide what the holder of the lock has just written, or removed."""
+    for name in ("one", "two"):
+        there.others.put(f"{TIMELINE}/{name}", b"1")
+    there.take()
+    if known:
+        there.names(TIMELINE)
+        there.make(f"{TIMELINE}/any")  # so that a list is asked for anew
+        there.connector.create(there.at(f"{TIMELINE}/open"), False)
+    with answered_late(there, TIMELINE) as arrive:
+        there.make(f"{TIMELINE}/three")
+        assert there.connector.delete(there.at(f"{TIMELINE}/two"), False)
+        arrive()
+    assert there.connector.exists(there.at(f"{TIMELINE}/three"))
+    assert there.names(TIMELINE) == {"one", "three"} | ({"any"} if known else set())
+
+
+def test_a_file_that_is_being_written_stays_unsure_whoever_lists_its_folder(there: Held) -> None:
+    there.others.put(f"{TIMELINE}/one", b"1")
+    there.take()
+    made = there.connector.create(there.at(f"{TIMELINE}/two"), False)
+    made.write(b"content")
+    there.names(TIMELINE)
+    lost = Lasting(requests={Request.PUT}, under=f"{TIMELINE}/two", blow=Blow.LOSE, every=1)
+    with there.proxy.lasting(lost), pytest.raises(Py4JJavaError):
+        made.close()
+    assert there.others.stat(f"{TIMELINE}/two") is not None
+    assert there.connector.exists(there.at(f"{TIMELINE}/two"))
+    assert there.names(TIMELINE) == {"one", "two"}
+
+
+def test_a_folder_that_comes_to_be_by_a_file_in_it_is_there(there: Held) -> None:
+    there.others.put(f"{TIMELINE}/one", b"1")
+    there.take()
+    assert there.names(TIMELINE) == {"one"}
+    there.make(f"{TIMELINE}/history/manifest_1")
+    assert there.connector.exists(there.at(f"{TIMELINE}/history"))
+    assert there.names(TIMELINE) == {"one", "history"}
+
+
+def test_of_markers_that_were_listed_long_ago_nothing_is_kept(there: Held) -> None:
+    markers = there.jvm.java.lang.Class.forName(
+        "org.apache.hadoop.fs.s3a.Markers", True, there.connector.getClass().getClassLoader()
+    )
+    listed = markers.getDeclaredField("LISTED")
+    listed.setAccessible(True)
+    for number in range(30):
+        there.names(f".hoodie/.temp/202601010000000{number:02}")
+
+    def one_more() -> bool:
+        there.names(MARKERS)
+        return int(listed.get(None).size()) <= 2
+
+    await_that("end of what was listed", one_more, deadline_s=DEADLINE_S)

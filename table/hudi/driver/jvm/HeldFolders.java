@@ -37,6 +37,11 @@ final class HeldFolders {
   /** Of folders -> what is in them. */
   private static final Map KNOWN = new HashMap();
 
+  /** No folder has had it twice. */
+  private static long states;
+
+  private static final long NONE = 0;
+
   private HeldFolders() {
   }
 
@@ -56,30 +61,36 @@ final class HeldFolders {
   /** Null where it is not known. */
   static synchronized FileStatus[] list(Path folder) {
     Folder known = known(folder);
-    if (known == null || !known.unsure.isEmpty()) {
+    if (known == null || known.files == null || !known.unsure.isEmpty()) {
       return null;
     }
     Collection files = known.files.values();
     return (FileStatus[]) files.toArray(new FileStatus[files.size()]);
   }
 
-  /** `lock`: that which was held before the folder was listed. */
-  static synchronized void learn(Path folder, Object lock, FileStatus[] listed) {
-    if (lock == null || lock != lock(folder)) {
+  /** Which of its states the folder is in, as far as it changes here: asked before it is listed. */
+  static synchronized long state(Path folder) {
+    Folder now = held(folder);
+    return now == null ? NONE : now.state;
+  }
+
+  /** `state`: before it was listed. What changed meanwhile, whoever did it, may not be in the list, and spoils it. */
+  static synchronized void learn(Path folder, long state, FileStatus[] listed) {
+    Folder known = known(folder);
+    if (known == null || known.state != state) {
       return;
     }
-    Folder known = new Folder(lock);
+    known.files = new TreeMap();
     for (int at = 0; at < listed.length; at++) {
       known.files.put(listed[at].getPath().getName(), listed[at]);
     }
-    KNOWN.put(folder.toString(), known);
   }
 
   /** Null where it is not known. Raises where it is known that nothing is there. */
   static synchronized S3AFileStatus status(Path path) throws FileNotFoundException {
     Folder known = path.isRoot() ? null : known(path.getParent());
     String name = path.getName();
-    if (known == null || known.unsure.contains(name)) {
+    if (known == null || known.files == null || known.unsure.contains(name)) {
       return null;
     }
     S3AFileStatus found = (S3AFileStatus) known.files.get(name);
@@ -97,11 +108,10 @@ final class HeldFolders {
       String folder = (String) all.next();
       if ((folder + "/").startsWith(within)) {
         Folder known = known(new Path(folder));
-        if (known != null && !known.files.isEmpty()) {
-          return true;
-        }
         if (known == null) {
           all.remove();
+        } else if (known.files != null && !known.files.isEmpty()) {
+          return true;
         }
       }
     }
@@ -110,26 +120,30 @@ final class HeldFolders {
 
   /** Somebody here is about to write or to delete it. */
   static synchronized void unsure(Path path) {
-    Folder known = path.isRoot() ? null : known(path.getParent());
-    if (known != null) {
-      known.unsure.add(path.getName());
+    Folder now = changed(path);
+    if (now != null) {
+      now.unsure.add(path.getName());
     }
   }
 
   static synchronized void written(S3AFileStatus file) {
     Path path = file.getPath();
-    Folder known = path.isRoot() ? null : known(path.getParent());
-    if (known != null) {
-      known.files.put(path.getName(), file);
-      known.unsure.remove(path.getName());
+    Folder now = changed(path);
+    if (now != null) {
+      now.unsure.remove(path.getName());
+      if (now.files != null) {
+        now.files.put(path.getName(), file);
+      }
     }
   }
 
   static synchronized void deleted(Path path) {
-    Folder known = path.isRoot() ? null : known(path.getParent());
-    if (known != null) {
-      known.files.remove(path.getName());
-      known.unsure.remove(path.getName());
+    Folder now = changed(path);
+    if (now != null) {
+      now.unsure.remove(path.getName());
+      if (now.files != null) {
+        now.files.remove(path.getName());
+      }
     }
   }
 
@@ -138,18 +152,50 @@ final class HeldFolders {
     KNOWN.clear();
   }
 
+  /** The folder of a file that changes, also one that was never listed; null where the lock is not held. Folders that it
+   * is in may come to be by it, or go. */
+  private static Folder changed(Path path) {
+    Folder now = path.isRoot() ? null : held(path.getParent());
+    if (now == null) {
+      return null;
+    }
+    now.state = ++states;
+    for (Path at = path.getParent(); lock(at) != null; at = at.getParent()) {
+      Folder above = known(at.getParent());
+      if (above != null && above.files != null && !above.files.containsKey(at.getName())) {
+        above.files = null;
+        above.state = ++states;
+      }
+    }
+    return now;
+  }
+
   private static Folder known(Path folder) {
     Folder known = (Folder) KNOWN.get(folder.toString());
     return known == null || known.lock != lock(new Path(folder, "any")) ? null : known;
   }
 
+  /** As `known`, made where it is not; null where the lock is not held. */
+  private static Folder held(Path folder) {
+    Folder known = known(folder);
+    Object lock = lock(new Path(folder, "any"));
+    if (known == null && lock != null) {
+      known = new Folder(lock, ++states);
+      KNOWN.put(folder.toString(), known);
+    }
+    return known;
+  }
+
+  /** `files`: null where it was not listed. */
   private static final class Folder {
     final Object lock;
-    final Map files = new TreeMap();
     final Set unsure = new HashSet();
+    long state;
+    Map files;
 
-    Folder(Object lock) {
+    Folder(Object lock, long state) {
       this.lock = lock;
+      this.state = state;
     }
   }
 }

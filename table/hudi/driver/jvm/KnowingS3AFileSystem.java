@@ -144,9 +144,9 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     if (known != null) {
       return known;
     }
-    Object lock = HeldFolders.lock(new Path(whole, "any"));
+    long state = HeldFolders.state(whole);
     FileStatus[] listed = super.listStatus(path);
-    HeldFolders.learn(whole, lock, listed);
+    HeldFolders.learn(whole, state, listed);
     return listed;
   }
 

@@ -65,6 +65,12 @@ final class Markers {
       FileStatus one = (FileStatus) all.next();
       made.files.put(one.getPath().toString(), one);
     }
+    Iterator old = LISTED.values().iterator();
+    while (old.hasNext()) {
+      if (made.at_ns - ((Markers) old.next()).at_ns > GOOD_NS) {
+        old.remove();
+      }
+    }
     LISTED.put(folder, made);
     return made;
   }

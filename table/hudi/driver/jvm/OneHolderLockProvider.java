@@ -205,10 +205,13 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
   /** How long this JVM has held the lock that is this file, by a clock that goes on while all stands still; negative
    * where it does not hold it. */
   public static double heldS(String path) {
+    Path wanted = new Path(path);
     Iterator held = HOLDERS.entrySet().iterator();
     while (held.hasNext()) {
       Map.Entry one = (Map.Entry) held.next();
-      if (((String) one.getKey()).endsWith(path)) {
+      Path there = new Path((String) one.getKey());
+      boolean same = wanted.toUri().getScheme() == null && there.toUri().getPath().equals(wanted.toUri().getPath());
+      if (same || there.equals(wanted)) {
         return HeldLocks.up_s() - ((OneHolderLockProvider) one.getValue()).sinceBoot_s;
       }
     }

@@ -106,7 +106,7 @@ public final class S3StorageLockClient implements StorageLockClient {
   private final String key;
   private final long validity_ms;
   private int shown = HeldLocks.NONE;
-  /** What is to be replaced was not read. */
+  /** What is to be replaced was not read: of a taking alone. */
   private boolean guessed;
 
   private Object mine = new Object();
@@ -193,6 +193,7 @@ public final class S3StorageLockClient implements StorageLockClient {
   }
 
   private Pair giveBack(StorageLockData wanted, Option previous) {
+    guessed = false;
     letGo();
     try {
       Pair result = upsert(wanted, previous);
@@ -212,6 +213,7 @@ public final class S3StorageLockClient implements StorageLockClient {
   private Pair hold(StorageLockData wanted, Option previous) {
     long since_ms = HeldLocks.up_ms();
     boolean takes = take();
+    guessed = guessed && takes; // what is renewed was written here: where another is there, it was lost
     boolean done = false;
     try {
       Pair result = upsert(wanted, previous);
