@@ -12,7 +12,7 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from lockstep.stores.hdfs import HdfsServer
 from lockstep.stores.local import EVERYTHING, S3Server
 from table.store.location import FILE, HDFS, S3
 from tests.broker_fixture import create_topic
+from tests.faults.kills import DRIVER_LIMIT_S
 from tests.faults.scenario import CATALOGUE, Outcome, Scenario
 from tests.faults.stage import Stage
 from tests.harness import Pipeline
@@ -33,6 +34,8 @@ MODULES = (
 )
 
 Server = S3Server | HdfsServer
+SERVER_S = 5.0
+"""How much later than on a file system a driver that was killed may commit again: after 20 s."""
 SERVERS: Mapping[str, Callable[[Path], Server]] = {
     S3: partial(S3Server, others={SUCCESSOR: EVERYTHING}),
     HDFS: HdfsServer,
@@ -45,7 +48,15 @@ def load_catalogue(store: str = FILE) -> dict[str, Scenario]:
     for pattern in MODULES:
         for path in sorted(here.glob(f"{pattern}.py")):
             importlib.import_module(f"tests.faults.{path.stem}")
-    return {name: one for name, one in CATALOGUE.items() if store in one.stores}
+    found = (one for one in CATALOGUE.values() if store in one.stores)
+    return {one.name: one if store == FILE else _of_a_server(one) for one in found}
+
+
+def _of_a_server(scenario: Scenario) -> Scenario:
+    """A driver that is started again opens the table, which asks a server some hundred times."""
+    if scenario.limit_s is None or scenario.limit_s < DRIVER_LIMIT_S:
+        return scenario
+    return replace(scenario, limit_s=scenario.limit_s + SERVER_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
