@@ -1,11 +1,13 @@
-"""Of a commit and a rollback of one instant, who comes first is decided, where no file system decides it.
+"""Of a commit and a rollback of one instant, who comes first is decided, where tables are on servers.
 
-On a file system completing an instant renames its inflight file, which a rollback has removed: one of the two
-fails. On an object store Hudi looks whether that file is there and then puts another one, under a name with
-the time in it, and on HDFS it renames a draft to such a name: nothing keeps a driver that stood still in
-between from completing what its successor has rolled back. So each creates the same object before it goes on,
-under a name that is used once, and whoever does not create it has lost. Of a file system nothing is asked
-here.
+Hudi completes an instant by a look whether its inflight file is there, which a rollback has removed, and the
+creation of another one, under a name with the time in it; on HDFS it renames a draft to such a name. Nothing
+keeps a driver that stood still in between from completing what its successor has rolled back. So each creates
+the same object before it goes on, under a name that is used once, and whoever does not create it has lost.
+
+Of a file system nothing is asked here: between look and creation is a millisecond there, or where machines
+share it Hudi's wait for their clocks, and no request is under way when its sender is gone. What that leaves
+open is in docs/reliability.md (a frozen driver).
 
 What is left is a driver that created it and then stood still, or died, or gave it up. Whoever rolls the
 instant back holds the table lock by then. It overrules the commit where that process is proved dead, or where
