@@ -56,7 +56,7 @@ def connect_apart(spark: SparkSession, bucket: str, conf: Any) -> None:
     own = jvm.org.apache.hadoop.conf.Configuration(conf)
     own.set(SETTING, connector(jvm, spark.sparkContext._gateway))
     jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI(f"s3a://{bucket}/"), own)
-    if SPARING not in str(conf.get(SETTING) or ""):
+    if conf.get(SETTING) != SPARING:
         spark.sparkContext._jsc.addJar(str(_jar(jvm)))
         conf.set(SETTING, SPARING)
 

@@ -88,8 +88,7 @@ class Torn:
     def look(self) -> Disagreement:
         """Under the table lock, or beside a run: a moment's look that is right either way."""
         data = self._names(self._data)  # before the metadata table's, which is written before it
-        metadata = self._names(self._metadata)
-        return compare(data, metadata, self._rolled_back(data) if metadata else ())
+        return self._compared(data, self._names(self._metadata))
 
     def check(self) -> None:
         """Raise `Contradiction` where they have come apart. Under the table lock, where both stand still."""
@@ -103,6 +102,9 @@ class Torn:
             beside = pool.submit(self._names, self._metadata)
             data = self._names(self._data)
             metadata = beside.result()
+        return self._compared(data, metadata)
+
+    def _compared(self, data: Collection[str], metadata: Collection[str]) -> Disagreement:
         return compare(data, metadata, self._rolled_back(data) if metadata else ())
 
     def _rolled_back(self, data: Collection[str]) -> frozenset[str]:

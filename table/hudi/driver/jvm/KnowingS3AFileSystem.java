@@ -34,8 +34,8 @@ import org.apache.hadoop.util.Progressable;
  * folder of each name: here names of Hudi's own below .hoodie, by which it knows which of the two they are, are looked
  * for as that. Where something was removed it looks whether the folder is still to be seen; of folders that Hudi makes
  * for each instant nobody wants to know. Hudi reads the table's properties a dozen times a commit: what was read is good
- * for ten seconds, unless the table lock was taken since, or they were written; a completed instant for good. It looks whether a file is there, makes
- * it, and Hadoop looks again. It lists the metadata table's folders over and over, in which nobody else writes as long
+ * for ten seconds, unless the table lock was taken since, or they were written; a completed instant for good. It looks
+ * whether a file is there, makes it, and Hadoop looks again. It lists the metadata table's folders over and over, in which nobody else writes as long
  * as the lock is held (HeldFolders.java), and markers one by one (Markers.java).
  *
  * <p>In Hadoop's own package, for what it opens to nobody else. Compiled when it is needed
@@ -102,7 +102,7 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     }
     Path whole = makeQualified(path);
     S3AFileStatus known = HeldFolders.status(whole);
-    if (known == null && isFolderOfHudis(whole) || known == null && HeldFolders.isFolder(whole)) {
+    if (known == null && (isFolderOfHudis(whole) || HeldFolders.isFolder(whole))) {
       known = new S3AFileStatus(Tristate.UNKNOWN, whole, getUsername()); // a part of names: there is none to look for
     }
     if (known != null) {
@@ -123,8 +123,7 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
 
   /** Of an instant that is complete, or about to be: its name has a time that nobody else has, and it never changes. */
   private static boolean isCompleted(Path path) {
-    String parent = path.getParent().toString();
-    return parent.endsWith(TIMELINE.substring(0, TIMELINE.length() - 1)) && COMPLETED.matcher(path.getName()).matches();
+    return folder(path).endsWith(TIMELINE) && COMPLETED.matcher(path.getName()).matches();
   }
 
   private static boolean wasMissed(Path path) {
@@ -160,9 +159,8 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
   /** All of an instant. */
   private Markers markers(Path folder) throws IOException {
     List found = new ArrayList();
-    RemoteIterator all = null;
     try {
-      all = listFiles(folder, true);
+      RemoteIterator all = super.listFiles(folder, true);
       while (all.hasNext()) {
         found.add(all.next());
       }
@@ -246,13 +244,16 @@ public final class KnowingS3AFileSystem extends S3AFileSystem {
     if (!whole.contains(HOODIE) || name.isEmpty()) {
       return false;
     }
-    boolean instant = path.getParent().toString().endsWith(TIMELINE.substring(0, TIMELINE.length() - 1));
-    boolean dated = Character.isDigit(name.charAt(0)) && name.indexOf('.') > 0;
-    String parent = path.getParent().toString() + "/";
-    if (parent.endsWith(HISTORY) || parent.endsWith(HEARTBEATS)) {
+    String folder = folder(path);
+    if (folder.endsWith(HISTORY) || folder.endsWith(HEARTBEATS)) {
       return true;
     }
-    return instant && dated || name.contains(MARKER) || name.charAt(0) == '.' && name.contains(LOG);
+    boolean dated = Character.isDigit(name.charAt(0)) && name.indexOf('.') > 0;
+    return folder.endsWith(TIMELINE) && dated || name.contains(MARKER) || name.charAt(0) == '.' && name.contains(LOG);
+  }
+
+  private static String folder(Path path) {
+    return path.getParent().toString() + "/";
   }
 
   /** Of the markers of an instant; a table partition's, below it, may have any name but that of a marker, or of the

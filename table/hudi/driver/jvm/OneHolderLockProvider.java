@@ -43,7 +43,7 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
   private static final Logger LOG = LoggerFactory.getLogger(OneHolderLockProvider.class);
 
   /** Before the name of the process, in the lock file. */
-  public static final String HELD_BY = "lockstep ";
+  private static final String HELD_BY = "lockstep ";
 
   private static final String EXPIRE = "hoodie.write.lock.filesystem.expire";
 
@@ -135,12 +135,10 @@ public final class OneHolderLockProvider extends FileSystemBasedLockProvider {
       }
       write(content);
       return true;
-    } catch (IOException error) { // somebody was quicker, or storage does not do it: Hudi asks again
+    } catch (Exception error) { // somebody was quicker, or storage does not do it, in its words or Hudi's: it asks again
       LOG.info("the table lock " + file + " was not taken: " + error);
-    } catch (RuntimeException error) { // as Hudi's storage says it
-      LOG.info("the table lock " + file + " was not taken: " + error);
+      return false;
     }
-    return false;
   }
 
   /** Whether somebody has it; one that has expired is removed. */
