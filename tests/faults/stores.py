@@ -213,28 +213,29 @@ def words(step: Step) -> str:
     return "_".join(step.value.lower().replace(",", "").replace("-", "_").split())
 
 
-put(
-    "S3",
-    *(
-        Scenario(
-            f"s3_server_killed_at_{words(step)}",
-            f"SIGKILL of the S3 server, which is started again at once: {step.value}",
+def struck_at_each_step(name: str, server: str, *, more_s: float = 0.0) -> Iterator[Scenario]:
+    """Killed and started again, and stopped for a while. `server`: in words; `more_s`: than S3's is given."""
+    for step in AIMED:
+        yield Scenario(
+            f"{name}_killed_at_{words(step)}",
+            f"SIGKILL of {server}, which is started again at once: {step.value}",
             "what could not be written or said is asked for again, and nothing is taken for done that is not",
             partial(killed_at, victim=Victim.STORE, step=step),
-            RESTARTED_LIMIT_S,
+            RESTARTED_LIMIT_S + more_s,
         )
-        for step in AIMED
-    ),
-    *(
-        Scenario(
-            f"s3_server_frozen_at_{words(step)}",
-            f"the S3 server is stopped for {FROZEN_S:.0f} s, then goes on: {step.value}",
+    for step in AIMED:
+        yield Scenario(
+            f"{name}_frozen_at_{words(step)}",
+            f"{server} is stopped for {FROZEN_S:.0f} s, then goes on: {step.value}",
             "everybody waits for it, and goes on by himself",
             partial(paused, victim=Victim.STORE, step=step, seconds=FROZEN_S, restarts=None),
-            THAWED_LIMIT_S,
+            THAWED_LIMIT_S + more_s,
         )
-        for step in AIMED
-    ),
+
+
+put(
+    "S3",
+    *struck_at_each_step("s3_server", "the S3 server"),
     Scenario(
         "s3_asks_for_less_for_60_s",
         f"for {SLOW_S:.0f} s every request to S3 is answered 503 SlowDown",

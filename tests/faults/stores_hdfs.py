@@ -13,26 +13,19 @@ from lockstep.stores.hdfs import HdfsServer
 from table.store.location import Location
 from tests.faults import processes
 from tests.faults.acts import CALM_PER_SECOND, GOES_ON_S, assert_said, halts, proved
-from tests.faults.blows import Victim
 from tests.faults.commits import wall_ms
 from tests.faults.data_node import DataNode
-from tests.faults.kills import killed_at
-from tests.faults.pauses import paused
 from tests.faults.scenario import ON_HDFS, Notes, Outcome, Scenario, put
 from tests.faults.stage import Stage
-from tests.faults.steps import AIMED
 from tests.faults.stores import (
     AWAY_S,
     BUDGET_S,
     ENDURED,
-    FROZEN_S,
     GOES_ON_LIMIT_S,
-    RESTARTED_LIMIT_S,
-    THAWED_LIMIT_S,
     away,
     outlives,
     produce_large,
-    words,
+    struck_at_each_step,
 )
 from tests.harness import await_that
 from tests.place import OnHdfs, below
@@ -132,26 +125,7 @@ def _says(stage: Stage, *, act: partial[Outcome], said: str) -> Outcome:
 
 put(
     "HDFS",
-    *(
-        Scenario(
-            f"hdfs_killed_at_{words(step)}",
-            f"SIGKILL of HDFS (name node and data node), which is started again at once: {step.value}",
-            "what could not be written or said is asked for again, and nothing is taken for done that is not",
-            partial(killed_at, victim=Victim.STORE, step=step),
-            RESTARTED_LIMIT_S + LOCK_S,
-        )
-        for step in AIMED
-    ),
-    *(
-        Scenario(
-            f"hdfs_frozen_at_{words(step)}",
-            f"HDFS (name node and data node) is stopped for {FROZEN_S:.0f} s, then goes on: {step.value}",
-            "everybody waits for it, and goes on by himself",
-            partial(paused, victim=Victim.STORE, step=step, seconds=FROZEN_S, restarts=None),
-            THAWED_LIMIT_S + LOCK_S,
-        )
-        for step in AIMED
-    ),
+    *struck_at_each_step("hdfs", "HDFS (name node and data node)", more_s=LOCK_S),
     Scenario(
         "hdfs_away_for_60_s",
         f"HDFS is gone for {AWAY_S:.0f} s",
@@ -178,27 +152,19 @@ put(
         partial(outlives, during=_safe_mode, seconds=SAFE_MODE_S),
         GOES_ON_LIMIT_S + LOCK_S,
     ),
-    Scenario(
-        "hdfs_space_quota_used_up",
-        f"for {FULL_S:.0f} s the space quota of the table's folder is less than what is there",
-        "it is waited out as a disk that is full, and said so; with the quota lifted commits go on",
-        partial(
-            _says,
-            act=partial(outlives, during=partial(_full, of="space"), seconds=FULL_S),
-            said="the quota is used up",
-        ),
-        GOES_ON_LIMIT_S + LOCK_S,
-    ),
-    Scenario(
-        "hdfs_name_quota_used_up",
-        f"for {FULL_S:.0f} s the name quota of the table's folder is less than what is there",
-        "it is waited out as a disk that is full, and said so; with the quota lifted commits go on",
-        partial(
-            _says,
-            act=partial(outlives, during=partial(_full, of="names"), seconds=FULL_S),
-            said="the quota is used up",
-        ),
-        GOES_ON_LIMIT_S + LOCK_S,
+    *(
+        Scenario(
+            f"hdfs_{kind}_quota_used_up",
+            f"for {FULL_S:.0f} s the {kind} quota of the table's folder is less than what is there",
+            "it is waited out as a disk that is full, and said so; with the quota lifted commits go on",
+            partial(
+                _says,
+                act=partial(outlives, during=partial(_full, of=of), seconds=FULL_S),
+                said="the quota is used up",
+            ),
+            GOES_ON_LIMIT_S + LOCK_S,
+        )
+        for kind, of in (("space", "space"), ("name", "names"))
     ),
     Scenario(
         "hdfs_data_node_killed_in_the_middle_of_files",

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import random
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lockstep.stores.hdfs import HdfsServer
-from table.hudi.driver.reach import USER_VARIABLE, reach
-from table.kinds import HUDI, table_kind
+from table.hudi.driver.reach import USER_VARIABLE
 from table.store.location import Location
-from tests.harness import Pipeline, await_that
-from tests.integration.test_upsert_pipelines import flagged, held, settings, some_changes
-from tests.merge_model import Model
+from tests.harness import Pipeline
+from tests.integration.test_s3_pipeline import compact
 from tests.place import OnHdfs
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("hdfs")]
 
 DEADLINE_S = 240
-ROUNDS, COMPACTIONS = 8, 2
 
 
 def on_hdfs(pipeline: Pipeline, hdfs: HdfsServer, *, kind: str = "insert") -> OnHdfs:
@@ -63,32 +59,7 @@ def test_upserts_on_hdfs_are_merged_and_compacted_beside_the_transactions(
     pipeline: Pipeline, hdfs: HdfsServer, spark: SparkSession
 ) -> None:
     place = on_hdfs(pipeline, hdfs, kind="upsert")
-    every = {"services.compaction_every": "3", "table.ordering": "ts", "table.delete_field": "deleted"}
-    pipeline.settings |= settings(**every)
-    chance, model = random.Random(9), Model(by_event_time=True)
-    run = pipeline.start()
-    done = 0
-    for number in range(ROUNDS):
-        changes = some_changes(chance, number)
-        for one in changes:
-            model.apply(one)
-        pipeline.produce_keyed(flagged(one) for one in changes)
-        done += len(changes)
-
-        def committed(upto: int = done) -> bool:
-            assert run.process.poll() is None, run.text()[-4_000:]
-            return pipeline.committed() == upto
-
-        await_that(f"offset {done} committed", committed, deadline_s=DEADLINE_S)
-    reader = table_kind(HUDI).reader(place.address, place.settings)
-    await_that(
-        "two compactions",
-        lambda: sum(one.action == "commit" for one in reader.completed()) >= COMPACTIONS,
-        deadline_s=DEADLINE_S,
-    )
-    assert run.stop() == 0, run.text()
-    reach(spark, Location.parse(place.address), place.settings)
-    assert held(spark, place.address) == model.rows()
+    compact(pipeline, spark, place.address, place.settings)
     verdict = pipeline.verify()
     assert verdict["exact"] is not False, verdict
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lockstep.stores.hdfs import HdfsServer
-from table.errors import ClockAhead, Refused, Unavailable
+from table.errors import ClockAhead, Unavailable
 from table.hudi.driver.file_clock import NAME as CLOCK
 from table.hudi.driver.holder import LOCK
 from table.hudi.driver.table_lock import FileLock
 from table.store.hdfs.settings import HdfsSettings
 from table.store.location import Location, store_at
-from tests.integration.test_hudi_table import PLAIN, accept
+from tests.integration.test_hudi_table import PLAIN
 from tests.integration.test_s3_table import (  # what decides is the same, and so are its tests
     S3Driver,
+    begun_committed_rolled_back_and_found,
+    opened,
     test_a_commit_that_may_still_land_is_not_rolled_back_before_its_driver_is_gone,
     test_a_commit_whose_rollback_began_first_is_refused_and_has_no_effect,
     test_a_completion_that_lands_after_its_rollback_is_taken_off_the_timeline,
@@ -28,6 +29,7 @@ from tests.integration.test_s3_table import (  # what decides is the same, and s
 )
 
 __all__ = [
+    "opened",
     "test_a_commit_that_may_still_land_is_not_rolled_back_before_its_driver_is_gone",
     "test_a_commit_whose_rollback_began_first_is_refused_and_has_no_effect",
     "test_a_completion_that_lands_after_its_rollback_is_taken_off_the_timeline",
@@ -42,7 +44,7 @@ PATIENCE_S = 3.0
 
 
 class HdfsPlace:
-    """A table's place that nobody else has. As `test_s3_table.Place`."""
+    """See `test_s3_table.TablePlace`."""
 
     def __init__(self, hdfs: HdfsServer) -> None:
         self.path = f"{hdfs.url}/lake-{uuid.uuid4().hex[:12]}/events"
@@ -51,61 +53,20 @@ class HdfsPlace:
         self.direct = store_at(self.path, settings=hdfs.settings)
 
 
-class HdfsDriver(S3Driver):
-    """One driver's table on HDFS; its worker writes there as well."""
-
-    def __init__(self, spark: SparkSession, place: HdfsPlace, **changes: Any) -> None:
-        super().__init__(spark, place, **changes)  # type: ignore[arg-type]
-
-
 @pytest.fixture
 def place(hdfs: HdfsServer) -> HdfsPlace:
     return HdfsPlace(hdfs)
 
 
-@pytest.fixture
-def opened(spark: SparkSession, place: HdfsPlace) -> Iterator[Callable[..., HdfsDriver]]:
-    made: list[HdfsDriver] = []
-
-    def make(**changes: Any) -> HdfsDriver:
-        made.append(HdfsDriver(spark, place, **changes))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.table.close()
-
-
 def test_transactions_on_hdfs_are_begun_committed_rolled_back_and_found(
-    opened: Callable[..., HdfsDriver], spark: SparkSession, place: HdfsPlace
+    opened: Callable[..., S3Driver], spark: SparkSession, place: HdfsPlace
 ) -> None:
-    driver = opened()
-    assert driver.layout.path == place.path
-    first = driver.run("one", 10)
-    driver.run("two", 5)
-    newest = driver.table.newest()
-    assert newest is not None and newest.transaction == "two"
-    found = driver.table.find("one")
-    assert found is not None and found.instant == first
-
-    given_up = driver.begin("three")
-    orphan = driver.write(given_up, 7)
-    assert [one.instant for one in driver.table.unfinished()] == [given_up]
-    assert driver.table.roll_back(given_up)
-    assert driver.table.unfinished() == [] and place.direct.stat(orphan.path) is None
-    assert not driver.table.roll_back(first), "it is complete"
-
-    successor = opened()
-    assert not successor.layout.created
-    successor.run("four", 3)
-    with pytest.raises(Refused):
-        driver.table.commit(driver.planned("late", given_up, 7), fence=accept)
-    assert spark.read.format("hudi").load(place.path).count() == 18
+    begun_committed_rolled_back_and_found(opened, spark, place)
     assert place.direct.stat(LOCK_FILE) is None, "the lock was given back"
 
 
 def test_a_lock_that_somebody_left_on_hdfs_makes_the_table_unavailable_and_expires_by_the_name_nodes_date(
-    opened: Callable[..., HdfsDriver], place: HdfsPlace
+    opened: Callable[..., S3Driver], place: HdfsPlace
 ) -> None:
     """It is Hudi's own comparison: the file's date against this machine's clock."""
     driver = opened(properties={**PLAIN, "hoodie.write.lock.wait_time_ms": "500"})
@@ -124,7 +85,7 @@ def test_a_lock_that_somebody_left_on_hdfs_makes_the_table_unavailable_and_expir
 
 
 def test_a_clock_that_is_ahead_of_the_name_nodes_takes_no_lock(
-    opened: Callable[..., HdfsDriver], place: HdfsPlace
+    opened: Callable[..., S3Driver], place: HdfsPlace
 ) -> None:
     driver = opened(properties=PLAIN)
     clock = driver.table._session.lock.clock
@@ -139,7 +100,7 @@ def test_a_clock_that_is_ahead_of_the_name_nodes_takes_no_lock(
 
 
 def test_a_table_is_reached_by_its_name_service_whose_name_nodes_the_clusters_configuration_names(
-    opened: Callable[..., HdfsDriver], spark: SparkSession, hdfs: HdfsServer, tmp_path: Path
+    opened: Callable[..., S3Driver], spark: SparkSession, hdfs: HdfsServer, tmp_path: Path
 ) -> None:
     """The first of two name nodes is away."""
     named = f"lake{uuid.uuid4().hex[:8]}"
@@ -164,7 +125,7 @@ def test_a_table_is_reached_by_its_name_service_whose_name_nodes_the_clusters_co
 
 
 def test_a_table_lock_whose_folder_is_elsewhere_on_hdfs_is_there(
-    opened: Callable[..., HdfsDriver], place: HdfsPlace
+    opened: Callable[..., S3Driver], place: HdfsPlace
 ) -> None:
     folder = f"{place.server.url}/locks-{uuid.uuid4().hex[:12]}/events"
     driver = opened(properties={**PLAIN, "hoodie.write.lock.filesystem.path": folder})

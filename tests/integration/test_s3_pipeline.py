@@ -15,6 +15,7 @@ from lockstep.stores.local import SECRET_KEY, S3Server, secret_of
 from table.hudi.driver.reach import reach
 from table.kinds import HUDI, table_kind
 from table.store.location import Location
+from table.store.settings import StoreSettings
 from tests.harness import Pipeline, await_that
 from tests.integration.test_upsert_pipelines import flagged, held, settings, some_changes
 from tests.merge_model import Model
@@ -107,7 +108,7 @@ def test_upserts_are_written_to_s3(pipeline: Pipeline, s3: S3Server) -> None:
 def test_compactions_are_completed_beside_a_pipelines_transactions_in_s3(
     pipeline: Pipeline, s3: S3Server, spark: SparkSession
 ) -> None:
-    compact(pipeline, s3, spark)
+    compact(pipeline, spark, in_s3(pipeline, s3), s3.settings)
 
 
 def test_executors_in_jvms_of_their_own_compact_by_few_connections(
@@ -117,12 +118,13 @@ def test_executors_in_jvms_of_their_own_compact_by_few_connections(
     few = {"connection.maximum": POOL, "lockstep.reading.max": READING_MAX}
     said = [f"--conf=spark.hadoop.fs.s3a.{name}={value}" for name, value in few.items()]
     with standalone_cluster(tmp_path, workers=1, cores=3) as cluster:
-        compact(pipeline, s3, spark, *cluster.run_arguments(), *said)
+        compact(pipeline, spark, in_s3(pipeline, s3), s3.settings, *cluster.run_arguments(), *said)
 
 
-def compact(pipeline: Pipeline, s3: S3Server, spark: SparkSession, *arguments: str) -> None:
+def compact(
+    pipeline: Pipeline, spark: SparkSession, path: str, storage: StoreSettings, *arguments: str
+) -> None:
     """Upserts, and two compactions beside them; every row is as it should be."""
-    path = in_s3(pipeline, s3)
     every = {"services.compaction_every": "3", "table.ordering": "ts", "table.delete_field": "deleted"}
     pipeline.settings |= settings(**every)
     chance, model = random.Random(9), Model(by_event_time=True)
@@ -140,12 +142,12 @@ def compact(pipeline: Pipeline, s3: S3Server, spark: SparkSession, *arguments: s
             return pipeline.committed() == upto
 
         await_that(f"offset {done} committed", committed, deadline_s=DEADLINE_S)
-    reader = table_kind(HUDI).reader(path, s3.settings)
+    reader = table_kind(HUDI).reader(path, storage)
     await_that(
         "two compactions",
         lambda: sum(one.action == "commit" for one in reader.completed()) >= COMPACTIONS,
         deadline_s=DEADLINE_S,
     )
     assert run.stop() == 0, run.text()
-    reach(spark, Location.parse(path), s3.settings)
+    reach(spark, Location.parse(path), storage)
     assert held(spark, path) == model.rows()

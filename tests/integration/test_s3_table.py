@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow.parquet as pq
 import pytest
@@ -34,6 +34,7 @@ from table.port import TableSpec
 from table.state import TableState
 from table.store.location import store_at
 from table.store.objects.store import ObjectStore
+from table.store.port import Store
 from tests.harness import await_that
 from tests.integration.test_hudi_table import (
     DDL,
@@ -62,6 +63,16 @@ OUR_REQUESTS_MAX = 7
 """Of ours, in a transaction: who opens it, two looks at its file, decision, verdict, and clocks at times."""
 
 
+class TablePlace(Protocol):
+    """Where a table is that nobody else has. `settings`: by which its driver reaches it; `direct`: its store,
+    for whoever looks on.
+    """
+
+    path: str
+    settings: Any
+    direct: Store
+
+
 class Place:
     """A table's place in a bucket of its own, for Hadoop keeps one connector for each."""
 
@@ -75,9 +86,9 @@ class Place:
 
 
 class S3Driver(Driver):
-    """One driver's table in S3; its worker writes there as well."""
+    """One driver's table on a server; its worker writes there as well."""
 
-    def __init__(self, spark: SparkSession, place: Place, **changes: Any) -> None:
+    def __init__(self, spark: SparkSession, place: TablePlace, **changes: Any) -> None:
         spec = TableSpec(
             path=place.path,
             name="events",
@@ -117,7 +128,7 @@ def place(s3: S3Server) -> Iterator[Place]:
 
 
 @pytest.fixture
-def opened(spark: SparkSession, place: Place) -> Iterator[Callable[..., S3Driver]]:
+def opened(spark: SparkSession, place: TablePlace) -> Iterator[Callable[..., S3Driver]]:
     made: list[S3Driver] = []
 
     def make(**changes: Any) -> S3Driver:
@@ -131,6 +142,12 @@ def opened(spark: SparkSession, place: Place) -> Iterator[Callable[..., S3Driver
 
 def test_transactions_in_s3_are_begun_committed_rolled_back_and_found(
     opened: Callable[..., S3Driver], spark: SparkSession, place: Place
+) -> None:
+    begun_committed_rolled_back_and_found(opened, spark, place)
+
+
+def begun_committed_rolled_back_and_found(
+    opened: Callable[..., S3Driver], spark: SparkSession, place: TablePlace
 ) -> None:
     driver = opened()
     assert driver.layout.path == place.path
