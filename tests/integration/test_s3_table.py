@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,6 +31,7 @@ from table.hudi.driver.lock_client import LEASE_FILE
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
 from table.hudi.properties import LEASE_S, READ_BUFFER_BYTES
 from table.hudi.table import HudiTable
+from table.kinds import HUDI, table_kind
 from table.port import TableSpec
 from table.state import TableState
 from table.store.location import store_at
@@ -54,6 +56,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("s3")]
 
 
 TIMELINE = ".hoodie/timeline"
+METADATA = ".hoodie/metadata/"
 COMMITS = 6
 SETTLED = 3
 """The first ones make the metadata table."""
@@ -400,3 +403,35 @@ def test_hudi_leaves_alone_what_decided_and_it_goes_when_its_instant_is_archived
     driver.table.sweep(grace_ms=0)
     assert decided(place) == {instant for instant in instants if instant >= oldest}
     assert spark.read.format("hudi").load(place.path).count() == 6
+
+
+def test_hudi_writes_to_its_metadata_table_in_the_table_lock_alone(
+    opened: Callable[..., S3Driver], spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On that rests what the driver's connector knows of it: ours, and a foreign writer with our settings."""
+    forward, outside, inside = place.proxy._forward, [], Counter[str]()
+
+    def watched(handler: Any, body: bytes) -> Any:
+        if handler.command != "GET" and handler.command != "HEAD" and METADATA in f"{handler.path}{body!r}":
+            lock = json.loads(place.direct.read(LEASE_FILE, bytes_max=10_000))
+            if lock["expired"]:
+                outside.append(f"{handler.command} {handler.path}")
+            inside[handler.command] += not lock["expired"]
+        return forward(handler, body)
+
+    monkeypatch.setattr(place.proxy, "_forward", watched)
+    driver = opened(properties={**QUICK_ARCHIVE, "hoodie.metadata.compact.max.delta.commits": "2"})
+    for number in range(5):
+        driver.run(f"t{number}", 1)
+    given_up = driver.begin("given up")
+    driver.write(given_up, 7)
+    assert driver.table.roll_back(given_up)
+    driver.table.sweep(grace_ms=0)  # which compacts, cleans and archives it
+    before = inside.copy()
+    told = table_kind(HUDI).other_writers(driver.spec).settings
+    frame = spark.read.format("hudi").load(place.path)
+    frame = frame.drop(*(name for name in frame.columns if name.startswith("_hoodie_")))
+    foreign = {**told, "hoodie.table.name": "events", "hoodie.datasource.write.operation": "insert"}
+    frame.write.format("hudi").options(**foreign).mode("append").save(place.path)
+    assert inside["PUT"] > before["PUT"] > 0 and inside["DELETE"] + inside["POST"]
+    assert not outside
