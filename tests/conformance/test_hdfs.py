@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hdfs_native import Client
+from hdfs_native import Client, WriteOptions
 
 from lockstep.stores.hdfs import HdfsServer
 from table.errors import Refused
@@ -195,6 +195,49 @@ def test_a_data_node_that_has_died_keeps_nobody_from_writing_files_though_the_na
         for name in store.names():
             assert store._calls.client().get_file_info(store._full(name)).replication == wanted, name
             assert store.read(name, bytes_max=1)
+
+
+class Unlucky:
+    """A real client; the name node names a dead data node for the first `times` blocks that are asked for."""
+
+    def __init__(self, client: Client, times: int) -> None:
+        self._client = client
+        self.inner = self
+        self.left = times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def create(self, path: str, options: WriteOptions) -> Any:
+        writer = self._client.inner.create(path, options)
+        return self if self._refuses() else writer
+
+    def write(self, data: bytes) -> int:
+        raise OSError("Connection refused (os error 111)")
+
+    def _refuses(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+def test_a_file_gets_through_though_the_name_node_names_a_dead_data_node_many_times(store: HdfsStore) -> None:
+    """Of three nodes it names the dead one in every third attempt, by chance: seen on a real one, and here
+    as often as it takes."""
+    client = Unlucky(store._calls.client(), times=16)
+    store._calls._client = client  # type: ignore[assignment]
+    store.put("one", b"1")
+    assert client.left < 0
+    assert store.read("one", bytes_max=MAX) == b"1"
+    assert left(store) == []
+
+
+def test_a_file_that_no_data_node_takes_is_given_up_with_the_reason(
+    store: HdfsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("table.store.hdfs.writing.PAUSE_MAX_S", 0.01)
+    store._calls._client = Unlucky(store._calls.client(), times=1_000)  # type: ignore[assignment]
+    with pytest.raises(ConnectionError, match="HDFS cannot be reached"):
+        store.put("one", b"1")
 
 
 def test_a_cluster_that_wants_kerberos_is_refused_with_the_reason(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ the file is closed, and made within seconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from typing import Protocol
 
 from hdfs_native import WriteOptions
@@ -20,7 +21,12 @@ from table.store.port import OutcomeUnknown
 COPIES: tuple[int | None, ...] = (None, None, 2)
 """Of the first attempts; of all others 1, which has no data node wait for another. None: as many as the
 cluster's configuration says."""
-ATTEMPTS_MAX = 8
+ATTEMPTS_MAX = 32
+"""A file with one copy meets the dead one of three in every third attempt: eight were not enough once in some
+hundred files."""
+ATTEMPTS_S = 60.0
+"""After this long the next attempt is the last."""
+PAUSE_FIRST_S, PAUSE_MAX_S = 0.01, 1.0
 HANGS_S = 10.0
 """So long one attempt may take to bring what is held to disks, but for the last."""
 
@@ -72,9 +78,12 @@ class Writing:
 
     def _attempted(self, act: Callable[[float | None], None]) -> None:
         """What is begun anew where a data node does not do it."""
-        attempts = self._attempts()
-        for number, copies in enumerate(attempts, start=1):
-            last = number == ATTEMPTS_MAX
+        last_from_s = time.monotonic() + ATTEMPTS_S
+        for number in range(1, ATTEMPTS_MAX + 1):
+            last = number == ATTEMPTS_MAX or time.monotonic() > last_from_s
+            copies = 1 if number > len(COPIES) or self._calls.lean else COPIES[number - 1]
+            if number > 1:
+                time.sleep(min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** (number - 2)))
             if number > 1 or copies is not None:
                 self._writer = self._made(copies)
             try:
@@ -87,10 +96,6 @@ class Writing:
             else:
                 self._begun = True
                 return
-
-    def _attempts(self) -> Iterator[int | None]:
-        for number in range(ATTEMPTS_MAX):
-            yield 1 if number >= len(COPIES) or self._calls.lean else COPIES[number]
 
     def _whole(self, data: bytes, patience_s: float | None, *, durable: bool) -> None:
         self._write(data)
