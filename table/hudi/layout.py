@@ -47,6 +47,7 @@ class HudiLayout(TableLayout):
 
 
 META_FOLDER = ".hoodie"
+HEARTBEATS = f"{META_FOLDER}/.heartbeat"
 """Below the table's base path; what is not of rows is there."""
 HEAD = frozenset(field.name for field in fields(TableLayout)) - {"body"}
 BODY = tuple(field.name for field in fields(HudiLayout) if field.name not in HEAD | {"body"})

@@ -40,6 +40,7 @@ from table.hudi.properties import AUTO_ARCHIVE, ONE_CLOCK, archives_beside, shar
 from table.hudi.properties import check as check_properties
 from table.hudi.reader.torn import Torn
 from table.hudi.upkeep.due import Upkeep
+from table.hudi.upkeep.heartbeats import Heartbeats
 from table.hudi.upkeep.named import HudiTimelines
 from table.hudi.upkeep.services import upkeep
 from table.hudi.upkeep.sweep import Sweeper
@@ -87,6 +88,7 @@ class HudiTable:
         self._history = History(self._session, pipeline, self._mode.action)
         timelines = HudiTimelines(self._session, self._history)
         self._sweeper = Sweeper(self._session.store, timelines, self._session.in_local_time)
+        self._heartbeats = Heartbeats(self._session.store)
         self._watchdog = Watchdog(
             self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
         )
@@ -239,6 +241,7 @@ class HudiTable:
             if isinstance(error, THROWN):
                 self._session.let_go()
             self._settle(commit, pre_commit, error)
+        self._heartbeats.completed(commit.instant)
         self._upkeep.committed()
 
     def roll_back(self, instant: str) -> bool:
@@ -266,6 +269,7 @@ class HudiTable:
     def tend(self) -> None:
         """Let Hudi compact its metadata table, and do what is due of the services that are inline."""
         self._enter()
+        self._heartbeats.clear()
         if self._untended >= self._tend_after:
             self._tend()
         self._upkeep.run_inline()

@@ -29,6 +29,7 @@ from table.hudi.driver.fence import FOLDER, VERDICT
 from table.hudi.driver.holder import started_at
 from table.hudi.driver.lock_client import LEASE_FILE
 from table.hudi.files.base_file import create_marker, create_partition, file_name, new_file_id
+from table.hudi.layout import HEARTBEATS
 from table.hudi.properties import LEASE_S, READ_BUFFER_BYTES
 from table.hudi.table import HudiTable
 from table.kinds import HUDI, table_kind
@@ -48,7 +49,7 @@ from tests.integration.test_hudi_table import (
     Driver,
     accept,
 )
-from tests.s3_proxy import S3Proxy
+from tests.s3_proxy import Blow, Lasting, Request, S3Proxy
 
 log = logging.getLogger(__name__)
 
@@ -299,6 +300,29 @@ def test_a_transaction_takes_so_many_requests_however_many_there_were(
         return
     assert max(begin for begin, _ in later) <= BEGIN_REQUESTS_MAX
     assert max(commit for _, commit in later) <= COMMIT_REQUESTS_MAX
+
+
+def test_commits_go_on_where_nothing_may_be_deleted_and_it_is_said_until_it_may(
+    opened: Callable[..., S3Driver], place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Hudi says "Unable to delete heartbeat" each time, and neither why nor what it means."""
+    caplog.set_level(logging.INFO, logger="table")
+    driver = opened()
+    for _, act in steps(driver, "before"):  # it makes the metadata table, which goes wrong without deletes
+        act()
+    refused = Lasting(blow=Blow.REFUSE, requests=(Request.DELETE, Request.DELETE_MANY))
+    with place.proxy.lasting(refused):
+        for number in range(3):
+            for _, act in steps(driver, f"refused {number}"):
+                act()
+            driver.table.tend()
+    said = [message for message in caplog.messages if "s3:DeleteObject" in message]
+    assert len(said) == 1 and HEARTBEATS in said[0]
+    for _, act in steps(driver, "allowed"):
+        act()
+    driver.table.tend()
+    assert driver.store.names(HEARTBEATS) == []
+    assert any("can be removed again" in message for message in caplog.messages)
 
 
 def steps(driver: S3Driver, transaction: str) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -17,11 +17,10 @@ from table.hudi.driver.java import changing
 from table.hudi.driver.rollback import table_lock
 from table.hudi.driver.session import Session
 from table.hudi.driver.watchdog import Watchdog
-from table.hudi.layout import META_FOLDER
+from table.hudi.layout import HEARTBEATS, META_FOLDER
 from table.store.port import Store
 
 FOLDER = f"{META_FOLDER}/.lockstep/opening"
-HEARTBEATS = f"{META_FOLDER}/.heartbeat"
 INSTANT_BYTES_MAX = 64
 
 log = logging.getLogger(__name__)
