@@ -36,6 +36,7 @@ from table.kinds import HUDI, table_kind
 from table.port import TableSpec
 from table.state import TableState
 from table.store.location import store_at
+from table.store.objects.requests import Request
 from table.store.objects.store import ObjectStore
 from table.store.port import Store
 from tests.harness import await_that
@@ -49,7 +50,7 @@ from tests.integration.test_hudi_table import (
     Driver,
     accept,
 )
-from tests.s3_proxy import Blow, Lasting, Request, S3Proxy
+from tests.s3_proxy import Blow, Lasting, S3Proxy
 
 log = logging.getLogger(__name__)
 

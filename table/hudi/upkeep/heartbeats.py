@@ -13,7 +13,7 @@ from table.hudi.layout import HEARTBEATS
 from table.store.port import Store
 
 LEFT_MAX = 10_000
-"""Of those that could not be removed: a day, at a commit every ten seconds. Older ones stay where they are."""
+"""Of those that could not be removed: a day, at a commit every ten seconds. Older ones stay."""
 
 log = logging.getLogger(__name__)
 
