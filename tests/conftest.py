@@ -8,6 +8,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 from hypothesis import HealthCheck, settings
 
 from tests.broker_fixture import broker, make_topic
+from tests.gs_fixture import gs
 from tests.hdfs_fixture import hdfs
 from tests.s3_fixture import s3
 
@@ -15,4 +16,4 @@ from tests.s3_fixture import s3
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-__all__ = ["broker", "hdfs", "make_topic", "s3"]
+__all__ = ["broker", "gs", "hdfs", "make_topic", "s3"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from table.errors import Refused
-from table.store.objects.settings import FixedKeys, KeyFile, ObjectSettings, ProviderChain
+from table.store.objects.settings import Anonymous, FixedKeys, KeyFile, ObjectSettings, ProviderChain
 from table.store.process import stay_here
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ RETRIES_MAX = 1_000
 PAUSES_BASE = 4
 FIRST_BACKOFF_S = 0.1
 BACKOFF_MAX_S = 5.0
+NOBODY = "nobody"
 
 
 def client_of(scheme: str, authority: str, settings: ObjectSettings) -> Made:
@@ -83,10 +84,13 @@ def _gcs(bucket: str, settings: ObjectSettings, options: dict[str, Any]) -> Made
     from obstore.store import GCSStore
 
     given = settings.credentials
+    config: dict[str, Any] = {"base_url": settings.endpoint} if settings.endpoint else {}
     if isinstance(given, KeyFile):
-        return GCSStore(bucket, service_account=given.path, **options), _no_others
-    if isinstance(given, ProviderChain):
-        return GCSStore(bucket, **options), _no_others
+        config["service_account"] = given.path
+    if isinstance(given, Anonymous):
+        config["bearer_token"] = NOBODY  # with `skip_signature` it asks for a token all the same, to put
+    if isinstance(given, KeyFile | ProviderChain | Anonymous):
+        return GCSStore(bucket, **options, **config), _no_others
     raise Refused(
         f"gs://{bucket}: {type(given).__name__} is no credential of Google's: give a key file, or none"
     )

@@ -73,7 +73,14 @@ class KeyFile:
     path: str
 
 
-Credentials: TypeAlias = ProviderChain | Profile | AssumedRole | WebIdentity | FixedKeys | AskedKeys | KeyFile
+@dataclass(frozen=True, slots=True)
+class Anonymous:
+    """Google: none at all, for a server of one's own that asks for none."""
+
+
+Credentials: TypeAlias = (
+    ProviderChain | Profile | AssumedRole | WebIdentity | FixedKeys | AskedKeys | KeyFile | Anonymous
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

