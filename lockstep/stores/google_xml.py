@@ -118,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer = self._ask("DELETE", f"/storage/v1/b/{_part(bucket)}/o/{_part(key)}")
             return _Answer(204, {}, b"") if answer.status < 300 else self._told(answer, bucket)
         if command == "PUT" and "uploadId" not in query:
-            return self._put(bucket, key, body, self.headers)
+            return self._put(bucket, key, body, dict(self.headers.items()))
         return self._parts(bucket, key, query, body)
 
     def _read(self, bucket: str, key: str) -> _Answer:

