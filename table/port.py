@@ -318,6 +318,8 @@ class SparkNeeds:
     """Of the jars on the class path, by Maven's coordinates, `group:artifact:version`."""
     reading: tuple[str, ...] = ()
     """Those of them with which Spark SQL reads the table."""
+    classified: tuple[str, ...] = ()
+    """More of them, `group:artifact:version:classifier`, which Spark does not resolve by itself."""
     excluded: tuple[str, ...] = ()
     """What they would bring along, as `group:artifact`, and is there already, or not wanted."""
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -332,6 +334,7 @@ class SparkNeeds:
         return SparkNeeds(
             packages=self.packages + other.packages,
             reading=self.reading + other.reading,
+            classified=self.classified + other.classified,
             excluded=self.excluded + other.excluded,
             conf={**self.conf, **other.conf},
             fixed={**self.fixed, **other.fixed},

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ RESOLVE_TIMEOUT_S = 900
 LOCK_POLL_S = 0.2
 
 _IVY_MODULE = """\
-<ivy-module version="2.0">
+<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="lockstep" module="{name}"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
@@ -51,15 +51,29 @@ class Bundle:
     name: str
     """Of its folder in the cache, with the version."""
     packages: tuple[str, ...]
-    """`group:artifact:version`; what they need comes with them."""
+    """`group:artifact:version`; what they need comes with them. With `:classifier`, it alone."""
 
     def ivy_module(self) -> str:
-        parts = (package.split(":") for package in self.packages)
-        lines = (
-            f'    <dependency org="{group}" name="{artifact}" rev="{version}" conf="default->default"/>'
-            for group, artifact, version in parts
-        )
-        return _IVY_MODULE.format(name=self.name, dependencies="\n".join(lines))
+        lines = "\n".join(_dependency(*package.split(":")) for package in self.packages)
+        return _IVY_MODULE.format(name=self.name, dependencies=lines)
+
+
+def _dependency(group: str, artifact: str, version: str, classifier: str = "") -> str:
+    named = f'org="{group}" name="{artifact}" rev="{version}" conf="default->default"'
+    if not classifier:
+        return f"    <dependency {named}/>"
+    one = f'<artifact name="{artifact}" type="jar" ext="jar" m:classifier="{classifier}"/>'
+    return f'    <dependency {named} transitive="false">{one}</dependency>'
+
+
+def classified(packages: Sequence[str], cache_dir: Path | None = None) -> list[Path]:
+    """The jars of `group:artifact:version:classifier`, each alone, as `resolve` has them."""
+    found = []
+    for package in packages:
+        _, artifact, version, classifier = package.split(":")
+        name = f"{artifact}-{version}-{classifier}"
+        found += resolve(Bundle(title=name, name=name, packages=(package,)), cache_dir)
+    return found
 
 
 KAFKA = Bundle(

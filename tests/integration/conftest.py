@@ -15,11 +15,13 @@ from pyspark.sql import SparkSession
 
 from lockstep.brokers.local import Broker
 from lockstep.launch.class_archive import options_to_use
+from lockstep.launch.jars import classified
 from lockstep.launch.jvm import LATE_C2
 from lockstep.launch.submit import find_jars
 from table.hudi.driver.held import Page, page_file
 from table.hudi.needs import KRYO, SQL
 from table.kinds import HUDI, table_kind
+from table.store.connectors import store_needs
 from tests.harness import SHORT_LIVED, Pipeline, await_that
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,12 +32,14 @@ OURS = tuple(f"{ROOT}/{room}/" for room in ("table", "lockstep"))
 def spark() -> Iterator[SparkSession]:
     """Local, of two threads; reads and writes Hudi tables, with SQL. Its JVM starts as a driver's."""
     needs = table_kind(HUDI).needs("s3a://lake/events")
+    google = classified(store_needs("gs://lake/events").classified)
     jars = find_jars(needs.packages, {})
     options = " ".join(filter(None, (LATE_C2, "-XX:+UseSerialGC", options_to_use(jars, {}))))
     builder = SparkSession.builder.master("local[2]").appName("lockstep-tests")
     if jars:
-        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars)))
+        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars + google)))
     else:
+        builder = builder.config("spark.jars", ",".join(map(str, google)))
         builder = builder.config("spark.jars.packages", ",".join(needs.packages))
         builder = builder.config("spark.jars.excludes", ",".join(needs.excluded))
     for name, value in {**KRYO, **SQL}.items():

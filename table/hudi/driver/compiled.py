@@ -82,10 +82,21 @@ def _fitting(misfit: str, advice: str) -> Iterator[None]:
 
 
 def lock_class(
-    jvm: Any, gateway: Any, *, name: str, source: str, beside: str, misfit: str, advice: str = ""
+    jvm: Any,
+    gateway: Any,
+    *,
+    name: str,
+    source: str,
+    beside: str,
+    misfit: str,
+    advice: str = "",
+    helpers: Sequence[str] = (),
 ) -> Any:
-    """As `java_class`, one that takes the table lock: it shows on this process's page what it holds."""
-    for one in HELPERS:
+    """As `java_class`, one that takes the table lock: it shows on this process's page what it holds.
+
+    `helpers`: what it needs beside `HELPERS`, and is written as those are.
+    """
+    for one in (*HELPERS, *helpers):
         called, written = f"lockstep.hudi.{one}", f"{one}.java"
         java_class(jvm, gateway, name=called, source=written, beside=beside, misfit=misfit, advice=advice)
     jvm.lockstep.hudi.HeldLocks.show(page_file().path)

@@ -29,7 +29,7 @@ from table.hudi.driver.watchdog import EXPIRE
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import LEASE_PROVIDER, LOCK_PROVIDER
 from table.hudi.properties import LEASE, LOCK, LOCK_FOLDER
-from table.store.location import FILE, HDFS, Location, store_at
+from table.store.location import FILE, HDFS, S3, Location, store_at
 from table.store.port import Store
 from table.store.settings import StoreSettings
 
@@ -92,9 +92,9 @@ def lock_of(
     hadoop = reach(spark, location, storage)
     if location.scheme == HDFS:
         return FileLock(spark, path, jvm_pid, storage)
-    client = lock_client(spark._jvm, spark.sparkContext._gateway)
+    client = lock_client(spark._jvm, spark.sparkContext._gateway, location.scheme)
     client.configure(hadoop)
-    if hadoop.get(SETTING) in (NAME, SPARING):
+    if location.scheme == S3 and hadoop.get(SETTING) in (NAME, SPARING):
         here = executes_here(spark)
         known_by_lock(spark._jvm, taken=client.written(), held=client.held(), here=here)
     return LeaseLock(spark, path, base_path, store, client)

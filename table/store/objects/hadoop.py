@@ -14,6 +14,7 @@ from table.port import SparkNeeds
 from table.store.connectors import Connector, HadoopSettings, Tuning
 from table.store.objects.errors import said_by_sdk
 from table.store.objects.settings import (
+    Anonymous,
     AskedKeys,
     AssumedRole,
     Credentials,
@@ -117,8 +118,8 @@ def _credentials(given: Credentials) -> HadoopSettings:
     if isinstance(given, WebIdentity):
         token = {"AWS_ROLE_ARN": given.arn, "AWS_WEB_IDENTITY_TOKEN_FILE": given.token_file}
         return HadoopSettings(plain={provider: _CHAIN}, environment=token)
-    assert isinstance(given, KeyFile)
-    raise Refused("a service account's file is Google's, and no credentials for S3")
+    assert isinstance(given, KeyFile | Anonymous)
+    raise Refused("a service account's file, or none, is Google's, and no credentials for S3")
 
 
 def _encryption(asked: Encryption) -> dict[str, str]:
