@@ -229,6 +229,8 @@ def _kind(handler: BaseHTTPRequestHandler) -> Request:
     query = parse_qs(asked.query, keep_blank_values=True)
     in_bucket = "/" not in asked.path.strip("/")
     conditional = "If-None-Match" in handler.headers or "If-Match" in handler.headers
+    if "ifGenerationMatch" in query:  # Google's
+        return Request.PUT_IF
     match handler.command:
         case "GET":
             if "uploads" in query:

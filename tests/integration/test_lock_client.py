@@ -22,12 +22,13 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from lockstep.stores.gs import GsServer
 from lockstep.stores.local import S3Server
 from table.hudi.driver.held import Page, page_file
 from table.hudi.driver.lock_client import lock_client
 from table.hudi.driver.reach import reach
 from table.hudi.driver.watchdog import CLOCK
-from table.store.location import Location, store_at
+from table.store.location import S3, Location, store_at
 from table.store.objects.requests import Request
 from table.store.port import Store
 from tests.harness import await_that
@@ -46,16 +47,23 @@ LOCK_BYTES_MAX = 10_000
 class Locks:
     """The lock of one table, which several holders of one JVM want. Its requests go through a proxy."""
 
-    def __init__(self, spark: SparkSession, s3: S3Server, proxy: S3Proxy, opened: ExitStack) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        server: S3Server | GsServer,
+        proxy: S3Proxy,
+        opened: ExitStack,
+        scheme: str = S3,
+    ) -> None:
         bucket = f"locks-{uuid.uuid4().hex[:12]}"  # Hadoop keeps one connector for each
-        s3.make_bucket(bucket)
-        self.path = f"s3a://{bucket}/lake/events"
+        server.make_bucket(bucket)
+        self.path = f"{scheme}://{bucket}/lake/events"
         self.proxy = proxy
         self._jvm: Any = spark._jvm
         self._opened = opened
-        self.store: Store = store_at(self.path, settings=s3.settings)
-        self._spark, self._settings = spark, s3.settings
-        self.client_class = lock_client(self._jvm, spark.sparkContext._gateway)
+        self.store: Store = store_at(self.path, settings=server.settings)
+        self._spark, self._settings = spark, server.settings
+        self.client_class = lock_client(self._jvm, spark.sparkContext._gateway, scheme)
         self.reach(proxy.endpoint)
 
     def reach(self, endpoint: str) -> None:

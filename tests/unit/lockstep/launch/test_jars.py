@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from lockstep.launch import jars
-from lockstep.launch.jars import KAFKA, KAFKA_VERSION, JarsError, default_cache, find_java, resolve
+from lockstep.launch.jars import (
+    KAFKA,
+    KAFKA_VERSION,
+    Bundle,
+    JarsError,
+    classified,
+    default_cache,
+    find_java,
+    resolve,
+)
 
 
 def script(path: Path, *lines: str) -> Path:
@@ -133,3 +142,13 @@ def test_a_folder_without_jars_is_named(tmp_path) -> None:
     os.mkdir(tmp_path / f"kafka-{KAFKA_VERSION}")
     with pytest.raises(JarsError, match=r"holds no jars: remove it"):
         resolve(KAFKA, tmp_path)
+
+
+def test_a_jar_with_a_classifier_is_asked_for_alone_and_found_in_a_folder_of_its_own(tmp_path) -> None:
+    asked = Bundle(title="one", name="one", packages=("g:a:1:shaded",)).ivy_module()
+    assert 'transitive="false"' in asked and 'm:classifier="shaded"' in asked
+    assert "classifier" not in KAFKA.ivy_module()
+    jar = tmp_path / "a-1-shaded" / "a-1-shaded.jar"
+    jar.parent.mkdir()
+    jar.touch()
+    assert classified(["g:a:1:shaded"], tmp_path) == [jar]
