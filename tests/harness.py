@@ -20,7 +20,7 @@ from lockstep.driver.rundir import read_run_file
 from table.errors import TableError
 from table.kinds import HUDI, table_kind
 from table.service.client import TableClient
-from tests.place import Bucket, Folder, OnHdfs, Place
+from tests.place import Bucket, Folder, OnGoogle, OnHdfs, Place
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class Pipeline:
     spark: dict[str, str] = field(default_factory=dict)
     """Spark's properties of each run; one that a test gives to a run counts before it."""
     produced: int = 0
-    bucket: Bucket | OnHdfs | None = None
+    bucket: Bucket | OnHdfs | OnGoogle | None = None
     _runs: list[Run] = field(default_factory=list)
 
     @property

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from lockstep.stores.gs import GsServer
 from lockstep.stores.hdfs import HdfsServer
 from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server, secret_of, storage_section
 from table.hudi.driver.fence import FOLDER as DECIDED
@@ -287,6 +288,33 @@ class OnHdfs(Remote):
             return False
 
 
+class OnGoogle(Remote):
+    """A bucket of its own on a server of Google's API."""
+
+    expiry_s = 3.0
+
+    def __init__(self, server: GsServer) -> None:
+        bucket = f"lake-{uuid.uuid4().hex[:12]}"
+        server.make_bucket(bucket)
+        self._endpoint = server.endpoint
+        super().__init__(f"gs://{bucket}/lake/events", replace(server.settings, patience_s=OWN_PATIENCE_S))
+
+    @property
+    def toml(self) -> str:
+        return f'\n[storage]\nendpoint = "{self._endpoint}"\ncredentials = "none"\n'
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {}
+
+    def appeared_ms(self, name: str) -> int | None:
+        """Nobody knows: an object's time is that of its last put, by a clock of the server's."""
+        return None
+
+    def is_locked(self) -> bool:
+        return holds_lease(self._store)
+
+
 class Bucket(Remote):
     """One of its own on this server. `endpoint`: how the pipeline reaches it, if that is not directly.
     `profiles`: where its keys are, as the profile `PROFILE_NAME`, if not in the environment.
@@ -349,11 +377,16 @@ class Bucket(Remote):
         return self._first_seen.get(name) or None
 
     def is_locked(self) -> bool:
-        try:
-            lock = json.loads(self._store.read(LEASE_FILE, bytes_max=LOCK_BYTES_MAX))
-        except OSError:
-            return False
-        return not lock["expired"] and lock["validUntil"] > time.time() * 1_000
+        return holds_lease(self._store)
+
+
+def holds_lease(store: Store) -> bool:
+    """Whether somebody holds the lock of a table in an object store; not where it cannot be looked at."""
+    try:
+        lock = json.loads(store.read(LEASE_FILE, bytes_max=LOCK_BYTES_MAX))
+    except OSError:
+        return False
+    return bool(not lock["expired"] and lock["validUntil"] > time.time() * 1_000)
 
 
 def below(place: Place) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from lockstep.config import load
 from lockstep.config.kafka import checked_kafka
 from lockstep.errors import EXIT_MEANINGS
 from lockstep.launch.class_archive import options_to_use
+from lockstep.launch.jars import classified
 from lockstep.launch.job_process import launch
 from lockstep.launch.submit import (
     Submission,
@@ -61,7 +62,8 @@ def command(
     """
     conf = parse_conf(confs)
     config = load(config_path, conf=conf, sets=sets)
-    spark_home, jars = find_spark_home(), find_jars(needs_of(config).packages, conf)
+    spark_home, needs = find_spark_home(), needs_of(config)
+    jars, more_jars = find_jars(needs.packages, conf), classified(needs.classified)
 
     def composed(exit_code_file: Path | None) -> list[str]:
         submission = Submission(
@@ -72,6 +74,7 @@ def command(
             until=until or "",
             log_level=LOG_LEVELS[verbosity()],
             jars=jars,
+            more_jars=more_jars,
             java_options=options_to_use(jars, conf),
             exit_code_file=exit_code_file,
             arguments=["--debug"] if verbosity() > 1 else [],

@@ -8,12 +8,14 @@ from lockstep.config.problems import Problem
 from lockstep.config.properties import resolve_references
 from lockstep.config.table_sections import StorageSection
 from table.store.hdfs.settings import HdfsSettings
-from table.store.location import FILE, HDFS, Location
+from table.store.location import FILE, GOOGLE, HDFS, S3, Location
 from table.store.objects.settings import (
+    Anonymous,
     AssumedRole,
     Credentials,
     Encryption,
     FixedKeys,
+    KeyFile,
     ObjectSettings,
     Profile,
     ProviderChain,
@@ -21,14 +23,23 @@ from table.store.objects.settings import (
 )
 from table.store.settings import StoreSettings
 
-WANTED: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "chain": ((), ()),
-    "profile": (("profile",), ()),
-    "role": (("role",), ("profile", "external_id")),
-    "web_identity": (("role", "token_file"), ()),
-    "keys": (("access_key", "secret_key"), ("session_token",)),
+WANTED: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    S3: {
+        "chain": ((), ()),
+        "profile": (("profile",), ()),
+        "role": (("role",), ("profile", "external_id")),
+        "web_identity": (("role", "token_file"), ()),
+        "keys": (("access_key", "secret_key"), ("session_token",)),
+    },
+    GOOGLE: {"chain": ((), ()), "key_file": (("key_file",), ()), "none": ((), ())},
 }
-"""`storage.credentials` -> what goes with it: what must be given, and what may be."""
+"""Scheme -> `storage.credentials` -> what goes with it: what must be given, and what may be."""
+OF_CREDENTIALS = tuple(
+    dict.fromkeys(
+        name for one in WANTED.values() for some in one.values() for names in some for name in names
+    )
+)
+OF_S3_ALONE = ("region", "path_style", "encryption", "kms_key")
 
 
 def store_settings(
@@ -65,15 +76,26 @@ def check_storage(path: str, given: StorageSection) -> Iterator[Problem]:
             sentence = "of a table on HDFS only storage.config_folder means anything: take the rest out"
             yield Problem(settings=("storage", "table.path"), sentence=sentence)
         return
-    if given.config_folder:
-        sentence = "means nothing to a table in S3: take it out"
-        yield Problem(settings=("storage.config_folder", "table.path"), sentence=sentence)
-    needed, allowed = WANTED[given.credentials]
+    yield from _check_objects(_scheme(path), given)
+
+
+def _check_objects(scheme: str, given: StorageSection) -> Iterator[Problem]:
+    for name in ("config_folder", *(() if scheme == S3 else OF_S3_ALONE)):
+        if getattr(given, name):
+            sentence = f"means nothing to a table on {scheme}://: take it out"
+            yield Problem(settings=(f"storage.{name}", "table.path"), sentence=sentence)
+    if given.credentials not in WANTED[scheme]:
+        sentence = (
+            f'"{given.credentials}" is none of a table on {scheme}://: give {", ".join(WANTED[scheme])}'
+        )
+        yield Problem(settings=("storage.credentials", "table.path"), sentence=sentence)
+        return
+    needed, allowed = WANTED[scheme][given.credentials]
     for name in needed:
         if not getattr(given, name):
             sentence = f'missing; storage.credentials = "{given.credentials}" needs it'
             yield Problem(settings=(f"storage.{name}", "storage.credentials"), sentence=sentence)
-    for name in dict.fromkeys(name for some in WANTED.values() for one in some for name in one):
+    for name in OF_CREDENTIALS:
         if getattr(given, name) and name not in needed + allowed:
             sentence = f'means nothing to storage.credentials = "{given.credentials}": take it out'
             yield Problem(settings=(f"storage.{name}", "storage.credentials"), sentence=sentence)
@@ -102,5 +124,9 @@ def _credentials(given: StorageSection, environment: Mapping[str, str] | None) -
             return WebIdentity(arn=given.role, token_file=given.token_file)
         case "keys":
             return FixedKeys(*resolved("access_key", "secret_key", "session_token"))
+        case "key_file":
+            return KeyFile(given.key_file)
+        case "none":
+            return Anonymous()
         case _:
             return ProviderChain()

@@ -22,8 +22,8 @@ class TableSection(Section):
         description=(
             "The table's base path. On a file system a `file://` URI, under which driver and workers must "
             "see the same files; on HDFS `hdfs://` and its name node, or name service, and the path; in an "
-            "object store an `s3a://` address (`s3://` is taken as the same). See `storage` for both. Other "
-            "schemes are refused."
+            "object store an `s3a://` address (`s3://` is taken as the same), or `gs://` for Google's. See "
+            "`storage` for all of these. Other schemes are refused."
         ),
         examples=["file:///data/lake/events"],
     )
@@ -116,7 +116,9 @@ class StorageSection(Section):
     )
     endpoint: values.Endpoint = Field(
         default="",
-        description="The store's address. Empty: AWS's own. `http://` is taken as it is written.",
+        description=(
+            "The store's address. Empty: AWS's own, or Google's. `http://` is taken as it is written."
+        ),
         examples=["https://s3.example.org"],
     )
     region: str = Field(
@@ -131,14 +133,15 @@ class StorageSection(Section):
             "servers want it that are not AWS."
         ),
     )
-    credentials: Literal["chain", "profile", "role", "web_identity", "keys"] = Field(
+    credentials: Literal["chain", "profile", "role", "web_identity", "keys", "key_file", "none"] = Field(
         default="chain",
         description=(
             "Where credentials come from. `chain`: what AWS's own tools find (variables, files, the role of "
             "machine or pod); `profile`: `storage.profile`; `role`: `storage.role` is assumed, by "
             "`storage.profile` or the chain; `web_identity`: `storage.role` for the token in "
             "`storage.token_file`; `keys`: `storage.access_key` and `storage.secret_key`. What ends is "
-            "renewed, keys aside."
+            "renewed, keys aside. Of Google's storage: `chain`: what Google's own tools find; `key_file`: "
+            "`storage.key_file`; `none`: none, for a server of one's own."
         ),
     )
     profile: str = Field(default="", description="A profile of AWS's files, on driver and workers.")
@@ -166,6 +169,11 @@ class StorageSection(Section):
     )
     session_token: values.SecretReference = Field(
         default="", repr=False, description="The same, of keys that end. The run fails when they do."
+    )
+    key_file: str = Field(
+        default="",
+        description="Google: the file of a service account's key, under the same path on driver and workers.",
+        examples=["/run/secrets/lake.json"],
     )
     encryption: Literal["", "AES256", "aws:kms", "aws:kms:dsse"] = Field(
         default="",

@@ -11,6 +11,7 @@ from typing import IO
 from lockstep.config import Config
 from lockstep.errors import Failed
 from lockstep.launch.class_archive import options_to_use
+from lockstep.launch.jars import classified
 from lockstep.launch.submit import Submission, compose, environment, find_jars, find_spark_home, needs_of
 
 SPARK_TIMEOUT_S = 300
@@ -44,11 +45,13 @@ def run_logged(
 def run_spark(job: Path, config: Config, config_path: Path, arguments: Sequence[str]) -> None:
     """A Spark job in a session of its own; its log goes beside the configuration. Raises `Failed`."""
     log = config_path.with_name(f"{job.stem.replace('_', '-')}.log")
-    spark_home, jars = find_spark_home(), find_jars(needs_of(config).packages, {})
+    spark_home, needs = find_spark_home(), needs_of(config)
+    jars = find_jars(needs.packages, {})
     submission = Submission(
         config_path=config_path,
         job=job,
         jars=jars,
+        more_jars=classified(needs.classified),
         java_options=options_to_use(jars, {}),
         log_level="WARN",
         arguments=arguments,

@@ -20,7 +20,8 @@ from lockstep.demo.processes import run_logged, run_spark
 from lockstep.demo.report import verdict_text
 from lockstep.errors import Failed
 from lockstep.output import readable_count
-from table.store.settings import known_to_rust, rust_options
+from table.store.location import known_to_rust
+from table.store.settings import rust_options
 
 VERIFY_TIMEOUT_S = 300
 SPARK_JOB = Path(__file__).with_name("spark_count.py")
@@ -118,7 +119,7 @@ def count_with_hudi(config: Config) -> Counts:
 
     storage = config.store_settings()
     with readable_by_rust(config) as path:
-        options = rust_options(storage) if storage is not None and known_to_rust(storage) else None
+        options = rust_options(storage) if storage is not None and known_to_rust(config.table.path) else None
         batches = HudiTable(path, options).read(HudiReadOptions(projection=list(COLUMNS)))
     rows = pa.Table.from_batches(batches)
     return Counts(

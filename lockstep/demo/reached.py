@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 from lockstep.config import Config
 from table.hudi.driver.reach import reach
 from table.hudi.reader.mirror import Mirror
-from table.store.location import Location, store_at
-from table.store.settings import known_to_rust
+from table.store.location import Location, known_to_rust, store_at
 
 
 def reached(spark: SparkSession, config: Config) -> str:
@@ -26,7 +25,7 @@ def reached(spark: SparkSession, config: Config) -> str:
 def readable_by_rust(config: Config) -> Iterator[str]:
     """The table's address, or that of a copy of it in a folder, for as long as the context lasts."""
     storage = config.store_settings()
-    if known_to_rust(storage):
+    if known_to_rust(config.table.path):
         yield config.table.path
         return
     copy = Mirror(store_at(config.table.path, settings=storage))

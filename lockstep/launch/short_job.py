@@ -10,6 +10,7 @@ from pathlib import Path
 from lockstep.config import Config
 from lockstep.errors import Failed
 from lockstep.launch.class_archive import options_to_use
+from lockstep.launch.jars import classified
 from lockstep.launch.job_process import left_in
 from lockstep.launch.submit import (
     Submission,
@@ -45,12 +46,14 @@ def run_short_job(
     shipped.write_text(config.to_json(), encoding="utf-8")
     exit_code_file = folder / "exit-code"
     spark_home, conf = find_spark_home(), parse_conf(confs)
-    jars = find_jars(needs_of(config).packages, conf)
+    needs = needs_of(config)
+    jars = find_jars(needs.packages, conf)
     submission = Submission(
         config_path=shipped,
         conf=conf,
         master=master,
         jars=jars,
+        more_jars=classified(needs.classified),
         java_options=options_to_use(jars, conf) if java_options is None else java_options,
         log_level="WARNING",
         exit_code_file=exit_code_file,

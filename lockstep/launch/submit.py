@@ -87,6 +87,9 @@ class Submission:
     jars: Sequence[Path] = ()
     """Those of the table's packages where they are on this machine already; otherwise Spark resolves them."""
 
+    more_jars: Sequence[Path] = ()
+    """Those of the table's that Spark does not resolve by itself."""
+
     java_options: str = ""
     """More of them for the driver's JVM."""
 
@@ -111,8 +114,9 @@ def compose(config: Config, submission: Submission, *, spark_home: Path) -> list
         coordinates = [*(() if submission.jars else ours), *given]
         if coordinates:
             command += [flag, ",".join(coordinates)]
-    if submission.jars and not is_local(master):
-        command += ["--jars", ",".join(map(str, submission.jars))]
+    jars = [*submission.jars, *submission.more_jars]
+    if jars and not is_local(master):
+        command += ["--jars", ",".join(map(str, jars))]
     for name, value in _spark_conf(submission, master, needs).items():
         command += ["--conf", f"{name}={value}"]
     return [*command, str(submission.job), *_job_arguments(submission)]
@@ -180,8 +184,8 @@ def _spark_conf(submission: Submission, master: str, needs: SparkNeeds) -> dict[
     conf["spark.pyspark.driver.python"] = sys.executable
     if is_local(master):
         conf |= {**_LOCAL_CONF, "spark.pyspark.python": sys.executable}
-        if submission.jars:
-            path = os.pathsep.join(map(str, submission.jars))
+        if jars := [*submission.jars, *submission.more_jars]:
+            path = os.pathsep.join(map(str, jars))
             conf |= {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path}
     joined = {name for _, name in RESOLVED}
     given = {name: value for name, value in submission.conf.items() if name not in joined}

@@ -26,7 +26,7 @@ STORES: Mapping[str, str] = {
 """Scheme -> what makes the store whose root a `Location` is, as `module:function`. It is given the location
 and its `StoreSettings`, None where nobody says how it is reached; it raises `Refused`.
 """
-TABLES = frozenset({FILE, S3, HDFS})
+TABLES = frozenset({FILE, S3, GOOGLE, HDFS})
 """Schemes of what a table can be on: the driver's JVM reaches it, too."""
 SPELLINGS = {
     **{one: one for one in (FILE, S3, GOOGLE, AZURE, HDFS)},
@@ -44,6 +44,9 @@ EXAMPLES = {
 HDFS_PORT = ":8020"
 OBJECTS = "objects"
 """The extra of the package that brings the library of object stores. That of HDFS is called as its scheme."""
+
+KNOWN_TO_RUST = frozenset({FILE, S3})
+"""Schemes that readers in Rust reach with `table.store.settings.rust_options`."""
 
 _SCHEME = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)$", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
@@ -92,11 +95,16 @@ def plain(path: str, *, setting: str = "table.path") -> str:
     return location.path if location.scheme == FILE else str(location)
 
 
+def known_to_rust(path: str) -> bool:
+    """Whether a reader in Rust reads what is at this path or address; else it is given a copy."""
+    return Location.parse(path).scheme in KNOWN_TO_RUST
+
+
 def not_yet(scheme: str, what: str) -> str:
     """Why tables are not there yet, as a sentence."""
     return (
         f"{what}: {scheme}:// is not supported yet: tables are on file systems that driver and workers "
-        "share, file://, on HDFS, hdfs://, and in S3, s3a://"
+        "share, file://, on HDFS, hdfs://, in S3, s3a://, and in Google's storage, gs://"
     )
 
 

@@ -12,11 +12,6 @@ StoreSettings: TypeAlias = ObjectSettings | HdfsSettings
 """A kind of store with settings of its own adds them here."""
 
 
-def known_to_rust(settings: StoreSettings | None) -> bool:
-    """Whether readers in Rust reach what is so reached, with `rust_options`."""
-    return not isinstance(settings, HdfsSettings)
-
-
 def rust_options(settings: StoreSettings) -> dict[str, str]:
     """The same for readers in Rust that have the same library as ours, `object_store`, and take its words for
     it. Secrets are in it, and credentials that end are those of this moment. Raises `Refused`.

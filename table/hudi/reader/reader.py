@@ -17,8 +17,8 @@ from table.hudi.reader.timeline import Timeline
 from table.hudi.reader.torn import Torn, why
 from table.port import INSERT, INSTANT, UPSERT, FileRows, TableRows
 from table.schema import KAFKA_PREFIX
-from table.store.location import store_at
-from table.store.settings import known_to_rust, rust_options
+from table.store.location import known_to_rust, store_at
+from table.store.settings import rust_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,11 +43,12 @@ class HudiReader(Timeline):
     def rows(self) -> TableRows:
         """Raises `Unavailable` where the table as a whole cannot be opened.
 
-        That reader knows no HDFS: what is there is read in a folder, file slice by file slice.
+        That reader knows neither HDFS nor a server of Google's API other than Google's: what is there is read
+        in a folder, file slice by file slice.
         """
         from hudi import HudiReadOptions, HudiTable
 
-        mirror = None if known_to_rust(self._storage) else self._mirror()
+        mirror = None if known_to_rust(self.place) else self._mirror()
         try:
             if mirror is not None:
                 table = HudiTable(mirror.folder)

@@ -48,7 +48,9 @@ def google_settings(settings: StoreSettings, bucket: str) -> HadoopSettings:
         )
     return HadoopSettings(
         plain={OWN + name: value for name, value in plain.items()},
-        tuning=tuple(Tuning(asked=OWN + name, name=OWN + name, value=value) for name, value in TUNING.items()),
+        tuning=tuple(
+            Tuning(asked=OWN + name, name=OWN + name, value=value) for name, value in TUNING.items()
+        ),
     )
 
 

@@ -93,6 +93,7 @@ token_file = ""
 access_key = ""
 secret_key = ""
 session_token = ""
+key_file = ""
 encryption = ""
 kms_key = ""
 part_size = "8MiB"
@@ -419,7 +420,7 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("table.path", "s3://bucket", "it names no folder"),
         ("table.path", "s3a://bucket/a//b", "holds an empty"),
         ("table.path", "s3a://key:secret@bucket/t", "the address holds credentials"),
-        ("table.path", "gs://bucket/t", "gs:// is not supported yet"),
+        ("table.path", "abfss://lake@account.dfs.core.windows.net/t", "abfss:// is not supported yet"),
         ("storage.config_folder", "conf", "is not an absolute path"),
         ("storage.endpoint", "localhost:9000", "not an address of a server"),
         ("storage.endpoint", "https://me:secret@host", "not an address of a server"),

@@ -14,10 +14,12 @@ from lockstep.config.storage import store_settings
 from lockstep.errors import ConfigError
 from table.store.hdfs.settings import HdfsSettings
 from table.store.objects.settings import (
+    Anonymous,
     AssumedRole,
     Credentials,
     Encryption,
     FixedKeys,
+    KeyFile,
     ObjectSettings,
     Profile,
     ProviderChain,
@@ -126,6 +128,41 @@ def test_what_does_not_go_together_is_refused(storage: Mapping[str, str], said: 
     assert said in problems_of(**storage)
 
 
+@pytest.mark.parametrize(
+    ("storage", "credentials"),
+    [
+        ({}, ProviderChain()),
+        ({"credentials": "key_file", "key_file": "/run/lake.json"}, KeyFile("/run/lake.json")),
+        ({"credentials": "none", "endpoint": "http://127.0.0.1:4443"}, Anonymous()),
+    ],
+)
+def test_googles_credentials_come_from_where_the_section_says(
+    storage: Mapping[str, str], credentials: Credentials
+) -> None:
+    found = settings_of("gs://lake/events", **storage)
+    assert isinstance(found, ObjectSettings) and found.credentials == credentials
+    assert found.endpoint == storage.get("endpoint", "")
+    assert pickle.loads(pickle.dumps(found)) == found, "workers get them with their task"
+
+
+@pytest.mark.parametrize(
+    ("path", "storage", "said"),
+    [
+        ("gs://lake/events", {"region": "eu"}, "storage.region: means nothing to a table on gs://"),
+        ("gs://lake/events", {"path_style": True}, "storage.path_style: means nothing to a table on gs://"),
+        ("gs://lake/events", {"encryption": "AES256"}, "storage.encryption: means nothing"),
+        ("gs://lake/events", {"config_folder": "/etc/h"}, "storage.config_folder: means nothing"),
+        ("gs://lake/events", KEYS, "of a table on gs://: give chain, key_file, none"),
+        ("gs://lake/events", {"credentials": "key_file"}, "storage.key_file: missing"),
+        ("gs://lake/events", {"key_file": "/k"}, 'means nothing to storage.credentials = "chain"'),
+        ("s3a://lake/events", {"credentials": "none"}, "of a table on s3a://: give chain, profile, role"),
+        ("s3a://lake/events", {"key_file": "/k"}, "storage.key_file: means nothing"),
+    ],
+)
+def test_what_is_of_another_store_is_refused(path: str, storage: Mapping[str, Any], said: str) -> None:
+    assert said in problems_of(path=path, **storage)
+
+
 def test_a_secret_is_a_reference_and_is_shown_nowhere() -> None:
     config = config_of(**KEYS)
     assert config.redacted()["storage"]["secret_key"] == "${env:SECRET}"
@@ -165,7 +202,7 @@ def test_a_table_on_hdfs_is_told_where_the_clusters_configuration_is_and_nothing
         config_folder="/etc/hadoop/conf"
     )
     assert "only storage.config_folder means anything" in problems_of(path=path, region="eu-central-1")
-    assert "means nothing to a table in S3" in problems_of(config_folder="/etc/hadoop/conf")
+    assert "means nothing to a table on s3a://" in problems_of(config_folder="/etc/hadoop/conf")
     assert "means nothing to a table on a file system" in problems_of(
         path="file:///data/lake/events", config_folder="/etc/hadoop/conf"
     )

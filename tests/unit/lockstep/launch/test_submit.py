@@ -173,6 +173,19 @@ def test_jars_at_hand_are_on_the_class_path_of_a_local_run_and_shipped_to_a_clus
     assert "spark.driver.extraClassPath" not in conf_of(cluster)
 
 
+def test_jars_that_spark_does_not_resolve_come_along_and_the_rest_is_resolved_where_it_is_missing(
+    config: Config,
+) -> None:
+    more = [Path("/jars/google.jar")]
+    local = conf_of(composed(config, jars=JARS, more_jars=more))
+    assert local["spark.driver.extraClassPath"] == "/jars/hudi.jar:/jars/client.jar:/jars/google.jar"
+    cluster = composed(config, jars=JARS, more_jars=more, master="spark://host:7077")
+    assert after(cluster, "--jars") == "/jars/hudi.jar,/jars/client.jar,/jars/google.jar"
+    missing = composed(config, more_jars=more)
+    assert "org.apache.hudi" in after(missing, "--packages")
+    assert conf_of(missing)["spark.driver.extraClassPath"] == "/jars/google.jar"
+
+
 def test_what_the_user_leaves_out_is_left_out_beside_what_we_leave_out(config: Config) -> None:
     conf = {"spark.jars.packages": "a:b:1", "spark.jars.excludes": "c:d"}
     command = composed(config, conf=conf)

@@ -31,7 +31,8 @@ def test_server_and_credentials_are_those_of_the_python_side() -> None:
     by_file = told(KeyFile("/keys/lake.json"))
     assert by_file.plain["fs.gs.auth.service.account.json.keyfile"] == "/keys/lake.json"
     assert "fs.gs.storage.root.url" not in by_file.plain and not by_file.secret
-    assert {by_file.everywhere, by_file.here} == {"fs.gs."}
+    assert {one.asked for one in by_file.tuning} == {one.name for one in by_file.tuning}
+    assert all(one.name.startswith("fs.gs.") for one in by_file.tuning)
 
 
 def test_credentials_that_are_not_googles_are_refused() -> None:
