@@ -23,6 +23,7 @@ from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.fence import Fence
 from table.hudi.driver.java import FAILED, THROWN
 from table.hudi.driver.table_lock import lock_of
+from table.hudi.driver.uncaught import say_uncaught
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import INDEX_TYPE, MODES, merge_mode
 from table.hudi.properties import HIVE_STYLE, READ_BUFFER_BYTES, URL_ENCODE, merge
@@ -150,6 +151,7 @@ class Session:
         """Start the write client. `by_spark`: the Spark client, which runs its work as Spark's jobs."""
         merged = merge(properties, fixed, mode, path=self.path)
         self.lock.use(properties, merged)
+        say_uncaught(self.spark._jvm, self.spark.sparkContext._gateway)
         self._config = self.hudi.DataSourceUtils.createHoodieConfig(
             fixed["hoodie.avro.schema"],
             self.base_path,
