@@ -18,11 +18,14 @@ from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.jars import classified
 from lockstep.launch.jvm import LATE_C2
 from lockstep.launch.submit import find_jars
+from lockstep.stores.local import S3Server
 from table.hudi.driver.held import Page, page_file
 from table.hudi.needs import KRYO, SQL
 from table.kinds import HUDI, table_kind
 from table.store.connectors import store_needs
 from tests.harness import SHORT_LIVED, Pipeline, await_that
+from tests.integration.held import Held
+from tests.s3_proxy import S3Proxy
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = tuple(f"{ROOT}/{room}/" for room in ("table", "lockstep"))
@@ -107,3 +110,12 @@ def no_lock_is_left() -> Iterator[None]:
     yield
     page = Page(page_file().number)
     await_that("end of the table lock", lambda: not page.held(), deadline_s=30)
+
+
+@pytest.fixture
+def there(spark: SparkSession, s3: S3Server) -> Iterator[Held]:
+    with S3Proxy(s3.port) as proxy:
+        made = Held(spark, s3, proxy)
+        yield made
+        made.connector.close()
+        assert not proxy.unstruck()
