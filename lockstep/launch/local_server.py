@@ -272,13 +272,30 @@ def free_port(failure: type[Failed] = Failed) -> int:
     """A port that nobody listens on, outside the range that the kernel gives to outgoing connections.
 
     Inside it, a client that retries while the server is down can be given the very port as its own, and
-    is then connected to itself.
+    is then connected to itself. Nobody else who asks here gets it as long as this process lives: a server
+    takes seconds until it listens.
     """
     for candidate in random.sample(PORTS, PORT_ATTEMPTS_MAX):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind((HOST, candidate))
+            _spoken_for.append(_claim(candidate))
             return candidate
     raise failure(f"{PORT_ATTEMPTS_MAX} ports on {HOST} were all taken: give one as --port.")
+
+
+_spoken_for: list[socket.socket] = []
+"""What says so of ports that were given to somebody in this process."""
+
+
+def _claim(port: int) -> socket.socket:
+    """Raises `OSError` where another process has. A name of the kernel's own, which goes with the process."""
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        claim.bind(f"\0lockstep-port-{port}")
+    except OSError:
+        claim.close()
+        raise
+    return claim
 
 
 def run_in_foreground(server: Server, on_ready: Callable[[Server], None]) -> None:
