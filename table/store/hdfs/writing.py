@@ -29,6 +29,8 @@ ATTEMPTS_S = 60.0
 PAUSE_FIRST_S, PAUSE_MAX_S = 0.01, 1.0
 HANGS_S = 10.0
 """So long one attempt may take to bring what is held to disks, but for the last."""
+PIECE_S = 20.0
+"""So long a piece may take of a file that is begun: it is not begun again here, but with its transaction."""
 
 
 class Writer(Protocol):
@@ -61,16 +63,16 @@ class Writing:
     def write(self, data: bytes) -> None:
         """Something, of a file to which more may come."""
         if self._begun:
-            self._write(data)
+            self._once(lambda: self._write(data, PIECE_S))
         else:
-            self._attempted(lambda _patience_s: self._write(data))
+            self._attempted(lambda patience_s: self._write(data, patience_s))
 
     def end(self, data: bytes, *, durable: bool = True) -> None:
         """The rest of it, or all, or nothing. `durable`: it outlives the power of the data nodes."""
         if self._begun or not data:
             if data:
-                self._write(data)
-            self._close(None, durable=self._begun and durable)
+                self._once(lambda: self._write(data, PIECE_S))
+            self._once(lambda: self._close(None, durable=self._begun and durable))
         else:
             self._attempted(lambda patience_s: self._whole(data, patience_s, durable=durable))
         if self._copies:
@@ -98,12 +100,20 @@ class Writing:
                 return
 
     def _whole(self, data: bytes, patience_s: float | None, *, durable: bool) -> None:
-        self._write(data)
+        self._write(data, patience_s)
         self._close(patience_s, durable=durable)
 
-    def _write(self, data: bytes) -> None:
+    def _once(self, act: Callable[[], None]) -> None:
+        """Whom a data node keeps here finds those that are there next time."""
+        try:
+            act()
+        except (ConnectionError, OutcomeUnknown):
+            self._calls.be_lean()
+            raise
+
+    def _write(self, data: bytes, patience_s: float | None) -> None:
         writer = self._writer
-        self._ask(lambda: writer.write(data))
+        self._ask(lambda: writer.write(data), patience_s)
 
     def _close(self, patience_s: float | None, *, durable: bool) -> None:
         if durable:
