@@ -213,7 +213,7 @@ class S3Proxy:
 def _answer(handler: BaseHTTPRequestHandler, status: int, headers: dict[str, str], body: bytes) -> None:
     handler.send_response(status)
     sized = {name: value for name, value in headers.items() if name.lower() not in BETWEEN}
-    if handler.command != "HEAD" or "Content-Length" not in sized:
+    if handler.command != "HEAD" or "content-length" not in map(str.lower, sized):
         sized = {name: value for name, value in sized.items() if name.lower() != "content-length"}
         if status != 204:
             sized["Content-Length"] = str(len(body))

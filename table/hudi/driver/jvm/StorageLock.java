@@ -162,7 +162,7 @@ public abstract class StorageLock implements StorageLockClient {
 
   /** How stores are reached by those that are made from now on. */
   public static void configure(Configuration how) {
-    settings = how;
+    settings = new Configuration(how); // credentials are made anew for it
   }
 
   /** Holds another object whenever a lock was taken here, before its holder goes on. */
