@@ -88,7 +88,7 @@ RIVALS ?=
 ROUNDS ?= 3
 LATENCY_MS ?= 20
 
-.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-s3 bench-picture
+.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-s3 bench-hdfs bench-picture
 bench: $(INSTALLED)  ## Sustained rates side by side: make bench [WORKLOADS="narrow wide"] [RIVALS="lockstep plain"] [ARGS="--records 4000000"]
 	@status=0; for workload in $(WORKLOADS); do \
 	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS) || status=1; \
@@ -118,6 +118,10 @@ bench-s3: $(INSTALLED)  ## The table on an S3 server, near and LATENCY_MS=20 far
 	@$(PYTHON) -m bench --workload upserts --label s3 --latency-ms $(LATENCY_MS) --rival lockstep --rival lockstep-s3 --rival lockstep-s3-far --rival streaming-s3@1000000 --rival streaming-s3@4000000 --rival streaming-s3-far@4000000 --rounds $(ROUNDS) $(ARGS)
 	@$(PYTHON) -m bench.commits --store s3
 	@$(PYTHON) -m bench.commits --store s3 --latency-ms $(LATENCY_MS)
+bench-hdfs: $(INSTALLED)  ## The table on an HDFS: rates in turns with a folder's, and commits
+	@$(PYTHON) -m bench --workload narrow --label hdfs --rival lockstep --rival lockstep-hdfs --rival streaming-hdfs --rounds $(ROUNDS) $(ARGS)
+	@$(PYTHON) -m bench --workload upserts --label hdfs --rival lockstep --rival lockstep-hdfs --rounds $(ROUNDS) $(ARGS)
+	@$(PYTHON) -m bench.commits --store hdfs
 bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are there
 	@$(PYTHON) -m bench.picture
 

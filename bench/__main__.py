@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 
 from bench import results
-from bench.lakes import LATENCY_MS, Place, lake_at, remove_objects
+from bench.lakes import LATENCY_MS, Place, lake_at, remove_stored
 from bench.load import fill
 from bench.place import prepare, typed, wide_console, working_folder
 from bench.rivals.base import RUN_TIMEOUT_S, Load, Settings
@@ -130,7 +130,7 @@ def _load(plan: Plan, entry: Entry, folder: Path, broker: Broker, round_number: 
 
 def _remove_data(folder: Path) -> None:
     """What was written is no longer needed, and would fill the disk and the page cache; logs stay."""
-    remove_objects(folder)
+    remove_stored(folder)
     for place in (folder, *folder.glob("warming")):
         for name in DATA:
             shutil.rmtree(place / name, ignore_errors=True)
@@ -165,9 +165,9 @@ def _interval_s(_context: click.Context, _option: click.Parameter, value: str | 
     "--rival",
     "labels",
     multiple=True,
-    metavar="NAME[-s3|-s3-far][@VARIANT]",
+    metavar="NAME[-s3|-s3-far|-hdfs][@VARIANT]",
     help=f"Of {', '.join(RIVALS)}; with -s3 the table is on an S3 server of its own, with -s3-far behind "
-    "--latency-ms; after the @ the interval (streaming: the batch). May be repeated. "
+    "--latency-ms, with -hdfs on an HDFS; after the @ the interval (streaming: the batch). May be repeated. "
     f"Default: {' '.join(DEFAULT_RIVALS)}.",
 )
 @click.option("--records", type=click.IntRange(min=1_000), help="Default: the workload's, some 20 s of load.")

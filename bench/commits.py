@@ -150,10 +150,10 @@ def _await_commits(
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="One more setting of Lockstep's.")
 @click.option(
     "--store",
-    type=click.Choice([Place.FILE.value, Place.S3.value]),
+    type=click.Choice([Place.FILE.value, Place.S3.value, Place.HDFS.value]),
     default=Place.FILE.value,
     show_default=True,
-    help="Where the table is: a folder, or an S3 server of its own.",
+    help="Where the table is: a folder, an S3 server of its own, or an HDFS.",
 )
 @click.option("--latency-ms", type=click.FloatRange(min=0), default=0.0, help="Of each request to the store.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where to work. Default: a temporary one.")
@@ -169,7 +169,7 @@ def main(
 ) -> None:
     """How long a commit takes, at the 10th, 100th … commit of a table; figures as bench-commits*.json."""
     prepare()
-    if latency_ms and store == Place.FILE:
+    if latency_ms and store != Place.S3:
         raise click.BadParameter("--latency-ms is that of a store: say --store s3, too")
     with sentences():
         with working_folder(folder) as place:

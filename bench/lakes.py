@@ -1,8 +1,8 @@
-"""Where rivals keep their tables: a folder of a load's own, or an S3 server of its own, near or far.
+"""Where rivals keep their tables: a folder of a load's own, an S3 server of its own, near or far, or an HDFS.
 
-The server is SeaweedFS, on the disk that folders are on, and begins empty with each load. Far: between it and
-the rival is a proxy that lets each direction's bytes arrive later. What the bench itself reads does not go
-through the proxy.
+Servers are SeaweedFS, and a name node with one data node; they are on the disk that folders are on, and begin
+empty with each load. Far: between S3 and the rival is a proxy that lets each direction's bytes arrive later.
+What the bench itself reads does not go through the proxy.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from pathlib import Path
 import psutil
 
 from lockstep.launch.local_server import HOST, LocalServer
+from lockstep.stores.hdfs import HdfsServer
 from lockstep.stores.local import S3Server, key_files, storage_section
-from table.store.objects.settings import ObjectSettings
+from table.store.settings import StoreSettings
 
 LATENCY_MS = 20.0
 """Of each request to a store that is far, where nobody says otherwise."""
 BUCKET = "lake"
 PROXY = Path(__file__).with_name("jobs") / "slow_proxy.py"
-SERVER, BESIDE = "s3", "proxy"
+SERVER, BESIDE = "store", "proxy"
 """Folders of a load."""
 
 
@@ -36,9 +37,10 @@ class Place(StrEnum):
     FILE = "file"
     S3 = "s3"
     FAR = "s3-far"
+    HDFS = "hdfs"
 
 
-TITLES = {Place.FILE: "", Place.S3: "on S3", Place.FAR: "on S3, far"}
+TITLES = {Place.FILE: "", Place.S3: "on S3", Place.FAR: "on S3, far", Place.HDFS: "on HDFS"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +52,8 @@ class Lake:
 
     root: str
     section: str = ""
-    storage: ObjectSettings | None = None
-    beside: ObjectSettings | None = None
+    storage: StoreSettings | None = None
+    beside: StoreSettings | None = None
     pids: tuple[int, ...] = ()
 
     @property
@@ -112,6 +114,11 @@ def lake_at(place: Place, folder: Path, *, latency_ms: float = LATENCY_MS) -> It
         yield file_lake(folder)
         return
     with ExitStack() as stack:
+        if place is Place.HDFS:
+            hdfs = stack.enter_context(HdfsServer(folder / SERVER))
+            root = f"{hdfs.url}/bench"
+            yield Lake(root=root, storage=hdfs.settings, beside=hdfs.settings, pids=(hdfs.pid,))
+            return
         server = stack.enter_context(S3Server(folder / SERVER))
         server.make_bucket(BUCKET)
         endpoint, pids = server.endpoint, [server.pid]
@@ -129,6 +136,6 @@ def lake_at(place: Place, folder: Path, *, latency_ms: float = LATENCY_MS) -> It
         )
 
 
-def remove_objects(folder: Path) -> None:
+def remove_stored(folder: Path) -> None:
     """What the server of a load kept; its log stays."""
     shutil.rmtree(folder / SERVER / "data", ignore_errors=True)

@@ -13,7 +13,7 @@ from tools.cells import NOT_YET, OURS, origin, spread, table
 Read = Callable[[str], Mapping[str, Any] | None]
 """The recorded evidence of a name."""
 
-PLACES = ("-s3-far", "-s3")
+PLACES = ("-s3-far", "-s3", "-hdfs")
 """As labels of rivals end, the longest first."""
 RATES = ("steady_rows_per_s", "window_rows_per_s")
 COMMITS: Mapping[str, str] = {
@@ -21,12 +21,20 @@ COMMITS: Mapping[str, str] = {
     "commits-s3-far": "S3, far",
     "commits-files-s3": "S3, 100 files a commit",
     "commits-files-s3-far": "S3, far, 100 files a commit",
+    "commits-hdfs": "HDFS",
 }
-BESIDE = (
-    "The server (SeaweedFS), and where it is far the proxy before it, are on the same machine and disk; what",
-    "they take of the processors is in no other figure. Iceberg's sink writes by its S3FileIO and has its",
-    "catalog in a file on the disk, where Spark's checkpoint is as well.",
-)
+SERVERS = {"s3": "an S3 server", "hdfs": "HDFS"}
+BESIDE = {
+    "s3": (
+        "The server (SeaweedFS), and where it is far the proxy before it, are on the same machine and disk;",
+        "what they take of the processors is in no other figure. Iceberg's sink writes by its S3FileIO and",
+        "has its catalog in a file on the disk, where Spark's checkpoint is as well.",
+    ),
+    "hdfs": (
+        "The name node and its data node are one process on the same machine and disk; what it takes of the",
+        "processors is in no other figure. Spark's checkpoint is in a folder of the disk.",
+    ),
+}
 KILLED = "driver_killed"
 LOCKED = "left_the_table_locked"
 
@@ -34,16 +42,19 @@ LOCKED = "left_the_table_locked"
 def on_stores(read: Read) -> list[Sequence[str]]:
     """All parts, in their order."""
     return [
-        _rates(read, "narrow", "Narrow JSON, the table on an S3 server"),
-        _rates(read, "upserts", "Upserts, the table on an S3 server, nobody compacts"),
+        *(_rates(read, "narrow", f"Narrow JSON, the table on {on}", store) for store, on in SERVERS.items()),
+        *(
+            _rates(read, "upserts", f"Upserts, the table on {on}, nobody compacts", store)
+            for store, on in SERVERS.items()
+        ),
         _commits(read),
-        _recovery(read),
+        *(_recovery(read, store) for store in SERVERS),
         _proxy(read),
     ]
 
 
-def _rates(read: Read, workload: str, title: str) -> list[str]:
-    name = f"{workload}-s3"
+def _rates(read: Read, workload: str, title: str, store: str) -> list[str]:
+    name = f"{workload}-{store}"
     kept = read(f"bench-{name}")
     if kept is None:
         return [f"{title}: {NOT_YET}."]
@@ -65,7 +76,7 @@ def _rates(read: Read, workload: str, title: str) -> list[str]:
         "",
         *table(("", *sustained, *(f"{one}, all" for one in titles), "the store's µs CPU/row"), rows),
         "",
-        *BESIDE,
+        *BESIDE[store],
         *origin(name, kept),
     ]
 
@@ -108,7 +119,7 @@ def _far(found: Mapping[str, Any]) -> str:
 def _commits(read: Read) -> list[str]:
     measured = {name: kept for name in COMMITS if (kept := read(f"bench-{name}"))}
     if not measured:
-        return [f"How long a commit takes on an S3 server: {NOT_YET}."]
+        return [f"How long a commit takes on a store: {NOT_YET}."]
     rows = []
     for name, kept in measured.items():
         found = kept["figures"]
@@ -117,29 +128,28 @@ def _commits(read: Read) -> list[str]:
             metrics = ("commit_number", "commit_p50_ms", "commit_p99_ms", "write_p50_ms")
             rows.append([COMMITS[name] + latency, *(f"{one[metric]:,}" for metric in metrics)])
     return [
-        "A commit on an S3 server, from END sent to ACK sent; of that, until the last worker had ended its "
-        "files:",
+        "A commit on a store, from END sent to ACK sent; of that, until the last worker had ended its files:",
         "",
         *table(("", "commits", "p50, ms", "p99, ms", "files, p50, ms"), rows),
         *(line for name, kept in measured.items() for line in origin(name, kept)),
     ]
 
 
-def _recovery(read: Read) -> list[str]:
+def _recovery(read: Read, store: str) -> list[str]:
     """Of the faults' scenarios, which kill it at every step of a transaction."""
-    kept = read("scenarios-s3")
+    kept, on = read(f"scenarios-{store}"), SERVERS[store]
     each = kept["figures"]["each"] if kept is not None else []
     killed = [one for one in each if one["name"].startswith(KILLED) and one.get("recovery_s") is not None]
     proved = [one["recovery_s"] for one in killed if LOCKED not in one.get("notes", {})]
     if kept is None or not proved:
-        return [f"From a kill of the driver to the next commit on an S3 server: {NOT_YET}."]
+        return [f"From a kill of the driver to the next commit on {on}: {NOT_YET}."]
     waited = [one["recovery_s"] for one in killed if LOCKED in one.get("notes", {})]
     lease = f"; {len(waited)} where its lease had to end, at most {max(waited):.1f} s" if waited else ""
     return [
-        f"From a kill of the driver to the next commit on an S3 server: at most {max(proved):.1f} s in "
+        f"From a kill of the driver to the next commit on {on}: at most {max(proved):.1f} s in "
         f"{len(proved)} scenarios in which nobody had to wait for the end of its lease{lease}.",
         "",
-        f"`{kept['command']}`: [every scenario](evidence/scenarios-s3.json).",
+        f"`{kept['command']}`: [every scenario](evidence/scenarios-{store}.json).",
     ]
 
 

@@ -64,7 +64,7 @@ class StoreWarehouse:
     """In this lake, below `name`; the catalog is in the folder, which is made."""
 
     def __init__(self, lake: Lake, name: str, folder: Path) -> None:
-        assert lake.storage is not None and lake.beside is not None
+        assert isinstance(lake.storage, ObjectSettings) and lake.beside is not None
         folder.mkdir(parents=True)
         self._storage: ObjectSettings = lake.storage
         self._file = folder / "catalog.db"

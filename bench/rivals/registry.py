@@ -20,7 +20,7 @@ BATCH, INTERVAL, WORKERS = "records of a batch", "interval between commits", "nu
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
     """`window`: what is inside its window, a phrase. `variant`: what `@` says. `unit`: runs beside these.
-    `anywhere`: its table may be at any `Place`; else it is in a folder.
+    `places`: where its table may be.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Rival:
     window: str
     variant: str
     unit: str
-    anywhere: bool = True
+    places: frozenset[Place] = frozenset(Place)
 
 
 LOCKSTEP = Rival(
@@ -65,6 +65,7 @@ RIVALS: Mapping[str, Rival] = {
             window=iceberg_connect.COLD_WINDOW,
             variant=INTERVAL,
             unit="iceberg",
+            places=frozenset({Place.FILE, Place.S3, Place.FAR}),
         ),
         Rival(
             name="iceberg-warm",
@@ -72,6 +73,7 @@ RIVALS: Mapping[str, Rival] = {
             window=iceberg_connect.WARM_WINDOW,
             variant=INTERVAL,
             unit="iceberg",
+            places=frozenset({Place.FILE, Place.S3, Place.FAR}),
         ),
         Rival(
             name="plain",
@@ -79,7 +81,7 @@ RIVALS: Mapping[str, Rival] = {
             window=plain_writer.WINDOW,
             variant=INTERVAL,
             unit="plain",
-            anywhere=False,
+            places=frozenset({Place.FILE}),
         ),
     )
 }
@@ -114,8 +116,8 @@ def parse(label: str) -> Entry:
     rival = RIVALS.get(name)
     if rival is None:
         raise ConfigError(f"There is no rival {name}: choose of {', '.join(RIVALS)}.")
-    if place is not Place.FILE and not rival.anywhere:
-        raise ConfigError(f"--rival {label}: {rival.title} writes to a folder only.")
+    if place not in rival.places:
+        raise ConfigError(f"--rival {label}: {rival.title} does not write there.")
     entry = Entry(label=label, rival=rival, place=place)
     if not at:
         return entry
@@ -134,7 +136,7 @@ def parse(label: str) -> Entry:
 
 def _placed(name: str) -> tuple[str, Place]:
     """The rival's name and where its table is."""
-    for place in (Place.FAR, Place.S3):
+    for place in (Place.FAR, Place.S3, Place.HDFS):
         if name.endswith(f"-{place}"):
             return name.removesuffix(f"-{place}"), place
     return name, Place.FILE

@@ -51,9 +51,10 @@ def test_a_label_says_where_the_table_is() -> None:
     far = parse("streaming-s3-far@500000")
     assert (far.rival.name, far.place, far.batch_records) == ("streaming", Place.FAR, 500_000)
     assert far.title == "Spark Structured Streaming → Hudi, on S3, far, 500000"
+    assert parse("lockstep-hdfs").place is Place.HDFS
 
 
-@pytest.mark.parametrize("label", ["plain-s3", "nobody-s3", "lockstep-far", "-s3"])
+@pytest.mark.parametrize("label", ["plain-s3", "nobody-s3", "lockstep-far", "-s3", "iceberg-warm-hdfs"])
 def test_a_rival_that_cannot_be_on_s3_is_refused(label: str) -> None:
     with pytest.raises(ConfigError):
         parse(label)
@@ -66,7 +67,7 @@ def test_every_other_round_begins_with_the_last_place() -> None:
 
 def test_the_evidence_of_commits_is_named_by_workload_and_place() -> None:
     names = [evidence_name(WORKLOADS["short"], place) for place in Place]
-    assert names == ["bench-commits", "bench-commits-s3", "bench-commits-s3-far"]
+    assert names == ["bench-commits", "bench-commits-s3", "bench-commits-s3-far", "bench-commits-hdfs"]
     assert evidence_name(WORKLOADS["files"], Place.S3) == "bench-commits-files-s3"
 
 

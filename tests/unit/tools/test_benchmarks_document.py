@@ -216,8 +216,9 @@ def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
     shown = generator.figures(lambda name: None)
     assert f"{WORKLOADS['narrow'].title} | not measured yet" in shown
     parts = ("Cold", "intervals", "visible", "commit", "plain reader", "cluster", "for a minute", "no rows")
-    on_s3 = ("table on an S3 server", "commit takes on an S3 server", "next commit on an S3", "the proxy")
-    for part in (*parts, "Upserts", "compactions run", "Queries", *on_s3):
+    on_stores = [f"{what} on {on}" for what in ("table", "next commit") for on in ("an S3 server", "HDFS")]
+    others = ("Upserts", "compactions run", "Queries", "commit takes on a store", "the proxy")
+    for part in (*parts, *others, *on_stores):
         assert re.search(rf"{part}.*: not measured yet\.", shown)
 
 
