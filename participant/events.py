@@ -295,6 +295,9 @@ class Settings:
     interval_ms: int
     """Progress without records (markers, aborted tails) waits so long before it is worth a transaction."""
     memory_bytes_max: int
+    """Of what is decoded and in no file, while a transaction's files are open."""
+    idle_bytes_max: int = 0
+    """The same while none is, and its memory is free for what the next one will hold; at least the former."""
     records_max: int = 0
     """Of a transaction, all its writers together; as `bytes_max`."""
     bytes_max: int = 0

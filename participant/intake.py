@@ -237,12 +237,15 @@ class Intake:
     def meter(self, work: Work | None) -> None:
         """Consumption pauses at the memory cap and goes on at half of it."""
         held_bytes = sum(o.size_bytes for o in self.owned.values())
+        bytes_max = self._settings.memory_bytes_max
         if work is not None:
             held_bytes += work.reject_bytes
-        if not self.paused and (held_bytes >= self._settings.memory_bytes_max or self.stopped):
+        if work is None or work.closed:
+            bytes_max = max(bytes_max, self._settings.idle_bytes_max)
+        if not self.paused and (held_bytes >= bytes_max or self.stopped):
             self.paused = True
             self._machine.do(Pause())
-        elif self.paused and not self.stopped and held_bytes <= self._settings.memory_bytes_max // 2:
+        elif self.paused and not self.stopped and held_bytes <= bytes_max // 2:
             self.paused = False
             self._machine.do(Resume())
 

@@ -182,6 +182,7 @@ def _settings(spec: WorkerSpec, incarnation: str) -> ev.Settings:
         incarnation=incarnation,
         interval_ms=spec.interval_ms,
         memory_bytes_max=spec.memory.buffered_bytes,
+        idle_bytes_max=spec.memory.idle_bytes,
         records_max=spec.records_max,
         bytes_max=spec.bytes_max,
         until=spec.until or {},

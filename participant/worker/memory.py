@@ -25,6 +25,11 @@ class MemoryBudget:
         return self.per_worker_bytes // 4
 
     @property
+    def idle_bytes(self) -> int:
+        """The same while no file is open, as during a commit: what files would hold is free for them."""
+        return self.buffered_bytes + self.held_bytes
+
+    @property
     def encoding_bytes(self) -> int:
         """Rows that a writer of files keeps until they are worth encoding."""
         return self.per_worker_bytes * (3 if self.uploads else 4) // 16

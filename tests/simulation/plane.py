@@ -89,6 +89,7 @@ class Plane:
         self._stopped = False
         self.fault = WorkerFault.PIPELINE
         self._transaction = ""
+        self._opened_ms = 0
         self._instant = ""
         self._rows: list[Row] = []
         self._set_aside: list[tuple[SourcePartition, Chunk]] = []
@@ -130,6 +131,11 @@ class Plane:
     def still_ms(self) -> int:
         """Until when it was paused, or wrote and obeyed no order, by the world's time."""
         return self._world.scheduler.now_ms if self._paused or self._busy else self._went_on_ms
+
+    @property
+    def open_since_ms(self) -> int | None:
+        """Since when a transaction's files are open; None where none are."""
+        return self._opened_ms if self._transaction else None
 
     def held_bytes(self, until_ms: int) -> int:
         """What memory holds of what it held by then.
@@ -335,6 +341,7 @@ class Plane:
 
     def _open(self, order: ev.Open) -> None:
         self._transaction, self._instant = order.transaction, order.instant
+        self._opened_ms = self._world.scheduler.now_ms
         self._rows, self._set_aside = [], []
         self.fault = WorkerFault.PIPELINE
 

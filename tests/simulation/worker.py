@@ -48,6 +48,7 @@ class Worker(Clocked):
                 incarnation=incarnation,
                 interval_ms=world.interval_ms,
                 memory_bytes_max=world.memory_bytes,
+                idle_bytes_max=world.idle_bytes,
                 records_max=world.records_max,
                 repeat_ms=world.repeat_ms,
                 repeat_max_ms=4_000,

@@ -197,6 +197,11 @@ class World:
 
     # --- the schedule -----------------------------------------------------------------------------
 
+    @property
+    def idle_bytes(self) -> int:
+        """What a worker may hold while no file is open."""
+        return 2 * self.memory_bytes
+
     def run(self) -> None:
         """The fault phase, the tail, the last checks."""
         try:

@@ -1,4 +1,6 @@
-"""A worker that holds what its memory may hold consumes no more until it holds less, rejects included."""
+"""A worker that holds what its memory may hold consumes no more until it holds less, rejects included. While
+no file is open it may hold more.
+"""
 
 from tests.simulation.checkers.base import Checker
 from tests.simulation.plane import Plane
@@ -17,9 +19,10 @@ class WhatIsHeldIsBounded(Checker):
         # A process that stands still tells nothing, hears nothing and consumes nothing.
         if worker.paused_until_ms > told_ms or plane.still_ms > told_ms:
             return
-        size_bytes = plane.held_bytes(told_ms)
-        if size_bytes >= world.memory_bytes:
+        size_bytes, since_ms = plane.held_bytes(told_ms), plane.open_since_ms
+        is_open = since_ms is not None and since_ms <= told_ms
+        bytes_max = world.memory_bytes if is_open else world.idle_bytes
+        if size_bytes >= bytes_max:
             self.violated(
-                f"{worker.name} holds {size_bytes} bytes of {world.memory_bytes} for long "
-                "and goes on consuming"
+                f"{worker.name} holds {size_bytes} bytes of {bytes_max} for long and goes on consuming"
             )

@@ -265,6 +265,16 @@ def test_at_the_memory_cap_it_pauses_and_goes_on_at_half() -> None:
     assert of(talk.start("t1", P0), p.Resume)
 
 
+def test_while_no_file_is_open_it_may_hold_what_files_would() -> None:
+    talk = ParticipantTalk(memory_bytes_max=100, idle_bytes_max=200).flushing()
+    assert of(talk.buffered(P0, 9, size_bytes=100), p.Pause)
+    assert of(talk.flushed(), p.Resume), "100 is half of what it may hold now"
+    assert not of(talk.buffered(P0, 10, size_bytes=99), p.Pause)
+    assert of(talk.buffered(P0, 11, size_bytes=1), p.Pause)
+    talk.ack("t1", {P0: 5})
+    assert of(talk.start("t2", P0, committed={P0: 5}), p.Resume), "what was held is in its files now"
+
+
 def test_memory_held_by_a_partition_outside_the_transaction_asks_for_the_end() -> None:
     talk = ParticipantTalk(memory_bytes_max=100)
     talk.joining()

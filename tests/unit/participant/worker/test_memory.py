@@ -13,8 +13,12 @@ SHARES = (
 
 
 def test_every_share_is_named_here() -> None:
+    """What is for files is for decoded rows while none is open: no share of its own."""
     shares = {name for name, value in vars(MemoryBudget).items() if isinstance(value, property)}
-    assert shares == set(SHARES)
+    assert shares == {*SHARES, "idle_bytes"}
+    for uploads in (False, True):
+        budget = MemoryBudget(512_000_000, uploads)
+        assert budget.idle_bytes == budget.buffered_bytes + budget.held_bytes
 
 
 @pytest.mark.parametrize("uploads", [False, True])
