@@ -149,8 +149,14 @@ def _recovery(read: Read, store: str) -> list[str]:
         f"From a kill of the driver to the next commit on {on}: at most {max(proved):.1f} s in "
         f"{len(proved)} scenarios in which nobody had to wait for the end of its lease{lease}.",
         "",
-        f"`{kept['command']}`: [every scenario](evidence/scenarios-{store}.json).",
+        f"`{kept['command']}`: [every scenario](evidence/scenarios-{store}.json){_left(kept['figures'])}.",
     ]
+
+
+def _left(figures: Mapping[str, Any]) -> str:
+    """How many were not played yet, where some were not."""
+    scenarios, played = figures.get("scenarios", 0), figures.get("played", 0)
+    return f", {played} of {scenarios} so far" if played < scenarios else ""
 
 
 def _proxy(read: Read) -> list[str]:
