@@ -5,17 +5,10 @@ fake-gcs-server for the store.
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,16 +18,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lockstep.stores.gs import GsServer
-from table.errors import Refused, Unavailable
-from table.hudi.driver.holder import started_at
+from table.errors import Refused
 from table.hudi.driver.lock_client import LEASE_FILE
-from table.hudi.properties import LEASE_S
 from table.store.location import store_at
 from table.store.objects.settings import KeyFile
-from tests.harness import await_that
-from tests.integration.test_hudi_table import PLAIN, ROOT, accept
-from tests.integration.test_s3_table import S3Driver
+from tests.integration.test_hudi_table import PLAIN, accept
+from tests.integration.test_s3_table import (
+    S3Driver,
+    test_a_jvm_that_stands_still_in_the_lock_is_ended_before_others_may_take_it,
+    test_the_lease_of_a_killed_driver_is_not_waited_for,
+)
 from tests.s3_proxy import S3Proxy
+
+__all__ = [
+    "test_a_jvm_that_stands_still_in_the_lock_is_ended_before_others_may_take_it",
+    "test_the_lease_of_a_killed_driver_is_not_waited_for",
+]
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("gs")]
 
@@ -107,75 +106,6 @@ def test_the_lock_at_google_names_its_holder_and_is_given_back(
         transactions.endStateChange(session.none())
     assert not held["expired"] and str(session.jvm_pid()) in held["owner"].split()
     assert json.loads(place.direct.read(LEASE_FILE, bytes_max=4_096))["expired"]
-
-
-HOLDS_THE_LOCK = """
-import sys, time
-from types import SimpleNamespace
-from table.store.location import store_at
-from table.store.objects.settings import Anonymous, ObjectSettings
-from tests.integration.conftest import spark
-from tests.integration.test_hudi_table import PLAIN
-from tests.integration.test_s3_table import S3Driver
-
-path, endpoint = sys.argv[1:]
-settings = ObjectSettings(endpoint=endpoint, credentials=Anonymous())
-place = SimpleNamespace(path=path, settings=settings, direct=store_at(path, settings=settings))
-table = S3Driver(next(spark.__wrapped__()), place, properties=PLAIN).table
-session = table._session
-session.client.getTransactionManager().beginStateChange(session.none(), session.none())
-print("held", session.jvm_pid(), flush=True)
-time.sleep(300)
-"""
-
-
-@contextmanager
-def holding(place: GsPlace) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A driver in a process of its own that is in the table lock, and its JVM's number."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDS_THE_LOCK, place.path, place.settings.endpoint],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=ROOT,
-        start_new_session=True,  # its JVM dies with it
-    )
-    try:
-        assert process.stdout is not None
-        said = next(line for line in process.stdout if line.startswith("held"))
-        yield process, int(said.split()[1])
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
-
-
-def test_the_lease_at_google_of_a_killed_driver_is_not_waited_for(
-    opened: Callable[..., S3Driver], place: GsPlace
-) -> None:
-    driver = opened(properties=PLAIN)
-    with holding(place) as (process, jvm):
-        os.killpg(process.pid, signal.SIGKILL)
-        await_that("end of the Java process", lambda: started_at(jvm) is None)
-        held = json.loads(place.direct.read(LEASE_FILE, bytes_max=4_096))
-        assert not held["expired"] and held["validUntil"] > 1_000 * (time.time() + LEASE_S / 2)
-        driver.run("t1", 1)
-        assert 1_000 * time.time() < held["validUntil"], "its lease was not waited for"
-
-
-def test_a_jvm_that_stands_still_in_the_lock_at_google_is_ended_before_others_may_take_it(
-    opened: Callable[..., S3Driver], place: GsPlace
-) -> None:
-    driver = opened(properties={**PLAIN, "hoodie.write.lock.wait_time_ms": "1000"})
-    with holding(place) as (process, jvm):
-        os.kill(jvm, signal.SIGSTOP)
-        held = json.loads(place.direct.read(LEASE_FILE, bytes_max=4_096))
-        with pytest.raises(Unavailable, match="the table lock could not be had"):
-            driver.begin("t1")
-        await_that("end of the Java process", lambda: started_at(jvm) is None, deadline_s=LEASE_S)
-        assert 1_000 * time.time() < held["validUntil"], "its guardian was too late"
-        process.wait(30)
-    driver.run("t1", 1)
 
 
 ISSUED = "issued-by-our-own"

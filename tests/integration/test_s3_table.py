@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -188,18 +189,14 @@ def test_hudi_reads_the_metadata_table_in_s3_with_buffers_of_a_megabyte(
 
 
 HOLDS_THE_LOCK = """
-import sys, time
+import pickle, sys, time
 from types import SimpleNamespace
-from lockstep.stores.local import ACCESS_KEY, REGION, SECRET_KEY
 from table.store.location import store_at
-from table.store.objects.settings import FixedKeys, ObjectSettings
 from tests.integration.conftest import spark
 from tests.integration.test_hudi_table import PLAIN
 from tests.integration.test_s3_table import S3Driver
 
-path, endpoint = sys.argv[1:]
-keys = FixedKeys(ACCESS_KEY, SECRET_KEY)
-settings = ObjectSettings(endpoint=endpoint, region=REGION, path_style=True, credentials=keys)
+path, settings = sys.argv[1], pickle.loads(bytes.fromhex(sys.argv[2]))
 place = SimpleNamespace(path=path, settings=settings, direct=store_at(path, settings=settings))
 table = S3Driver(next(spark.__wrapped__()), place, properties=PLAIN).table
 session = table._session
@@ -210,10 +207,10 @@ time.sleep(300)
 
 
 @contextmanager
-def holding(place: Place) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def holding(place: TablePlace) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A driver in a process of its own that is in the table lock, and its JVM's number."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDS_THE_LOCK, place.path, place.settings.endpoint],
+        [sys.executable, "-c", HOLDS_THE_LOCK, place.path, pickle.dumps(place.settings).hex()],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -231,7 +228,7 @@ def holding(place: Place) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def test_the_lease_of_a_killed_driver_is_not_waited_for(
-    opened: Callable[..., S3Driver], place: Place
+    opened: Callable[..., S3Driver], place: TablePlace
 ) -> None:
     driver = opened(properties=PLAIN)
     with holding(place) as (process, jvm):
@@ -244,7 +241,7 @@ def test_the_lease_of_a_killed_driver_is_not_waited_for(
 
 
 def test_a_jvm_that_stands_still_in_the_lock_is_ended_before_others_may_take_it(
-    opened: Callable[..., S3Driver], place: Place
+    opened: Callable[..., S3Driver], place: TablePlace
 ) -> None:
     driver = opened(properties={**PLAIN, "hoodie.write.lock.wait_time_ms": "1000"})
     with holding(place) as (process, jvm):
