@@ -113,12 +113,12 @@ def lake_at(place: Place, folder: Path, *, latency_ms: float = LATENCY_MS) -> It
     if place is Place.FILE:
         yield file_lake(folder)
         return
-    with ExitStack() as stack:
-        if place is Place.HDFS:
-            hdfs = stack.enter_context(HdfsServer(folder / SERVER))
+    if place is Place.HDFS:
+        with HdfsServer(folder / SERVER) as hdfs:
             root = f"{hdfs.url}/bench"
             yield Lake(root=root, storage=hdfs.settings, beside=hdfs.settings, pids=(hdfs.pid,))
-            return
+        return
+    with ExitStack() as stack:
         server = stack.enter_context(S3Server(folder / SERVER))
         server.make_bucket(BUCKET)
         endpoint, pids = server.endpoint, [server.pid]

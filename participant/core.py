@@ -120,7 +120,7 @@ class Participant:
             self.repeats.fetch()
         self._join_anew()
         self.repeats.join(event.now_ms)
-        self.intake.meter(self.work)
+        self.intake.meter(self.rounds.open_work)
 
     def on_offsets_fetched(self, event: OffsetsFetched) -> None:
         """A source partition that the table has no offset of is not read: its log may begin anywhere."""
@@ -144,7 +144,7 @@ class Participant:
             self.machine.send(ParticipantLeave(partitions=tuple(sorted(gone)), transaction=transaction))
         if not self.owned:
             self._join_anew()
-        self.intake.meter(self.work)
+        self.intake.meter(self.rounds.open_work)
 
     def on_claim(self, event: Received) -> None:
         """Tell the new coordinator who is there, without waiting for it to ask."""
@@ -163,7 +163,7 @@ class Participant:
     def on_buffered(self, event: Buffered) -> None:
         if self.intake.add(event):
             self.rounds.buffered(event)
-            self.intake.meter(self.work)
+            self.intake.meter(self.rounds.open_work)
             self._maybe_ready(event)
 
     def on_blocked(self, event: Blocked) -> None:

@@ -235,12 +235,12 @@ class Intake:
     # --- limits ---------------------------------------------------------------------------------
 
     def meter(self, work: Work | None) -> None:
-        """Consumption pauses at the memory cap and goes on at half of it."""
+        """Consumption pauses at the memory cap and goes on at half of it. `work`: whose files are open."""
         held_bytes = sum(o.size_bytes for o in self.owned.values())
         bytes_max = self._settings.memory_bytes_max
         if work is not None:
             held_bytes += work.reject_bytes
-        if work is None or work.closed:
+        else:
             bytes_max = max(bytes_max, self._settings.idle_bytes_max)
         if not self.paused and (held_bytes >= bytes_max or self.stopped):
             self.paused = True

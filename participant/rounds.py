@@ -236,8 +236,7 @@ class Rounds:
         for r in work.ranges:
             self.intake.reported(r)
         work.reject_bytes = 0
-        work.closed = True
-        self.intake.meter(work)
+        self.intake.meter(None)
         self.machine.state = State.PREPARED
         self.repeats.soon(event.now_ms)
         self.repeats.wait_for_the_commit()

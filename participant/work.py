@@ -32,8 +32,6 @@ class Work:
     first_rejects: dict[SourcePartition, Reject] = field(default_factory=dict)
     reject_bytes: int = 0
     """What they hold of memory until they are in the dead-letter topic."""
-    closed: bool = False
-    """Nothing of it is in memory any more: its files are closed."""
     ranges: tuple[Range, ...] = ()
     """What is reported, fixed by END."""
     end_asked: str = ""

@@ -106,6 +106,13 @@ class Pipeline:
         assert self.bucket is None, f"the table is in no folder, but at {self.bucket.address}"
         return self.folder / "table"
 
+    def put_at(self, bucket: Bucket | OnHdfs | OnGoogle, *, kind: str = "insert") -> None:
+        """Its table is there, of this kind. Before anything asks for its configuration."""
+        self.bucket = bucket
+        text = self.config.read_text(encoding="utf-8")
+        text = text.replace('name = "events"', f'name = "events"\nkind = "{kind}"')
+        self.config.write_text(text, encoding="utf-8")
+
     @property
     def config(self) -> Path:
         path = self.folder / "pipeline.toml"

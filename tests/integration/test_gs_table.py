@@ -18,19 +18,21 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lockstep.stores.gs import GsServer
-from table.errors import Refused
 from table.hudi.driver.lock_client import LEASE_FILE
 from table.store.location import store_at
 from table.store.objects.settings import KeyFile
-from tests.integration.test_hudi_table import PLAIN, accept
+from tests.integration.test_hudi_table import PLAIN
 from tests.integration.test_s3_table import (
     S3Driver,
+    begun_committed_rolled_back_and_found,
+    opened,
     test_a_jvm_that_stands_still_in_the_lock_is_ended_before_others_may_take_it,
     test_the_lease_of_a_killed_driver_is_not_waited_for,
 )
 from tests.s3_proxy import S3Proxy
 
 __all__ = [
+    "opened",
     "test_a_jvm_that_stands_still_in_the_lock_is_ended_before_others_may_take_it",
     "test_the_lease_of_a_killed_driver_is_not_waited_for",
 ]
@@ -54,43 +56,10 @@ def place(gs: GsServer) -> GsPlace:
     return GsPlace(gs)
 
 
-@pytest.fixture
-def opened(spark: SparkSession, place: GsPlace) -> Iterator[Callable[..., S3Driver]]:
-    made: list[S3Driver] = []
-
-    def make(**changes: object) -> S3Driver:
-        made.append(S3Driver(spark, place, **changes))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.table.close()
-
-
 def test_transactions_at_google_are_begun_committed_rolled_back_and_found(
     opened: Callable[..., S3Driver], spark: SparkSession, place: GsPlace
 ) -> None:
-    driver = opened()
-    assert driver.layout.path == place.path
-    first = driver.run("one", 10)
-    driver.run("two", 5)
-    newest = driver.table.newest()
-    assert newest is not None and newest.transaction == "two"
-    found = driver.table.find("one")
-    assert found is not None and found.instant == first
-
-    given_up = driver.begin("three")
-    orphan = driver.write(given_up, 7)
-    assert [one.instant for one in driver.table.unfinished()] == [given_up]
-    assert driver.table.roll_back(given_up)
-    assert driver.table.unfinished() == [] and place.direct.stat(orphan.path) is None
-
-    successor = opened()
-    assert not successor.layout.created
-    successor.run("four", 3)
-    with pytest.raises(Refused):
-        driver.table.commit(driver.planned("late", given_up, 7), fence=accept)
-    assert spark.read.format("hudi").load(place.path).count() == 18
+    begun_committed_rolled_back_and_found(opened, spark, place)
 
 
 def test_the_lock_at_google_names_its_holder_and_is_given_back(

@@ -33,21 +33,25 @@ POOL, READING_MAX = 12, 4
 
 def in_s3(pipeline: Pipeline, s3: S3Server, *, kind: str = "insert") -> str:
     """The pipeline's table in a bucket of its own, whose keys are in the environment; its address."""
-    pipeline.bucket = Bucket(s3)
-    text = pipeline.config.read_text(encoding="utf-8")
-    text = text.replace('name = "events"', f'name = "events"\nkind = "{kind}"')
-    pipeline.config.write_text(text, encoding="utf-8")
-    return pipeline.bucket.address
+    place = Bucket(s3)
+    pipeline.put_at(place, kind=kind)
+    return place.address
 
 
 def test_validate_tries_the_store_from_here_and_from_an_executor(pipeline: Pipeline, s3: S3Server) -> None:
     in_s3(pipeline, s3)
+    tried_from_both(pipeline)
+
+
+def tried_from_both(pipeline: Pipeline) -> dict[str, dict[str, str]]:
+    """What `validate` says of its checks, by name: driver and executor can use the store."""
     done = pipeline.command("validate", "--output", "json")
     checks = {one["name"]: one for one in json.loads(done.stdout)["checks"]}
     assert SECRET_KEY not in done.stdout + done.stderr
     for name in ("storage", "executor writes"):
         assert checks[name]["verdict"] == "ok", checks[name]
         assert "put a file only where there is none" in checks[name]["detail"]
+    return checks
 
 
 @pytest.mark.parametrize(

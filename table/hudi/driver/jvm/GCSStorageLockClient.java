@@ -29,12 +29,10 @@ import org.apache.hadoop.conf.Configuration;
  * client, which repeats no post, where Google's libraries repeat what was not answered.
  */
 public final class GCSStorageLockClient extends StorageLock {
-  private static final int REQUESTS_A_LEASE = 5;
   private static final String ROOT = "fs.gs.storage.root.url";
   private static final String ROOT_DEFAULT = "https://storage.googleapis.com/";
   private static final String GENERATION = "x-goog-generation";
   private static final String NO_BUCKET = "bucket does not exist";
-  private static final int TOO_MANY_REQUESTS = 429;
   private static final int SAID_MAX = 200;
 
   /** An object is replaced once a second and no more often; a lock is taken and given back sooner than that. */

@@ -26,8 +26,6 @@ import org.apache.hadoop.fs.s3a.S3AUtils;
  * proxies from {@code fs.s3a.*}.
  */
 public final class S3StorageLockClient extends StorageLock {
-  private static final int REQUESTS_A_LEASE = 5;
-
   /** By what tells them apart: Hudi makes a lock provider for each time that it locks, and closes it. */
   private static final Map CLIENTS = new ConcurrentHashMap();
 

@@ -40,11 +40,14 @@ public abstract class StorageLock implements StorageLockClient {
   private static final String VALIDITY = "hoodie.write.lock.storage.validity.timeout.secs";
   private static final long VALIDITY_S = 300;
   public static final int LOCK_BYTES_MAX = 64 * 1024;
+  /** So many fit into a lease, each at its longest. */
+  public static final int REQUESTS_A_LEASE = 5;
+
   private static final int TRIES_MAX = 3;
   public static final int NOT_FOUND = 404;
   private static final int CONFLICT = 409;
   private static final int PRECONDITION_FAILED = 412;
-  private static final int TOO_MANY_REQUESTS = 429;
+  public static final int TOO_MANY_REQUESTS = 429;
   private static final int SERVER_ERROR = 500;
   private static final int UNAVAILABLE = 503;
 
