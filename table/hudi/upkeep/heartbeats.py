@@ -14,6 +14,8 @@ from table.store.port import Store
 
 LEFT_MAX = 10_000
 """Of those that could not be removed: a day, at a commit every ten seconds. Older ones stay."""
+AT_ONCE_MAX = 20
+"""Of them: whoever wants the table waits meanwhile, and each is two requests."""
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +32,8 @@ class Heartbeats:
         self._left.append(instant)
 
     def clear(self) -> None:
-        """Remove what Hudi has left. What may not be removed is said once, and tried again next time."""
-        while self._left:
+        """Remove some of what Hudi has left. What may not be removed is said once, and tried again."""
+        for _ in range(min(len(self._left), AT_ONCE_MAX)):
             path = f"{HEARTBEATS}/{self._left[0]}"
             try:
                 self._store.delete(path)
@@ -45,6 +47,6 @@ class Heartbeats:
                     )
                 return
             self._left.popleft()
-        if self._refused:
-            self._refused = False
-            log.info("heartbeats of instants that are complete can be removed again")
+            if self._refused:
+                self._refused = False
+                log.info("heartbeats of instants that are complete can be removed again")

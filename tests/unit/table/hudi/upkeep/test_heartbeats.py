@@ -37,3 +37,18 @@ def test_what_is_left_is_removed_once_it_may_be_and_said_once(caplog: pytest.Log
     heartbeats.clear()
     assert store.names(HEARTBEATS) == ["open"]
     assert "again" in caplog.messages[1]
+
+
+def test_of_many_that_are_left_a_few_are_removed_at_once_for_whoever_wants_the_table_waits() -> None:
+    store = Kept()
+    store.make_folder(HEARTBEATS)
+    heartbeats = Heartbeats(store)
+    for number in range(100):
+        store.put(f"{HEARTBEATS}/{number}", b"")
+        heartbeats.completed(str(number))
+    store.refuses = False
+    heartbeats.clear()
+    assert 50 < len(store.names(HEARTBEATS)) < 100
+    for _ in range(20):
+        heartbeats.clear()
+    assert store.names(HEARTBEATS) == []
