@@ -1,6 +1,10 @@
 """Fixtures that tests of several folders share."""
 
+import logging
 import os
+from collections.abc import Iterator
+
+import pytest
 
 # Spark's JVM is forked from this process; gRPC's fork handlers, where it is in use already, break that.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
@@ -16,4 +20,23 @@ from tests.s3_fixture import s3
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-__all__ = ["broker", "gs", "hdfs", "make_topic", "s3"]
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    """What a test sets of logs ends with it: a command that ran here would quieten all that come later."""
+    root = logging.getLogger()
+    handlers = root.handlers[:]
+    before = {logger: logger.level for logger in _loggers()}
+    yield
+    root.handlers[:] = handlers
+    for logger in _loggers():
+        logger.setLevel(before.get(logger, logging.NOTSET))
+
+
+def _loggers() -> list[logging.Logger]:
+    """All whose level was set, and the root."""
+    made = logging.Logger.manager.loggerDict.values()
+    return [logging.getLogger(), *(one for one in made if isinstance(one, logging.Logger) and one.level)]
+
+
+__all__ = ["broker", "gs", "hdfs", "logs", "make_topic", "s3"]
