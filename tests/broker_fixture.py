@@ -47,11 +47,16 @@ def make_topic(broker: Broker, request: pytest.FixtureRequest) -> Callable[..., 
 
 
 def create_topic(
-    bootstrap_servers: str, name: str, *, partitions: int = 1, config: dict[str, str] | None = None
+    bootstrap_servers: str,
+    name: str,
+    *,
+    partitions: int = 1,
+    config: dict[str, str] | None = None,
+    deadline_s: float = DEADLINE_S,
 ) -> None:
     """Waits for a deleted topic of that name to be gone, and for a broker that nobody takes for dead."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + deadline_s
     while True:
         wanted = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
         created: Future[None] = admin.create_topics([wanted])[name]
