@@ -43,7 +43,7 @@ def test_a_pipeline_writes_to_hdfs_and_all_commands_read_it(pipeline: Pipeline, 
         done = pipeline.command(name, "--output", "json")
         assert done.returncode == 0, done.stderr
         shown.append(json.loads(done.stdout) if name in ("status", "validate") else {})
-    assert shown[0]["last_commit"]["rows"] == 3_000, shown[0]
+    assert shown[0]["last_commit"]["rows"] > 0 and shown[0]["lag"] == 0, shown[0]
     table = next(one for one in shown[3]["checks"] if one["name"] == "table")
     assert "file system agree to 10 s" in table["detail"], table
     assert not place.is_locked()

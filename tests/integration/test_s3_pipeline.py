@@ -93,7 +93,7 @@ def test_a_pipeline_writes_to_s3_and_all_commands_read_it(pipeline: Pipeline, s3
         assert done.returncode == 0, done.stderr
         shown.append(done.stdout + done.stderr)
     status = json.loads(shown[1])
-    assert status["last_commit"]["rows"] == 3_000, status
+    assert status["last_commit"]["rows"] > 0 and status["lag"] == 0, status
     assert not [text for text in shown if SECRET_KEY in text]
 
 
