@@ -1,6 +1,5 @@
 """Fixtures that tests of several folders share."""
 
-import logging
 import os
 from collections.abc import Iterator
 
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.broker_fixture import broker, make_topic
 from tests.gs_fixture import gs
 from tests.hdfs_fixture import hdfs
+from tests.own_logs import logs_of_its_own
 from tests.s3_fixture import s3
 
 # How long an example takes says how busy the machine is.
@@ -24,19 +24,8 @@ settings.load_profile("busy")
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[None]:
     """What a test sets of logs ends with it: a command that ran here would quieten all that come later."""
-    root = logging.getLogger()
-    handlers = root.handlers[:]
-    before = {logger: logger.level for logger in _loggers()}
-    yield
-    root.handlers[:] = handlers
-    for logger in _loggers():
-        logger.setLevel(before.get(logger, logging.NOTSET))
-
-
-def _loggers() -> list[logging.Logger]:
-    """All whose level was set, and the root."""
-    made = logging.Logger.manager.loggerDict.values()
-    return [logging.getLogger(), *(one for one in made if isinstance(one, logging.Logger) and one.level)]
+    with logs_of_its_own():
+        yield
 
 
 __all__ = ["broker", "gs", "hdfs", "logs", "make_topic", "s3"]

@@ -9,6 +9,7 @@ from functools import partial
 
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from control_topic.codec import encode
 from control_topic.messages import CoordinatorClaim, Halt, Message
@@ -22,10 +23,9 @@ from tests.faults.stage import Stage
 
 HUGE_BYTES = 900_000
 FLOOD = 20_000
-ATTEMPTS_MAX = 10
+HUGE = 40
 AGAIN_S = 5.0
 """A topic that is being deleted is there for a moment longer: so long its name is tried."""
-HUGE = 40
 REFUSED = "does not take this worker's messages"
 
 
@@ -52,16 +52,11 @@ def _truncated(stage: Stage) -> None:
     delete_records(stage, control_topic(stage), 1)
 
 
+@retry(retry=retry_if_exception_type(KafkaException), stop=stop_after_attempt(10), reraise=True)
 def _made_again_with_three_partitions(stage: Stage) -> None:
     """The driver makes it again as well, with one: the topic is deleted until this comes first."""
-    servers, topic = stage.broker.bootstrap_servers, control_topic(stage)
-    for last in (*[False] * (ATTEMPTS_MAX - 1), True):
-        delete_topic(servers, topic)
-        try:
-            return create_topic(servers, topic, partitions=3, deadline_s=AGAIN_S)
-        except KafkaException:
-            if last:
-                raise
+    _deleted(stage)
+    create_topic(stage.broker.bootstrap_servers, control_topic(stage), partitions=3, deadline_s=AGAIN_S)
 
 
 @contextmanager

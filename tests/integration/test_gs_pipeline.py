@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from lockstep.stores.gs import GsServer
 from tests.harness import Pipeline
-from tests.integration.test_s3_pipeline import compact, tried_from_both
+from tests.integration.test_s3_pipeline import compact, tried_from_both, written_and_read
 from tests.place import OnGoogle
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("gs")]
@@ -34,13 +34,7 @@ def test_a_pipeline_writes_to_googles_storage_and_all_commands_read_it(
     pipeline: Pipeline, gs: GsServer
 ) -> None:
     place = at_google(pipeline, gs)
-    pipeline.produce(3_000)
-    run = pipeline.run_to_end(deadline_s=DEADLINE_S)
-    assert run.process.returncode == 0, run.text()
-    pipeline.assert_exact(3_000)
-    for name in ("status", "offsets", "events"):
-        done = pipeline.command(name, "--output", "json")
-        assert done.returncode == 0, done.stderr
+    written_and_read(pipeline)
     assert not place.is_locked()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -83,18 +84,38 @@ def test_a_store_that_cannot_be_used_ends_a_run_at_its_start_with_one_sentence(
 
 def test_a_pipeline_writes_to_s3_and_all_commands_read_it(pipeline: Pipeline, s3: S3Server) -> None:
     in_s3(pipeline, s3)
+    shown = written_and_read(pipeline)
+    assert not [text for text in shown if SECRET_KEY in text]
+
+
+def written_and_read(pipeline: Pipeline) -> list[str]:
+    """3,000 records run to the topics' end; every command reads them, and tells the same of them. What was
+    said by the run and the commands.
+    """
     pipeline.produce(3_000)
     run = pipeline.run_to_end(deadline_s=DEADLINE_S)
     assert run.process.returncode == 0, run.text()
     pipeline.assert_exact(3_000)
-    shown = [run.text()]
-    for name in ("status", "offsets", "events"):
-        done = pipeline.command(name, "--output", "json")
-        assert done.returncode == 0, done.stderr
-        shown.append(done.stdout + done.stderr)
-    status = json.loads(shown[1])
-    assert status["last_commit"]["rows"] > 0 and status["lag"] == 0, status
-    assert not [text for text in shown if SECRET_KEY in text]
+    done = {name: pipeline.command(name, "--output", "json") for name in ("status", "offsets", "events")}
+    for one in done.values():
+        assert one.returncode == 0, one.stderr
+    rows = committed_rows(done["events"].stdout)
+    assert sum(rows.values()) == 3_000, rows
+    status = json.loads(done["status"].stdout)
+    last = status["last_commit"]
+    assert (last["rows"], status["lag"]) == (rows[last["transaction"]], 0), status
+    return [run.text(), *(one.stdout + one.stderr for one in done.values())]
+
+
+def committed_rows(events: str) -> Counter[str]:
+    """By transaction that was acknowledged, the rows that its workers have reported, from JSON lines."""
+    told = [json.loads(line) for line in events.splitlines()]
+    acknowledged = {one["transaction"] for one in told if one["type"] == "ACK_COMMIT"}
+    rows: Counter[str] = Counter()
+    for one in told:
+        if one["type"] == "WRITE_STATUS" and one["transaction"] in acknowledged:
+            rows[one["transaction"]] += sum(file["rows"] for file in one["content"]["files"])
+    return rows
 
 
 def test_upserts_are_written_to_s3(pipeline: Pipeline, s3: S3Server) -> None:
