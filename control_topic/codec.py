@@ -45,6 +45,7 @@ from control_topic.values import (
     ranges_to_proto,
     readable,
     rows,
+    took_ms,
     write_status_from_proto,
     write_status_to_proto,
 )
@@ -265,7 +266,9 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
     EndRequest: lambda b: pb.Body(
         end_request=pb.EndRequest(transaction=b.transaction, reason=readable(b.reason))
     ),
-    EndCommit: lambda b: pb.Body(end_commit=pb.EndCommit(transaction=b.transaction)),
+    EndCommit: lambda b: pb.Body(
+        end_commit=pb.EndCommit(transaction=b.transaction, reason=readable(b.reason))
+    ),
     WriteProgress: lambda b: pb.Body(
         write_progress=pb.WriteProgress(
             transaction=b.transaction,
@@ -278,11 +281,16 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
     WriteStatus: lambda b: pb.Body(write_status=write_status_to_proto(b)),
     AckCommit: lambda b: pb.Body(
         ack_commit=pb.AckCommit(
-            transaction=b.transaction, instant=b.instant, committed=offsets_to_proto(b.committed)
+            transaction=b.transaction,
+            instant=b.instant,
+            committed=offsets_to_proto(b.committed),
+            took_ms=took_ms(b.took_ms),
         )
     ),
     AbortCommit: lambda b: pb.Body(
-        abort_commit=pb.AbortCommit(transaction=b.transaction, reason=readable(b.reason))
+        abort_commit=pb.AbortCommit(
+            transaction=b.transaction, reason=readable(b.reason), cause=readable(b.cause)
+        )
     ),
     Halt: lambda b: pb.Body(halt=pb.Halt(reason=readable(b.reason))),
 }
@@ -305,7 +313,7 @@ _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
     "participant_ready": lambda _: ParticipantReady(),
     "start_commit": lambda b: _start_from_proto(b.start_commit),
     "end_request": lambda b: EndRequest(transaction=b.end_request.transaction, reason=b.end_request.reason),
-    "end_commit": lambda b: EndCommit(transaction=b.end_commit.transaction),
+    "end_commit": lambda b: EndCommit(transaction=b.end_commit.transaction, reason=b.end_commit.reason),
     "write_progress": lambda b: WriteProgress(
         transaction=b.write_progress.transaction,
         records=b.write_progress.records,
@@ -318,9 +326,12 @@ _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
         transaction=b.ack_commit.transaction,
         instant=b.ack_commit.instant,
         committed=offsets_from_proto(b.ack_commit.committed),
+        took_ms=took_ms(b.ack_commit.took_ms),
     ),
     "abort_commit": lambda b: AbortCommit(
-        transaction=b.abort_commit.transaction, reason=b.abort_commit.reason
+        transaction=b.abort_commit.transaction,
+        reason=b.abort_commit.reason,
+        cause=b.abort_commit.cause,
     ),
     "halt": lambda b: Halt(reason=b.halt.reason),
 }

@@ -10,7 +10,7 @@ ACK_COMMIT); the rest is described in docs/protocol.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 PROTOCOL_VERSION = 1
@@ -162,6 +162,8 @@ class EndRequest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndCommit:
     transaction: str
+    reason: str = ""
+    """Why it was ended now, of `control_topic.causes.END_REASONS`; empty where it is said again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,12 +208,16 @@ class AckCommit:
     transaction: str
     instant: str
     committed: Offsets
+    took_ms: Mapping[str, int] = field(default_factory=dict)
+    """Part of the commit (`control_topic.causes.COMMIT_PARTS`) -> its time; empty where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortCommit:
     transaction: str
     reason: str
+    cause: str = ""
+    """The reason's class, of `control_topic.causes.ABORT_CAUSES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

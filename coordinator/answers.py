@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from control_topic.messages import Offsets, SourcePartition
@@ -22,3 +23,5 @@ class Answer:
     """Recover only: every source partition."""
     epoch: int = 0
     """Survey only: the highest that the table or the service knows."""
+    took_ms: Mapping[str, int] = field(default_factory=dict)
+    """Commit only, a courtesy: how long its parts took (`control_topic.causes.COMMIT_PARTS`)."""

@@ -88,6 +88,7 @@ class Completed(Event):
     epoch: int = 0
     committed: Offsets = field(default_factory=dict)
     partitions: frozenset[SourcePartition] = frozenset()
+    took_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

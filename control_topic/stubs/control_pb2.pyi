@@ -205,10 +205,12 @@ class EndRequest(_message.Message):
     def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class EndCommit(_message.Message):
-    __slots__ = ("transaction",)
+    __slots__ = ("transaction", "reason")
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     transaction: str
-    def __init__(self, transaction: _Optional[str] = ...) -> None: ...
+    reason: str
+    def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class WriteStatus(_message.Message):
     __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count")
@@ -241,22 +243,33 @@ class WriteProgress(_message.Message):
     def __init__(self, transaction: _Optional[str] = ..., records: _Optional[int] = ..., files: _Optional[int] = ..., size_bytes: _Optional[int] = ..., steps: _Optional[int] = ...) -> None: ...
 
 class AckCommit(_message.Message):
-    __slots__ = ("transaction", "instant", "committed")
+    __slots__ = ("transaction", "instant", "committed", "took_ms")
+    class TookMsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     INSTANT_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    TOOK_MS_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     instant: str
     committed: _containers.RepeatedCompositeFieldContainer[TopicOffsets]
-    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ...) -> None: ...
+    took_ms: _containers.ScalarMap[str, int]
+    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., took_ms: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class AbortCommit(_message.Message):
-    __slots__ = ("transaction", "reason")
+    __slots__ = ("transaction", "reason", "cause")
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     reason: str
-    def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    cause: str
+    def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ...) -> None: ...
 
 class Halt(_message.Message):
     __slots__ = ("reason",)

@@ -16,7 +16,7 @@ from control_topic.codec import (
     partitions_to_proto,
 )
 from control_topic.errors import Malformed
-from control_topic.values import readable
+from control_topic.values import readable, took_ms
 from table.service.calls import Answer, CoordinatorReport, Directive, Fault, Result, RunMode, WorkerReport
 from table.stubs import table_pb2 as pb
 
@@ -40,6 +40,7 @@ def answer_to_proto(answer: Answer) -> pb.Reply:
         instant=answer.instant,
         committed=offsets_to_proto(answer.committed),
         partitions=partitions_to_proto(sorted(answer.partitions)),
+        took_ms=took_ms(answer.took_ms),
     )
 
 
@@ -51,6 +52,7 @@ def answer_from_proto(reply: pb.Reply) -> Answer:
         instant=reply.instant,
         committed=offsets_from_proto(reply.committed),
         partitions=partitions_from_proto(reply.partitions),
+        took_ms=took_ms(reply.took_ms),
     )
 
 

@@ -52,20 +52,29 @@ HALT: Mode
 STOP: Mode
 
 class Reply(_message.Message):
-    __slots__ = ("result", "reason", "wait_ms", "instant", "committed", "partitions")
+    __slots__ = ("result", "reason", "wait_ms", "instant", "committed", "partitions", "took_ms")
+    class TookMsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     RESULT_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     WAIT_MS_FIELD_NUMBER: _ClassVar[int]
     INSTANT_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    TOOK_MS_FIELD_NUMBER: _ClassVar[int]
     result: Result
     reason: str
     wait_ms: int
     instant: str
     committed: _containers.RepeatedCompositeFieldContainer[_control_pb2.TopicOffsets]
     partitions: _containers.RepeatedCompositeFieldContainer[_control_pb2.TopicPartitions]
-    def __init__(self, result: _Optional[_Union[Result, str]] = ..., reason: _Optional[str] = ..., wait_ms: _Optional[int] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[_control_pb2.TopicOffsets, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ...) -> None: ...
+    took_ms: _containers.ScalarMap[str, int]
+    def __init__(self, result: _Optional[_Union[Result, str]] = ..., reason: _Optional[str] = ..., wait_ms: _Optional[int] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[_control_pb2.TopicOffsets, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ..., took_ms: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class SurveyRequest(_message.Message):
     __slots__ = ()
