@@ -30,6 +30,7 @@ with importing():
     from control_topic.quiet import plain_logs, quiet_kafka_clients
     from lockstep.config import Config, from_json, load
     from lockstep.config.kafka import checked_kafka
+    from lockstep.driver.accumulators import no_trace_of_accumulators
     from lockstep.driver.application import Application
     from lockstep.driver.jvm_signals import catch_jvm_signals
     from lockstep.driver.rehearsal import rehearse
@@ -177,6 +178,7 @@ def _session(config: Config) -> SparkSession:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    no_trace_of_accumulators(spark.sparkContext)
     return spark
 
 
