@@ -1,4 +1,4 @@
-"""A pipeline as an observer sees it, made up: workers that die, transactions that are aborted, hostile names."""
+"""A pipeline as an observer sees it, made up: workers that die, aborted transactions, hostile names."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class PageSeen:
     write_timeout_ms: int
     rows: Sequence[OffsetRow] | None = None
     written_ms: Mapping[SourcePartition, int] = field(default_factory=dict)
-    """Of those that are behind: when the oldest record was written that is not committed, where it is known."""
+    """When the oldest record that is not committed was written: of those that are behind, where it is known."""
 
     live: Mapping[str, Any] | None = None
 

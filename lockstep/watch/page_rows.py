@@ -10,7 +10,6 @@ from lockstep.watch.counters import WORKERS_MAX, durations_ms
 from lockstep.watch.told import LINES_MAX, Phase, Transaction
 from lockstep.watch.topic_fold import Fold
 
-
 MEASURED = ("memory_bytes", "memory_max_bytes", "buffered_bytes")
 """Of a worker's own metrics: those that the page shows."""
 
