@@ -54,6 +54,7 @@ def settings(**more: Any) -> Settings:
         "interval_ms": 10_000,
         "write_timeout_ms": 60_000,
         "workers": len(WORKERS),
+        "version": "1.2.3",
     }
     return Settings(**(given | more))
 
