@@ -215,7 +215,7 @@ METRICS: tuple[Metric, ...] = (
     _gauge(
         "worker_memory_max_bytes",
         values.worker_memory_max,
-        "What it may have: the container's limit, or else the machine's memory.",
+        "What it may have before the system ends it: the container's limit, else the machine's memory.",
         unit="bytes",
         labels="worker",
     ),
