@@ -13,6 +13,7 @@ from lockstep.config.sections import (
     DEAD_LETTER_SUFFIX,
     ControlSection,
     MemorySection,
+    MetricsSection,
     PipelineSection,
     RecordSection,
     Section,
@@ -41,6 +42,7 @@ class Config(Section):
     services: ServicesSection = Field(default_factory=ServicesSection)
     control: ControlSection
     memory: MemorySection = Field(default_factory=MemorySection)
+    metrics: MetricsSection = Field(default_factory=MetricsSection)
 
     @property
     def group_id(self) -> str:
