@@ -5,16 +5,17 @@ import { ago, clock, count, duration, known, moment, now, plural, size } from ".
 
 const TROUBLES_FIRST = 6;
 const WORKERS_FIRST = 12;
+const SAMPLE_FIRST = 4;
 const KINDS = { abort: "aborted", death: "a worker died", coordinator: "coordinator", halt: "halted", outage: "outage", alarm: "alarm" };
 const STAGES = ["wait", "consume", "decode", "derive", "encode", "upload", "dead_letters"];
 
 let open = () => {};
 let latest = null;
-const whole = { troubles: false, workers: false };
+const whole = { troubles: false, workers: false, sample: false };
 
 export function start(opened) {
   open = opened;
-  for (const name of ["troubles", "workers"]) {
+  for (const name of Object.keys(whole)) {
     $(`${name}-all`).addEventListener("click", () => {
       whole[name] = !whole[name];
       show(latest);
@@ -158,7 +159,7 @@ function services(page) {
     say(last, known(one.last_age_ms) ? `last: ${instant}${one.last_what}, took ${duration(one.last_took_ms)}, ${ago(one.last_age_ms)} ago` : "");
     say(problem, one.problem ? `${one.failures ? `failed ${plural(one.failures, "time")}: ` : ""}${one.problem}` : "");
   });
-  if (!page.services.length) say($("services"), "The driver tells of them, and does not answer here.");
+  set($("services-none"), "hidden", page.services.length > 0);
 }
 
 function deadLetters(page) {
@@ -168,7 +169,7 @@ function deadLetters(page) {
     say(node.firstChild, count(one.count));
     say(node.lastChild, one.reason);
   });
-  keyed($("dead-sample"), sample, (one) => `${one.source_partition} ${one.offset}`, () => h("li", {}, h("b"), h("span"), h("time")), (node, one) => {
+  keyed($("dead-sample"), cut("sample", sample, SAMPLE_FIRST, "of the sample"), (one) => `${one.source_partition} ${one.offset}`, () => h("li", {}, h("b"), h("span"), h("time")), (node, one) => {
     const [place, reason, time] = node.children;
     say(place, `${one.source_partition}@${one.offset}`);
     say(reason, one.reason);

@@ -84,7 +84,6 @@ export function tick() {
 
 function draw() {
   const whole = scale(shown);
-  const last = shown.at(-1);
   keyed($("strip"), shown, (one) => one.id, column, (node, one, number) => {
     const before = shown[number - 1];
     const gap = before && (before.run !== one.run || pause(before, one));
@@ -94,8 +93,9 @@ function draw() {
   for (const [place, newest] of [[$("strip"), $("strip").lastElementChild], [$("rows"), $("rows").querySelector("button")]]) {
     if (!place.contains(document.activeElement) || !place.querySelector('button[tabindex="0"]')) stopAt(place, newest);
   }
-  keyed($("scale"), [1, 0.5], (at) => at, () => h("span"), (node, at) => say(node, duration(whole * at).replace(".0 ", " ")));
-  if (last) caption(null);
+  set($("rows-head"), "hidden", !shown.length);
+  keyed($("scale"), shown.length ? [1, 0.5] : [], (at) => at, () => h("span"), (node, at) => say(node, duration(whole * at).replace(".0 ", " ")));
+  caption(null);
 }
 
 /** Whether nothing was open for so long between two that it shows. */
