@@ -1,4 +1,4 @@
-"""Before any route: who asks for something else than to read, from elsewhere, or without token, is refused."""
+"""Before any route: whoever does not just read, comes from elsewhere or has no token is refused."""
 
 from __future__ import annotations
 

@@ -226,7 +226,13 @@ def story(entry: Mapping[str, Any]) -> dict[str, Any]:
                 "files": entry["files"] // 2,
                 "bytes": entry["bytes"] // 2,
                 "ranges": [
-                    {"topic": "events", "partition": place, "start": 20_083, "next": 78_903, "records": 58_820}
+                    {
+                        "topic": "events",
+                        "partition": place,
+                        "start": 20_083,
+                        "next": 78_903,
+                        "records": 58_820,
+                    }
                     for place in (number, number + 2)
                 ],
             }
