@@ -78,6 +78,11 @@ class PageServer:
         self._ending: asyncio.Event | None = None
 
     @property
+    def port(self) -> int:
+        """The one it listens on, once it was started."""
+        return self._port
+
+    @property
     def url(self) -> str:
         """Where it is, once it was started."""
         host = f"[{self._bind}]" if ":" in self._bind else self._bind
