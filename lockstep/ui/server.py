@@ -24,7 +24,7 @@ PORT = 8420
 PORTS_TRIED = 20
 """From the wanted one on."""
 
-BACKLOG = 16
+BACKLOG = 128
 HEAD_BYTES_MAX = 16_384
 THREADS_BESIDE = 8
 """For questions, beside one for each pipeline that is listened to."""

@@ -1,4 +1,4 @@
-"""The page of a real run: transactions as they come, a worker that dies, a driver that does; and without it."""
+"""The page of a real run: transactions as they come, a worker that dies, a driver that does."""
 
 from __future__ import annotations
 
