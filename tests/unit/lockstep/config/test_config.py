@@ -97,6 +97,12 @@ key_file = ""
 encryption = ""
 kms_key = ""
 part_size = "8MiB"
+
+[ui]
+enabled = true
+port = 8420
+bind = "127.0.0.1"
+token = ""
 """
 
 MINIMAL: Mapping[str, Mapping[str, Any]] = {
