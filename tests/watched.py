@@ -54,6 +54,7 @@ def settings(**more: Any) -> Settings:
         "interval_ms": 10_000,
         "write_timeout_ms": 60_000,
         "workers": len(WORKERS),
+        "version": "1.2.3",
     }
     return Settings(**(given | more))
 
@@ -100,7 +101,7 @@ class Said:
     def begin(self, run: str = "r1", epoch: int = 1, coordinator: str = "coordinator@worker-0") -> None:
         """A run comes up."""
         self.run, self.epoch, self.coordinator = run, epoch, coordinator
-        self.incarnations = {name: f"{name}-of-{run}" for name in WORKERS}
+        self.incarnations = {name: f"{name}-of-run-{run}-incarnation" for name in WORKERS}
         self.say(
             RunAnnounce(table_epoch=epoch - 1, started_at_ms=self.now_ms), sender="driver", who=f"d-{run}"
         )
