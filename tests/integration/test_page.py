@@ -105,6 +105,29 @@ def test_an_aborted_transaction_is_red_and_says_why(serve: Serve, visit: Visit) 
     expect(story).to_contain_text("the same records are read again")
 
 
+def test_an_open_transaction_says_what_it_does_and_one_without_a_run_that_nobody_decides(
+    serve: Serve, visit: Visit
+) -> None:
+    shown = documents.document(count=3)
+    source = Shown(shown)
+    page = drawn(visit(serve({"events": source}).url))
+    newest = page.locator("#rows button .why").first
+    expect(newest).to_have_text("collecting …")
+    last = shown["transactions"][-1]
+    last.update(phase="ending", end_ms=last["started_ms"] + 300, late="worker-1")
+    source.show(shown)
+    expect(newest).to_have_text("closing files …")
+    expect(page.locator("#caption")).to_contain_text("worker-1 has not answered")
+    last.update(written_ms=last["end_ms"] + 100, late=None)
+    source.show(shown)
+    expect(newest).to_have_text("committing …")
+    last.update(undecided=True)
+    source.show(shown)
+    expect(newest).to_have_text("undecided")
+    bars(page).last.click()
+    expect(page.get_by_role("dialog")).to_contain_text("nobody has decided yet what became of it")
+
+
 def test_a_halt_is_read_first_with_its_reason_and_what_to_do(serve: Serve, visit: Visit) -> None:
     reason = "events:3@41233: amount is not a DOUBLE"
     advice = "Remove what the halt names, then start again with `lockstep run`; nothing is lost."

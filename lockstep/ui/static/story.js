@@ -2,11 +2,17 @@
 
 import { $, h, measure } from "./dom.js";
 import { clock, count, duration, plural, short, size } from "./format.js";
-import { isOpen, parts, why } from "./transactions.js";
+import { isOpen, parts, state, why } from "./transactions.js";
 
 const WRITERS_MAX = 24;
 const RANGES_MAX = 200;
 const AGAIN_MS = 2_000;
+
+const NOW = {
+  collecting: "Records are being collected, and written into files.",
+  "closing files": "Workers close their files.",
+  committing: "All files are there: the table commits them.",
+};
 
 let url = "";
 let words = {};
@@ -86,14 +92,14 @@ function head(title, told) {
 }
 
 function whole(told) {
-  const state = isOpen(told) ? "open" : told.phase;
   const summary = told.phase === "aborted"
     ? `given up after ${duration(parts(told).total)}`
+    : told.undecided ? "its run is gone"
     : isOpen(told) ? `open since ${clock(told.started_ms)}`
     : `${plural(told.records, "record")} in ${plural(told.files, "file")}, ${size(told.bytes)}`;
   return [
     head(`Transaction ${short(told.id)}`, told),
-    h("p", { class: "story-sum" }, h("span", { class: "chip", "data-phase": told.phase }, state), ` ${summary} · epoch ${count(told.epoch)} · instant ${told.instant || "none"}`),
+    h("p", { class: "story-sum" }, h("span", { class: "chip", "data-phase": told.phase }, state(told)), ` ${summary} · epoch ${count(told.epoch)} · instant ${told.instant || "none"}`),
     lanes(told),
     h("ol", { class: "steps" }, ...steps(told)),
     ...commitParts(told),
@@ -116,7 +122,8 @@ function steps(told) {
     if (told.late) said.push([0, "", `Missing: ${told.late}.`]);
     said.push([0, "", "Nothing of it is in the table; the same records are read again, by the next transaction."]);
   }
-  if (isOpen(told)) said.push([0, "", told.end_ms ? `Files are awaited${told.late ? `: ${told.late} has not answered` : ""}.` : "Records are being collected."]);
+  if (told.undecided) said.push([0, "", "Its run is gone, and nobody has decided yet what became of it: the next run reads the table, and does."]);
+  if (isOpen(told)) said.push([0, "", NOW[state(told)] + (told.end_ms && told.late ? ` ${told.late} has not answered.` : "")]);
   return said.map(([time, kind, text]) => h("li", {}, h("time", {}, time ? clock(time, { millis: true }) : ""), h("b", {}, kind), h("span", {}, text)));
 }
 
