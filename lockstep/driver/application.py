@@ -22,6 +22,7 @@ from lockstep.driver.announcer import Announcer
 from lockstep.driver.capacity import check_slots, free_slots
 from lockstep.driver.group_watch import GroupWatch
 from lockstep.driver.run_observer import RunObserver
+from lockstep.driver.run_page import RunPage
 from lockstep.driver.rundir import remove_run_file, write_run_file
 from lockstep.driver.source_watch import SourceWatch
 from lockstep.driver.storage_use import check_use
@@ -125,7 +126,12 @@ class Application:
             announcer.start()
             service.clear()  # takes as long as the workers' start, which goes on beside it
             self._keep_watch(stack, service, source, dead_letters, restored=announcer.announce_again)
-            RunObserver(stack, config, self._kafka, service).keep_file()
+            observing = RunObserver(stack, config, self._kafka, service)
+            observing.keep_file()
+            if config.ui.enabled:
+                page = RunPage(config, observing.get())
+                stack.callback(page.stop)
+                page.start()
             supervisor = Supervisor(
                 self._spark.sparkContext,
                 self._worker_spec(layout, server.address, until, announcement.table_epoch, dead_letter_bytes),

@@ -98,6 +98,12 @@ encryption = ""
 kms_key = ""
 part_size = "8MiB"
 
+[ui]
+enabled = true
+port = 8420
+bind = "127.0.0.1"
+token = ""
+
 [metrics]
 file = ""
 file_period = "15s"
