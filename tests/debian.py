@@ -49,7 +49,7 @@ def prometheus() -> Path:
         return Path(str(installed[0])).parent
     folder = unpacked("prometheus") / "usr" / "bin"
     if not (folder / "promtool").exists():
-        raise NotToBeHad(f"there is no promtool in Debian's package, unpacked in {folder}: install prometheus")
+        raise NotToBeHad(f"there is no promtool in Debian's package, in {folder}: install prometheus")
     return folder
 
 
