@@ -130,12 +130,13 @@ bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are ther
 proto: $(INSTALLED)  ## The protobuf stubs, from proto/*.proto
 
 .PHONY: docs
-docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md, docs/benchmarks.md, README's four figures
+docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md, docs/benchmarks.md, README's four figures, ops/grafana.json
 	@$(PYTHON) -m lockstep.config.document
 	@$(PYTHON) tools/state_tables.py
 	@$(PYTHON) tools/reliability.py
 	@$(PYTHON) tools/scale.py
 	@$(PYTHON) tools/benchmarks.py
+	@$(PYTHON) tools/dashboard.py
 
 .PHONY: picture
 picture: $(INSTALLED)  ## docs/demo.svg: the demo, played, as its terminal showed it
