@@ -33,7 +33,7 @@ from lockstep.brokers.questions import (
     TryAgain,
     gather,
 )
-from table.service.source_facts import NoCoordinator, SourceFacts, SourceUnavailable
+from table.service.source_facts import NoCoordinator, SourceFacts, SourceTopicsError, SourceUnavailable
 
 _client_log = logging.getLogger(f"{__name__}.librdkafka")
 
@@ -44,6 +44,8 @@ PARTITIONS_PER_REQUEST_MAX = 1_000
 GROUP_TIMEOUT_S = 3_600.0
 """librdkafka's own for a question to a group's coordinator, the longest that it takes. Nobody waits so long:
 see `SourceTopics._describe_group`."""
+_NO_RECORD = -1
+"""An answer to a question for a time that no record has reached."""
 _NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
@@ -51,16 +53,30 @@ class SourceTopics:
     """The source topics as the broker sees them. May be used from several threads.
 
     `kafka`: librdkafka properties with secrets resolved. `timeout_s`: the most that one question may take.
-    Every method raises `SourceTopicsError`.
+    Every method raises `SourceTopicsError`. `keeps_consumer`: for one thread that asks for a group's offsets
+    again and again, until `close`.
     """
 
     def __init__(
-        self, kafka: Mapping[str, str], topics: Sequence[str], *, timeout_s: float = TIMEOUT_S
+        self,
+        kafka: Mapping[str, str],
+        topics: Sequence[str],
+        *,
+        timeout_s: float = TIMEOUT_S,
+        keeps_consumer: bool = False,
     ) -> None:
         self._topics = tuple(topics)
         self._questions = Questions(kafka, timeout_s=timeout_s)
         self._admin = self._questions.admin
         self._group_admin: AdminClient | None = None
+        self._keeps_consumer = keeps_consumer
+        self._kept: tuple[str, Consumer] | None = None
+
+    def close(self) -> None:
+        """Let go of the consumer that was kept."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept[1].close()
 
     def facts(self) -> SourceFacts:
         """Who the cluster and its topics are. Raises `MissingTopic` where one does not exist."""
@@ -97,6 +113,16 @@ class SourceTopics:
         level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
         return self._list_offsets(partitions, OffsetSpec.latest(), level)
 
+    def at_time(self, partitions: Sequence[SourcePartition], time_ms: int) -> Offsets:
+        """The first offset whose record is of this time or later; absent where there is none yet.
+
+        By the records' own timestamps, which are their producers' where the topic does not say otherwise.
+        """
+        found = self._list_offsets(
+            partitions, OffsetSpec.for_timestamp(time_ms), IsolationLevel.READ_UNCOMMITTED, may_miss=True
+        )
+        return {partition: offset for partition, offset in found.items() if offset >= 0}
+
     def group_offsets(self, group: str, partitions: Sequence[SourcePartition] | None = None) -> Offsets:
         """What the consumer group committed; partitions without a commit are absent.
 
@@ -106,15 +132,17 @@ class SourceTopics:
         places = [TopicPartition(p.topic, p.number) for p in asked]
         # AdminClient.list_consumer_group_offsets would need no consumer, and ends the process (SIGSEGV,
         # librdkafka 2.16.0) while the group's coordinator is still loading.
-        consumer = Consumer(
-            {**self._questions.properties, "group.id": group, "enable.auto.commit": False}, logger=_client_log
-        )
+        consumer = self._consumer(group)
         try:
             answer = self._questions.ask(
                 f"tell the offsets of consumer group {group}", lambda s: consumer.committed(places, s)
             )
+        except SourceTopicsError:
+            self.close()  # the next question has a new one
+            raise
         finally:
-            consumer.close()
+            if self._kept is None:
+                consumer.close()
         return {
             SourcePartition(place.topic, place.partition): place.offset
             for place in answer
@@ -157,6 +185,16 @@ class SourceTopics:
 
     # --- asking -----------------------------------------------------------------------------------
 
+    def _consumer(self, group: str) -> Consumer:
+        if self._kept is not None and self._kept[0] == group:
+            return self._kept[1]
+        self.close()
+        properties = {**self._questions.properties, "group.id": group, "enable.auto.commit": False}
+        consumer = Consumer(properties, logger=_client_log)
+        if self._keeps_consumer:
+            self._kept = (group, consumer)
+        return consumer
+
     def _describe_group(self, group: str, timeout_s: float) -> dict[str, ConsumerGroupDescription]:
         """With a client of its own, which is let go together with a question that nobody answers.
 
@@ -191,7 +229,12 @@ class SourceTopics:
         return why_no_coordinator(group, leaders, len(seen.brokers))
 
     def _list_offsets(
-        self, partitions: Sequence[SourcePartition], spec: OffsetSpec, level: IsolationLevel
+        self,
+        partitions: Sequence[SourcePartition],
+        spec: OffsetSpec,
+        level: IsolationLevel,
+        *,
+        may_miss: bool = False,
     ) -> Offsets:
         offsets: dict[SourcePartition, int] = {}
         for begin in range(0, len(partitions), PARTITIONS_PER_REQUEST_MAX):
@@ -200,13 +243,17 @@ class SourceTopics:
             names = ", ".join(sorted({p.topic for p in chunk}))
             answer = self._questions.ask(
                 f"list the offsets of source topic {names}",
-                partial(self._offsets_once, request, level),
+                partial(self._offsets_once, request, level, _NO_RECORD if may_miss else 0),
             )
             offsets.update({SourcePartition(p.topic, p.partition): a.offset for p, a in answer.items()})
         return offsets
 
     def _offsets_once(
-        self, request: dict[TopicPartition, OffsetSpec], level: IsolationLevel, timeout_s: float
+        self,
+        request: dict[TopicPartition, OffsetSpec],
+        level: IsolationLevel,
+        lowest: int,
+        timeout_s: float,
     ) -> dict[TopicPartition, ListOffsetsResultInfo]:
         asked = self._admin.list_offsets(request, isolation_level=level, request_timeout=timeout_s)
         try:
@@ -217,7 +264,7 @@ class SourceTopics:
             raise
         # Where one leader answers and another does not, librdkafka (2.16.0) gives the latter's as -1001, and
         # no error.
-        unanswered = [place for place, answer in answers.items() if answer.offset < 0]
+        unanswered = [place for place, answer in answers.items() if answer.offset < lowest]
         if unanswered:
             self._look_for_leaders(unanswered)
             places = sorted(SourcePartition(place.topic, place.partition) for place in unanswered)

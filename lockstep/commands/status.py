@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import click
@@ -16,15 +16,15 @@ from lockstep.config import Config
 from lockstep.config.kafka import checked_kafka
 from lockstep.driver.stands import sentence, strangers
 from lockstep.errors import EXIT_HALTED, EXIT_WELL
-from lockstep.offsets.standing import OffsetRow, compare, look
+from lockstep.offsets.standing import OffsetRow, compare
 from lockstep.output import Output
+from lockstep.watch.looks import look_at_source, look_at_table
 from lockstep.watch.run_seen import ask_driver, read_topic
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
 from lockstep.watch.status_text import to_text
 from lockstep.watch.topic_fold import Fold
-from table.instants import Instant, MissingTable
-from table.kinds import table_kind
 from table.service.source_facts import SourceTopicsError
+from table.state import TableState
 
 ASK_S = 10.0
 
@@ -46,9 +46,10 @@ def observe(config: Config) -> Status:
     """Look everywhere; what cannot be reached is named and does not hide the rest."""
     kafka = checked_kafka(config)
     live = ask_driver(config.pipeline.id)
-    instant, last_commit = _last_commit(config)
+    table = look_at_table(config)
+    last_commit = table.last_commit(wall_ms())
     with ThreadPoolExecutor(2) as asking:  # a broker that is away lets each of them wait for its whole time
-        source = asking.submit(_source, config, kafka, instant)
+        source = asking.submit(_source, config, kafka, table.state)
         topic = asking.submit(_topic, config, kafka, last_commit)
     offsets, members, problem = source.result()
     known, odd = topic.result()
@@ -70,36 +71,15 @@ def observe(config: Config) -> Status:
     )
 
 
-def _last_commit(config: Config) -> tuple[Instant | None, LastCommit | None]:
-    try:
-        timeline = table_kind(config.table.format).reader(config.table.path, config.store_settings())
-        instant = timeline.newest_instant(config.pipeline.id)
-    except MissingTable:
-        return None, None
-    if instant is None or instant.state is None:
-        return None, None
-    now_ms = wall_ms()
-    return instant, LastCommit(
-        transaction=instant.state.transaction,
-        instant=instant.requested,
-        kind=instant.state.kind,
-        epoch=instant.state.epoch,
-        rows=sum(file.rows for file in instant.files),
-        age_ms=max(0, now_ms - timeline.time_ms(instant.completed)),
-    )
-
-
 def _source(
-    config: Config, kafka: Mapping[str, str], instant: Instant | None
-) -> tuple[list[OffsetRow] | None, list[GroupMember] | None, str]:
+    config: Config, kafka: Mapping[str, str], state: TableState | None
+) -> tuple[list[OffsetRow] | None, Sequence[GroupMember] | None, str]:
     """Offsets, members of the group, and why they are not known."""
     try:
-        source = SourceTopics(kafka, config.source.topics, timeout_s=ASK_S)
-        view = look(source, config.group_id)
-        members = source.group_members(config.group_id)
+        seen = look_at_source(SourceTopics(kafka, config.source.topics, timeout_s=ASK_S), config.group_id)
     except SourceTopicsError as error:
         return None, None, str(error)
-    return compare(instant.state if instant is not None else None, view), members, ""
+    return compare(state, seen.view), seen.members, ""
 
 
 def _topic(

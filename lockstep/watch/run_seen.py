@@ -7,11 +7,10 @@ from typing import Any
 
 from lockstep.config import Config
 from lockstep.driver.rundir import read_run_file
+from lockstep.watch.looks import placed_run
 from lockstep.watch.tail import TIMEOUT_S, read_tail
 from lockstep.watch.topic_fold import Fold, fold
-from table.kinds import table_kind
 from table.service.client import Deadlines, TableClient
-from table.service.place import last_started
 
 LIVE_S = 3.0
 
@@ -37,13 +36,16 @@ def read_topic(
     Raises `control_topic.errors.ControlTopicUnavailable`.
     """
     tail = read_tail(kafka, config.control.topic, pipeline=config.pipeline.id, timeout_s=timeout_s)
-    notes = table_kind(config.table.format).notes(config.table.path, config.store_settings())
-    placed = last_started(notes, config.pipeline.id)
-    known = fold(tail.heard, placed=placed, table_epoch=table_epoch)
+    known = fold(tail.heard, placed=placed_run(config), table_epoch=table_epoch)
     problems = [tail.problem] if tail.problem else []
     if known.ignored:
-        problems.append(
-            f"{known.ignored:,} messages on the control topic {config.control.topic} are no run's and were "
-            "ignored: without a mark, or of an epoch that no run can have reached. Find out who writes there."
-        )
+        problems.append(ignored_sentence(known.ignored, config.control.topic))
     return known, problems
+
+
+def ignored_sentence(count: int, topic: str) -> str:
+    """Of messages that are certainly no run's."""
+    return (
+        f"{count:,} messages on the control topic {topic} are no run's and were "
+        "ignored: without a mark, or of an epoch that no run can have reached. Find out who writes there."
+    )

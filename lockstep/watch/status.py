@@ -13,6 +13,18 @@ from lockstep.offsets.standing import OffsetRow, advice
 from lockstep.watch.told import Phase, Transaction
 from lockstep.watch.topic_fold import Fold
 
+HEADLINES: Mapping[str, str] = {
+    "running": "RUNNING",
+    "idle": "RUNNING, nothing to do",
+    "starting": "STARTING",
+    "stalled": "STALLED",
+    "stopped": "NOT RUNNING",
+    "halted": "HALTED",
+    "never": "NEVER RUN",
+    "unknown": "NOT KNOWN",
+}
+"""Every state, in words for people."""
+
 ALIVE_MS = 30_000
 """Who was heard within this time may still be there."""
 
@@ -87,7 +99,7 @@ class Status:
 
     pipeline: str
     state: str
-    """One of running, idle, stalled, starting, stopped, halted, never, unknown."""
+    """One of `HEADLINES`."""
 
     run: str
     epoch: int

@@ -12,17 +12,17 @@ from rich.text import Text
 from control_topic.spelling import one_line
 from lockstep.offsets.standing import BEHIND, OK, undecided
 from lockstep.output import readable_count, readable_duration, readable_size, table
-from lockstep.watch.status import Current, Status
+from lockstep.watch.status import HEADLINES, Current, Status
 
-_HEADLINES: Mapping[str, tuple[str, str]] = {
-    "running": ("RUNNING", "bold green"),
-    "idle": ("RUNNING, nothing to do", "bold green"),
-    "starting": ("STARTING", "bold yellow"),
-    "stalled": ("STALLED", "bold red"),
-    "stopped": ("NOT RUNNING", "bold yellow"),
-    "halted": ("HALTED", "bold red"),
-    "never": ("NEVER RUN", "bold"),
-    "unknown": ("NOT KNOWN", "bold red"),
+_STYLES: Mapping[str, str] = {
+    "running": "bold green",
+    "idle": "bold green",
+    "starting": "bold yellow",
+    "stalled": "bold red",
+    "stopped": "bold yellow",
+    "halted": "bold red",
+    "never": "bold",
+    "unknown": "bold red",
 }
 _LABEL_WIDTH = 14
 PARTITIONS_SHOWN_MAX = 32
@@ -46,15 +46,14 @@ def to_text(status: Status) -> RenderableType:
 
 
 def _headline(status: Status) -> Text:
-    name, style = _HEADLINES[status.state]
-    said = [f"{name}: {status.pipeline}"]
+    said = [f"{HEADLINES[status.state]}: {status.pipeline}"]
     if status.last_commit is not None:
         said.append(f"last commit {readable_duration(status.last_commit.age_ms)} ago")
     if status.lag is not None:
         said.append(f"{readable_count(status.lag)} offsets behind" if status.lag else "up to date")
     if open_offsets := sum(row.undecided for row in status.partitions):
         said.append(f"{readable_count(open_offsets)} in open producer transactions")
-    return Text(", ".join(said), style=style)
+    return Text(", ".join(said), style=_STYLES[status.state])
 
 
 def _facts(status: Status) -> list[tuple[str, str]]:

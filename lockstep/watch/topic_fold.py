@@ -10,7 +10,7 @@ milliseconds of the Unix epoch, and 0 where a thing has not happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from control_topic.announcements import run_order
@@ -20,6 +20,7 @@ from control_topic.messages import (
     AckCommit,
     CoordinatorClaim,
     EndCommit,
+    EndRequest,
     Halt,
     Message,
     ParticipantJoin,
@@ -31,19 +32,24 @@ from control_topic.messages import (
     WriteProgress,
     WriteStatus,
 )
+from lockstep.watch.book import Book
 from lockstep.watch.told import (
-    Aborted,
+    REASON_LENGTH_MAX,
     Claimed,
-    Committed,
     Heard,
     Joined,
+    Left,
     News,
     Phase,
     RunHalted,
     RunIsUp,
     Transaction,
     WorkerSeen,
+    named,
 )
+
+NAMES_MAX = 4_096
+"""Incarnations, and workers, by name. Anybody may write to the topic."""
 
 DECISIONS = (StartCommit, EndCommit, AckCommit, AbortCommit)
 """What only the coordinator of the highest epoch may say."""
@@ -87,19 +93,36 @@ class Fold:
     names: dict[str, str] = field(default_factory=dict)
     """Incarnation -> sender."""
 
-    transactions: list[Transaction] = field(default_factory=list)
-    """Of this run, oldest first: those whose START was heard."""
+    restarts: dict[str, int] = field(default_factory=dict)
+    """Of each worker, by name: how often another incarnation of it came."""
 
-    committed: dict[SourcePartition, int] = field(default_factory=dict)
-    """Next offset, as far as it is known to be durable."""
+    transactions_max: int = 0
+    """So many transactions are kept, 0 for all."""
 
-    last_commit_ms: int = 0
+    book: Book = field(init=False)
     aborts: int = 0
     """In a row, up to now."""
 
     abort_reason: str = ""
     halted: tuple[str, int] | None = None
     """The run's last word, and when."""
+
+    def __post_init__(self) -> None:
+        self.book = Book(names=self.names, transactions_max=self.transactions_max)
+
+    @property
+    def transactions(self) -> list[Transaction]:
+        """Of this run, oldest first: those whose START was heard."""
+        return self.book.transactions
+
+    @property
+    def committed(self) -> dict[SourcePartition, int]:
+        """Next offset, as far as it is known to be durable."""
+        return self.book.committed
+
+    @property
+    def last_commit_ms(self) -> int:
+        return self.book.last_commit_ms
 
     @property
     def commits(self) -> list[Transaction]:
@@ -112,8 +135,7 @@ class Fold:
     @property
     def open_transaction(self) -> Transaction | None:
         """The newest transaction while its end is not known."""
-        last = self.transactions[-1] if self.transactions else None
-        return last if last is not None and last.is_open else None
+        return self.book.open_transaction
 
     @property
     def led_transaction(self) -> Transaction | None:
@@ -128,10 +150,7 @@ class Fold:
 
     def named(self, text: str) -> str:
         """The protocol knows incarnations; people know workers."""
-        for incarnation, name in self.names.items():
-            for spelled in (f"{name} ({incarnation})", incarnation):
-                text = text.replace(spelled, name)
-        return text
+        return named(text, self.names)
 
     def hear(self, heard: Heard) -> list[News]:
         """The next message, in topic order. What a coordinator of a lower epoch says is stale: ignored."""
@@ -164,6 +183,8 @@ class Fold:
 
     def _note_sender(self, heard: Heard) -> None:
         self.names[heard.message.incarnation] = heard.message.sender
+        if len(self.names) > NAMES_MAX:
+            del self.names[next(iter(self.names))]
         self.heard_ms = heard.time_ms
 
     def _hear_body(self, heard: Heard) -> list[News]:
@@ -174,25 +195,28 @@ class Fold:
             case ParticipantJoin():
                 return self._joined(message, body)
             case ParticipantLeave():
-                self._left(message, body)
+                return self._left(message, body)
             case ParticipantReady():
                 self.waiting_ms = self.waiting_ms or time_ms
             case StartCommit():
-                return self._started(message, body, time_ms)
+                self.waiting_ms = 0
+                return self.book.started(message, body, time_ms)
+            case EndRequest():
+                self.book.asked(message, body, time_ms)
             case EndCommit():
-                self._ending(body, time_ms)
+                self.book.ending(body, time_ms)
             case WriteProgress():
-                self._progressed(message, body, time_ms)
+                self.book.progressed(message, body, time_ms)
             case WriteStatus():
-                self._reported(message, body, time_ms)
+                self.book.reported(message, body, time_ms)
             case AckCommit():
                 self.waiting_ms, self.aborts, self.abort_reason = 0, 0, ""
-                return self._commit(self._find(body.transaction), body.committed, time_ms, announced=True)
+                return self.book.acknowledged(body, time_ms)
             case AbortCommit():
                 self.waiting_ms, self.aborts, self.abort_reason = 0, self.aborts + 1, body.reason
-                return self._abort(self._find(body.transaction), body.reason, time_ms, announced=True)
+                return self.book.aborted(body, time_ms)
             case _:
-                pass  # END_REQUEST changes nothing that is shown
+                pass
         return []
 
     # --- who is there ---------------------------------------------------------------------------
@@ -204,6 +228,7 @@ class Fold:
             return []
         if heard.message.run != self.run:
             self.workers.clear()
+            self.restarts.clear()
             self.transactions.clear()
             self.halted, self.waiting_ms = None, 0
         self.run_order = order
@@ -226,6 +251,10 @@ class Fold:
         fresh = known is None or known.incarnation != message.incarnation
         if known is not None and not fresh and known.partitions == body.partitions:
             return []
+        if known is None and len(self.workers) >= NAMES_MAX:
+            return []
+        if known is not None and fresh:
+            self.restarts[message.sender] = self.restarts.get(message.sender, 0) + 1
         for other in self.workers.values():
             other.partitions = tuple(one for one in other.partitions if one not in body.partitions)
         self.workers[message.sender] = WorkerSeen(
@@ -233,99 +262,11 @@ class Fold:
         )
         return [Joined(message.sender, fresh, body.partitions)]
 
-    def _left(self, message: Message, body: ParticipantLeave) -> None:
+    def _left(self, message: Message, body: ParticipantLeave) -> list[News]:
         known = self.workers.get(message.sender)
         if known is not None and known.incarnation == message.incarnation:
             known.partitions = tuple(one for one in known.partitions if one not in body.partitions)
-
-    # --- transactions ---------------------------------------------------------------------------
-
-    def _started(self, message: Message, body: StartCommit, time_ms: int) -> list[News]:
-        self.waiting_ms = 0
-        if self._find(body.transaction) is not None:
-            return []  # a repeat for a worker that had not heard it
-        news = self._settle(body.committed, time_ms)
-        self._advance(body.committed)
-        self.transactions.append(
-            Transaction(
-                id=body.transaction,
-                instant=body.instant,
-                epoch=message.epoch,
-                writers=frozenset(body.writers.values()),
-                started_ms=time_ms,
-            )
-        )
-        return news
-
-    def _settle(self, committed: Mapping[SourcePartition, int], time_ms: int) -> list[News]:
-        """What became of a transaction whose end was never announced."""
-        earlier = self.open_transaction
-        if earlier is None:
-            return []
-        landed = all(committed.get(place, 0) >= following for place, following in earlier.next.items())
-        if earlier.next and landed:
-            earlier.reason = "its coordinator was lost after the commit; the next one found it in the table"
-            return self._commit(earlier, earlier.next, time_ms)
-        return self._abort(earlier, "its coordinator was lost; the next one rolled it back", time_ms)
-
-    def _ending(self, body: EndCommit, time_ms: int) -> None:
-        transaction = self._find_open(body.transaction)
-        if transaction is not None:
-            transaction.phase = Phase.ENDING
-            transaction.end_ms = transaction.end_ms or time_ms
-
-    def _progressed(self, message: Message, body: WriteProgress, time_ms: int) -> None:
-        transaction = self._find_open(body.transaction)
-        if transaction is not None:
-            transaction.progress[message.incarnation] = body
-            transaction.progress_ms = time_ms
-
-    def _reported(self, message: Message, body: WriteStatus, time_ms: int) -> None:
-        transaction = self._find_open(body.transaction)
-        if transaction is None or message.incarnation in transaction.answered:
-            return
-        transaction.answered[message.incarnation] = time_ms
-        transaction.records += sum(one.records for one in body.ranges)
-        transaction.files += len(body.files)
-        transaction.size_bytes += sum(file.size_bytes for file in body.files)
-        transaction.next.update({one.partition: one.next for one in body.ranges})
-
-    def _commit(
-        self,
-        transaction: Transaction | None,
-        committed: Mapping[SourcePartition, int],
-        time_ms: int,
-        *,
-        announced: bool = False,
-    ) -> list[News]:
-        self._advance(committed)
-        if transaction is None or not transaction.is_open:
-            return []
-        transaction.phase, transaction.ended_ms = Phase.COMMITTED, time_ms
-        transaction.announced = announced
-        self.last_commit_ms = time_ms
-        return [Committed(transaction)]
-
-    def _abort(
-        self, transaction: Transaction | None, reason: str, time_ms: int, *, announced: bool = False
-    ) -> list[News]:
-        if transaction is None or not transaction.is_open:
-            return []
-        transaction.phase, transaction.ended_ms = Phase.ABORTED, time_ms
-        transaction.reason, transaction.announced = reason, announced
-        return [Aborted(transaction)]
-
-    def _advance(self, committed: Mapping[SourcePartition, int]) -> None:
-        for partition, following in committed.items():
-            self.committed[partition] = max(following, self.committed.get(partition, 0))
-
-    def _find(self, wanted: str) -> Transaction | None:
-        """The newest first: what is looked for is nearly always the last."""
-        return next((one for one in reversed(self.transactions) if one.id == wanted), None)
-
-    def _find_open(self, wanted: str) -> Transaction | None:
-        found = self._find(wanted)
-        return found if found is not None and found.is_open else None
+        return [Left(message.sender, body.reason[:REASON_LENGTH_MAX])] if body.reason else []
 
 
 def fold(messages: Iterable[Heard], *, placed: str = "", table_epoch: int = 0) -> Fold:

@@ -335,3 +335,9 @@ def _some(items: Sequence[str]) -> str:
 
 def _join(*parts: str) -> str:
     return " · ".join(part for part in parts if part)
+
+
+def content(message: Message, *, length_max: int) -> str:
+    """What the message says, in one line of at most so many characters."""
+    said = one_line(_condense(message, message.body))
+    return said if len(said) <= length_max else said[: length_max - 1] + "…"
