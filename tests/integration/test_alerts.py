@@ -79,7 +79,7 @@ def producing(pipeline: Pipeline) -> Iterator[None]:
     ended = threading.Event()
 
     def produce() -> None:
-        while not ended.wait(0.2):
+        while not ended.wait(0.5):
             pipeline.produce(50)
 
     thread = threading.Thread(target=produce, daemon=True)
@@ -164,6 +164,7 @@ def test_the_right_alerts_fire_and_clear_when_workers_the_lock_and_the_driver_ar
         alarms.await_clear("LockstepNotScraped", "LockstepRunGone", "LockstepWorkerRestarts")
 
         assert again.stop() == 0
-        alarms.await_value('min(lockstep_state{state="stopped"})', lambda stopped: stopped == 1)
         alarms.await_firing("LockstepNotScraped")
+        long_stopped = 'min(min_over_time(lockstep_state{state="stopped"}[20s]))'
+        alarms.await_value(long_stopped, lambda stopped: stopped == 1)
         assert "LockstepRunGone" not in prometheus.firing()  # it was stopped on purpose

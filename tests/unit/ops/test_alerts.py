@@ -148,3 +148,15 @@ def test_every_section_says_what_it_means_where_to_look_and_what_to_do() -> None
 
 def test_every_alert_that_the_document_refers_to_is_one() -> None:
     assert set(re.findall(r"\*(Lockstep\w+)\*", DOCUMENT.read_text(encoding="utf-8"))) <= set(NAMES)
+
+
+def test_every_place_that_the_document_leads_to_is_there() -> None:
+    for place in re.findall(r"\]\(([^)]+)\)", DOCUMENT.read_text(encoding="utf-8")):
+        file, _, anchor = place.partition("#")
+        target = DOCUMENT.parent / file
+        assert target.exists(), place
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}, (
+                place
+            )
