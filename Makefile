@@ -132,12 +132,13 @@ bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are ther
 proto: $(INSTALLED)  ## The protobuf stubs, from proto/*.proto
 
 .PHONY: docs
-docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md, docs/benchmarks.md, README's four figures, ops/grafana.json
+docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md, docs/benchmarks.md, README's four figures, docs/metrics.md, ops/grafana.json
 	@$(PYTHON) -m lockstep.config.document
 	@$(PYTHON) tools/state_tables.py
 	@$(PYTHON) tools/reliability.py
 	@$(PYTHON) tools/scale.py
 	@$(PYTHON) tools/benchmarks.py
+	@$(PYTHON) tools/metrics.py
 	@$(PYTHON) tools/dashboard.py
 
 .PHONY: picture

@@ -1,4 +1,4 @@
-"""A pipeline as an observer sees it, made up: workers that die, transactions that are aborted, hostile names."""
+"""A pipeline as an observer sees it, made up: workers that die, aborted transactions, hostile names."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def settings(**more: Any) -> Settings:
         "interval_ms": 10_000,
         "write_timeout_ms": 60_000,
         "workers": len(WORKERS),
+        "version": "1.2.3",
     }
     return Settings(**(given | more))
 

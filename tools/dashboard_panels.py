@@ -248,27 +248,37 @@ WORKERS = Row(
     panels=[
         Panel(
             title="Memory",
-            says="Of each worker's process, and what it may spend on records (memory.per_worker); the "
-            "process takes some 200 MB beside.",
-            asks=[
-                (one("lockstep_worker_memory_bytes", by="worker"), "{{worker}}"),
-                ("max(" + one("lockstep_worker_memory_max_bytes", by="worker") + ")", "cap of the records"),
-            ],
-            width=8,
+            says="Of each worker's process: memory.per_worker bounds what is for records, and it takes some "
+            "200 MB beside.",
+            asks=[(one("lockstep_worker_memory_bytes", by="worker"), "{{worker}}")],
+            width=6,
             unit="bytes",
+        ),
+        Panel(
+            title="Memory, of what they may have",
+            says="By container or machine; the system ends whoever wants more.",
+            asks=[
+                (
+                    f"{one('lockstep_worker_memory_bytes', by='worker')}"
+                    f" / {one('lockstep_worker_memory_max_bytes', by='worker')}",
+                    "{{worker}}",
+                )
+            ],
+            width=6,
+            unit="percentunit",
         ),
         Panel(
             title="Held records",
             says="Taken from the source, and not yet in a file.",
             asks=[(one("lockstep_worker_buffered_bytes", by="worker"), "{{worker}}")],
-            width=8,
+            width=6,
             unit="bytes",
         ),
         Panel(
             title="Where their time goes",
             says="Seconds in a second, all workers together.",
             asks=[(rate("lockstep_worker_seconds_total", by="stage"), "{{stage}}")],
-            width=8,
+            width=6,
             unit="short",
             stacked=True,
         ),

@@ -25,12 +25,12 @@ class Histogram:
     """How long something took, by bucket."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
-    sum_s: float = 0.0
+    sum_ms: int = 0
 
-    def add(self, took_s: float) -> None:
+    def add(self, took_ms: int) -> None:
         """One more."""
-        self.counts[bisect_left(BUCKETS_S, took_s)] += 1
-        self.sum_s += took_s
+        self.counts[bisect_left(BUCKETS_S, took_ms / 1_000)] += 1
+        self.sum_ms += took_ms
 
     def cumulated(self) -> list[int]:
         """So many took as long as each bound or less, all at the end."""
@@ -99,7 +99,7 @@ class Counters:
         self.files += transaction.files
         self.rejects.join(transaction.rejects)
         for part, took_ms in durations_ms(transaction).items():
-            self.durations[part].add(took_ms / 1_000)
+            self.durations[part].add(took_ms)
 
     def _joined(self, worker: str) -> None:
         if worker in self.restarts:

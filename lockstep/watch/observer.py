@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from control_topic.clocks import wall_ms
@@ -22,10 +23,11 @@ from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
 from lockstep.errors import LockstepError
 from lockstep.watch.looks import SourceLook, look_at_source, look_at_table, placed_run
-from lockstep.watch.metrics import nothing
+from lockstep.watch.metric_values import MetricsSeen
+from lockstep.watch.metrics import exposed
 from lockstep.watch.page import page_document, source_partition_entries
 from lockstep.watch.page_rows import story
-from lockstep.watch.seen import BROKER, DRIVER, TABLE, TOPIC, Seen, Settings
+from lockstep.watch.seen import BROKER, DRIVER, TABLE, TOPIC, Seen, Settings, metrics_seen
 from lockstep.watch.tail import as_heard
 from table.errors import TableError
 from table.service.source_facts import SourceTopicsError
@@ -164,7 +166,12 @@ class Observer:
 
     def metrics(self, *, openmetrics: bool) -> bytes:
         """The text of /metrics."""
-        return nothing()
+        return exposed(self.metrics_seen, as_openmetrics=openmetrics)
+
+    def metrics_seen(self) -> MetricsSeen:
+        """What metrics are made of, now."""
+        with self._guard:
+            return metrics_seen(self._seen, wall_ms())
 
     # --- looking ----------------------------------------------------------------------------------
 
@@ -311,4 +318,12 @@ def _settings(config: Config) -> Settings:
         interval_ms=config.transaction.interval_ms,
         write_timeout_ms=config.transaction.write_timeout_ms,
         workers=config.pipeline.workers,
+        version=_version(),
     )
+
+
+def _version() -> str:
+    try:
+        return version("lockstep")
+    except PackageNotFoundError:  # run from its sources
+        return "unknown"

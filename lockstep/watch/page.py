@@ -71,9 +71,11 @@ class PageSeen:
     write_timeout_ms: int
     rows: Sequence[OffsetRow] | None = None
     written_ms: Mapping[SourcePartition, int] = field(default_factory=dict)
-    """Of those that are behind: when the oldest record was written that is not committed, where it is known."""
+    """When the oldest record that is not committed was written; of those that are behind, as far as known."""
 
     live: Mapping[str, Any] | None = None
+    mode: str | None = None
+    """What the run is to do, or was to do last."""
 
 
 def page_document(seen: PageSeen) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def page_document(seen: PageSeen) -> dict[str, Any]:
             {"epoch": led.epoch, "name": one_line(led.name), "since_ms": led.since_ms}
             for led in history.coordinators()
         ],
-        "mode": live.get("mode") if live is not None else None,
+        "mode": seen.mode,
         "settings": {"interval_ms": seen.interval_ms, "write_timeout_ms": seen.write_timeout_ms},
         "table": {
             "path": seen.table.path,

@@ -10,7 +10,6 @@ from lockstep.watch.counters import WORKERS_MAX, durations_ms
 from lockstep.watch.told import LINES_MAX, Phase, Transaction
 from lockstep.watch.topic_fold import Fold
 
-
 MEASURED = ("memory_bytes", "memory_max_bytes", "buffered_bytes")
 """Of a worker's own metrics: those that the page shows."""
 
@@ -122,6 +121,7 @@ def _live_worker(fold: Fold, worker: Mapping[str, Any], last_deaths: Mapping[str
         "age_ms": worker["age_ms"],
         "source_partitions": len(worker.get("partitions", ())),
         **{name: _whole(worker.get(name)) for name in MEASURED},
+        **{name: _whole(worker.get(name)) or None for name in MEASURED if name.startswith("memory")},
         "seconds": dict(worker.get("seconds", {})),
         "alarms": [one_line(alarm) for alarm in worker.get("alarms", ())],
     }

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from control_topic.causes import DRAIN, REACHED_END
 from control_topic.messages import Offsets, SourcePartition
 from lockstep.driver.stands import sentence, strangers
 from lockstep.offsets.standing import OffsetRow, compare
@@ -16,13 +17,16 @@ from lockstep.watch.driver_seen import DriverSeen, deceased
 from lockstep.watch.history import History
 from lockstep.watch.lag import EndSamples
 from lockstep.watch.looks import SourceLook, TableLook
-from lockstep.watch.page import PageSeen, Sources, TableFacts
+from lockstep.watch.metric_values import MetricsSeen
+from lockstep.watch.page import PageSeen, Sources, TableFacts, page_document, source_partition_entries
 from lockstep.watch.run_seen import ignored_sentence
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
 from lockstep.watch.told import Phase, Transaction
 from table.state import StateError, TableState, flatten
 
 TOPIC, BROKER, TABLE, DRIVER = "topic", "broker", "table", "driver"
+ENDS_RUN = (DRAIN, REACHED_END)
+"""Of a transaction's end: after it the run ends by itself."""
 LIVE_KEPT_MS = 4_000
 """One answer that is late is no driver that is gone."""
 
@@ -39,6 +43,7 @@ class Settings:
     interval_ms: int
     write_timeout_ms: int
     workers: int
+    version: str
 
 
 @dataclass(slots=True)
@@ -57,6 +62,9 @@ class Seen:
     driver: DriverSeen = field(default_factory=DriverSeen)
     answered_by: str = ""
     """The run whose driver has answered."""
+
+    answered_mode: str = ""
+    """What it was to do then."""
 
     tried: set[str] = field(default_factory=set)
     problems: dict[str, str] = field(default_factory=dict)
@@ -102,6 +110,7 @@ class Seen:
                 self.live = None
             return
         self.live, self.answered_by = live, str(live.get("run", ""))
+        self.answered_mode = str(live.get("mode", ""))
         self.sources = replace(self.sources, driver_ms=now_ms)
         for kind, text in self.driver.hear(live):
             self.history.trouble(now_ms, kind, text)
@@ -141,6 +150,22 @@ class Seen:
             return flatten(self.live["committed"])
         except (StateError, ValueError, TypeError, AttributeError):
             return {}
+
+    def mode(self) -> str | None:
+        """What the newest run is to do, or was to do last: as its driver says, or as the topic tells."""
+        if self.live is not None:
+            return self.answered_mode
+        fold = self.history.run.fold
+        if fold.halted is not None:
+            return "HALT"
+        last = fold.transactions[-1] if fold.transactions else None
+        if last is not None and last.end_reason in ENDS_RUN:
+            return "DRAIN" if last.is_open else "STOP"
+        if fold.left_in_peace:
+            return "STOP"
+        if self.answered_by == fold.run and self.answered_mode:
+            return self.answered_mode
+        return "RUN" if fold.heard_ms else None
 
     @property
     def heard_commit(self) -> Transaction | None:
@@ -195,6 +220,7 @@ class Seen:
             ),
             interval_ms=settings.interval_ms,
             write_timeout_ms=settings.write_timeout_ms,
+            mode=self.mode(),
             rows=self.rows,
             written_ms=self._written_ms(),
             live=self.live,
@@ -265,3 +291,20 @@ class Seen:
             rows=newest.records,
             age_ms=max(0, now_ms - newest.ended_ms),
         )
+
+
+def metrics_seen(seen: Seen, now_ms: int) -> MetricsSeen:
+    """What metrics are made of."""
+    page = seen.page(now_ms)
+    broker_answers = seen.source is not None and BROKER not in seen.problems
+    return MetricsSeen(
+        document=page_document(page),
+        partitions=source_partition_entries(page),
+        counters=seen.history.counters,
+        live=seen.live,
+        members=len(seen.source.members) if seen.source is not None and broker_answers else None,
+        aborts=seen.history.run.fold.aborts if seen.history.caught_up else None,
+        workers=seen.settings.workers,
+        group=seen.settings.group,
+        version=seen.settings.version,
+    )

@@ -236,6 +236,8 @@ class WorkerSeen:
     name: str
     incarnation: str
     partitions: tuple[SourcePartition, ...] = ()
+    left: bool = False
+    """It gave up all that it had, and has failed in nothing."""
 
 
 @dataclass(frozen=True, slots=True)

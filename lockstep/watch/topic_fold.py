@@ -144,6 +144,11 @@ class Fold:
         return last if last is not None and not last.orphaned else None
 
     @property
+    def left_in_peace(self) -> bool:
+        """Whether every worker has gone, and none of them because it failed."""
+        return bool(self.workers) and all(one.left for one in self.workers.values())
+
+    @property
     def committed_total(self) -> int:
         """Offsets, of all source partitions together."""
         return sum(self.committed.values())
@@ -266,6 +271,7 @@ class Fold:
         known = self.workers.get(message.sender)
         if known is not None and known.incarnation == message.incarnation:
             known.partitions = tuple(one for one in known.partitions if one not in body.partitions)
+            known.left = not known.partitions and not body.reason
         return [Left(message.sender, body.reason[:REASON_LENGTH_MAX])] if body.reason else []
 
 

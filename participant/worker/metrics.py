@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from participant.core import Participant
 from participant.source.reading import SourceThread
 from participant.worker.plane import Plane
+from participant.worker.resident import memory_max_bytes, resident_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,16 @@ METRICS: tuple[Metric, ...] = (
         name="buffered_bytes",
         meaning="held now: waiting to be decoded, and taken and not yet in a transaction",
         value=_buffered_bytes,
+    ),
+    Metric(
+        name="memory_bytes",
+        meaning="resident memory of the worker's process",
+        value=lambda parts: resident_bytes(),
+    ),
+    Metric(
+        name="memory_max_bytes",
+        meaning="what it may have before the system ends it: its container's limit, or the machine's",
+        value=lambda parts: memory_max_bytes(),
     ),
 )
 

@@ -15,7 +15,7 @@ import promql_parser
 import pytest
 import yaml
 
-from tests.unit.ops.known import METRICS
+from lockstep.watch.metric_table import HISTOGRAM, METRICS, PIPELINE
 
 ROOT = Path(__file__).resolve().parents[3]
 OPS = ROOT / "ops"
@@ -91,7 +91,15 @@ def recorded() -> dict[str, frozenset[str]]:
 
 
 def known() -> dict[str, frozenset[str]]:
-    ours = {name: labels | {"pipeline"} for name, labels in METRICS.items()}
+    """Every series that is there, by the labels that it may have."""
+    ours: dict[str, frozenset[str]] = {}
+    for metric in METRICS:
+        labels = frozenset({PIPELINE, *metric.labels})
+        if metric.kind == HISTOGRAM:
+            ours[f"{metric.name}_bucket"] = labels | {"le"}
+            ours |= {f"{metric.name}_{part}": labels for part in ("sum", "count")}
+        else:
+            ours[metric.name] = labels
     return ours | recorded() | dict(PROMETHEUS_OWN)
 
 
