@@ -12,6 +12,7 @@ from lockstep.config.properties import refused_hudi_properties, refused_kafka_pr
 from lockstep.config.storage import check_storage
 from lockstep.config.units import format_duration, format_size
 from lockstep.config.values import TOPIC_LENGTH_MAX
+from lockstep.ui.access import is_loopback
 from participant.records.kinds import ENVELOPES
 from table.kinds import HUDI, table_kind
 from table.port import AS_KEY, AS_ORDERING, AS_PARTITION
@@ -214,7 +215,17 @@ def _storage_says_how_to_reach_an_object_store(config: Config) -> Iterator[Probl
     yield from check_storage(config.table.path, config.storage)
 
 
+def _a_page_for_others_has_a_token(config: Config) -> Iterator[Problem]:
+    if not config.ui.token and not is_loopback(config.ui.bind):
+        sentence = (
+            f"missing; ui.bind = {config.ui.bind!r} is open to the network: name a secret that readers show, "
+            'token = "${file:/run/secrets/page-token}", or leave ui.bind at 127.0.0.1'
+        )
+        yield Problem(settings=("ui.token", "ui.bind"), sentence=sentence)
+
+
 RELATIONS: tuple[Check, ...] = (
+    _a_page_for_others_has_a_token,
     _storage_says_how_to_reach_an_object_store,
     _upserts_say_of_which_row,
     _change_events_bring_their_order,

@@ -21,6 +21,7 @@ from lockstep.config.sections import (
 )
 from lockstep.config.storage import store_settings
 from lockstep.config.table_sections import ServicesSection, StorageSection, TableSection
+from lockstep.config.ui_section import UiSection
 from participant.records.kinds import ENVELOPES
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Config(Section):
     services: ServicesSection = Field(default_factory=ServicesSection)
     control: ControlSection
     memory: MemorySection = Field(default_factory=MemorySection)
+    ui: UiSection = Field(default_factory=UiSection)
 
     @property
     def group_id(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from ipaddress import ip_address
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -186,6 +187,17 @@ def _endpoint(value: str) -> str:
     return value.rstrip("/")
 
 
+def _bind(value: str) -> str:
+    if value == "localhost":
+        return value
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        raise ValueError(
+            f'{shown(value)} is no address to listen on: write "127.0.0.1", "localhost", "0.0.0.0" or "::"'
+        ) from None
+
+
 def _secret_reference(value: str) -> str:
     """What it holds is not repeated."""
     if value and not is_reference(value):
@@ -265,6 +277,7 @@ Ddl = Annotated[str, AfterValidator(_ddl)]
 TablePath = Annotated[str, AfterValidator(_table_path)]
 ConfigFolder = Annotated[str, AfterValidator(_config_folder)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
+Bind = Annotated[str, AfterValidator(_bind)]
 SecretReference = Annotated[str, AfterValidator(_secret_reference)]
 PartBytes = Annotated[
     int, BeforeValidator(_size(at_least="5MiB", at_most="1GiB")), PlainSerializer(format_size)

@@ -1,0 +1,73 @@
+"""The page of a run, served by its driver: a courtesy on threads of its own, which never holds the run up."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lockstep.config import Config
+from lockstep.errors import LockstepError
+
+log = logging.getLogger("lockstep.run")
+
+STOP_S = 10.0
+
+
+class RunPage:
+    """`ask_live`: how the run stands, as `lockstep status` is told. A page that cannot be is said once."""
+
+    def __init__(
+        self,
+        config: Config,
+        kafka: Mapping[str, str],
+        *,
+        ask_live: Callable[[], Mapping[str, Any] | None],
+    ) -> None:
+        self._config = config
+        self._kafka = kafka
+        self._ask_live = ask_live
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="run-page", daemon=True)
+
+    def start(self) -> None:
+        """Returns at once: what the page is made of is imported while the run's workers start."""
+        if self._config.ui.enabled:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """The page is gone when this returns, or left to itself after `STOP_S`."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(STOP_S)
+
+    def _serve(self) -> None:
+        try:
+            self._serve_until_stopped()
+        except (LockstepError, ImportError, OSError) as error:
+            log.warning("this run has no page: %s", error)
+        except Exception:  # a page must never end a run, nor be missed without a word
+            log.exception("the page has ended unexpectedly; the run goes on without it")
+
+    def _serve_until_stopped(self) -> None:
+        from lockstep.ui.server import PageServer
+        from lockstep.watch.observer import Observer
+
+        ui = self._config.ui
+        observer = Observer(self._config, self._kafka, ask_live=self._ask_live)
+        server = PageServer(
+            {self._config.pipeline.id: observer},
+            bind=ui.bind,
+            port=ui.port,
+            token=ui.resolved_token(),
+            speaker="The driver",
+        )
+        server.start()
+        try:
+            observer.start()
+            log.info("the page: %s", server.url)
+            self._stopping.wait()
+        finally:
+            server.stop()
+            observer.stop()

@@ -1,0 +1,36 @@
+"""What the page is shown from: somebody who watches a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Page(Protocol):
+    """How a pipeline stands, as of one moment."""
+
+    @property
+    def number(self) -> int:
+        """Grows with every change."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """All of it, fit for JSON."""
+
+
+class Watched(Protocol):
+    """One pipeline that is watched. Every call is safe from any thread."""
+
+    def page(self) -> Page:
+        """The newest."""
+
+    def wait(self, number: int, timeout_s: float) -> Page:
+        """The newest, at once where it is newer than `number`."""
+
+    def story(self, transaction: str) -> dict[str, Any] | None:
+        """All that is known of one transaction."""
+
+    def source_partitions(self) -> list[dict[str, Any]]:
+        """All of them, the worst first."""
+
+    def metrics(self, *, openmetrics: bool) -> bytes:
+        """For a scraper."""
