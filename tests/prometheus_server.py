@@ -108,6 +108,11 @@ class Prometheus:
         alerts = self._asked("alerts")["alerts"]
         return {one["labels"]["alertname"]: one for one in alerts if one["state"] == "firing"}
 
+    def ever_fired(self) -> set[str]:
+        """The names of all that fired since Prometheus is up."""
+        asked = 'count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[1h]))'
+        return {one["metric"]["alertname"] for one in self._asked("query", query=asked)["result"]}
+
     def value(self, expression: str) -> float | None:
         """Of an expression with one answer; None where it has none."""
         found = self._asked("query", query=expression)["result"]

@@ -22,6 +22,13 @@ LOCK_TOUCH_S = 5.0
 DEADLINE_S = 180.0
 END_S = 30.0
 KILLS = 3
+OTHERS = frozenset(
+    {
+        *("LockstepHalted", "LockstepDeadLetters", "LockstepWorkerMemoryHigh", "LockstepLagTooOld"),
+        *("LockstepServiceFailing", "LockstepServiceOverdue", "LockstepObservationOld"),
+    }
+)
+"""What none of this is a reason for."""
 
 
 @contextmanager
@@ -168,3 +175,4 @@ def test_the_right_alerts_fire_and_clear_when_workers_the_lock_and_the_driver_ar
         long_stopped = 'min(min_over_time(lockstep_state{state="stopped"}[20s]))'
         alarms.await_value(long_stopped, lambda stopped: stopped == 1)
         assert "LockstepRunGone" not in prometheus.firing()  # it was stopped on purpose
+        assert not prometheus.ever_fired() & OTHERS
