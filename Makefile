@@ -88,7 +88,7 @@ RIVALS ?=
 ROUNDS ?= 3
 LATENCY_MS ?= 20
 
-.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-s3 bench-hdfs bench-picture
+.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-s3 bench-hdfs bench-page bench-picture
 bench: $(INSTALLED)  ## Sustained rates side by side: make bench [WORKLOADS="narrow wide"] [RIVALS="lockstep plain"] [ARGS="--records 4000000"]
 	@status=0; for workload in $(WORKLOADS); do \
 	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS) || status=1; \
@@ -122,6 +122,8 @@ bench-hdfs: $(INSTALLED)  ## The table on an HDFS: rates in turns with a folder'
 	@$(PYTHON) -m bench --workload narrow --label hdfs --rival lockstep --rival lockstep-hdfs --rival streaming-hdfs --rounds $(ROUNDS) $(ARGS)
 	@$(PYTHON) -m bench --workload upserts --label hdfs --rival lockstep --rival lockstep-hdfs --rounds $(ROUNDS) $(ARGS)
 	@$(PYTHON) -m bench.commits --store hdfs
+bench-page: $(INSTALLED)  ## With the page open and scraped each 5 s, and without a page, in turns
+	@$(PYTHON) -m bench --workload narrow --label page --rival lockstep-page --rival lockstep-no-page --rounds $(ROUNDS) $(ARGS)
 bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are there
 	@$(PYTHON) -m bench.picture
 
@@ -130,13 +132,14 @@ bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are ther
 proto: $(INSTALLED)  ## The protobuf stubs, from proto/*.proto
 
 .PHONY: docs
-docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md, docs/benchmarks.md, README's four figures, docs/metrics.md
+docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs found in docs/reliability.md, docs/benchmarks.md, README's four figures, docs/metrics.md, ops/grafana.json
 	@$(PYTHON) -m lockstep.config.document
 	@$(PYTHON) tools/state_tables.py
 	@$(PYTHON) tools/reliability.py
 	@$(PYTHON) tools/scale.py
 	@$(PYTHON) tools/benchmarks.py
 	@$(PYTHON) tools/metrics.py
+	@$(PYTHON) tools/dashboard.py
 
 .PHONY: picture
 picture: $(INSTALLED)  ## docs/demo.svg: the demo, played, as its terminal showed it

@@ -42,6 +42,17 @@ def chromium() -> tuple[Path, dict[str, str]]:
     }
 
 
+def prometheus() -> Path:
+    """The folder with `prometheus` and `promtool`. Raises `NotToBeHad`."""
+    installed = shutil.which("prometheus"), shutil.which("promtool")
+    if all(installed):
+        return Path(str(installed[0])).parent
+    folder = unpacked("prometheus") / "usr" / "bin"
+    if not (folder / "promtool").exists():
+        raise NotToBeHad(f"there is no promtool in Debian's package, in {folder}: install prometheus")
+    return folder
+
+
 def _fonts(folder: Path) -> Path:
     """A configuration that finds the system's fonts, where it has some, and those that were unpacked."""
     path = folder / "fonts.conf"

@@ -18,6 +18,7 @@ from typing import Any
 from bench.cluster import standalone_cluster
 from bench.figures import Measured, Span, covered, steady
 from bench.lakes import Lake, file_lake
+from bench.onlookers import Onlookers, free_port
 from bench.processes import Sampler
 from bench.rivals import control_times, hudi_commits
 from bench.rivals.base import ROOT, Load, Settings, Stages, measured
@@ -54,6 +55,19 @@ def run_append(load: Load) -> Measured:
 def run_compacting(load: Load) -> Measured:
     """As `run` of upserts, which without this are not compacted."""
     return run(load, *(word for one in ALWAYS_COMPACTING for word in ("--set", one)))
+
+
+def run_watched(load: Load) -> Measured:
+    """As `run`, its page open in a browser and scraped, as Prometheus does."""
+    port = free_port()
+    with Onlookers(port) as seen:
+        found = run(load, "--set", "ui.enabled=true", "--set", f"ui.port={port}")
+    return replace(found, notes=(*found.notes, seen.said()))
+
+
+def run_unwatched(load: Load) -> Measured:
+    """As `run`, without a page and without whatever observes for it."""
+    return run(load, "--set", "ui.enabled=false")
 
 
 def run_on_cluster(load: Load) -> Measured:

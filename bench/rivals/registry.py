@@ -52,6 +52,8 @@ RIVALS: Mapping[str, Rival] = {
         replace(
             LOCKSTEP, name="lockstep-compacting", title="Lockstep while compactions run", unit="compacting"
         ),
+        replace(LOCKSTEP, name="lockstep-page", title="Lockstep, its page open and scraped", unit="page"),
+        replace(LOCKSTEP, name="lockstep-no-page", title="Lockstep without its page"),
         Rival(
             name="streaming",
             title="Spark Structured Streaming → Hudi",
@@ -165,6 +167,8 @@ class Runners:
             "lockstep-cluster": lockstep_run.run_on_cluster,
             "lockstep-append": lockstep_run.run_append,
             "lockstep-compacting": lockstep_run.run_compacting,
+            "lockstep-page": lockstep_run.run_watched,
+            "lockstep-no-page": lockstep_run.run_unwatched,
             "streaming": structured_streaming.run,
             "iceberg-cold": self._iceberg.cold,
             "iceberg-warm": self._iceberg.warm,
