@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "hdfs": ("lockstep.commands.hdfs", "A real HDFS in the foreground, for trying things out."),
     "events": ("lockstep.commands.events", "The control topic, decoded."),
     "status": ("lockstep.commands.status", "Coordinator, current transaction, last commit, lag."),
+    "wait": ("lockstep.commands.wait", "For scripts: until the table has what was produced."),
     "offsets": (
         "lockstep.commands.offsets",
         "Committed offsets by source partition; the way out of refusals.",
