@@ -12,6 +12,7 @@ from lockstep.config.properties import redact
 from lockstep.config.sections import (
     DEAD_LETTER_SUFFIX,
     ControlSection,
+    LogSection,
     MemorySection,
     PipelineSection,
     RecordSection,
@@ -41,6 +42,7 @@ class Config(Section):
     services: ServicesSection = Field(default_factory=ServicesSection)
     control: ControlSection
     memory: MemorySection = Field(default_factory=MemorySection)
+    log: LogSection = Field(default_factory=LogSection)
 
     @property
     def group_id(self) -> str:

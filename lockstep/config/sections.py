@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from control_topic.logs import FORMATS as LOG_FORMATS
 from lockstep.config import values
 from participant.records.kinds import ENVELOPES, FORMATS
 
@@ -235,5 +236,17 @@ class MemorySection(Section):
             "`fetch.max.bytes` in `source.kafka`; the first may be set otherwise but not to more than all of "
             "it), the rest on what is in work. The "
             "process itself takes some 200 MB more. From 1MB to 1TB."
+        ),
+    )
+
+
+class LogSection(Section):
+    """How a run's driver and workers write their log, to stderr."""
+
+    format: Literal["text", "json"] = Field(
+        default="text",
+        description=(
+            f"What a line is: {meanings(LOG_FORMATS)}. The fields are in "
+            "[operations.md](operations.md#logs-for-machines)."
         ),
     )

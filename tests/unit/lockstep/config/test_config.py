@@ -97,6 +97,9 @@ key_file = ""
 encryption = ""
 kms_key = ""
 part_size = "8MiB"
+
+[log]
+format = "text"
 """
 
 MINIMAL: Mapping[str, Mapping[str, Any]] = {
