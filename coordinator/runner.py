@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from control_topic.log_fields import FIELDS
 from control_topic.messages import Message
 from control_topic.threads import guarded
 from coordinator.core import Coordinator
@@ -212,9 +213,13 @@ class Runner:
         if core.state is not before or isinstance(event, Received):
             self._snapshot = core.snapshot()
         if core.state is State.RECOVERING and before is State.REGISTERING:
-            log.info("the coordinator is here, with epoch %d", core.epoch)
+            log.info("the coordinator is here, with epoch %d", core.epoch, extra={"epoch": core.epoch})
         if core.state is not before:
-            log.debug("%s -> %s on %s", before.name, core.state.name, type(event).__name__)
+            log.debug(
+                "%s -> %s on %s",
+                *(before.name, core.state.name, type(event).__name__),
+                extra={name: getattr(self._snapshot, name, None) for name in FIELDS},
+            )
         return stop
 
     def _perform(
@@ -238,6 +243,7 @@ class Runner:
                 type(call).__name__.lower(),
                 completed.result.name,
                 f" ({completed.reason})" if completed.reason else "",
+                extra={name: value for name in FIELDS if (value := getattr(call, name, None)) is not None},
             )
         self._events.put(lambda: self._stamp(completed, incarnation))
 

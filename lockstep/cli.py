@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "events": ("lockstep.commands.events", "The control topic, decoded."),
     "status": ("lockstep.commands.status", "Coordinator, current transaction, last commit, lag."),
     "ui": ("lockstep.commands.ui", "Show pipelines in a browser: transactions, lag, workers, troubles."),
+    "wait": ("lockstep.commands.wait", "For scripts: until the table has what was produced."),
     "offsets": (
         "lockstep.commands.offsets",
         "Committed offsets by source partition; the way out of refusals.",
@@ -40,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "lockstep.commands.validate",
         "Check configuration, broker, topics, table, Spark; start nothing.",
     ),
+    "support": ("lockstep.commands.support", "What a colleague would ask for, in one archive."),
 }
 """Name -> module, whose attribute `command` is the click command, and help."""
 

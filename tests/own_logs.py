@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
 def logs_of_its_own() -> Iterator[None]:
-    """Levels, and the root's handlers, are afterwards what they were."""
+    """Levels, the root's handlers, and what becomes of errors that nobody catches, are afterwards what they
+    were.
+    """
     root = logging.getLogger()
     handlers = root.handlers[:]
     before = {logger: logger.level for logger in _loggers()}
+    hooks = sys.excepthook, threading.excepthook
     try:
         yield
     finally:
+        sys.excepthook, threading.excepthook = hooks
+        logging.captureWarnings(False)
         root.handlers[:] = handlers
         for logger in _loggers():
             logger.setLevel(before.get(logger, logging.NOTSET))

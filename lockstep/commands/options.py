@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from control_topic.logs import held_lines, say
 from control_topic.quiet import plain_logs, quiet_kafka_clients
 from lockstep.config import Config, load
 from lockstep.output import OUTPUTS
@@ -96,7 +97,11 @@ def verbosity() -> int:
 
 
 def configure_logging(verbosity: int) -> None:
-    """Log lines to stderr: errors (-1), warnings (0), what our own packages say (1), everything (2)."""
+    """Log lines to stderr: errors (-1), warnings (0), what our own packages say (1), everything (2).
+
+    Those that have waited come first.
+    """
+    waiting = held_lines()
     logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT, datefmt=LOG_TIME_FORMAT, force=True)
     plain_logs()
     quiet_kafka_clients()
@@ -106,3 +111,4 @@ def configure_logging(verbosity: int) -> None:
     logging.getLogger().setLevel(logging.DEBUG if verbosity == 2 else max(level, logging.WARNING))
     # py4j logs every call of the JVM.
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    say(waiting)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from lockstep.commands.options import PATH, SET_HELP, standard_options, verbosity
-from lockstep.config import load
+from control_topic.logs import JSON, LAUNCHER, TEXT, hold_lines, write_lines
+from lockstep.commands.options import (
+    LEVELS,
+    PATH,
+    SET_HELP,
+    configure_logging,
+    standard_options,
+    verbosity,
+)
+from lockstep.config import Config, load
 from lockstep.config.kafka import checked_kafka
-from lockstep.errors import EXIT_MEANINGS
+from lockstep.errors import EXIT_MEANINGS, LockstepError
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.jars import classified
 from lockstep.launch.job_process import launch
@@ -25,6 +35,8 @@ from lockstep.launch.submit import (
     parse_conf,
 )
 from lockstep.output import Output
+
+log = logging.getLogger("lockstep.run")
 
 LOG_LEVELS = {-1: "WARNING", 0: "INFO", 1: "INFO", 2: "DEBUG"}
 
@@ -61,7 +73,7 @@ def command(
     Ctrl-C and SIGTERM commit the open transaction and leave; a second one leaves at once.
     """
     conf = parse_conf(confs)
-    config = load(config_path, conf=conf, sets=sets)
+    config = _config(config_path, conf, sets)
     spark_home, needs = find_spark_home(), needs_of(config)
     jars, more_jars = find_jars(needs.packages, conf), classified(needs.classified)
 
@@ -85,12 +97,34 @@ def command(
         words = composed(None)
         output.document({"command": words}, _folded(words))
         return 0
-    _preflight()
-    checked_kafka(config)
-    code = launch(composed, environment(os.environ, spark_home=spark_home))
+    try:
+        _preflight()
+        checked_kafka(config)
+        code = launch(composed, environment(os.environ, spark_home=spark_home))
+    except LockstepError as error:
+        if config.log.format != JSON:
+            raise
+        log.error("%s", error)
+        return error.exit_code
     if output.is_json:
         output.document({"exit_code": code, "outcome": EXIT_MEANINGS.get(code, "interrupted")}, "")
     return code
+
+
+def _config(path: Path, conf: Mapping[str, str], sets: Sequence[str]) -> Config:
+    """What is said while it is read waits for `log.format`."""
+    hold_lines("DEBUG")
+    form = TEXT
+    try:
+        config = load(path, conf=conf, sets=sets)
+        form = config.log.format
+    finally:
+        if form == TEXT:
+            configure_logging(verbosity())
+    if form == JSON:
+        level = LEVELS[min(0, verbosity())]
+        write_lines(logging.getLevelName(level), form=form, worker=LAUNCHER, pipeline=config.pipeline.id)
+    return config
 
 
 def _preflight() -> None:

@@ -12,6 +12,7 @@ from lockstep.config.properties import redact
 from lockstep.config.sections import (
     DEAD_LETTER_SUFFIX,
     ControlSection,
+    LogSection,
     MemorySection,
     MetricsSection,
     PipelineSection,
@@ -45,6 +46,7 @@ class Config(Section):
     memory: MemorySection = Field(default_factory=MemorySection)
     ui: UiSection = Field(default_factory=UiSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
+    log: LogSection = Field(default_factory=LogSection)
 
     @property
     def group_id(self) -> str:

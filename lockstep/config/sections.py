@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from control_topic.logs import FORMATS as LOG_FORMATS
 from lockstep.config import values
 from participant.records.kinds import ENVELOPES, FORMATS
 
@@ -256,4 +257,16 @@ class MetricsSection(Section):
         validate_default=True,
         alias="file_period",
         description="How often it is written. From 1s to 1h.",
+    )
+
+
+class LogSection(Section):
+    """How a run's driver and workers write their log, to stderr."""
+
+    format: Literal["text", "json"] = Field(
+        default="text",
+        description=(
+            f"What a line is: {meanings(LOG_FORMATS)}. The fields are in "
+            "[operations.md](operations.md#logs-for-machines)."
+        ),
     )

@@ -60,13 +60,19 @@ class Application:
     """`kafka`: librdkafka properties with secrets resolved."""
 
     def __init__(
-        self, spark: SparkSession, config: Config, kafka: Mapping[str, str], *, log_level: str
+        self,
+        spark: SparkSession,
+        config: Config,
+        kafka: Mapping[str, str],
+        *,
+        log_level: str,
+        run_id: str = "",
     ) -> None:
         self._spark = spark
         self._config = config
         self._kafka = dict(kafka)
         self._log_level = log_level
-        self.run_id = secrets.token_hex(8)
+        self.run_id = run_id or secrets.token_hex(8)
         self._token = secrets.token_urlsafe(32)
         self._key = secrets.token_bytes(KEY_BYTES)
         self._service: TableService | None = None
@@ -296,6 +302,7 @@ class Application:
             rejects_max=RejectsMax.of(config.record.max_rejects),
             record=config.record_spec(),
             until=until,
+            log_format=config.log.format,
         )
 
 

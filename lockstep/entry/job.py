@@ -16,6 +16,7 @@ sys.path[:] = without_zips(sys.path, os.environ.get("SPARK_HOME", ""))
 
 with importing():
     import logging
+    import secrets
     import signal
     import threading
     import time
@@ -27,11 +28,12 @@ with importing():
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    from control_topic.quiet import plain_logs, quiet_kafka_clients
+    from control_topic.logs import JSON, hold_lines, log_strays, release_lines, write_lines
     from lockstep.config import Config, from_json, load
     from lockstep.config.kafka import checked_kafka
     from lockstep.driver.accumulators import no_trace_of_accumulators
     from lockstep.driver.application import Application
+    from lockstep.driver.jvm_logs import name_run
     from lockstep.driver.jvm_signals import catch_jvm_signals
     from lockstep.driver.rehearsal import rehearse
     from lockstep.driver.spark_end import LastResort, end_jvm, jvm_pid, stop_spark
@@ -62,7 +64,6 @@ CODES = {
 }
 LEAVE_AT_ONCE_S = 0.2
 ONE_SIGNAL_S = 1.0
-LOG_FORMAT = "%(asctime)s %(levelname)-7s driver %(name)s: %(message)s"
 
 
 @click.command()
@@ -89,10 +90,8 @@ def main(
     rehearsing: bool,
 ) -> None:
     """Move records from Kafka into the table until told to stop."""
-    logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    plain_logs()
-    quiet_kafka_clients()
+    hold_lines(log_level.upper())
     code = EXIT_FAILED
     asked = _Asked(
         path=path,
@@ -108,6 +107,7 @@ def main(
     try:
         code = _work(asked, stuck)
     except Exception as error:
+        release_lines(asked.log_level)
         code = error.exit_code if isinstance(error, LockstepError) else EXIT_FAILED
         log.error("%s", sentence(error), exc_info=debug)
     finally:
@@ -147,8 +147,9 @@ def _leave(code: int, path: Path) -> None:
 
 def _work(asked: _Asked, stuck: list[SparkSession]) -> int:
     """The exit code. `stuck`: takes the session where Spark does not come to an end."""
-    config = _config(asked.path, asked.sets)
-    spark = _session(config)
+    config, run = _config(asked.path, asked.sets), secrets.token_hex(8)
+    _write_lines(config, asked.log_level, run)
+    spark = _session(config, run)
     try:
         if asked.rehearsing:
             return rehearse(spark, config)
@@ -156,7 +157,7 @@ def _work(asked: _Asked, stuck: list[SparkSession]) -> int:
             return validate_in_job(spark, config, asked.validate)
         if asked.operator_commit is not None:
             return execute_operator_commit(spark, config, asked.operator_commit)
-        return _run(spark, config, asked)
+        return _run(spark, config, asked, run)
     finally:
         if not stop_spark(spark):
             log.warning("Spark does not stop: its JVM is ended at once; what was committed is durable")
@@ -171,7 +172,14 @@ def _config(path: Path, sets: tuple[str, ...]) -> Config:
     return load(path, conf=dict(SparkConf().getAll()), sets=sets)
 
 
-def _session(config: Config) -> SparkSession:
+def _write_lines(config: Config, level: str, run: str) -> None:
+    """The log's form is a setting: until that was read, lines have waited."""
+    write_lines(level, form=config.log.format, pipeline=config.pipeline.id, run=run)
+    if config.log.format == JSON:
+        log_strays()
+
+
+def _session(config: Config, run: str) -> SparkSession:
     """The session that spark-submit configured, with what the table cannot do without."""
     builder = SparkSession.builder.appName("lockstep")
     for name, value in needs_of(config).fixed.items():
@@ -179,11 +187,13 @@ def _session(config: Config) -> SparkSession:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     no_trace_of_accumulators(spark.sparkContext)
+    if config.log.format == JSON:
+        name_run(spark, config.pipeline.id, run)
     return spark
 
 
-def _run(spark: SparkSession, config: Config, asked: _Asked) -> int:
-    application = Application(spark, config, checked_kafka(config), log_level=asked.log_level)
+def _run(spark: SparkSession, config: Config, asked: _Asked, run: str) -> int:
+    application = Application(spark, config, checked_kafka(config), log_level=asked.log_level, run_id=run)
     last_resort = LastResort(jvm_pid(spark), asked.leave)
     catcher = Catcher(application)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -251,6 +261,11 @@ def _commits_logger() -> Callable[[Progress], None]:
             progress.newest_instant,
             f"{rows:,}",
             f"{progress.rows:,}",
+            extra={
+                "instant": progress.newest_instant,
+                "transaction": progress.newest_transaction,
+                "epoch": progress.standing.epoch,
+            },
         )
 
     return on_progress

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lockstep.config import Config
+from lockstep.config.sections import LogSection
 from lockstep.errors import Failed
 from lockstep.launch.class_archive import options_to_use
 from lockstep.launch.jars import classified
@@ -43,6 +44,7 @@ def run_short_job(
     """
     shipped = folder / "pipeline.json"
     shipped.touch(mode=0o600)
+    config = config.model_copy(update={"log": LogSection()})  # its last words are read here, as text
     shipped.write_text(config.to_json(), encoding="utf-8")
     exit_code_file = folder / "exit-code"
     spark_home, conf = find_spark_home(), parse_conf(confs)

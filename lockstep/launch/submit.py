@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from control_topic.logs import JSON, TEXT
 from lockstep.config import Config
 from lockstep.config.properties import is_secret_name
 from lockstep.config.sources import CONF_PREFIX
@@ -51,7 +52,12 @@ COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
-LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+LOG_CONFIGURATIONS: Mapping[str, Path] = {
+    TEXT: Path(__file__).with_name("log4j2.properties"),
+    JSON: Path(__file__).with_name("log4j2-json.properties"),
+}
+"""Of the driver's JVM, by `log.format`."""
+
 JOB = Path(__file__).parents[1] / "entry" / "job.py"
 
 _WORKER_CONF: Mapping[str, str] = {
@@ -117,7 +123,7 @@ def compose(config: Config, submission: Submission, *, spark_home: Path) -> list
     jars = [*submission.jars, *submission.more_jars]
     if jars and not is_local(master):
         command += ["--jars", ",".join(map(str, jars))]
-    for name, value in _spark_conf(submission, master, needs).items():
+    for name, value in _spark_conf(submission, master, needs, LOG_CONFIGURATIONS[config.log.format]).items():
         command += ["--conf", f"{name}={value}"]
     return [*command, str(submission.job), *_job_arguments(submission)]
 
@@ -179,7 +185,9 @@ def parse_conf(assignments: Sequence[str]) -> dict[str, str]:
     return conf
 
 
-def _spark_conf(submission: Submission, master: str, needs: SparkNeeds) -> dict[str, str]:
+def _spark_conf(
+    submission: Submission, master: str, needs: SparkNeeds, log_configuration: Path
+) -> dict[str, str]:
     conf = {**needs.conf, **_WORKER_CONF, "spark.ui.enabled": "false", "spark.driver.memory": DRIVER_MEMORY}
     conf["spark.pyspark.driver.python"] = sys.executable
     if is_local(master):
@@ -196,7 +204,7 @@ def _spark_conf(submission: Submission, master: str, needs: SparkNeeds) -> dict[
     if "spark.driver.memory" not in given and not COLLECTOR.search(options):
         options = f"{SMALL_HEAP} {options}"
     if "log4j2.configurationFile" not in options and "log4j.configurationFile" not in options:
-        ours = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}"
+        ours = f"-Dlog4j2.configurationFile={log_configuration.as_uri()}"
         options = " ".join(filter(None, (ours, needs.java_options, options)))
     return {**conf, JAVA_OPTIONS: options, **given}
 

@@ -48,6 +48,7 @@ class TopicLookBack:
                 partition,
                 offset,
                 sentence(error),
+                extra={"source_partition": partition, "offset": offset},
             )
 
     def _read(self, fetcher: PlainFetcher, partition: SourcePartition, offset: int) -> Iterator[RawBatch]:

@@ -63,6 +63,11 @@ class Position:
         return not self.at_end and not self.stuck
 
 
+def at(partition: SourcePartition, position: Position) -> dict[str, object]:
+    """What a log line is about."""
+    return {"source_partition": partition, "offset": position.next}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCallbacks:
     """Whom the source tells, on its thread.
@@ -272,7 +277,9 @@ class SourceThread:
                 "right to read the topic and its group, and start again",
             )
         else:
-            log.warning("%s at offset %d: %s", partition, position.next, notice.text)
+            log.warning(
+                "%s at offset %d: %s", partition, position.next, notice.text, extra=at(partition, position)
+            )
 
     def _on_end(self, partition: SourcePartition, position: Position, end: int | None) -> None:
         """The end of the log: what lies between is markers and aborted records, a range without rows."""
@@ -291,6 +298,7 @@ class SourceThread:
                 position.next,
                 low - 1,
                 low,
+                extra=at(partition, position),
             )
             lost = Lost(partition=partition, start=position.next, next=low)
             self._read_from(partition, low)
@@ -337,7 +345,11 @@ class SourceThread:
                 partition, position, f"the log cannot be read there, at each attempt ({text}); {SKIP}"
             )
             return
-        log.warning("%s at offset %d: %s; it is read again", partition, position.next, text)
+        log.warning(
+            "%s at offset %d: %s; it is read again",
+            *(partition, position.next, text),
+            extra=at(partition, position),
+        )
         self._read_from(partition, position.next)
 
     def _look(self) -> None:
@@ -375,7 +387,7 @@ class SourceThread:
         sentence = f"{partition} at offset {position.next}: {why}"
         if not position.still.said:
             position.still.said = sentence
-            log.warning("%s", sentence)
+            log.warning("%s", sentence, extra=at(partition, position))
         self._stalls.raise_alarm(partition, sentence)
 
     def _stick(self, partition: SourcePartition, position: Position, reason: str) -> None:

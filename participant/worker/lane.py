@@ -139,7 +139,12 @@ class Lane:
         for action in self.core.handle(event):
             self._perform(action)
         if self.core.state is not before:
-            log.debug("%s -> %s on %s", before.name, self.core.state.name, type(event).__name__)
+            work = self.core.work
+            log.debug(
+                "%s -> %s on %s",
+                *(before.name, self.core.state.name, type(event).__name__),
+                extra={"epoch": self.core.epoch, "transaction": work.id if work is not None else ""},
+            )
 
     def _perform(self, action: ev.Action) -> None:
         match action:

@@ -358,7 +358,7 @@ class Plane:
 
     def _taken_away(self, gone: FilesGone) -> None:
         """What is open is over, as whoever has rolled it back will say; if nobody says it, the core does."""
-        log.info("%s: %s", self._transaction, gone)
+        log.info("%s: %s", self._transaction, gone, extra={"transaction": self._transaction})
         self._discard(self._transaction)
         self._gone = str(gone)
 

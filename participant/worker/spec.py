@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from control_topic.logs import TEXT
 from control_topic.messages import Offsets
 from control_topic.trust import Trust
 from participant.records.port import RecordSpec
@@ -53,6 +54,8 @@ class WorkerSpec:
     record: RecordSpec = field(default_factory=RecordSpec)
     until: Offsets | None = None
     """Consume exactly to these offsets."""
+    log_format: str = TEXT
+    """One of `control_topic.logs.FORMATS`."""
     session_timeout_ms: int = 10_000
     """How long the group waits for a silent worker."""
     table_epoch: int = 0

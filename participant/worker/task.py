@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Iterator
 
-from control_topic.quiet import plain_logs, quiet_kafka_clients
+from control_topic.logs import JSON, log_strays, write_lines
 from participant.worker.spec import Ended, WorkerSpec
 
 
@@ -22,14 +21,11 @@ def run_task(spec: WorkerSpec, slot: int, log_level: str, _rows: Iterator[int]) 
     if context is not None and context.attemptNumber() > 0:
         yield Ended(slot=slot, incarnation="", reason="a retry by Spark", failed=True).to_json()
         return
-    logging.basicConfig(
-        level=log_level,
-        stream=sys.stderr,
-        format=f"%(asctime)s %(levelname)-7s worker-{slot} %(name)s: %(message)s",
-        force=True,
+    write_lines(
+        log_level, form=spec.log_format, worker=f"worker-{slot}", pipeline=spec.pipeline, run=spec.run
     )
-    plain_logs()
-    quiet_kafka_clients()
+    if spec.log_format == JSON:
+        log_strays()
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from participant.worker.worker import Worker
 

@@ -245,7 +245,7 @@ class Worker:
             return
         self._coordinator.received(message)
         if isinstance(message.body, CoordinatorClaim) and message.run == self._spec.run:
-            log.debug("%s claims epoch %d", message.sender, message.epoch)
+            log.debug("%s claims epoch %d", message.sender, message.epoch, extra={"epoch": message.epoch})
         self._lane.post(ev.Received(now_ms=monotonic_ms(), message=message))
 
     # --- the driver -------------------------------------------------------------------------------

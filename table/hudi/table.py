@@ -397,7 +397,11 @@ class HudiTable:
             self._session.let_die(instant)
             self._session.remove_pending(self._mode.action, instant)
         except THROWN as error:
-            log.warning("instant %s could not be opened, nor removed: %s", instant, sentence(error))
+            log.warning(
+                "instant %s could not be opened, nor removed: %s",
+                *(instant, sentence(error)),
+                extra={"instant": instant},
+            )
 
     def _commit(self, commit: Commit, pre_commit: PreCommit) -> None:
         session, client = self._session, self._session.client
@@ -433,7 +437,11 @@ class HudiTable:
             raise OutcomeUnknown(f"{doing}: {why}: read the table before anything else") from error
         if done is None:
             raise without_effect(doing, error, self._session.lock.folder) from error
-        log.warning("instant %s is complete, what came after it failed: %s", commit.instant, why)
+        log.warning(
+            "instant %s is complete, what came after it failed: %s",
+            *(commit.instant, why),
+            extra={"instant": commit.instant},
+        )
 
     def _is_repeat(self, commit: Commit) -> bool:
         """Whether this transaction is on the timeline with these very ranges and instant."""

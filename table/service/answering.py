@@ -12,9 +12,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
+from inspect import signature
 from threading import Lock
 from typing import Concatenate, ParamSpec, TypeVar
 
+from control_topic.log_fields import FIELDS, about
 from control_topic.messages import Offsets
 from table.errors import ClockBehind, Refused, TableError, Unavailable
 from table.service.calls import Answer, Result
@@ -52,8 +54,15 @@ def answers(
     def decorate(
         method: Callable[Concatenate[S, P], Answer],
     ) -> Callable[Concatenate[S, P], Answer]:
+        names = tuple(signature(method).parameters)[1:]
+
         @wraps(method)
         def answering(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            with about(**{name: given[name] for name in FIELDS if name in given}):
+                return answered(self, *args, **kwargs)
+
+        def answered(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
             name = method.__name__
             try:
                 return method(self, *args, **kwargs)

@@ -80,6 +80,7 @@ class Claiming(Answering):
             "instant %s (transaction %s, run %s) was %s",
             *(open_one.instant, open_one.transaction, open_one.run),
             "rolled back" if removed else "complete already",
+            extra={"instant": open_one.instant, "transaction": open_one.transaction},
         )
 
     # --- offsets alone --------------------------------------------------------------------------

@@ -138,7 +138,11 @@ class Transactions(Claiming):
         state = self._placed(epoch, nothing, facts, kind="genesis")
         newest = self._commit_places({}, state)
         if newest.transaction == state.transaction:
-            log.info("genesis: instant %s holds the starting offsets", newest.instant)
+            log.info(
+                "genesis: instant %s holds the starting offsets",
+                newest.instant,
+                extra={"instant": newest.instant, "transaction": newest.transaction},
+            )
         return newest
 
     def _admit(self, epoch: int, newest: TableState, facts: SourceFacts) -> TableState:
@@ -155,6 +159,7 @@ class Transactions(Claiming):
             log.info(
                 "source partitions that are new to the table, %d of them, are read from %s on (instant %s)",
                 *(len(fresh), some([f"{one}={state.offsets[one]}" for one in fresh]), now.instant),
+                extra={"instant": now.instant, "transaction": now.transaction},
             )
         return now
 

@@ -97,7 +97,11 @@ class Fence:
         why = self._why_over(instant, said)
         if noting and self._verdict(instant, OVERRULED, why) != OVERRULED:
             raise Unavailable(f"instant {instant} has just been completed: it stays, and is looked for again")
-        log.warning("instant %s was to be completed, and is rolled back: %s", instant, why)
+        log.warning(
+            "instant %s was to be completed, and is rolled back: %s",
+            *(instant, why),
+            extra={"instant": instant},
+        )
 
     def keep(self, instant: str) -> bool:
         """Whether an instant that is complete counts. From here on nobody overrules it.

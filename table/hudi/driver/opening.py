@@ -81,7 +81,11 @@ def take_back(session: Session, history: History, watchdog: Watchdog, opening: O
             session.meta.getActiveTimeline().createNewInstant(requested)
             return
     opening.let_die(instant)
-    log.warning("instant %s was requested and not opened by a driver that is gone: it is taken back", instant)
+    log.warning(
+        "instant %s was requested and not opened by a driver that is gone: it is taken back",
+        instant,
+        extra={"instant": instant},
+    )
 
 
 def _is_only_requested(history: History, instant: str) -> bool:

@@ -85,6 +85,7 @@ def settle(session: Session, history: History, watchdog: Watchdog, fence: Fence)
             "table %s: instant %s was completed by a driver that stood still, after it had been rolled back: "
             "it is taken off the timeline",
             *(session.path, instant),
+            extra={"instant": instant},
         )
     finish(session, history, watchdog, fence)
 
@@ -130,7 +131,9 @@ def finish(session: Session, history: History, watchdog: Watchdog, fence: Fence)
             roll_back(session, history, watchdog, fence, instant)
         except Unavailable as error:
             log.warning(
-                "the rollback of instant %s is left half done, and gone on with later: %s", instant, error
+                "the rollback of instant %s is left half done, and gone on with later: %s",
+                *(instant, error),
+                extra={"instant": instant},
             )
 
 

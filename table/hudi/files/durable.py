@@ -189,6 +189,7 @@ class Files:
             log.warning(
                 "%d files of instant %s were not removed, which the rollback will do; the first: %s (%s)",
                 *(len(left), self._instant, self.store.place(left[0][0]), left[0][1]),
+                extra={"instant": self._instant},
             )
 
     def rest(self) -> None:

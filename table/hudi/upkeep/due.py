@@ -214,7 +214,9 @@ class Service:
             self._done += 1
             self._last = (done, took_s, now_s)
         name = f"{self.work.name} {done.instant}".rstrip()
-        log.info("%s is complete after %.1f s: %s", name, took_s, done.what)
+        log.info(
+            "%s is complete after %.1f s: %s", *(name, took_s, done.what), extra={"instant": done.instant}
+        )
 
     def _failed(self, problem: str) -> None:
         with self._changed:

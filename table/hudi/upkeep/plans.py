@@ -165,7 +165,11 @@ def abandon(
                 _note(session, one.instant)  # not before: until now it could have been completed
                 remove_files(session, folders(one.plan), one.instant)
             taken.append(one.instant)
-            log.warning("%s %s was begun and not completed: it is taken away", action, one.instant)
+            log.warning(
+                "%s %s was begun and not completed: it is taken away",
+                *(action, one.instant),
+                extra={"instant": one.instant},
+            )
     return Tidied(taken, left)
 
 

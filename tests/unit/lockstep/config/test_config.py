@@ -107,6 +107,9 @@ token = ""
 [metrics]
 file = ""
 file_period = "15s"
+
+[log]
+format = "text"
 """
 
 MINIMAL: Mapping[str, Mapping[str, Any]] = {

@@ -21,7 +21,7 @@ from lockstep.errors import EXIT_HALTED, EXIT_INTERRUPTED, EXIT_SUPERSEDED, EXIT
 from lockstep.launch.job_process import launch
 from lockstep.launch.submit import (
     JOB,
-    LOG_CONFIGURATION,
+    LOG_CONFIGURATIONS,
     Submission,
     compose,
     environment,
@@ -87,7 +87,10 @@ def test_the_command_is_spark_submit_with_what_hudi_and_long_running_workers_nee
     assert conf["spark.ui.enabled"] == "false"
     assert conf["spark.pyspark.python"] == conf["spark.pyspark.driver.python"] == sys.executable
     assert conf["spark.driver.bindAddress"] == "127.0.0.1"
-    assert f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}" in conf["spark.driver.extraJavaOptions"]
+    assert (
+        f"-Dlog4j2.configurationFile={LOG_CONFIGURATIONS['text'].as_uri()}"
+        in conf["spark.driver.extraJavaOptions"]
+    )
 
 
 def test_the_job_gets_the_layers_as_the_command_line_got_them(config: Config) -> None:
@@ -113,7 +116,7 @@ def test_the_job_gets_the_layers_as_the_command_line_got_them(config: Config) ->
 
 def test_the_job_and_the_log_configuration_are_shipped_with_the_package() -> None:
     assert JOB.is_file()
-    assert LOG_CONFIGURATION.is_file()
+    assert all(path.is_file() for path in LOG_CONFIGURATIONS.values())
 
 
 def test_what_the_user_configures_wins_and_class_paths_and_options_are_joined(config: Config) -> None:

@@ -1,0 +1,1 @@
+"""Waiting until the table has what a script asks for."""

@@ -1,0 +1,105 @@
+"""Whether the pipeline's run has halted: its driver's word, or the control topic's where none answers."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from control_topic.kafka import ControlReader
+from control_topic.messages import Halt
+from lockstep.config import Config
+from lockstep.watch.run_seen import ask_driver
+from lockstep.watch.tail import MESSAGES_MAX, as_heard
+from lockstep.watch.told import Heard
+from lockstep.watch.topic_fold import fold
+from table.kinds import table_kind
+from table.service.place import last_started
+
+DRIVER, TOPIC = "driver", "control topic"
+GRACE_S = 30.0
+"""A halt that the topic told of before we came may be of a run whose successor is about to start."""
+POLL_S = 0.2
+DRAIN_S = 2.0
+"""The most that one look reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HaltSeen:
+    """Who says that the run has halted, and why."""
+
+    reason: str
+    word: str
+    """`DRIVER` or `TOPIC`."""
+
+
+class Halts:
+    """One reader of the control topic, made where it is first needed."""
+
+    def __init__(
+        self,
+        config: Config,
+        kafka: Mapping[str, str],
+        *,
+        driver: Callable[[str], Mapping[str, Any] | None] = ask_driver,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config, self._kafka = config, kafka
+        self._driver, self._clock_s = driver, clock_s
+        self._began_s = clock_s()
+        self._reader: ControlReader | None = None
+        self._heard: deque[Heard] = deque(maxlen=MESSAGES_MAX)
+        self._before_us: set[str] | None = None
+        """Runs that had halted when the topic was first read to its end; None before that."""
+
+    def look(self, *, table_epoch: int, patient: bool = True) -> HaltSeen | None:
+        """`patient`: a halt from before we came counts only after a while."""
+        live = self._driver(self._config.pipeline.id)
+        if live is not None:
+            reason = live.get("halted")
+            return HaltSeen(reason=str(reason), word=DRIVER) if reason else None
+        self._read()
+        if self._reader is None or not self._reader.caught_up:
+            return None
+        told = self._told(table_epoch)
+        if self._before_us is None:
+            self._before_us = {told[0]} if told is not None else set()
+        if told is None:
+            return None
+        run, reason = told
+        if patient and run in self._before_us and self._clock_s() - self._began_s < GRACE_S:
+            return None
+        return HaltSeen(reason=reason, word=TOPIC)
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def _read(self) -> None:
+        config = self._config
+        if self._reader is None:
+            self._reader = ControlReader(
+                self._kafka,
+                config.control.topic,
+                start="tail",
+                tail_messages=MESSAGES_MAX,
+                pipeline=config.pipeline.id,
+            )
+        until_s = self._clock_s() + DRAIN_S
+        while self._clock_s() < until_s:
+            arrived = self._reader.poll(POLL_S)
+            self._heard += filter(None, (as_heard(one, config.pipeline.id) for one in arrived))
+            if not arrived and self._reader.caught_up:
+                return
+
+    def _told(self, table_epoch: int) -> tuple[str, str] | None:
+        """The newest run and why it halted, where it did."""
+        if not any(isinstance(one.message.body, Halt) for one in self._heard):
+            return None
+        config = self._config
+        notes = table_kind(config.table.format).notes(config.table.path, config.store_settings())
+        placed = last_started(notes, config.pipeline.id)
+        known = fold(self._heard, placed=placed, table_epoch=table_epoch)
+        return (known.run, known.halted[0]) if known.halted is not None else None

@@ -1,0 +1,214 @@
+"""Waits until the table has what was asked for, the run has halted, or time is up.
+
+The table decides: its newest commit's offsets are looked at each second. The broker is asked where the goal
+needs the topics' ends, and the halt is looked for beside; neither holds up the look at the table for long.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from control_topic.messages import Offsets
+from control_topic.spelling import one_line
+from lockstep.brokers.source_topics import SourceTopics
+from lockstep.config import Config
+from lockstep.config.units import format_duration
+from lockstep.in_time import InTime, TookTooLong
+from lockstep.waiting.goals import Goal, ToLag, ToOffsets, Verdict, judge, listed, sentence
+from lockstep.waiting.halts import TOPIC, Halts, HaltSeen
+from lockstep.waiting.table_look import TableLook
+from table.errors import TableError
+from table.kinds import table_kind
+from table.service.source_facts import MissingTopic, SourceUnavailable
+from table.state import TableState
+
+PERIOD_S = 1.0
+HALTS_EVERY = 2
+"""Looks at the table for each that asks after a halt."""
+ASK_S = 5.0
+LOOK_S = 30.0
+HALTS_S = 10.0
+LAST_S = 3.0
+"""For the last questions, when time is up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How the waiting ended: reached, halted, or neither, and then time was up."""
+
+    goal: Goal
+    verdict: Verdict
+    halted: HaltSeen | None
+    newest: TableState | None
+    problems: tuple[str, ...]
+    """Why more is not known."""
+
+    waited_ms: int
+    timeout_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        newest, halted = self.newest, self.halted
+        return {
+            "reached": self.verdict.reached,
+            "halted": {"reason": halted.reason, "word": halted.word} if halted is not None else None,
+            "waited_ms": self.waited_ms,
+            "timeout_ms": self.timeout_ms,
+            "lag_max": self.goal.records_max if isinstance(self.goal, ToLag) else None,
+            "lag": self.verdict.lag,
+            "missing": listed(self.verdict.missing),
+            "missing_total": len(self.verdict.missing),
+            "instant": newest.instant if newest is not None else None,
+            "transaction": newest.transaction if newest is not None else None,
+            "epoch": newest.epoch if newest is not None else None,
+            "problems": list(self.problems),
+        }
+
+    def to_text(self) -> str:
+        """A sentence or two for an operator."""
+        if self.verdict.reached:
+            instant = self.newest.instant if self.newest is not None else ""
+            return f"The table has it: instant {instant}."
+        missing = sentence(self.goal, self.verdict)
+        if self.halted is not None:
+            said = f"the run has halted: {one_line(self.halted.reason)}"
+            if self.halted.word == TOPIC:
+                said += (
+                    " (No driver answers: this is the control topic's word, where others may write, too. The "
+                    "run's own word are its log and its exit code.)"
+                )
+            return f"{said} Missing: {missing}." if missing else said
+        parts = [part for part in (missing, *self.problems) if part] or ["nobody says what is missing"]
+        return f"not reached within {format_duration(self.timeout_ms)}: {'; '.join(parts)}"
+
+
+class Wait:
+    """`goal`: with `wanted=None`, what the topics' ends are as soon as the broker can be asked.
+
+    `kafka`: librdkafka's properties with secrets resolved.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        kafka: Mapping[str, str],
+        goal: Goal,
+        *,
+        timeout_ms: int,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        storage, path = config.store_settings(), config.table.path
+        self._goal, self._timeout_ms, self._clock_s = goal, timeout_ms, clock_s
+        kind = table_kind(config.table.format)
+        self._table = TableLook(lambda: kind.reader(path, storage), pipeline=config.pipeline.id)
+        self._source = SourceTopics(kafka, config.source.topics, timeout_s=ASK_S)
+        self._halts = Halts(config, kafka)
+        self._ask_table = InTime(f"the table at {path}")
+        self._ask_broker = InTime(f"the Kafka broker at {config.source.bootstrap_servers}")
+        self._ask_halts = InTime("the run")
+        self._ends: Offsets | None = None
+        self._ends_asked_for = True
+        self._table_problem = self._source_problem = ""
+        self._looks = 0
+
+    def run(self) -> Outcome:
+        """Raises `SourceRefused` and `ConfigError` for what no waiting helps."""
+        began_s = self._clock_s()
+        deadline_s = began_s + self._timeout_ms / 1_000
+        try:
+            while True:
+                left_s = deadline_s - self._clock_s()
+                verdict, halted = self._step(left_s)
+                waited_s = self._clock_s() - began_s
+                if verdict.reached or halted is not None or left_s <= 0:
+                    return self._outcome(verdict, halted, round(waited_s * 1_000))
+                time.sleep(max(0.0, min(PERIOD_S, deadline_s - self._clock_s())))
+        finally:
+            if self._ask_halts.idle:
+                self._halts.close()
+
+    def _step(self, left_s: float) -> tuple[Verdict, HaltSeen | None]:
+        self._look(left_s, self._table.look)
+        if self._needs_ends():
+            self._look_at_ends(left_s)
+        verdict = self._judged()
+        if verdict.reached and self._proved(left_s):
+            return self._judged(), None
+        halted = None
+        if self._looks % HALTS_EVERY == 0 or left_s <= 0:
+            halted = self._look_for_halt(left_s)
+        self._looks += 1
+        if halted is None:
+            return self._not_yet(verdict), None
+        # What the run committed before it halted counts.
+        self._look(left_s, self._table.look)
+        verdict = self._judged()
+        if verdict.reached and self._proved(left_s):
+            return verdict, None
+        return self._not_yet(verdict), halted
+
+    def _not_yet(self, verdict: Verdict) -> Verdict:
+        """Without its proof, what looks reached is not."""
+        return Verdict(reached=False, missing=verdict.missing, lag=verdict.lag)
+
+    def _proved(self, left_s: float) -> bool:
+        return self._look(left_s, self._table.prove) and self._judged().reached
+
+    def _judged(self) -> Verdict:
+        newest = self._table.newest
+        return judge(self._goal, newest.offsets if newest is not None else None, self._ends)
+
+    def _look(self, left_s: float, work: Callable[[], object]) -> bool:
+        """Whether the table was seen."""
+        try:
+            changed = self._ask_table.ask(work, timeout_s=max(LAST_S, min(left_s, LOOK_S)))
+        except TookTooLong as error:
+            self._table_problem = str(error)
+            return False
+        self._table_problem = self._table.problem
+        self._ends_asked_for = self._ends_asked_for or bool(changed)
+        return not self._table_problem
+
+    def _needs_ends(self) -> bool:
+        """Ends only grow: while the table stands still, what is too far behind stays so."""
+        if isinstance(self._goal, ToOffsets):
+            return self._goal.wanted is None
+        return self._ends_asked_for
+
+    def _look_at_ends(self, left_s: float) -> None:
+        def ends() -> Offsets:
+            return self._source.end(self._source.facts().partitions)
+
+        try:
+            found = self._ask_broker.ask(ends, timeout_s=max(LAST_S, min(left_s, 2 * ASK_S)))
+        except (TookTooLong, SourceUnavailable, MissingTopic) as error:
+            self._source_problem = str(error)
+            return
+        self._source_problem = ""
+        self._ends, self._ends_asked_for = found, False
+        if isinstance(self._goal, ToOffsets):
+            self._goal = ToOffsets(wanted=found)
+
+    def _look_for_halt(self, left_s: float) -> HaltSeen | None:
+        epoch = self._table.newest.epoch if self._table.newest is not None else 0
+        try:
+            return self._ask_halts.ask(
+                lambda: self._halts.look(table_epoch=epoch, patient=left_s > 0),
+                timeout_s=max(LAST_S, min(left_s, HALTS_S)),
+            )
+        except (TookTooLong, TableError, OSError):
+            return None  # whatever it is, the table's look says more of it
+
+    def _outcome(self, verdict: Verdict, halted: HaltSeen | None, waited_ms: int) -> Outcome:
+        problems = (self._table_problem, self._source_problem) if not verdict.reached else ()
+        return Outcome(
+            goal=self._goal,
+            verdict=verdict,
+            halted=halted,
+            newest=self._table.newest,
+            problems=tuple(filter(None, problems)),
+            waited_ms=waited_ms,
+            timeout_ms=self._timeout_ms,
+        )

@@ -1,0 +1,183 @@
+"""No secret gets into an archive, however it is spelled in what goes into it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep.config import Config
+from lockstep.config.load import from_mapping
+from lockstep.support.archive import MANIFEST, Archive
+from lockstep.support.collect import collect
+from lockstep.support.parts import Part, log_parts, parts
+from lockstep.support.redaction import Redactor, Secrets, redacted, secrets_of, spellings
+
+PEM = "-----BEGIN KEY-----\nMIIEvgIBADANBgkqhkiG9w0BAQEFAASC\nBKgwggSkAgEAAoIBAQC7VJTUt9Us8cKj\n-----END"
+ENVIRONMENT = {
+    "KAFKA_PASSWORD": 'env "quoted" \\ päss',
+    "LAKE_KEY": "AKIA0123456789",
+    "PART": "only-a-part",
+    "AWS_SECRET_ACCESS_KEY": "the-environments-own",
+    "HOME": "/root",
+}
+FILE_SECRET = "of-a-file/+=%"
+JAAS = 'org.apache.PlainLoginModule required username="u" password="inside-of-jaas";'
+LITERALS = {
+    "ssl.keystore.password": "literal-keystore",
+    "ssl.key.pem": PEM,
+    "sasl.oauthbearer.config": "principal=x secret=inside-of-oauth",
+}
+HUDI = {"hoodie.embed.password": "literal-of-hudi"}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    (tmp_path / "secret").write_text(FILE_SECRET + "\n", encoding="utf-8")
+    kafka = {
+        **LITERALS,
+        "sasl.username": "alice-of-kafka",
+        "sasl.password": "${env:KAFKA_PASSWORD}",
+        "client.id": "host-${env:PART}-x",
+        "ssl.key.password": f"${{file:{tmp_path}/secret}}",
+        "ssl.truststore.password": "${env:NOT_THERE}",
+        "sasl.oauthbearer.token.endpoint.url": "https://bob:of-an-address@idp.example.org/token",
+    }
+    return from_mapping(
+        {
+            "pipeline": {"id": "events"},
+            "source": {"bootstrap_servers": "127.0.0.1:1", "topics": ["events"], "kafka": kafka},
+            "record": {"schema": "id STRING"},
+            "table": {"path": "s3a://lake/events", "name": "events"},
+            "storage": {
+                "credentials": "keys",
+                "access_key": "${env:LAKE_KEY}",
+                "secret_key": f"${{file:{tmp_path}/secret}}",
+            },
+        }
+    )
+
+
+SECRET = (
+    *(value for name, value in ENVIRONMENT.items() if name != "HOME"),
+    *("literal-keystore", "inside-of-oauth", "of-an-address", "of-the-run", FILE_SECRET),
+    *(line for line in PEM.splitlines() if len(line) > 20),
+)
+
+
+def spelled(secret: str) -> list[str]:
+    """By code that the product does not share."""
+    user = base64.b64encode(f"alice-of-kafka:{secret}".encode()).decode()
+    return [
+        secret,
+        json.dumps({"a": secret}),
+        json.dumps(json.dumps(secret)),
+        f"https://h/?token={quote(secret)}&b={quote_plus(secret)}",
+        base64.b64encode(secret.encode()).decode(),
+        f"Authorization: Basic {user}",
+        repr(secret),
+        f"https://someone:{quote(secret, safe='')}@host/",
+    ]
+
+
+def everything(secrets: tuple[str, ...]) -> str:
+    return "\n".join(one for secret in secrets for one in spelled(secret))
+
+
+def unpacked(raw: bytes) -> dict[str, str]:
+    with zipfile.ZipFile(io.BytesIO(raw)) as file:
+        return {name: file.read(name).decode("utf-8", "surrogateescape") for name in file.namelist()}
+
+
+def archived(config: Config, at_once: list[Part], logs: tuple[Path, ...] = ()) -> dict[str, str]:
+    secrets = secrets_of(config, ENVIRONMENT, more=["of-the-run"])
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w") as file:
+        archive = Archive(file, Redactor(secrets))
+        collect(archive, at_once, log_parts(logs), secrets)
+        archive.finish("a heading")
+    return unpacked(raw.getvalue())
+
+
+def assert_clean(members: Mapping[str, str]) -> None:
+    for name, text in members.items():
+        for secret in SECRET:
+            for one in (secret, *spelled(secret)[4:5], quote_plus(secret), json.dumps(secret)[1:-1]):
+                assert one not in text, (name, secret)
+
+
+def test_no_secret_of_any_kind_is_in_any_member(config: Config, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(f"a line\n{everything(SECRET)}\nthe last line\n", encoding="utf-8")
+    own = [part for part in parts(config, {}) if part.title == "the configuration"]
+    hostile = Part(
+        title="hostile",
+        names={"hostile.txt": everything(SECRET)},
+        within_s=30,
+        gather=lambda found: found.problems.append(everything(SECRET)),
+    )
+    members = archived(config, [*own, hostile], (log,))
+    assert set(members) == {"configuration.json", "logs/1-run.log", MANIFEST}
+    assert_clean(members)
+    assert members["logs/1-run.log"].startswith("a line\n") and "the last line" in members["logs/1-run.log"]
+    assert "NOT_THERE is not set" in members[MANIFEST] and "was not looked for" in members[MANIFEST]
+
+
+def test_the_configuration_shows_references_and_hides_literals(config: Config) -> None:
+    shown = redacted(config)
+    kafka = shown["source"]["kafka"]
+    assert kafka["sasl.password"] == "${env:KAFKA_PASSWORD}" and kafka["sasl.username"] == "alice-of-kafka"
+    assert {kafka[name] for name in LITERALS} == {"***"}
+    assert shown["storage"]["credentials"] == "keys" and shown["storage"]["access_key"] == "${env:LAKE_KEY}"
+
+
+def test_what_says_of_what_kind_secrets_are_is_none_itself(config: Config) -> None:
+    assert "keys" not in secrets_of(config, ENVIRONMENT).values
+    assert "/root" not in secrets_of(config, ENVIRONMENT).values
+
+
+def test_secrets_within_a_property_of_several_parts_are_secrets(config: Config) -> None:
+    found = secrets_of(
+        config.model_copy(
+            update={"source": config.source.model_copy(update={"kafka": {"sasl.jaas.config": JAAS}})}
+        ),
+        {**ENVIRONMENT},
+    )
+    assert {"inside-of-jaas", JAAS} <= found.values
+
+
+def test_secrets_are_never_shown_by_accident(config: Config) -> None:
+    assert "literal" not in repr(secrets_of(config, ENVIRONMENT))
+
+
+def test_a_short_secret_goes_where_it_stands_alone_and_leaves_the_words() -> None:
+    redact = Redactor(Secrets(values=frozenset({"ab"})))
+    assert redact('password: ab, "ab" about ab') == 'password: ***, "***" about ***'
+
+
+@given(st.text(min_size=4, max_size=40), st.text(max_size=20), st.text(max_size=20))
+def test_whatever_a_secret_is_no_spelling_of_it_stays(secret: str, before: str, after: str) -> None:
+    redact = Redactor(Secrets(values=frozenset({secret})))
+    for form in spellings(secret):
+        if len(form) > 3:
+            assert form not in redact(f"{before}{form}{after}") or form in "***"
+
+
+def test_of_two_secrets_the_longer_goes_as_a_whole() -> None:
+    redact = Redactor(Secrets(values=frozenset({"hunter", "hunter2-long"})))
+    assert redact("hunter2-long hunter") == "*** ***"
+
+
+def test_bytes_that_are_no_text_stay_as_they_are(config: Config, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_bytes(b"\xff\xfe literal-keystore \x80\n")
+    members = archived(config, [], (log,))
+    assert members["logs/1-run.log"].encode("utf-8", "surrogateescape") == b"\xff\xfe *** \x80\n"

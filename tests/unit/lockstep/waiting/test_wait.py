@@ -1,0 +1,74 @@
+"""`lockstep wait`: its command line, and what it does without broker and table."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lockstep import cli
+
+PIPELINE = """
+[pipeline]
+id = "events"
+[source]
+bootstrap_servers = "127.0.0.1:1"
+topics = ["events"]
+[record]
+schema = "event_id STRING"
+[table]
+path = "file://{folder}/table"
+name = "events"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOCKSTEP_STATE", str(tmp_path / "state"))
+    path = tmp_path / "pipeline.toml"
+    path.write_text(PIPELINE.format(folder=tmp_path), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "say what to wait for"),
+        (["--latest", "--lag", "0"], "say what to wait for"),
+        (["--latest", "--offset", "events:0=1"], "say what to wait for"),
+        (["--offset", "events=1"], "write TOPIC:P=OFFSET"),
+        (["--lag", "-1"], "-1"),
+        (["--latest", "--timeout", "10"], "has no unit"),
+        (["--latest", "--timeout", "999h"], "longer than a week"),
+    ],
+)
+def test_what_nobody_can_wait_for_is_refused(
+    config: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["wait", "-c", str(config), *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("goal", [["--offset", "events:0=5"], ["--latest"], ["--lag", "3"]])
+def test_without_table_and_broker_it_waits_and_then_says_what_is_missing(
+    config: Path, goal: list[str]
+) -> None:
+    command = [sys.executable, "-m", "lockstep.cli", "wait", "-c", str(config)]
+    done = subprocess.run(
+        [*command, *goal, "--timeout", "1500ms", "--output", "json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "not reached within 1500ms" in done.stderr and "There is no Hudi table at" in done.stderr
+    found = json.loads(done.stdout)
+    assert found["reached"] is False and found["halted"] is None
+    if goal[0] == "--offset":
+        assert found["missing"] == [{"topic": "events", "partition": 0, "wanted": 5, "committed": None}]
+    else:
+        assert "127.0.0.1:1" in done.stderr
