@@ -119,6 +119,12 @@ class History:
             return None
         return run.heard if run.whole else run.followed
 
+    @property
+    def announced(self) -> str:
+        """The run that was announced last, as the announcements themselves have it; empty where none was."""
+        announced = [run.fold for run in self._runs.values() if run.fold.run_ms]
+        return max(announced, key=lambda fold: fold.run_order).run if announced else ""
+
     def transactions(self, count_max: int) -> list[Transaction]:
         """The newest of all runs, newest last."""
         of_all = [one for run in self._runs.values() for one in run.fold.transactions[-count_max:]]
@@ -218,12 +224,7 @@ class History:
         return run
 
     def _newest_name(self) -> str:
-        if self.placed:
-            return self.placed
-        announced = [run.fold for run in self._runs.values() if run.fold.run_ms]
-        if announced:
-            return max(announced, key=lambda fold: fold.run_order).run
-        return next(reversed(self._runs), "")
+        return self.placed or self.announced or next(reversed(self._runs), "")
 
     def _newest_changed(self, newest: str) -> None:
         self._newest = newest

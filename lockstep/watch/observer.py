@@ -193,7 +193,7 @@ class Observer:
                 rest_s = max(rest_s, min(LOOK_SHARE * took_s, LOOK_EVERY_MAX_S))
             if rest_s:
                 self._stopping.wait(rest_s)
-            if place == TABLE and well:
+            if place == TABLE and well and self._seen.committed()[0] is not None:
                 self._table_stale.wait(TABLE_QUIET_S - LOOK_EVERY_S)
         self._close(place)
 
@@ -300,9 +300,13 @@ class Observer:
     def _ask_driver(self) -> None:
         live = self._ask_live()
         with self._changed:
+            answered = self._seen.live is not None
             self._seen.looked_at_driver(wall_ms(), live)
-            if live is not None:
+            if live is not None or answered:
                 self._note_change()
+            is_stale = self._seen.table_is_stale()
+        if is_stale:
+            self._table_stale.set()
 
 
 def _settings(config: Config) -> Settings:

@@ -183,11 +183,15 @@ class Seen:
         return next((one for one in transactions if one.phase is Phase.COMMITTED), None)
 
     def table_is_stale(self) -> bool:
-        """Whether only the control topic tells of the newest commit, to which anybody may write."""
-        newest, state = self.heard_commit, self.table.state if self.table is not None else None
-        if self.live is not None or newest is None:
-            return False
-        return state is None or state.transaction != newest.id
+        """Whether it is to be read again: a run has come up since, or of the newest commit only the control
+        topic tells, to which anybody may write."""
+        history, newest = self.history, self.heard_commit
+        if history.announced not in ("", history.placed):
+            return True
+        if self.live is not None:
+            return str(self.live.get("run", "")) != history.placed
+        state = self.table.state if self.table is not None else None
+        return newest is not None and (state is None or state.transaction != newest.id)
 
     def last_commit(self, now_ms: int) -> LastCommit | None:
         """The newest that table, driver or topic tell of; of one and the same, what the table says."""

@@ -122,6 +122,15 @@ def test_coordinators_and_troubles_are_told_newest_first_within_bounds() -> None
     assert said.history.last_deaths == {"worker-1": "its disk is full"}
 
 
+def test_a_coordinator_whose_claim_is_older_than_all_that_was_read_is_told_of() -> None:
+    said = running(1)
+    said.history = History()
+    said.whole()
+    assert said.history.coordinators() == [(1, "coordinator@worker-0", 0)]
+    said.claim("coordinator@worker-1", 2)
+    assert [one.epoch for one in said.history.coordinators()] == [2]
+
+
 # --- counters ------------------------------------------------------------------------------------------
 
 
