@@ -315,6 +315,24 @@ def test_lag_is_as_old_as_the_oldest_that_is_known() -> None:
     assert lag_entry(None) == {"records": None, "seconds": None}
 
 
+def test_the_table_is_read_again_where_a_run_came_up_and_where_only_the_topic_tells_of_a_commit() -> None:
+    said = Said()
+    said.begin()
+    said.whole()
+    found = seen(said, with_driver=False)
+    assert not found.table_is_stale()
+    said.whole()
+    assert found.table_is_stale(), "anybody may write to the topic"
+    found.looked_at_driver(said.now_ms, live(said))
+    assert not found.table_is_stale(), "the driver knows"
+    said.begin("r2", 2)
+    assert found.table_is_stale()
+    found.looked_at_table(said.now_ms, table_look(said), "r2")
+    assert found.table_is_stale(), "the driver is another run's"
+    found.looked_at_driver(said.now_ms, live(said))
+    assert not found.table_is_stale()
+
+
 # --- what a run is to do --------------------------------------------------------------------------------
 
 
