@@ -94,6 +94,7 @@ KEPT: Mapping[str, Any] = {
     "bench-narrow-cold": _evidence("narrow", ("lockstep", "streaming", "iceberg-cold")),
     "bench-narrow-intervals": _evidence("narrow", ("lockstep@2s", "lockstep@60s")),
     "bench-narrow-workers": _evidence("narrow", ("lockstep-workers@1", "lockstep-cluster")),
+    "bench-narrow-page": _evidence("narrow", ("lockstep-page", "lockstep-no-page")),
     "bench-upserts": _evidence("narrow", ("lockstep", "streaming@1000000")),
     "bench-upserts-compacting": _evidence("narrow", ("lockstep", "lockstep-compacting")),
     "bench-queries": _evidence("narrow")
@@ -215,7 +216,17 @@ def test_a_figure_that_was_not_measured_is_not_shown(generator: ModuleType) -> N
 def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
     shown = generator.figures(lambda name: None)
     assert f"{WORKLOADS['narrow'].title} | not measured yet" in shown
-    parts = ("Cold", "intervals", "visible", "commit", "plain reader", "cluster", "for a minute", "no rows")
+    parts = (
+        "Cold",
+        "intervals",
+        "visible",
+        "commit",
+        "plain reader",
+        "cluster",
+        "for a minute",
+        "no rows",
+        "page",
+    )
     on_stores = [f"{what} on {on}" for what in ("table", "next commit") for on in ("an S3 server", "HDFS")]
     others = ("Upserts", "compactions run", "Queries", "commit takes on a store", "the proxy")
     for part in (*parts, *others, *on_stores):
@@ -237,7 +248,9 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert "| Lockstep while compactions run | 300,500 (300,000 to 301,000) | 4.00 | 0.50 | 0 | 0 |" in shown
     assert "takes 1.100 (1.000 to 1.200) s, of the same table written by Spark 1.000 s: 1.10 (1.00" in shown
     assert "| four bytes that are no JSON | 240,000 | 4.50 | 330 MB |" in shown
-    assert shown.count("commit `abc`, 2 processors") == 16
+    assert "| Lockstep, its page open and scraped | 600,500 (600,000 to 601,000) | 2.00 | 2.00" in shown
+    assert "| Lockstep without its page | 300,500 (300,000 to 301,000) | 4.00 | – |" in shown
+    assert shown.count("commit `abc`, 2 processors") == 17
     assert "* Lockstep: from the job's session being up" in shown
 
 
