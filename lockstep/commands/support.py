@@ -14,6 +14,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from control_topic.spelling import one_line
 from lockstep.commands.options import PATH, config_options, standard_options
 from lockstep.config import Config
 from lockstep.config.kafka import checked_kafka
@@ -84,6 +85,7 @@ def _text(path: Path, archive: Archive) -> RenderableType:
     lines: list[RenderableType] = [members, ""]
     if archive.absent:
         lines += [Text("Could not be had, or not whole:", style="bold")]
-        lines += [table(("", ""), [(one.name, one.why) for one in archive.absent]), ""]
+        lines += [Text(one_line(f"  {one.name}: {one.why}")) for one in archive.absent]
+        lines += [""]
     lines += [Text(f"{path}, {readable_size(path.stat().st_size)}. {LOOK_THROUGH}", style="bold")]
     return Group(*lines)

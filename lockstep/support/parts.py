@@ -232,12 +232,15 @@ def _state(state: TableState) -> dict[str, Any]:
 
 def _log(found: Found, path: Path, name: str) -> None:
     """Its end. What was cut in two is left out: half of a secret is not known for one."""
-    with open(path, "rb", opener=_without_waiting) as file:
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise Failed(f"{path} is no file")
-        file.seek(max(0, about.st_size - LOG_BYTES_MAX))
-        content = file.read(LOG_BYTES_MAX)
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode):
+                raise Failed(f"{path} is no file")
+            file.seek(max(0, about.st_size - LOG_BYTES_MAX))
+            content = file.read(LOG_BYTES_MAX)
+    except OSError as error:
+        raise Failed(f"{path} cannot be read: {error.strerror}") from error
     if about.st_size > LOG_BYTES_MAX:
         found.problems.append(f"its last {LOG_BYTES_MAX // 1_000_000} MB of {about.st_size:,} bytes")
         content = content.partition(b"\n")[2]

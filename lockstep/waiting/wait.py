@@ -31,8 +31,8 @@ HALTS_EVERY = 2
 ASK_S = 5.0
 LOOK_S = 30.0
 HALTS_S = 10.0
-LAST_S = 3.0
-"""For the last questions, when time is up."""
+LAST_S = 1.0
+"""For a question that is asked when time is nearly up, or over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,9 @@ class Outcome:
                     "run's own word are its log and its exit code.)"
                 )
             return f"{said} Missing: {missing}." if missing else said
-        parts = [part for part in (missing, *self.problems) if part] or ["nobody says what is missing"]
+        parts = [part.rstrip(".") for part in (missing, *self.problems) if part] or [
+            "nobody says what is missing"
+        ]
         return f"not reached within {format_duration(self.timeout_ms)}: {'; '.join(parts)}"
 
 
@@ -119,51 +121,49 @@ class Wait:
         deadline_s = began_s + self._timeout_ms / 1_000
         try:
             while True:
-                left_s = deadline_s - self._clock_s()
-                verdict, halted = self._step(left_s)
-                waited_s = self._clock_s() - began_s
-                if verdict.reached or halted is not None or left_s <= 0:
+                last = self._clock_s() >= deadline_s
+                verdict, halted = self._step(deadline_s, last=last)
+                if verdict.reached or halted is not None or last:
+                    waited_s = self._clock_s() - began_s
                     return self._outcome(verdict, halted, round(waited_s * 1_000))
                 time.sleep(max(0.0, min(PERIOD_S, deadline_s - self._clock_s())))
         finally:
             if self._ask_halts.idle:
                 self._halts.close()
 
-    def _step(self, left_s: float) -> tuple[Verdict, HaltSeen | None]:
-        self._look(left_s, self._table.look)
+    def _step(self, deadline_s: float, *, last: bool) -> tuple[Verdict, HaltSeen | None]:
+        def left_s(most_s: float) -> float:
+            return max(LAST_S, min(deadline_s - self._clock_s(), most_s))
+
+        self._look(left_s(LOOK_S), self._table.look)
         if self._needs_ends():
-            self._look_at_ends(left_s)
-        verdict = self._judged()
-        if verdict.reached and self._proved(left_s):
+            self._look_at_ends(left_s(2 * ASK_S))
+        if self._proved(left_s(LOOK_S)):
             return self._judged(), None
-        halted = None
-        if self._looks % HALTS_EVERY == 0 or left_s <= 0:
-            halted = self._look_for_halt(left_s)
         self._looks += 1
-        if halted is None:
-            return self._not_yet(verdict), None
-        # What the run committed before it halted counts.
-        self._look(left_s, self._table.look)
-        verdict = self._judged()
-        if verdict.reached and self._proved(left_s):
-            return verdict, None
-        return self._not_yet(verdict), halted
+        halted = None
+        if self._looks % HALTS_EVERY == 1 or last:
+            halted = self._look_for_halt(left_s(HALTS_S), patient=not last)
+        if halted is not None:  # what the run committed before it counts
+            self._look(left_s(LOOK_S), self._table.look)
+            if self._proved(left_s(LOOK_S)):
+                return self._judged(), None
+        verdict = self._judged()  # which, without its proof, is not reached
+        return Verdict(reached=False, missing=verdict.missing, lag=verdict.lag), halted
 
-    def _not_yet(self, verdict: Verdict) -> Verdict:
-        """Without its proof, what looks reached is not."""
-        return Verdict(reached=False, missing=verdict.missing, lag=verdict.lag)
-
-    def _proved(self, left_s: float) -> bool:
-        return self._look(left_s, self._table.prove) and self._judged().reached
+    def _proved(self, timeout_s: float) -> bool:
+        """Whether it is reached, also where all of the table is looked at."""
+        reached = self._judged().reached and self._ask_table.idle  # else another look's answer comes first
+        return reached and self._look(timeout_s, self._table.prove) and self._judged().reached
 
     def _judged(self) -> Verdict:
         newest = self._table.newest
         return judge(self._goal, newest.offsets if newest is not None else None, self._ends)
 
-    def _look(self, left_s: float, work: Callable[[], object]) -> bool:
+    def _look(self, timeout_s: float, work: Callable[[], object]) -> bool:
         """Whether the table was seen."""
         try:
-            changed = self._ask_table.ask(work, timeout_s=max(LAST_S, min(left_s, LOOK_S)))
+            changed = self._ask_table.ask(work, timeout_s=timeout_s)
         except TookTooLong as error:
             self._table_problem = str(error)
             return False
@@ -177,13 +177,16 @@ class Wait:
             return self._goal.wanted is None
         return self._ends_asked_for
 
-    def _look_at_ends(self, left_s: float) -> None:
+    def _look_at_ends(self, timeout_s: float) -> None:
         def ends() -> Offsets:
             return self._source.end(self._source.facts().partitions)
 
         try:
-            found = self._ask_broker.ask(ends, timeout_s=max(LAST_S, min(left_s, 2 * ASK_S)))
-        except (TookTooLong, SourceUnavailable, MissingTopic) as error:
+            found = self._ask_broker.ask(ends, timeout_s=timeout_s)
+        except TookTooLong as error:
+            self._source_problem = self._source_problem or str(error)  # which may know why
+            return
+        except (SourceUnavailable, MissingTopic) as error:
             self._source_problem = str(error)
             return
         self._source_problem = ""
@@ -191,12 +194,11 @@ class Wait:
         if isinstance(self._goal, ToOffsets):
             self._goal = ToOffsets(wanted=found)
 
-    def _look_for_halt(self, left_s: float) -> HaltSeen | None:
+    def _look_for_halt(self, timeout_s: float, *, patient: bool) -> HaltSeen | None:
         epoch = self._table.newest.epoch if self._table.newest is not None else 0
         try:
             return self._ask_halts.ask(
-                lambda: self._halts.look(table_epoch=epoch, patient=left_s > 0),
-                timeout_s=max(LAST_S, min(left_s, HALTS_S)),
+                lambda: self._halts.look(table_epoch=epoch, patient=patient), timeout_s=timeout_s
             )
         except (TookTooLong, TableError, OSError):
             return None  # whatever it is, the table's look says more of it
