@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import click
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -46,20 +46,21 @@ class Camera:
         enough = known.committed_total >= SHARE * sum(scene.wanted.values())
         if self.taken or not (enough and scene.page and known.open_transaction is not None):
             return
-        for theme in THEMES:
-            self.taken.append(self._take(scene.page, theme))
+        windows = {theme: self._open(scene.page, theme) for theme in THEMES}
+        for theme, window in windows.items():
+            path = FOLDER / f"page-{theme}.png"
+            window.screenshot(path=path)
+            self.taken.append(path)
+            window.context.close()
 
-    def _take(self, url: str, theme: str) -> Path:
-        path = FOLDER / f"page-{theme}.png"
+    def _open(self, url: str, theme: str) -> Page:
         size = {"width": WIDTH, "height": HEIGHT}
         context = self._browser.new_context(viewport=size, color_scheme=theme, reduced_motion="reduce")
         page = context.new_page()
         page.goto(url)
         page.wait_for_selector("main[data-shown] #strip button")
-        page.wait_for_function("document.querySelector('#link').textContent === 'live'")
-        page.screenshot(path=path)
-        context.close()
-        return path
+        expect(page.locator("#link")).to_have_text("live")
+        return page
 
     def close(self) -> None:
         return

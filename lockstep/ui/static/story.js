@@ -127,6 +127,17 @@ function steps(told) {
   return said.map(([time, kind, text]) => h("li", {}, h("time", {}, time ? clock(time, { millis: true }) : ""), h("b", {}, kind), h("span", {}, text)));
 }
 
+const KINDS = { answered: "wrote", "did not answer": "silent", "was not asked yet": "unasked", "is asked": "unasked" };
+
+const isLate = (told, one) => (told.late ?? "").split(", ").includes(one.name);
+
+/** How a writer stands: before END nobody is asked, and only whoever is missed has failed to answer. */
+function standing(told, one) {
+  if (one.answered_ms) return "answered";
+  if (isLate(told, one) && !isOpen(told)) return "did not answer";
+  return told.end_ms ? (isOpen(told) ? "is asked" : "did not answer") : "was not asked yet";
+}
+
 // --- as a picture -----------------------------------------------------------------------------
 
 function lanes(told) {
@@ -144,7 +155,7 @@ function lanes(told) {
     bar("commit", collected + closed, committed, named(committed, "commit")))];
   for (const one of told.writers.slice(0, WRITERS_MAX)) {
     const took = Math.min(total, one.answered_ms ? one.answered_ms - told.started_ms : total);
-    made.push(lane(one.name, bar(one.answered_ms ? "wrote" : "silent", 0, took, one.answered_ms ? named(took, "answered after") : "no answer")));
+    made.push(lane(one.name, bar(KINDS[standing(told, one)], 0, took, one.answered_ms ? named(took, "answered after") : standing(told, one))));
   }
   const label = `Collected for ${duration(collected)}, closed files for ${duration(closed)}, committed for ${duration(committed)}`;
   return h("div", { class: "lanes", role: "img", "aria-label": label, "data-phase": told.phase }, ...made);
@@ -165,9 +176,9 @@ function commitParts(told) {
 function writers(told) {
   if (!told.writers.length) return [];
   const rows = told.writers.map((one) => {
-    const late = (told.late ?? "").split(", ").includes(one.name);
-    const answered = one.answered_ms ? `after ${duration(one.answered_ms - told.started_ms)}` : "did not answer";
-    return h("tr", { "data-late": late || !one.answered_ms },
+    const late = isLate(told, one);
+    const answered = one.answered_ms ? `after ${duration(one.answered_ms - told.started_ms)}` : standing(told, one);
+    return h("tr", { "data-late": late || answered === "did not answer" },
       h("th", { scope: "row" }, one.name, h("span", { class: "more" }, ` ${short(one.incarnation)}`)),
       h("td", {}, answered + (late && one.answered_ms ? ", the last" : "")),
       h("td", { class: "n" }, count(one.records)), h("td", { class: "n" }, count(one.files)), h("td", { class: "n" }, size(one.bytes)),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from control_topic.causes import END_REASONS
-from lockstep.ui import events, feed, protocol
+from lockstep.ui import feed, gate, protocol
 from lockstep.ui.errors import NoPage
 from lockstep.ui.server import PageServer, listen
 from tests.unit.lockstep.ui import documents
@@ -330,7 +330,7 @@ def test_so_many_streams_and_no_more(start: Start, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_reader_that_does_not_read_is_dropped(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "SLOW_S", 0.3)
+    monkeypatch.setattr(gate, "SLOW_S", 0.3)
     monkeypatch.setattr(feed, "EVERY_S", 0.01)
     monkeypatch.setattr("lockstep.ui.app.LISTENERS_MAX", 1)
     shown = Shown(documents.document(count=300))
@@ -346,6 +346,26 @@ def test_a_reader_that_does_not_read_is_dropped(start: Start, monkeypatch: pytes
         def is_dropped() -> bool:
             shown.show(documents.document(count=300))
             return client.ask("/api/p/0/events", method="HEAD")[0].status == 200
+
+        await_that(is_dropped)
+
+
+def test_who_asks_again_and_again_and_reads_nothing_is_dropped(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "SLOW_S", 0.3)
+    client = start(Shown(documents.document(count=300)))
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        slow.settimeout(DEADLINE_S)
+        slow.connect(("127.0.0.1", client.port))
+
+        def is_dropped() -> bool:
+            try:
+                slow.sendall(b"GET /api/p/0/page HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+            except ConnectionError:
+                return True
+            return False
 
         await_that(is_dropped)
 
