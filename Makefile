@@ -145,6 +145,10 @@ docs: $(INSTALLED)  ## docs/configuration.md, the state tables, what full runs f
 picture: $(INSTALLED)  ## docs/demo.svg: the demo, played, as its terminal showed it
 	@$(PYTHON) -m tools.demo_picture
 
+.PHONY: page-pictures
+page-pictures: $(INSTALLED)  ## docs/page-light.png, docs/page-dark.png: the page of a demo's run, in a browser
+	@$(PYTHON) -m tools.page_pictures
+
 ##@ The house
 
 # Newer than these once everything that they ask for is installed.

@@ -105,7 +105,7 @@ def encode(message: Message, *, body_bytes_max: int = BODY_BYTES_MAX) -> list[by
     if not 1 <= body_bytes_max <= RAW_BYTES_MAX - ENVELOPE_BYTES_MAX:
         raise ValueError(f"body_bytes_max is {body_bytes_max}, at most {RAW_BYTES_MAX - ENVELOPE_BYTES_MAX}")
     try:
-        body = _TO_PROTO[type(message.body)](message.body).SerializeToString()
+        body = _TO_PROTO[type(message.body)](message.body).SerializeToString(deterministic=True)
         parts = split(
             pipeline=message.pipeline,
             run=message.run,

@@ -163,7 +163,7 @@ class EndRequest:
 class EndCommit:
     transaction: str
     reason: str = ""
-    """Why it was ended now, of `control_topic.causes.END_REASONS`; empty where it is said again."""
+    """Why it was ended when it was, of `control_topic.causes.END_REASONS`, or `OTHER`; the same each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

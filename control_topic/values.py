@@ -183,7 +183,8 @@ def took_ms(parts: Mapping[str, int]) -> dict[str, int]:
 
     A courtesy that must not spoil what it travels with: what is no part or no time is left out, both ways.
     """
-    return {part: int(parts[part]) for part in COMMIT_PARTS if 0 <= parts.get(part, -1) <= OFFSET_MAX}
+    told = {part: parts.get(part) for part in COMMIT_PARTS}
+    return {part: ms for part, ms in told.items() if isinstance(ms, int) and 0 <= ms <= OFFSET_MAX}
 
 
 def rows(topic: str, numbers: Sequence[int], *columns: Sequence[int]) -> Iterable[tuple[Any, ...]]:

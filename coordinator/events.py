@@ -175,6 +175,8 @@ class Abort:
     instant: str
     reason: str
     fault: Fault
+    cause: str
+    """The reason's class, of `control_topic.causes.ABORT_CAUSES`. The table is not told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,9 @@ election that comes before and the members that come and go. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from control_topic import causes
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
@@ -42,6 +45,21 @@ SHORTEST = 4
 PROGRESS_REPEATS = 3
 """Who was writing and has said nothing for so many repeats is asked again."""
 
+FAULTS: Mapping[str, Fault] = {
+    causes.NOTHING: Fault.NONE,
+    causes.WORKER_LEFT: Fault.NONE,
+    causes.TAKEN_OVER: Fault.NONE,
+    causes.WORKER_DIED: Fault.PIPELINE,
+    causes.SILENT: Fault.PIPELINE,
+    causes.TOO_LONG: Fault.PIPELINE,
+    causes.REFUSED: Fault.PIPELINE,
+    causes.NOT_LANDED: Fault.ENVIRONMENT,
+}
+"""Whose fault an abort is, by its cause."""
+
+UNTIMED: Mapping[str, int] = {}
+"""Of a commit that was found, and not seen."""
+
 
 class Rounds:
     """IDLE to IDLE, again and again."""
@@ -73,7 +91,7 @@ class Rounds:
         """One more transaction for whoever still holds records."""
         self._drained_ms = event.now_ms
         if self.machine.state is State.STARTED:
-            self.end(event)
+            self.end(event, causes.DRAIN)
 
     def close(self) -> None:
         """The coordinator's end: what is open is a successor's to settle."""
@@ -160,12 +178,12 @@ class Rounds:
         transaction.records_max = self.pace.records_max
         self.members.ready.clear()
         if not transaction.owed:
-            self.abort(event, "everybody left before the transaction began", Fault.NONE)
+            self.abort(event, causes.WORKER_LEFT, "everybody left before the transaction began")
             return
         self.machine.state = State.STARTED
         self._send_start(transaction)
         if self.machine.mode is RunMode.DRAIN:
-            self.end(event)
+            self.end(event, causes.DRAIN)
 
     def _writers(self) -> dict[SourcePartition, str]:
         """Who writes what: only source partitions that the table has a place for."""
@@ -201,7 +219,7 @@ class Rounds:
 
     def on_started_tick(self, event: Event) -> None:
         if event.now_ms >= self._open().due_ms:
-            self.end(event)
+            self.end(event, causes.INTERVAL)
 
     def on_end_request(self, event: Received) -> None:
         body, who, transaction = event.message.body, event.message.incarnation, self._open()
@@ -209,26 +227,32 @@ class Rounds:
         if body.transaction != transaction.id or who not in transaction.incarnations():
             self.machine.ignored["END_REQUEST of another transaction"] += 1
             return
-        if body.reason == "reached_end":
+        if body.reason == causes.REACHED_END:
             transaction.at_end.add(who)
             if not transaction.incarnations() <= transaction.at_end:
                 return
-        self.end(event)
+        self.end(event, causes.known(body.reason, causes.END_REASONS) or causes.OTHER)
 
-    def end(self, event: Event) -> None:
+    def end(self, event: Event, reason: str) -> None:
+        """`reason`: of `control_topic.causes.END_REASONS`, or `OTHER`."""
         transaction = self._open()
         self.machine.state = State.ENDED
+        transaction.end_reason = reason
         self._is_last = self.machine.mode is RunMode.DRAIN
         transaction.ended_ms = transaction.repeated_ms = event.now_ms
         self._next_due_ms = event.now_ms + self._settings.interval_ms
-        self.machine.send(EndCommit(transaction=transaction.id))
+        self._send_end(transaction)
+
+    def _send_end(self, transaction: Transaction) -> None:
+        self.machine.send(EndCommit(transaction=transaction.id, reason=transaction.end_reason))
 
     def joined(self, event: Received, body: ParticipantJoin) -> None:
         """A new incarnation on a partition still owed ends the transaction; the listed one is answered."""
         who, transaction = event.message.incarnation, self._open()
         taken = [p for p in body.partitions if transaction.owing(p) not in ("", who)]
         if taken:
-            self.abort(event, f"{taken[0]} was taken over by a new {event.message.sender}", Fault.NONE)
+            said = f"{taken[0]} was taken over by a new {event.message.sender}"
+            self.abort(event, causes.TAKEN_OVER, said)
         else:
             self.answer(who)
 
@@ -239,7 +263,7 @@ class Rounds:
             return False
         self._send_start(transaction)
         if self.machine.state is State.ENDED:
-            self.machine.send(EndCommit(transaction=transaction.id))
+            self._send_end(transaction)
         return True
 
     def left(self, event: Received, body: ParticipantLeave) -> None:
@@ -250,11 +274,12 @@ class Rounds:
         owed = transaction.owed_by(who)
         if body.transaction == transaction.id and owed:
             why = f": {body.reason}" if body.reason else ""
-            self.abort(event, f"{event.message.sender} left {min(owed)} with open data{why}", Fault.NONE)
+            said = f"{event.message.sender} left {min(owed)} with open data{why}"
+            self.abort(event, causes.WORKER_LEFT, said)
             return
         transaction.excuse(owed & set(body.partitions))
         if not transaction.owed:
-            self.abort(event, "everybody left", Fault.NONE)
+            self.abort(event, causes.WORKER_LEFT, "everybody left")
         elif self.machine.state is State.ENDED:
             self._maybe_commit(event)
 
@@ -262,7 +287,7 @@ class Rounds:
         """Whoever is awaited and is dead will not answer."""
         if event.incarnation in self._open().missing():
             reason = event.reason or f"{self._hearing.voices.name(event.incarnation)} died"
-            self.abort(event, reason, Fault.PIPELINE)
+            self.abort(event, causes.WORKER_DIED, reason)
 
     def on_write_status(self, event: Received) -> None:
         body, who, transaction = event.message.body, event.message.incarnation, self._open()
@@ -288,17 +313,19 @@ class Rounds:
         silent = transaction.silent(event.now_ms, settings.write_timeout_ms)
         if silent:
             who = self._hearing.voices.last_words(silent, event.now_ms)
-            self._give_up_writing(event, f"no WRITE_STATUS from {who} within {waited_ms / 1000:.1f} s")
+            said = f"no WRITE_STATUS from {who} within {waited_ms / 1000:.1f} s"
+            self._give_up_writing(event, causes.SILENT, said)
         elif waited_ms >= settings.write_limit_ms:
             who = self._hearing.voices.last_words(transaction.missing(), event.now_ms)
             self._give_up_writing(
                 event,
+                causes.TOO_LONG,
                 f"{who} still wrote files after {waited_ms / 1000:.1f} s (transaction.write_limit); the next "
                 "transactions are made smaller",
             )
         elif event.now_ms - transaction.repeated_ms >= settings.repeat_ms and self._is_quiet(event):
             transaction.repeated_ms = event.now_ms
-            self.machine.send(EndCommit(transaction=transaction.id))
+            self._send_end(transaction)
 
     def _is_quiet(self, event: Event) -> bool:
         """Whether somebody may not have heard END, or its WRITE_STATUS was lost.
@@ -309,11 +336,11 @@ class Rounds:
         unheard = transaction.missing() - transaction.progress.keys()
         return bool(unheard or transaction.silent(event.now_ms, PROGRESS_REPEATS * repeat_ms))
 
-    def _give_up_writing(self, event: Event, reason: str) -> None:
+    def _give_up_writing(self, event: Event, cause: str, reason: str) -> None:
         transaction = self._open()
         if transaction.progress:
             self.pace.given_up(transaction.records())
-        self.abort(event, reason, Fault.PIPELINE)
+        self.abort(event, cause, reason)
 
     # --- commit, or not -------------------------------------------------------------------------
 
@@ -323,7 +350,7 @@ class Rounds:
             return
         self.pace.written(event.now_ms - transaction.ended_ms, transaction.records())
         if transaction.is_empty():
-            self.abort(event, "nothing to commit", Fault.NONE)
+            self.abort(event, causes.NOTHING, "nothing to commit")
             return
         epoch, statuses = self.machine.epoch, transaction.statuses
         self.machine.call(
@@ -341,12 +368,12 @@ class Rounds:
     def on_commit_completed(self, event: Completed) -> None:
         transaction = self._open()
         if event.result in (Result.OK, Result.COMMITTED):
-            self._committed(event)
+            self._committed(event, event.took_ms)
         elif event.result is Result.UNAVAILABLE:
             self.machine.retry_later(event)
         elif event.result in (Result.REFUSED, Result.HALTED):
             self.recover_next = True
-            self.abort(event, f"the table refused the commit: {event.reason}", Fault.PIPELINE)
+            self.abort(event, causes.REFUSED, f"the table refused the commit: {event.reason}")
         else:
             self.machine.call(
                 State.RESOLVING,
@@ -358,21 +385,24 @@ class Rounds:
             self._committed(event)
         elif event.result is Result.HALTED:  # whether it was looked for, nobody says
             self.recover_next = True
-            self.abort(event, f"what became of the commit is not known: {event.reason}", Fault.ENVIRONMENT)
+            self.abort(event, causes.NOT_LANDED, f"what became of the commit is not known: {event.reason}")
         elif event.result in (Result.ABSENT, Result.REFUSED):
             self.recover_next = True
-            self.abort(event, "the commit did not land", Fault.ENVIRONMENT)
+            self.abort(event, causes.NOT_LANDED, "the commit did not land")
         else:
             self.machine.retry_later(event)
 
-    def _committed(self, event: Completed) -> None:
+    def _committed(self, event: Completed, took_ms: Mapping[str, int] = UNTIMED) -> None:
         """Durable and seen to be: only now is it acknowledged."""
         transaction = self._open()
         self.machine.settled()
         for status in transaction.statuses.values():
             self.committed.update({r.partition: r.next for r in status.ranges})
         ack = AckCommit(
-            transaction=transaction.id, instant=transaction.instant, committed=dict(self.committed)
+            transaction=transaction.id,
+            instant=transaction.instant,
+            committed=dict(self.committed),
+            took_ms=took_ms,
         )
         self.hold_until_ms = 0
         self._decide(transaction, ack)
@@ -384,7 +414,7 @@ class Rounds:
         self.transaction = None
         self.machine.send(decision)
 
-    def abort(self, event: Event, reason: str, fault: Fault) -> None:
+    def abort(self, event: Event, cause: str, reason: str) -> None:
         """Give it up: its instant is rolled back before anybody is told."""
         transaction, epoch = self._open(), self.machine.epoch
         self.machine.call(
@@ -395,7 +425,8 @@ class Rounds:
                 transaction=transaction.id,
                 instant=transaction.instant,
                 reason=reason,
-                fault=fault,
+                fault=FAULTS[cause],
+                cause=cause,
             ),
         )
 
@@ -415,7 +446,8 @@ class Rounds:
             self.hold_until_ms = event.now_ms + event.wait_ms
             if not self._open().came_to_nothing():
                 self._next_due_ms = self._open().due_ms
-            self._decide(self._open(), AbortCommit(transaction=call.transaction, reason=call.reason))
+            said = AbortCommit(transaction=call.transaction, reason=call.reason, cause=call.cause)
+            self._decide(self._open(), said)
             self._next(event)
         else:
             self.machine.retry_later(event)

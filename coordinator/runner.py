@@ -275,4 +275,5 @@ class Runner:
             epoch=answer.epoch,
             committed=answer.committed,
             partitions=frozenset(answer.partitions),
+            took_ms=answer.took_ms,
         )

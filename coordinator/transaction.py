@@ -33,6 +33,7 @@ class Transaction:
     started_ms: int = 0
     due_ms: int = 0
     ended_ms: int = 0
+    end_reason: str = ""
     repeated_ms: int = 0
     _awaited: set[str] = field(default_factory=set)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from control_topic import causes
 from control_topic.messages import Lost, Range, Reject, SourcePartition
 from participant.events import Blocked, Buffered, Drop, Pause, Poison, Resume, Rewind, Write
 from participant.machine import Machine
@@ -253,15 +254,15 @@ class Intake:
         """Why the transaction should end, if at all. Limits are its own; each writer asks at its share."""
         limits = self._settings
         if limits.records_max and work.records * work.writers >= limits.records_max:
-            return "records"
+            return causes.RECORDS
         if work.records_max and work.records >= work.records_max:
-            return "records"
+            return causes.RECORDS
         if limits.bytes_max and work.size_bytes * work.writers >= limits.bytes_max:
-            return "bytes"
+            return causes.BYTES
         if self.paused:
-            return "memory"
+            return causes.MEMORY
         if limits.until and all(self._at_end(p) for p in work.partitions):
-            return "reached_end"
+            return causes.REACHED_END
         return ""
 
     def _at_end(self, partition: SourcePartition) -> bool:

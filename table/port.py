@@ -278,8 +278,10 @@ class TransactionalTable(Protocol):
     def begin(self, *, run: str, transaction: str) -> str:
         """Open an inflight instant that carries its owner; the instant's time."""
 
-    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
-        """Complete the instant, whole or not at all.
+    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> Mapping[str, int]:
+        """Complete the instant, whole or not at all. How long its parts took
+        (`control_topic.causes.COMMIT_PARTS`), in milliseconds; nothing of one that was complete already, or
+        was only found to be.
 
         Under the table lock and after a reload: `fence(newest)` answers an empty string or why not; the
         instant must still be inflight with no rollback requested; the newest offsets must equal

@@ -145,6 +145,9 @@ write_timeout = "20s"
 
 [control]
 topic = "{self.topic}-control"
+
+[ui]
+port = 0
 {self.place.toml}"""
 
     def produce(self, count: int, *, to: Iterable[int] | None = None) -> None:

@@ -10,6 +10,7 @@ from control_topic.messages import (
     Body,
     DataFile,
     Message,
+    ParticipantJoin,
     Range,
     RunAnnounce,
     SourcePartition,
@@ -61,6 +62,9 @@ class Topic:
             ),
             epoch=epoch,
         )
+
+    def joined(self, worker: str, who: str, *partitions: SourcePartition) -> None:
+        self.send(ParticipantJoin(partitions=partitions), sender=worker, who=who)
 
     def reported(self, transaction: str, partition: SourcePartition, start: int, following: int) -> None:
         rows = following - start

@@ -101,7 +101,7 @@ class Said:
     def begin(self, run: str = "r1", epoch: int = 1, coordinator: str = "coordinator@worker-0") -> None:
         """A run comes up."""
         self.run, self.epoch, self.coordinator = run, epoch, coordinator
-        self.incarnations = {name: f"{name}-of-{run}" for name in WORKERS}
+        self.incarnations = {name: f"{name}-of-run-{run}-incarnation" for name in WORKERS}
         self.say(
             RunAnnounce(table_epoch=epoch - 1, started_at_ms=self.now_ms), sender="driver", who=f"d-{run}"
         )

@@ -1,4 +1,4 @@
-"""Write docs/metrics.md's tables from the one that the code serves. Run by `make docs`, tested for staleness."""
+"""Write docs/metrics.md's tables from the table in the code. Run by `make docs`, tested for staleness."""
 
 from __future__ import annotations
 

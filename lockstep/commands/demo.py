@@ -63,9 +63,13 @@ def command(output: Output, records: int | None, interval: str, cdc: bool, store
     snapshot first, then inserts, updates and deletes, with compactions on the way and one worker killed. In
     the end Spark SQL's rows are compared with the orders as they must be, and one order's history is shown.
 
+    While the job runs its page can be looked at in a browser: the demo says where. With --keep, on a
+    terminal, it offers to show it again in the end.
+
     Exit code 4 where anything is not exact.
     """
     from lockstep.demo.cdc import EVENTS_MAX, EVENTS_MIN
+    from lockstep.demo.page import offer_page
     from lockstep.demo.run import DemoSettings, run_demo
 
     records = records or (CDC_RECORDS if cdc else RECORDS)
@@ -74,4 +78,5 @@ def command(output: Output, records: int | None, interval: str, cdc: bool, store
     settings = DemoSettings(records=records, interval=interval, keep=keep, cdc=cdc, store=store)
     report = run_demo(settings, output)
     output.document(report.to_json(), report.to_text)
+    offer_page(report, output)
     return EXIT_WELL if report.exact else EXIT_NOT_EXACT

@@ -13,6 +13,7 @@ from lockstep.config.sections import (
     DEAD_LETTER_SUFFIX,
     ControlSection,
     MemorySection,
+    MetricsSection,
     PipelineSection,
     RecordSection,
     Section,
@@ -43,6 +44,7 @@ class Config(Section):
     control: ControlSection
     memory: MemorySection = Field(default_factory=MemorySection)
     ui: UiSection = Field(default_factory=UiSection)
+    metrics: MetricsSection = Field(default_factory=MetricsSection)
 
     @property
     def group_id(self) -> str:

@@ -237,3 +237,23 @@ class MemorySection(Section):
             "process itself takes some 200 MB more. From 1MB to 1TB."
         ),
     )
+
+
+class MetricsSection(Section):
+    """Metrics where no scrape reaches the driver; which there are: [docs/metrics.md](metrics.md)."""
+
+    file: values.MetricsFile = Field(
+        default="",
+        description=(
+            "The driver writes its metrics into this file, whole and anew each time, for node_exporter's "
+            "textfile collector on its host: an absolute path that ends with `.prom`, in a folder that is "
+            "there, of this pipeline alone. It is removed when the run ends. Empty: no file."
+        ),
+        examples=["/var/lib/node_exporter/lockstep.prom"],
+    )
+    file_period_ms: values.FilePeriodMs = Field(
+        default="15s",
+        validate_default=True,
+        alias="file_period",
+        description="How often it is written. From 1s to 1h.",
+    )

@@ -120,6 +120,16 @@ def _topic_or_empty(value: str) -> str:
     return check_topic(value) if value else value
 
 
+def _metrics_file(value: str) -> str:
+    """What node_exporter's textfile collector takes."""
+    if value and not (value.startswith("/") and value.endswith(".prom") and "\0" not in value):
+        raise ValueError(
+            f"{shown(value)} is not an absolute path that ends with .prom, which node_exporter's textfile "
+            'collector asks for: write one such as "/var/lib/node_exporter/lockstep.prom"'
+        )
+    return value
+
+
 def _pipeline_id(value: str) -> str:
     if not re.fullmatch(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{PIPELINE_ID_LENGTH_MAX - 1}}}", value):
         raise ValueError(
@@ -262,6 +272,10 @@ IntervalMs = Annotated[
 TimeoutMs = Annotated[
     int, BeforeValidator(_duration(at_least="1s", at_most="24h")), PlainSerializer(format_duration)
 ]
+FilePeriodMs = Annotated[
+    int, BeforeValidator(_duration(at_least="1s", at_most="1h")), PlainSerializer(format_duration)
+]
+MetricsFile = Annotated[str, AfterValidator(_metrics_file)]
 SizeBytes = Annotated[
     int, BeforeValidator(_size(at_least="1MB", at_most="1TB")), PlainSerializer(format_size)
 ]

@@ -73,6 +73,9 @@ class Ran:
     lake_command: str = ""
     """What starts that store again."""
 
+    page: str = ""
+    """Where the page of the run was, empty where it had none."""
+
     def to_json(self) -> dict[str, Any]:
         return {
             "records": self.records,
@@ -84,6 +87,7 @@ class Ran:
             "epoch": self.epoch,
             "kills": [asdict(kill) | {"outage_ms": kill.outage_ms} for kill in self.kills],
             "folder": str(self.kept) if self.kept else None,
+            "page": self.page or None,
         }
 
 
@@ -153,6 +157,8 @@ def _kill(kill: Kill) -> str:
 
 def _next(report: DemoReport) -> Iterator[Text]:
     lockstep, ran = _program(), report.ran
+    if ran.page:
+        yield Text(f"While the job ran its page was {ran.page}: each transaction, live, in a browser.")
     if ran.kept is None:
         yield Text("Its folder is removed. To keep broker, table and configuration, and look at them:")
         yield Text(f"  {lockstep} {ran.started_as} --keep", style="cyan")
@@ -168,6 +174,7 @@ def _next(report: DemoReport) -> Iterator[Text]:
             if ran.lake_port
             else ()
         ),
+        f"{lockstep} ui {config}",
         f"{lockstep} events {config} --from-beginning",
         f"{lockstep} status {config}",
         f"{lockstep} offsets {config}",

@@ -18,6 +18,7 @@ from lockstep.config import Config, load, resolve_kafka
 from lockstep.demo.driver import Driver
 from lockstep.demo.kills import KillPlan
 from lockstep.demo.lake import FILE, Lake, make_lake
+from lockstep.demo.page import page_of
 from lockstep.demo.pipeline import CONTROL_TOPIC, PIPELINE, WORKERS, Job, create_topic, write_config
 from lockstep.demo.play import Play
 from lockstep.demo.producer import RecordProducer
@@ -31,6 +32,7 @@ from lockstep.watch.tail import as_heard
 from lockstep.watch.told import Aborted, Committed, Heard
 from lockstep.watch.topic_fold import Fold
 
+JOB_LOG = "run.log"
 POLL_S = 0.1
 FIRST_COMMIT_S = 900
 """The first start downloads Hudi, some hundred megabytes."""
@@ -64,6 +66,7 @@ class Stage:
         self._plan = KillPlan(WORKERS, play.kills)
         self._began_ms = now_ms()
         self._producing_ms = 0
+        self._page = ""
         self._scene = Scene(
             title=play.title,
             known=self._known,
@@ -95,7 +98,7 @@ class Stage:
         producer = RecordProducer(
             servers, topic, self._play.records(), wanted=self._play.wanted, seconds=seconds
         )
-        job = Job(config_path, self._folder / "run.log")
+        job = Job(config_path, self._folder / JOB_LOG)
         stack.callback(job.close)
         stack.callback(producer.stop)
         self._doing("spark-submit starts the job (the first time on a machine it downloads Hudi)")
@@ -172,11 +175,18 @@ class Stage:
             producer.start()
             self._doing("the table's first commit (it makes the metadata table and takes longest)")
         if any(isinstance(one, Committed) for one in news):
+            self._tell_page()
             self._go_on(producer)
             kill = self._plan.committed(self._known.last_commit_ms)
             if kill is not None:
                 after = readable_duration(kill.outage_ms)
                 self._view.say(f"commits go on, {after} after {kill.worker} was killed", style="bold green")
+
+    def _tell_page(self) -> None:
+        """Once: the job says where its page is soon after it is up."""
+        if not self._page and (page := page_of(self._folder / JOB_LOG)):
+            self._page = self._scene.page = page
+            self._view.say(f"look at it in a browser, live: {page}", style="bold")
 
     def _go_on(self, producer: RecordProducer) -> None:
         """From the first commit on events come at an even pace, and figures are taken."""
@@ -241,6 +251,7 @@ class Stage:
             port=ports[0],
             lake_port=ports[1],
             lake_command=self._store,
+            page=self._page,
         )
         return DemoReport(ran=ran, finding=finding)
 

@@ -51,6 +51,8 @@ class Scene:
     """As the driver's live status lists them."""
 
     doing: str = ""
+    page: str = ""
+    """Where the run's page is, once it is known."""
 
 
 class View(Protocol):
@@ -182,7 +184,7 @@ def screen(
 def _heading(scene: Scene, doing: RenderableType | None) -> RenderableType:
     elapsed = readable_duration(wall_ms() - scene.began_ms)
     grid = Table.grid(padding=(0, 2))
-    grid.add_row(Text(scene.title, style="bold"), Text(elapsed, style="dim"))
+    grid.add_row(Text(scene.title, style="bold"), Text(elapsed, style="dim"), Text(scene.page, style="cyan"))
     if doing is None:
         return grid
     grid.columns[0].no_wrap = True

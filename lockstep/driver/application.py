@@ -21,6 +21,7 @@ from lockstep.config import Config
 from lockstep.driver.announcer import Announcer
 from lockstep.driver.capacity import check_slots, free_slots
 from lockstep.driver.group_watch import GroupWatch
+from lockstep.driver.run_observer import RunObserver
 from lockstep.driver.run_page import RunPage
 from lockstep.driver.rundir import remove_run_file, write_run_file
 from lockstep.driver.source_watch import SourceWatch
@@ -125,9 +126,12 @@ class Application:
             announcer.start()
             service.clear()  # takes as long as the workers' start, which goes on beside it
             self._keep_watch(stack, service, source, dead_letters, restored=announcer.announce_again)
-            page = RunPage(config, self._kafka, ask_live=lambda: service.progress().to_json())
-            stack.callback(page.stop)
-            page.start()
+            observing = RunObserver(stack, config, self._kafka, service)
+            observing.keep_file()
+            if config.ui.enabled:
+                page = RunPage(config, observing.get())
+                stack.callback(page.stop)
+                page.start()
             supervisor = Supervisor(
                 self._spark.sparkContext,
                 self._worker_spec(layout, server.address, until, announcement.table_epoch, dead_letter_bytes),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from lockstep.config import Config
 from lockstep.errors import LockstepError
+from lockstep.watch.observer import Observer
 
 log = logging.getLogger("lockstep.run")
 
@@ -16,25 +15,17 @@ STOP_S = 10.0
 
 
 class RunPage:
-    """`ask_live`: how the run stands, as `lockstep status` is told. A page that cannot be is said once."""
+    """Of the run's observer, which somebody else ends. A page that cannot be is said once."""
 
-    def __init__(
-        self,
-        config: Config,
-        kafka: Mapping[str, str],
-        *,
-        ask_live: Callable[[], Mapping[str, Any] | None],
-    ) -> None:
+    def __init__(self, config: Config, observer: Observer) -> None:
         self._config = config
-        self._kafka = kafka
-        self._ask_live = ask_live
+        self._observer = observer
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="run-page", daemon=True)
 
     def start(self) -> None:
         """Returns at once: what the page is made of is imported while the run's workers start."""
-        if self._config.ui.enabled:
-            self._thread.start()
+        self._thread.start()
 
     def stop(self) -> None:
         """The page is gone when this returns, or left to itself after `STOP_S`."""
@@ -52,12 +43,10 @@ class RunPage:
 
     def _serve_until_stopped(self) -> None:
         from lockstep.ui.server import PageServer
-        from lockstep.watch.observer import Observer
 
         ui = self._config.ui
-        observer = Observer(self._config, self._kafka, ask_live=self._ask_live)
         server = PageServer(
-            {self._config.pipeline.id: observer},
+            {self._config.pipeline.id: self._observer},
             bind=ui.bind,
             port=ui.port,
             token=ui.resolved_token(),
@@ -65,9 +54,7 @@ class RunPage:
         )
         server.start()
         try:
-            observer.start()
             log.info("the page: %s", server.url)
             self._stopping.wait()
         finally:
             server.stop()
-            observer.stop()

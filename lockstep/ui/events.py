@@ -1,4 +1,4 @@
-"""Server-sent events to one reader, who is dropped where they do not read."""
+"""Server-sent events to one reader, for as long as they are there."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 from starlette.types import Receive, Scope, Send
 
 from lockstep.ui.feed import Feed
-
-SLOW_S = 10.0
 
 
 class EventStream:
@@ -25,31 +23,26 @@ class EventStream:
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body"})
             return
-        try:
-            async with self._feed.listening() as frames:
-                first = {
-                    asyncio.create_task(_forward(frames, send)),
-                    asyncio.create_task(_gone(receive)),
-                    asyncio.create_task(self._ending.wait()),
-                }
-                try:
-                    done, _ = await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    for task in first:
-                        task.cancel()
-                    await asyncio.gather(*first, return_exceptions=True)
-                for task in done:
-                    task.result()
-            async with asyncio.timeout(SLOW_S):
-                await send({"type": "http.response.body"})
-        except TimeoutError:
-            scope["state"]["transport"].abort()
+        async with self._feed.listening() as frames:
+            first = {
+                asyncio.create_task(_forward(frames, send)),
+                asyncio.create_task(_gone(receive)),
+                asyncio.create_task(self._ending.wait()),
+            }
+            try:
+                done, _ = await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in first:
+                    task.cancel()
+                await asyncio.gather(*first, return_exceptions=True)
+            for task in done:
+                task.result()
+        await send({"type": "http.response.body"})
 
 
 async def _forward(frames: AsyncIterator[bytes], send: Send) -> None:
     async for frame in frames:
-        async with asyncio.timeout(SLOW_S):
-            await send({"type": "http.response.body", "body": frame, "more_body": True})
+        await send({"type": "http.response.body", "body": frame, "more_body": True})
 
 
 async def _gone(receive: Receive) -> None:

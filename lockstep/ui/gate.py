@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 
@@ -11,6 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lockstep.ui.access import HEADERS, Access
 
+SLOW_S = 10.0
+"""A reader that takes nothing for so long is dropped: what waits for them is memory of the run's driver."""
 TARGET_BYTES_MAX = 2_048
 QUERY_FIELDS_MAX = 16
 
@@ -55,7 +58,11 @@ class Gate:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
-            await send(message)
+            try:
+                async with asyncio.timeout(SLOW_S):
+                    await send(message)
+            except TimeoutError:  # what was sent before is not read
+                scope["state"]["transport"].abort()
 
         refusal = self._refusal(scope)
         await (self._app if refusal is None else refusal)(scope, receive, guarded)

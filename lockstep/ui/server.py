@@ -24,7 +24,7 @@ PORT = 8420
 PORTS_TRIED = 20
 """From the wanted one on."""
 
-BACKLOG = 16
+BACKLOG = 128
 HEAD_BYTES_MAX = 16_384
 THREADS_BESIDE = 8
 """For questions, beside one for each pipeline that is listened to."""
@@ -76,6 +76,11 @@ class PageServer:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: asyncio.Event | None = None
+
+    @property
+    def port(self) -> int:
+        """The one it listens on, once it was started."""
+        return self._port
 
     @property
     def url(self) -> str:

@@ -177,6 +177,10 @@ class History:
     def coordinators(self) -> list[Led]:
         """Of all runs, newest first."""
         led = [one for run in self._runs.values() for one in run.coordinators]
+        fold = self.run.fold
+        if fold.coordinator and all(one.epoch != fold.epoch for one in led):
+            led.append(Led(fold.epoch, fold.coordinator, 0))  # its claim is older than all that was read
+            return sorted(led, key=lambda one: one.epoch, reverse=True)[:COORDINATORS_MAX]
         return sorted(led, key=lambda one: one.since_ms, reverse=True)[:COORDINATORS_MAX]
 
     def died(self, worker: str, reason: str) -> None:

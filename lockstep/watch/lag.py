@@ -13,7 +13,7 @@ thousand source partitions are behind, each look would read a thousand records, 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right, insort
+from bisect import insort
 
 from control_topic.messages import Offsets, SourcePartition
 
@@ -57,23 +57,21 @@ class EndSamples:
         place = self._places.get(partition)
         if place is None:
             return None
-        known = self._known(place)
-        after = bisect_right(known, offset, key=lambda sample: sample[1])
-        if not 0 < after < len(known):
-            return None
-        (from_ms, start), (to_ms, end) = known[after - 1], known[after]
-        return from_ms + (to_ms - from_ms) * (offset - start) // (end - start)
-
-    def _known(self, place: int) -> list[tuple[int, int]]:
-        """Times and ends of one log, neither going back."""
         valid_from_ms = self._valid_from_ms.get(place, 0)
-        known: list[tuple[int, int]] = []
-        for at_ms, column in self._samples:
-            if at_ms < valid_from_ms or place >= len(column) or column[place] == _UNKNOWN:
+        later: tuple[int, int] | None = None
+        for at_ms, column in reversed(self._samples):  # the newest first: lag is short, mostly
+            end = column[place] if place < len(column) else _UNKNOWN
+            if end == _UNKNOWN:
                 continue
-            if not known or column[place] >= known[-1][1]:
-                known.append((at_ms, column[place]))
-        return known
+            if at_ms < valid_from_ms:
+                return None
+            if end > offset:
+                later = (at_ms, end)
+            elif later is None:
+                return None
+            else:
+                return at_ms + (later[0] - at_ms) * (offset - end) // (later[1] - end)
+        return None
 
     def _note_new_log(self, place: int, end: int, at_ms: int) -> None:
         """Only the newest sample tells: one of an earlier time may be lower than what came after it."""

@@ -88,7 +88,7 @@ METRICS: tuple[Metric, ...] = (
         "observed_age_seconds",
         values.observed_age,
         "Since topic, broker, table and driver were last read well; absent for what was never read. A table "
-        "of which no new commit is told is read twice a minute.",
+        "of which all is known is read once a minute.",
         unit="seconds",
         labels="source",
         alert="topic or broker for longer than 5 min: what else is shown is old",

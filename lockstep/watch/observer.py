@@ -42,8 +42,8 @@ LOOK_EVERY_S = 5.0
 LOOK_SHARE = 20
 """A look that takes long is made less often: its thread rests so many times as long as it took."""
 LOOK_EVERY_MAX_S = 60.0
-TABLE_QUIET_S = 30.0
-"""Between looks at a table of which nobody has said that it has a new commit."""
+TABLE_QUIET_S = 60.0
+"""Between looks at a table of which all is known: its driver tells of each commit, or nobody of any."""
 ASK_DRIVER_EVERY_S = 1.0
 ASK_S = 10.0
 TOPIC_ASK_S = 5.0
@@ -177,9 +177,10 @@ class Observer:
 
     def _keep_looking(self, place: str, look: Callable[[], None], every_s: float) -> None:
         while not self._stopping.is_set():
-            began_s, rest_s = time.monotonic(), every_s
+            began_s, rest_s, well = time.monotonic(), every_s, False
             try:
                 look()
+                well = True
             except EXPECTED as error:
                 self._note_failure(place, str(error))
                 rest_s = LOOK_EVERY_S
@@ -187,16 +188,14 @@ class Observer:
                 log.exception("looking at the %s failed unexpectedly; it is tried again", place)
                 self._note_failure(place, f"The {place} could not be looked at: {error!r}.")
                 rest_s = LOOK_EVERY_S
-            self._rest(place, rest_s, took_s=time.monotonic() - began_s)
+            if place in (TABLE, BROKER):
+                took_s = time.monotonic() - began_s
+                rest_s = max(rest_s, min(LOOK_SHARE * took_s, LOOK_EVERY_MAX_S))
+            if rest_s:
+                self._stopping.wait(rest_s)
+            if place == TABLE and well:
+                self._table_stale.wait(TABLE_QUIET_S - LOOK_EVERY_S)
         self._close(place)
-
-    def _rest(self, place: str, rest_s: float, *, took_s: float) -> None:
-        if place in (TABLE, BROKER):
-            rest_s = max(rest_s, min(LOOK_SHARE * took_s, LOOK_EVERY_MAX_S))
-        if rest_s:
-            self._stopping.wait(rest_s)
-        if place == TABLE and self._seen.table is not None:
-            self._table_stale.wait(TABLE_QUIET_S - LOOK_EVERY_S)
 
     def _close(self, place: str) -> None:
         if place == TOPIC and self._reader is not None:
@@ -238,10 +237,8 @@ class Observer:
                 self._topic_due_s = 0.0
             if heard or catches_up:
                 self._note_change()
-            newest, table = self._seen.heard_commit, self._seen.table
-        if newest is not None and (
-            table is None or table.state is None or table.state.transaction != newest.id
-        ):
+            is_stale = self._seen.table_is_stale()
+        if is_stale:
             self._table_stale.set()
 
     def _ask_for_topic(self) -> None:
@@ -297,7 +294,7 @@ class Observer:
             at_ms = now_ms - 1_000 * age_s
             ends = {**look.view.end, **source.at_time(look.view.partitions, at_ms)}
             with self._changed:
-                self._seen.samples.add(at_ms, ends)
+                self._seen.looked_into_the_past(at_ms, ends)
                 self._note_change()
 
     def _ask_driver(self) -> None:

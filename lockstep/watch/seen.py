@@ -58,6 +58,9 @@ class Seen:
     source: SourceLook | None = None
     rows: list[OffsetRow] | None = None
     samples: EndSamples = field(default_factory=EndSamples)
+    written_ms: dict[SourcePartition, int] = field(default_factory=dict)
+    """When the oldest record was written that is not committed, where that is known."""
+
     live: Mapping[str, Any] | None = None
     driver: DriverSeen = field(default_factory=DriverSeen)
     answered_by: str = ""
@@ -101,6 +104,12 @@ class Seen:
         self.source = look
         self.samples.add(now_ms, look.view.end)
         self.rows = compare(state, look.view) if known else None
+        self._date()
+
+    def looked_into_the_past(self, at_ms: int, ends: Offsets) -> None:
+        """Where logs ended at an earlier time, as the broker knows it by records' times."""
+        self.samples.add(at_ms, ends)
+        self._date()
 
     def looked_at_driver(self, now_ms: int, live: Mapping[str, Any] | None) -> None:
         """What the driver answers; None: it did not."""
@@ -173,6 +182,13 @@ class Seen:
         transactions = reversed(self.history.run.fold.transactions)
         return next((one for one in transactions if one.phase is Phase.COMMITTED), None)
 
+    def table_is_stale(self) -> bool:
+        """Whether only the control topic tells of the newest commit, to which anybody may write."""
+        newest, state = self.heard_commit, self.table.state if self.table is not None else None
+        if self.live is not None or newest is None:
+            return False
+        return state is None or state.transaction != newest.id
+
     def last_commit(self, now_ms: int) -> LastCommit | None:
         """The newest that table, driver or topic tell of; of one and the same, what the table says."""
         told = (self._table_commit(now_ms), self._driver_commit(), self._topic_commit(now_ms))
@@ -222,23 +238,23 @@ class Seen:
             write_timeout_ms=settings.write_timeout_ms,
             mode=self.mode(),
             rows=self.rows,
-            written_ms=self._written_ms(),
+            written_ms=self.written_ms,
             live=self.live,
         )
 
-    def _written_ms(self) -> dict[SourcePartition, int]:
-        written: dict[SourcePartition, int] = {}
+    def _date(self) -> None:
+        """When that was written which waits."""
+        self.written_ms = {}
         for row in self.rows or ():
             if row.lag and row.committed is not None:
                 place = SourcePartition(row.topic, row.partition)
                 at_ms = self.samples.written_ms(place, row.committed)
                 if at_ms is not None:
-                    written[place] = at_ms
-        return written
+                    self.written_ms[place] = at_ms
 
     def of_unknown_age(self) -> bool:
         """Whether something is behind, and how old it is cannot be told yet."""
-        return sum(1 for row in self.rows or () if row.lag) > len(self._written_ms())
+        return sum(1 for row in self.rows or () if row.lag) > len(self.written_ms)
 
     def _not_looked_at(self) -> Sequence[str]:
         missing = [place for place in (TOPIC, BROKER) if place not in self.tried]

@@ -25,6 +25,8 @@ WRITERS_MAX = 8
 LATE_MS = 1_000
 """Who answers so much later than everybody else is late."""
 LATE_NAMED_MAX = 3
+INCARNATION_LEAST = 12
+"""Characters; ours have 32. A shorter one, which somebody made up, would be found within words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ class RejectsSeen:
 def named(text: str, names: Mapping[str, str]) -> str:
     """The protocol knows incarnations; people know workers. `names`: incarnation -> worker."""
     for incarnation, name in names.items():
-        if incarnation and incarnation in text:
+        if len(incarnation) >= INCARNATION_LEAST and incarnation in text:
             text = text.replace(f"{name} ({incarnation})", name).replace(incarnation, name)
     return text
 

@@ -17,6 +17,7 @@ from control_topic.messages import (
     AckCommit,
     Body,
     CoordinatorClaim,
+    EndCommit,
     EndRequest,
     Halt,
     Message,
@@ -182,8 +183,16 @@ def _body_json(body: Body) -> dict[str, Any]:
                 ],
             }
         case AckCommit():
-            return {"instant": body.instant, "committed": _offsets_json(body.committed)}
-        case EndRequest() | AbortCommit() | Halt():
+            return {
+                "instant": body.instant,
+                "committed": _offsets_json(body.committed),
+                "took_ms": dict(body.took_ms),
+            }
+        case AbortCommit():
+            return {"reason": body.reason, "cause": body.cause or None}
+        case EndCommit():
+            return {"reason": body.reason or None}
+        case EndRequest() | Halt():
             return {"reason": body.reason}
     return {}
 
@@ -290,8 +299,11 @@ def _condense(message: Message, body: Body) -> str:
         case WriteStatus():
             return _write_status(body)
         case AckCommit():
-            return _join(f"instant {body.instant}", _offsets(body.committed))
-        case EndRequest() | AbortCommit() | Halt():
+            took = " ".join(f"{part} {ms} ms" for part, ms in body.took_ms.items())
+            return _join(f"instant {body.instant}", _offsets(body.committed), took)
+        case AbortCommit():
+            return _join(body.cause, body.reason)
+        case EndRequest() | EndCommit() | Halt():
             return body.reason
     return ""
 

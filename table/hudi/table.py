@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from control_topic.causes import FILES, WRITE
 from table.checks import same_ranges
 from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
 from table.hudi.definition import (
@@ -26,7 +27,7 @@ from table.hudi.definition import (
 )
 from table.hudi.driver import opening, presence, rollback
 from table.hudi.driver.clock import await_clock, check_requested
-from table.hudi.driver.commit import Columns, PreCommit, check, check_files, write_stats
+from table.hudi.driver.commit import Columns, PreCommit, Timing, check, check_files, write_stats
 from table.hudi.driver.evolution import evolve
 from table.hudi.driver.fence import Fence
 from table.hudi.driver.history import History
@@ -57,6 +58,7 @@ few percent of the commits' time. Unless commits are fast, a sweep comes before 
 
 UPKEEP_STOP_S = 1.0
 NOTHING: Mapping[str, str] = {}
+NOTHING_TIMED: Mapping[str, int] = {}
 
 
 class HudiTable:
@@ -210,12 +212,14 @@ class HudiTable:
             self._session.choose_client()
             return self._start_instant(owner(self._pipeline, run, transaction))
 
-    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
+    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> Mapping[str, int]:
         """Complete the instant, whole or not at all. See `table.port.TransactionalTable.commit`."""
         self._enter()
         if self._is_repeat(commit):
-            return
+            return NOTHING_TIMED
+        timing = Timing()
         check_files(self._session.store, self._spec.mode, commit.instant, commit.files)
+        timing.ended(FILES)
         await_clock(self._session, loaded=True)  # by the look for a repeat
         self._untended += 1
 
@@ -233,16 +237,22 @@ class HudiTable:
             lambda: self._fence.commit(commit.instant),
             self._watchdog,
             self._session.lock.holder,
+            timing,
         )
+        timing.begins()
+        took_ms: Mapping[str, int] = timing.took_ms
         try:
             with self._watchdog.armed():
                 self._commit(commit, pre_commit)
+            timing.ended(WRITE)
         except FAILED as error:
             if isinstance(error, THROWN):
                 self._session.let_go()
             self._settle(commit, pre_commit, error)
+            took_ms = NOTHING_TIMED
         self._heartbeats.completed(commit.instant)
         self._upkeep.committed()
+        return took_ms
 
     def roll_back(self, instant: str) -> bool:
         """Remove an instant's files and the instant. False where it proved to be complete under the lock."""

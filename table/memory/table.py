@@ -17,10 +17,12 @@ checked against Hudi by tests/conformance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from itertools import pairwise
 
+from control_topic.causes import COMMIT_PARTS
 from control_topic.messages import DataFile
 from table.chain import does_not_follow, follows, newest_of
 from table.checks import rival_open
@@ -146,19 +148,27 @@ class MemoryTable:
         self.at(Interruption.BEGIN_INFLIGHT)
         return instant.time
 
-    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
+    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> Mapping[str, int]:
         self._reach()
         if self._is_repeat(commit):
-            return
+            return {}
+        began_ms = self.timeline.now_ms
         self._check_files(commit)
         waited_ms = self._await_clock()
+        looked_ms = self.timeline.now_ms
         with self._lock(f"instant {commit.instant}"):
             self.at(Interruption.COMMIT_LOCKED)
+            locked_ms = self.timeline.now_ms
             self._check(commit, fence)
             self.at(Interruption.COMMIT_CHECKED)
+            checked_ms = self.timeline.now_ms
             instant = self.timeline.instants[commit.instant]
             self.timeline.complete(instant, encode(commit.state), commit.files, at=self._now(waited_ms))
             self.at(Interruption.COMMIT_COMPLETED)
+        times_ms = (began_ms, looked_ms, locked_ms, checked_ms, self.timeline.now_ms)
+        return {
+            part: end - start for part, (start, end) in zip(COMMIT_PARTS, pairwise(times_ms), strict=True)
+        }
 
     def find(self, transaction: str) -> TableState | None:
         self._reach()

@@ -268,14 +268,14 @@ class Transactions(Claiming):
         state = self._state(epoch, transaction, plan, facts)
         known.attempted = True
         try:
-            self._table.commit(
+            took_ms = self._table.commit(
                 Commit(instant=instant, expected=expected, state=state, files=plan.files),
                 fence=self._ledger.fence(epoch),
             )
         except (Refused, OutcomeUnknown) as error:
             return self._after_failed_commit(epoch, transaction, plan.ranges, error)
         self._landed(replace(state, instant=instant))
-        return Answer(result=Result.OK, instant=instant, committed=plan.offsets)
+        return Answer(result=Result.OK, instant=instant, committed=plan.offsets, took_ms=took_ms)
 
     def _plan(self, transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> CommitPlan:
         return assemble(

@@ -39,8 +39,16 @@ def open_ones(driver: TableDriver) -> list[tuple[str, bool]]:
     return [(one.transaction, one.rollback_requested) for one in driver.table.unfinished()]
 
 
+TIMED = ["files", "lock", "check", "write"]
+"""Of a commit that lands: the parts that it says the time of, in their order."""
+FOUND: list[str] = []
+"""Of one that was complete already."""
+
+
 def commit(driver: TableDriver, planned: Commit, why_not: str = "") -> Any:
-    return answer(partial(driver.table.commit, planned, fence=lambda _: why_not))
+    """`TIMED` or `FOUND`, or the kind of error that it raised."""
+    said = answer(partial(driver.table.commit, planned, fence=lambda _: why_not))
+    return said if isinstance(said, str) else list(said)
 
 
 def begin(driver: TableDriver, transaction: str) -> Any:
@@ -158,7 +166,7 @@ def test_a_commit_is_refused_where_the_offsets_moved_on_or_the_fence_objects(lak
         assert commit(driver, late) == "Refused"
     assert commit(driver, right, "the epoch is stale") == "Refused"
     assert newest(driver) == ("t1", 5)
-    assert commit(driver, right) is None
+    assert commit(driver, right) == TIMED
     assert newest(other) == ("t2", 8)
 
 
@@ -169,12 +177,24 @@ def test_a_repeated_commit_is_answered_alike_without_fence_or_lock_and_another_o
     instant = driver.begin("t1")
     file = driver.write(instant, 3)
     planned = driver.planned("t1", instant, 3, file)
-    assert commit(driver, planned) is None
+    assert commit(driver, planned) == TIMED
     lake.take_lock()
-    assert commit(driver, planned, "nobody is asked any more") is None
+    assert commit(driver, planned, "nobody is asked any more") == FOUND
     assert commit(lake.driver(), driver.planned("t1", instant, 4, file)) == "Refused"
     lake.expire_lock()
     assert newest(driver) == ("t1", 3)
+
+
+def test_a_commit_says_how_long_each_of_its_parts_took_and_one_that_was_found_says_nothing(
+    lake: TableSide,
+) -> None:
+    driver = lake.driver()
+    instant = driver.begin("t1")
+    planned = driver.planned("t1", instant, 3, driver.write(instant, 3))
+    took_ms = driver.table.commit(planned, fence=accept)
+    assert list(took_ms) == TIMED
+    assert all(isinstance(ms, int) and ms >= 0 for ms in took_ms.values())
+    assert driver.table.commit(planned, fence=accept) == {}
 
 
 def test_a_file_that_is_not_on_storage_is_not_committed(lake: TableSide) -> None:
@@ -196,7 +216,7 @@ def test_a_commit_is_refused_while_another_instant_of_the_pipeline_is_open_and_a
     planned = driver.planned("t2", instant, 0)
     assert commit(driver, planned) == "Refused"
     assert roll_back(driver, earlier) is True
-    assert commit(driver, planned) is None
+    assert commit(driver, planned) == TIMED
 
 
 # --- the lock -------------------------------------------------------------------------------------------
@@ -217,7 +237,7 @@ def test_while_somebody_holds_the_lock_nothing_is_begun_committed_or_rolled_back
     assert newest(driver) == ("t1", 2)
     assert open_ones(driver) == [("t2", False)]
     lake.expire_lock()
-    assert commit(driver, planned) is None
+    assert commit(driver, planned) == TIMED
     assert not lake.is_locked()
 
 
@@ -248,7 +268,7 @@ def test_a_holder_whose_lock_expired_gives_back_its_successors(lake: TableSide) 
         lake.take_lock()  # by whoever comes next
         return ""
 
-    assert answer(partial(paused.table.commit, planned, fence=pause)) is None
+    assert list(answer(partial(paused.table.commit, planned, fence=pause))) == TIMED
     assert not lake.is_locked()
 
 
@@ -350,5 +370,5 @@ def test_storage_that_is_away_is_told_from_a_table_that_says_no(lake: TableSide)
             "roll back": roll_back(driver, instant),
         } == dict.fromkeys(("newest", "unfinished", "find", "begin", "commit", "roll back"), "Unavailable")
     assert open_ones(driver) == [("t2", False)]
-    assert answer(partial(driver.table.commit, planned, fence=accept)) is None
+    assert commit(driver, planned) == TIMED
     assert newest(driver) == ("t2", 2)

@@ -10,6 +10,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from control_topic import messages as m
+from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import Incomplete, MessageDecoder, Unreadable, encode
 from control_topic.errors import Malformed
 from control_topic.parts import Joiner
@@ -46,6 +47,10 @@ def _range(random: Random, partition: m.SourcePartition) -> m.Range:
     return m.Range(partition=partition, start=start, next=following, records=records)
 
 
+def _took_ms(random: Random) -> dict[str, int]:
+    return {part: _offset(random) for part in COMMIT_PARTS if random.random() < 0.7}
+
+
 def _body(random: Random) -> m.Body:
     text = _text(random)
     offsets = {_partition(random): _offset(random) for _ in range(random.randint(0, 3))}
@@ -66,7 +71,7 @@ def _body(random: Random) -> m.Body:
                 records_max=_offset(random),
             ),
             m.EndRequest(transaction=text, reason=text),
-            m.EndCommit(transaction=text),
+            m.EndCommit(transaction=text, reason=_text(random)),
             m.WriteProgress(
                 transaction=text,
                 records=_offset(random),
@@ -83,8 +88,8 @@ def _body(random: Random) -> m.Body:
                     m.Lost(partition=r.partition, start=r.start, next=r.next) for r in _ranges(random)
                 ),
             ),
-            m.AckCommit(transaction=text, instant=text, committed=offsets),
-            m.AbortCommit(transaction=text, reason=text),
+            m.AckCommit(transaction=text, instant=text, committed=offsets, took_ms=_took_ms(random)),
+            m.AbortCommit(transaction=text, reason=text, cause=_text(random)),
             m.Halt(reason=text),
         )
     )
@@ -213,6 +218,7 @@ def _answer(random: Random) -> Answer:
         instant=_text(random),
         committed=offsets,
         partitions=tuple(sorted(offsets)),
+        took_ms=_took_ms(random),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message as ProtoMessage
 
+from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import encode
 from control_topic.messages import EPOCH_LEAD_MAX, Message, SourcePartition
 from control_topic.stubs import control_pb2 as pb
@@ -53,6 +54,12 @@ def _fill(random: Random, message: ProtoMessage, length: int) -> None:
     """Every field, at its extremes. Parallel arrays are mostly as long as each other."""
     for field in message.DESCRIPTOR.fields:
         repeated = field.is_repeated
+        entry = field.message_type
+        if entry is not None and entry.GetOptions().map_entry:
+            words = random.sample((*COMMIT_PARTS, *TEXTS[-3:]), length)
+            values = EXTREMES[entry.fields_by_name["value"].type]
+            getattr(message, field.name).update({word: random.choice(values) for word in words})
+            continue
         count = (length if random.random() < 0.95 else 3) if repeated else 1
         for _ in range(count):
             if field.type == FieldDescriptor.TYPE_MESSAGE:
@@ -175,6 +182,7 @@ class _Life:
                 epoch=self.table_epoch,
                 committed=dict.fromkeys(PARTITIONS, 3),
                 partitions=frozenset(PARTITIONS),
+                took_ms={"write": 2**63 - 1, "lock": 0},
             )
         )
 

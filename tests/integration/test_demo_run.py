@@ -27,6 +27,7 @@ def test_the_demo_is_exact_after_both_kills_and_leaves_nothing_behind(tmp_path: 
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["exact"] is True
+    assert report["page"].startswith("http://127.0.0.1:")
     assert report["verify"]["rows"] == RECORDS
     assert {counts["rows"] for counts in report["counts"]} == {RECORDS}
     assert [kill["coordinator"] for kill in report["kills"]] == [False, True]

@@ -22,6 +22,7 @@ import pytest
 from hudi import HudiTableBuilder
 from pyspark.sql import SparkSession
 
+from control_topic.causes import COMMIT_PARTS
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
 from table.hudi.definition import Definition, check_table
@@ -504,6 +505,37 @@ def test_a_repeated_commit_succeeds_and_one_with_other_ranges_is_refused(
     assert len(rows_in(spark, made.path)) == 3
 
 
+def test_a_commit_says_how_long_each_of_its_parts_took_and_they_are_no_more_than_the_whole(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver()
+    for transaction in ("t1", "t2"):
+        instant = made.begin(transaction)
+        file = made.write(instant, 3)
+        commit = made.planned(transaction, instant, 3, file)
+        started_s = time.monotonic()
+        took_ms = made.table.commit(commit, fence=accept)
+        whole_ms = (time.monotonic() - started_s) * 1_000
+        assert list(took_ms) == list(COMMIT_PARTS)
+        assert all(ms >= 0 for ms in took_ms.values()) and took_ms["write"] > 0
+        assert sum(took_ms.values()) <= whole_ms
+        sys.stdout.write(f"\n{took_ms} of {whole_ms:.0f} ms\n")
+
+
+def test_a_look_under_the_lock_that_takes_long_is_said_to_have_taken_long(
+    driver: Callable[..., Driver],
+) -> None:
+    made = driver()
+    commit = made.planned("t1", made.begin("t1"), 0)
+
+    def look(_newest: TableState | None) -> str:
+        time.sleep(0.3)
+        return ""
+
+    took_ms = made.table.commit(commit, fence=look)
+    assert took_ms["check"] >= 300
+
+
 def test_a_commit_that_lands_although_its_call_fails_is_a_success(driver: Callable[..., Driver]) -> None:
     made = driver(
         {
@@ -512,7 +544,11 @@ def test_a_commit_that_lands_although_its_call_fails_is_a_success(driver: Callab
             "hoodie.write.commit.callback.class": "org.example.NotThere",
         }
     )
-    instant = made.run("t1", rows=1)
+    instant = made.begin("t1")
+    file = made.write(instant, 1)
+    assert made.table.commit(made.planned("t1", instant, 1, file), fence=accept) == {}, (
+        "it was read, not seen"
+    )
     found = made.table.find("t1")
     assert found is not None and found.instant == instant
 

@@ -2,11 +2,17 @@
 
 import { $, h, measure } from "./dom.js";
 import { clock, count, duration, plural, short, size } from "./format.js";
-import { isOpen, parts, why } from "./transactions.js";
+import { isOpen, parts, state, why } from "./transactions.js";
 
 const WRITERS_MAX = 24;
 const RANGES_MAX = 200;
 const AGAIN_MS = 2_000;
+
+const NOW = {
+  collecting: "Records are being collected, and written into files.",
+  "closing files": "Workers close their files.",
+  committing: "All files are there: the table commits them.",
+};
 
 let url = "";
 let words = {};
@@ -86,14 +92,14 @@ function head(title, told) {
 }
 
 function whole(told) {
-  const state = isOpen(told) ? "open" : told.phase;
   const summary = told.phase === "aborted"
     ? `given up after ${duration(parts(told).total)}`
+    : told.undecided ? "its run is gone"
     : isOpen(told) ? `open since ${clock(told.started_ms)}`
     : `${plural(told.records, "record")} in ${plural(told.files, "file")}, ${size(told.bytes)}`;
   return [
     head(`Transaction ${short(told.id)}`, told),
-    h("p", { class: "story-sum" }, h("span", { class: "chip", "data-phase": told.phase }, state), ` ${summary} · epoch ${count(told.epoch)} · instant ${told.instant || "none"}`),
+    h("p", { class: "story-sum" }, h("span", { class: "chip", "data-phase": told.phase }, state(told)), ` ${summary} · epoch ${count(told.epoch)} · instant ${told.instant || "none"}`),
     lanes(told),
     h("ol", { class: "steps" }, ...steps(told)),
     ...commitParts(told),
@@ -116,8 +122,20 @@ function steps(told) {
     if (told.late) said.push([0, "", `Missing: ${told.late}.`]);
     said.push([0, "", "Nothing of it is in the table; the same records are read again, by the next transaction."]);
   }
-  if (isOpen(told)) said.push([0, "", told.end_ms ? `Files are awaited${told.late ? `: ${told.late} has not answered` : ""}.` : "Records are being collected."]);
+  if (told.undecided) said.push([0, "", "Its run is gone, and nobody has decided yet what became of it: the next run reads the table, and does."]);
+  if (isOpen(told)) said.push([0, "", NOW[state(told)] + (told.end_ms && told.late ? ` ${told.late} has not answered.` : "")]);
   return said.map(([time, kind, text]) => h("li", {}, h("time", {}, time ? clock(time, { millis: true }) : ""), h("b", {}, kind), h("span", {}, text)));
+}
+
+const KINDS = { answered: "wrote", "did not answer": "silent", "was not asked yet": "unasked", "is asked": "unasked" };
+
+const isLate = (told, one) => (told.late ?? "").split(", ").includes(one.name);
+
+/** How a writer stands: before END nobody is asked, and only whoever is missed has failed to answer. */
+function standing(told, one) {
+  if (one.answered_ms) return "answered";
+  if (isLate(told, one) && !isOpen(told)) return "did not answer";
+  return told.end_ms ? (isOpen(told) ? "is asked" : "did not answer") : "was not asked yet";
 }
 
 // --- as a picture -----------------------------------------------------------------------------
@@ -137,7 +155,7 @@ function lanes(told) {
     bar("commit", collected + closed, committed, named(committed, "commit")))];
   for (const one of told.writers.slice(0, WRITERS_MAX)) {
     const took = Math.min(total, one.answered_ms ? one.answered_ms - told.started_ms : total);
-    made.push(lane(one.name, bar(one.answered_ms ? "wrote" : "silent", 0, took, one.answered_ms ? named(took, "answered after") : "no answer")));
+    made.push(lane(one.name, bar(KINDS[standing(told, one)], 0, took, one.answered_ms ? named(took, "answered after") : standing(told, one))));
   }
   const label = `Collected for ${duration(collected)}, closed files for ${duration(closed)}, committed for ${duration(committed)}`;
   return h("div", { class: "lanes", role: "img", "aria-label": label, "data-phase": told.phase }, ...made);
@@ -158,9 +176,9 @@ function commitParts(told) {
 function writers(told) {
   if (!told.writers.length) return [];
   const rows = told.writers.map((one) => {
-    const late = (told.late ?? "").split(", ").includes(one.name);
-    const answered = one.answered_ms ? `after ${duration(one.answered_ms - told.started_ms)}` : "did not answer";
-    return h("tr", { "data-late": late || !one.answered_ms },
+    const late = isLate(told, one);
+    const answered = one.answered_ms ? `after ${duration(one.answered_ms - told.started_ms)}` : standing(told, one);
+    return h("tr", { "data-late": late || answered === "did not answer" },
       h("th", { scope: "row" }, one.name, h("span", { class: "more" }, ` ${short(one.incarnation)}`)),
       h("td", {}, answered + (late && one.answered_ms ? ", the last" : "")),
       h("td", { class: "n" }, count(one.records)), h("td", { class: "n" }, count(one.files)), h("td", { class: "n" }, size(one.bytes)),

@@ -74,28 +74,44 @@ function facts() {
     ["this run", totals.commits || totals.aborts
       ? `${roughly(totals.records)} records, ${size(totals.bytes)} in ${plural(totals.files, "file")}` : ""],
     ["table", `${table.path}${table.mode ? `, ${table.mode}s` : ""}`],
-    ["table is busy with", table.busy_with ?? ""],
+    ["busy with", known(page.sources.driver_ms) ? table.busy_with || "nothing" : ""],
   ].filter(([, text]) => text);
   keyed($("facts"), some, ([name]) => name, ([name]) => h("div", {}, h("dt", {}, name), h("dd")), (node, [, text]) => say(node.lastChild, text));
 }
 
 let sparked = "";
 
-/** The hour, by minute; the minute that is not over yet is left out. */
+const MINUTES_MIN = 15;
+const PART_MS = 10_000; // of a minute that has just begun nothing is said
+
+/** Records a second by minute, over the last hour or since the run began; of minutes that are partly over, by their part. */
+function perMinute() {
+  const { from_ms: from, step_ms: step, records } = page.rates;
+  const began = page.run_ms || 0;
+  const values = records.map((count, at) => {
+    const begin = from + at * step;
+    const since = began < begin + step && !records.slice(0, at).some(Boolean) ? Math.max(begin, began) : begin;
+    const ms = Math.min(begin + step, page.at_ms) - since;
+    return ms < PART_MS ? null : (1000 * count) / ms;
+  });
+  const first = records.findIndex(Boolean);
+  return values.slice(Math.min(first < 0 ? 0 : first, Math.max(0, values.length - MINUTES_MIN))).filter((value) => value !== null);
+}
+
 function spark() {
-  const values = page.rates.records.slice(0, -1);
-  const state = values.join();
-  if (state === sparked || !values.length) return;
+  const values = perMinute();
+  const state = values.map(Math.round).join();
+  if (state === sparked || values.length < 2) return;
   sparked = state;
   const most = Math.max(1, ...values);
   const points = values.map((value, at) => `${((at * 100) / Math.max(1, values.length - 1)).toFixed(2)},${(27 - (25 * value) / most).toFixed(2)}`);
-  const perSecond = (value) => roughly((value * 1000) / page.rates.step_ms);
-  const label = `Records committed a second over the last hour, by minute: at most ${perSecond(most)}, in the last whole minute ${perSecond(values.at(-1))}`;
+  const perSecond = roughly;
+  const label = `Records committed a second, by minute, over the last ${values.length} minutes: at most ${perSecond(most)}, lately ${perSecond(values.at(-1))}`;
   $("spark").replaceChildren(
     s("svg", { viewBox: "0 0 100 28", preserveAspectRatio: "none", role: "img", "aria-label": label },
       s("path", { class: "area", d: `M0,28 L${points.join(" L")} L100,28 Z` }),
       s("path", { class: "edge", d: `M${points.join(" L")}` })),
-    h("span", {}, `the last hour, by minute: at most ${perSecond(most)}`),
+    h("span", {}, `${values.length < 55 ? `${values.length} minutes` : "the last hour"}, at most ${perSecond(most)}`),
   );
 }
 

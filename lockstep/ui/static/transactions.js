@@ -33,14 +33,21 @@ export function start(theWords, opened) {
 
 /** Where its time went, in milliseconds. */
 export function parts(one) {
-  const over = one.ended_ms || now();
+  const over = one.ended_ms || (one.undecided ? Math.max(one.started_ms, one.end_ms, one.written_ms) : now());
   const collected = Math.max(0, (one.end_ms || over) - one.started_ms);
   const closed = one.end_ms ? Math.max(0, (one.written_ms || over) - one.end_ms) : 0;
   const committed = one.written_ms ? Math.max(0, over - one.written_ms) : 0;
   return { collected, closed, committed, total: Math.max(0, over - one.started_ms) };
 }
 
-export const isOpen = (one) => one.phase === "writing" || one.phase === "ending";
+export const isOpen = (one) => (one.phase === "writing" || one.phase === "ending") && !one.undecided;
+
+/** What it is now, in a word. */
+export function state(one) {
+  if (one.undecided) return "undecided";
+  if (!isOpen(one)) return one.phase;
+  return one.phase === "writing" ? "collecting" : one.written_ms ? "committing" : "closing files";
+}
 
 /** Why it ended, for people. */
 export function why(one) {
@@ -50,7 +57,8 @@ export function why(one) {
 
 /** The same in as few words as a column has room for. */
 function briefly(one) {
-  if (isOpen(one)) return one.phase === "writing" ? "still collecting" : one.late ? `awaiting ${one.late}` : "files are awaited";
+  if (one.undecided) return "undecided";
+  if (isOpen(one)) return `${state(one)} …`;
   const word = one.phase === "aborted" ? one.cause || "aborted" : one.end_reason;
   return (word ?? "").replaceAll("_", " ");
 }
@@ -59,7 +67,8 @@ function sentence(one) {
   const { collected, closed, committed, total } = parts(one);
   const name = `${clock(one.started_ms)}  ${short(one.id)}`;
   if (one.phase === "aborted") return `${name}: aborted after ${duration(total)}: ${one.reason || why(one)}`;
-  if (isOpen(one)) return `${name}: open for ${ago(total)}, ${one.phase === "writing" ? "collecting" : "closing files"}`;
+  if (one.undecided) return `${name}: its run is gone, and nobody has decided yet what became of it; the next run does`;
+  if (isOpen(one)) return `${name}: open for ${ago(total)}, ${state(one)}${one.end_ms && one.late ? `; ${one.late} has not answered` : ""}`;
   return `${name}: ${plural(one.records, "record")} in ${plural(one.files, "file")}; collected ${duration(collected)}, closed ${duration(closed)}, committed ${duration(committed)}`;
 }
 
@@ -137,10 +146,10 @@ function column(one) {
 const drawn = new WeakMap();
 
 function fill(node, one, whole, gap) {
-  const state = `${one.phase} ${one.started_ms} ${one.end_ms} ${one.written_ms} ${one.ended_ms} ${one.reason} ${whole} ${gap}`;
-  if (!isOpen(one) && drawn.get(node) === state) return;
-  drawn.set(node, state);
-  set(node, "data-phase", one.phase);
+  const what = `${one.phase} ${one.undecided} ${one.started_ms} ${one.end_ms} ${one.written_ms} ${one.ended_ms} ${one.reason} ${whole} ${gap}`;
+  if (!isOpen(one) && drawn.get(node) === what) return;
+  drawn.set(node, what);
+  set(node, "data-phase", one.undecided ? "undecided" : one.phase);
   set(node, "data-gap", gap);
   set(node, "aria-label", sentence(one));
   measureParts(node, one, whole);
@@ -184,7 +193,7 @@ function fillRow(node, one, whole) {
     why: briefly(one),
   };
   for (const name of COLUMNS) say(button.querySelector(`.${name}`), texts[name]);
-  set(button, "data-phase", one.phase);
+  set(button, "data-phase", one.undecided ? "undecided" : one.phase);
   set(button, "aria-label", `${sentence(one)}${why(one) && one.phase !== "aborted" ? `; ended because ${why(one)}` : ""}`);
   measureParts(button, one, whole);
 }

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from control_topic.causes import CHECK, LOCK
 from control_topic.messages import DataFile
 from table.chain import does_not_follow, follows
 from table.checks import rival_open
@@ -56,6 +57,28 @@ for _name in PY4J_LOGGERS:
     logging.getLogger(_name).addFilter(_RefusalsAreNoAccidents())
 
 
+class Timing:
+    """How long the parts of one commit take, of `control_topic.causes.COMMIT_PARTS`, one after the other.
+
+    Whole milliseconds, rounded down: together they are never more than the whole.
+    """
+
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._clock_s = clock_s
+        self._since_s = clock_s()
+        self.took_ms: dict[str, int] = {}
+
+    def ended(self, part: str) -> None:
+        """What comes now is another part's."""
+        now_s = self._clock_s()
+        self.took_ms[part] = int((now_s - self._since_s) * 1_000)
+        self._since_s = now_s
+
+    def begins(self) -> None:
+        """What was since the last part's end is of none."""
+        self._since_s = self._clock_s()
+
+
 class PreCommit:
     """Hudi calls `accept` under the table lock; raising there ends the commit without effect.
 
@@ -69,7 +92,9 @@ class PreCommit:
         decide: Callable[[], None],
         watchdog: Watchdog,
         holder: Holder,
+        timing: Timing,
     ) -> None:
+        self._timing = timing
         self._check = check
         self._decide = decide
         self._watchdog = watchdog
@@ -79,6 +104,7 @@ class PreCommit:
 
     def accept(self, _meta: Any, _commit_metadata: Any) -> None:
         started_at = time.monotonic()
+        self._timing.ended(LOCK)
         with self._watchdog.inside():
             try:
                 self._holder.check()
@@ -87,6 +113,7 @@ class PreCommit:
                     raise Unavailable(f"the check under the table lock took longer than {CHECK_S:.0f} s")
                 self._decide()
                 self.decided = True
+                self._timing.ended(CHECK)
             except TableError as error:
                 self.objection = error
                 raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from control_topic.causes import NOT_LANDED, WORKER_DIED
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
@@ -15,7 +16,7 @@ from control_topic.messages import (
     WriteStatus,
 )
 from coordinator.core import Coordinator
-from coordinator.events import Completed, Event, Fault, Received, Result, WorkerDied
+from coordinator.events import Completed, Event, Received, Result, WorkerDied
 from coordinator.hearing import Hearing
 from coordinator.pace import Pace
 from coordinator.rounds import Rounds
@@ -70,7 +71,7 @@ class UnknownIsRolledBack(Rounds):
 
     def on_commit_completed(self, event: Completed) -> None:
         if event.result is Result.UNKNOWN:
-            self.abort(event, "no answer", Fault.ENVIRONMENT)
+            self.abort(event, NOT_LANDED, "no answer")
         else:
             super().on_commit_completed(event)
 
@@ -237,7 +238,7 @@ class AbortsAfterTheCommitCall(NoStepChecked):
         super().on_worker_died(event)
         transaction = self.rounds.transaction
         if self.state is State.COMMITTING and transaction and event.incarnation in transaction.statuses:
-            self.rounds.abort(event, "a worker died", Fault.PIPELINE)
+            self.rounds.abort(event, WORKER_DIED, "a worker died")
 
 
 class StartsWithoutAPlace(Rounds):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import (
     RAW_BYTES_MAX,
     Incomplete,
@@ -111,13 +112,19 @@ BODIES: dict[type, st.SearchStrategy] = {
         records_max=count,
     ),
     EndRequest: st.builds(EndRequest, transaction=text, reason=text),
-    EndCommit: st.builds(EndCommit, transaction=text),
+    EndCommit: st.builds(EndCommit, transaction=text, reason=text),
     WriteProgress: st.builds(
         WriteProgress, transaction=text, records=count, files=count, size_bytes=count, steps=count
     ),
     WriteStatus: write_status,
-    AckCommit: st.builds(AckCommit, transaction=text, instant=text, committed=offsets),
-    AbortCommit: st.builds(AbortCommit, transaction=text, reason=text),
+    AckCommit: st.builds(
+        AckCommit,
+        transaction=text,
+        instant=text,
+        committed=offsets,
+        took_ms=st.dictionaries(st.sampled_from(list(COMMIT_PARTS)), offset),
+    ),
+    AbortCommit: st.builds(AbortCommit, transaction=text, reason=text, cause=text),
     Halt: st.builds(Halt, reason=text),
 }
 
@@ -157,6 +164,13 @@ def enveloped(body: pb.Body | bytes, **changes: object) -> bytes:
     raw = body if isinstance(body, bytes) else body.SerializeToString()
     values = {"version": 1, "parts": 1, "digest": hashlib.sha256(raw).digest(), "body": raw, **changes}
     return pb.Envelope(**values).SerializeToString()
+
+
+def body_of(body: Body) -> Body:
+    """As it is read."""
+    heard = MessageDecoder().feed(encode(message(body))[0])
+    assert isinstance(heard, Message), heard
+    return heard.body
 
 
 def reason(raw: bytes | None) -> str:
@@ -353,6 +367,44 @@ T0 = SourcePartition("t", 0)
 def test_what_no_reader_would_accept_is_not_written(body: Body) -> None:
     with pytest.raises(Malformed):
         encode(message(body))
+
+
+ODD_PARTS = {"lock": 3, "prayer": 1, "\ud800": 1, "check": -1, "write": 2**63, "files": None}
+
+
+def test_what_nobody_could_send_of_a_commits_time_is_left_out_and_the_rest_is_said() -> None:
+    """A courtesy: it never stands in the way of an ACK."""
+    odd = AckCommit(transaction="x", instant="1", committed={T0: 1}, took_ms=ODD_PARTS)  # type: ignore[arg-type]
+    assert body_of(odd) == replace(odd, took_ms={"lock": 3})
+
+
+def test_what_another_version_says_of_a_commits_time_is_left_out_and_the_ack_is_heard() -> None:
+    told = {"write": 5, "a_new_part": 9, "lock": 2**64 - 1}
+    raw = pb.Body(ack_commit=pb.AckCommit(transaction="x", instant="1", took_ms=told))
+    heard = MessageDecoder().feed(enveloped(raw))
+    assert isinstance(heard, Message)
+    assert heard.body == AckCommit(transaction="x", instant="1", committed={}, took_ms={"write": 5})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        EndCommit(transaction="x", reason="\ud800"),
+        AbortCommit(transaction="x", reason="r", cause="\ud800"),
+    ],
+)
+def test_a_word_that_nobody_could_write_is_written_as_well_as_can_be(body: Body) -> None:
+    assert "?" in str(body_of(body))
+
+
+def test_what_an_older_version_says_has_no_reason_no_cause_and_no_times() -> None:
+    """Their fields are not there: as they were before."""
+    for body in (
+        EndCommit(transaction="x"),
+        AbortCommit(transaction="x", reason="r"),
+        AckCommit(transaction="x", instant="1", committed={}),
+    ):
+        assert body_of(body) == body
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_a_join_that_comes_while_it_begins_is_in_start() -> None:
 def test_what_was_there_before_the_run_waits_a_quarter_of_the_interval() -> None:
     talk = CoordinatorTalk().started()
     assert not sent(talk.tick(INTERVAL_MS // 4 - 1), EndCommit)
-    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t1")]
+    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t1", reason="interval")]
     assert talk.core.state is State.ENDED
 
 
@@ -213,7 +213,7 @@ def test_the_interval_lies_between_the_ends_of_two_transactions() -> None:
     talk.tick(400)
     begin_next(talk)
     assert not sent(talk.tick(INTERVAL_MS - 401), EndCommit)
-    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t2")]
+    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t2", reason="interval")]
 
 
 def test_after_a_long_silence_a_transaction_still_lasts_a_quarter_of_the_interval() -> None:
@@ -233,7 +233,7 @@ def test_what_an_abort_sent_back_is_due_when_it_was_due() -> None:
     talk.hear(ParticipantJoin(partitions=(P0, P1)), "a")
     begin_next(talk)
     assert not sent(talk.tick(499), EndCommit)
-    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t3")]
+    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t3", reason="interval")]
 
 
 def test_what_was_due_before_its_abort_is_given_time_to_be_read() -> None:
@@ -246,7 +246,7 @@ def test_what_was_due_before_its_abort_is_given_time_to_be_read() -> None:
     talk.hear(ParticipantJoin(partitions=(P0, P1)), "a")
     begin_next(talk)
     assert not sent(talk.tick(INTERVAL_MS // 4 - 1), EndCommit)
-    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t3")]
+    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t3", reason="interval")]
 
 
 def test_a_transaction_that_came_to_nothing_makes_no_other_shorter() -> None:
@@ -257,7 +257,7 @@ def test_a_transaction_that_came_to_nothing_makes_no_other_shorter() -> None:
     talk.answer(OK)
     begin_next(talk)
     assert not sent(talk.tick(INTERVAL_MS - 1), EndCommit)
-    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t3")]
+    assert sent(talk.tick(1), EndCommit) == [EndCommit(transaction="t3", reason="interval")]
 
 
 def test_an_end_request_ends_it_at_once() -> None:

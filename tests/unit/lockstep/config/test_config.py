@@ -97,6 +97,16 @@ key_file = ""
 encryption = ""
 kms_key = ""
 part_size = "8MiB"
+
+[ui]
+enabled = true
+port = 8420
+bind = "127.0.0.1"
+token = ""
+
+[metrics]
+file = ""
+file_period = "15s"
 """
 
 MINIMAL: Mapping[str, Mapping[str, Any]] = {
@@ -149,6 +159,7 @@ def test_the_contract_is_read_and_attributes_carry_their_units(file: Path) -> No
     assert (config.transaction.interval_ms, config.transaction.write_timeout_ms) == (10_000, 60_000)
     assert (config.transaction.max_bytes, config.transaction.max_records) == (512_000_000, 0)
     assert config.memory.per_worker_bytes == 512_000_000
+    assert config.metrics.file_period_ms == 15_000
     assert config.table.target_file_bytes == 120_000_000
     assert config.record.ddl == "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
     assert config.source.topics == ("events",)
@@ -450,6 +461,9 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("transaction.max_consecutive_failures", 0, "0 is not 1 or more"),
         ("control.topic", "a b", "is not a topic's name"),
         ("memory.per_worker", "1kB", "out of bounds: at least 1MB"),
+        ("metrics.file", "events.prom", "is not an absolute path that ends with .prom"),
+        ("metrics.file", "/var/events.txt", "is not an absolute path that ends with .prom"),
+        ("metrics.file_period", "100ms", "out of bounds: at least 1s"),
         ("source.kafka", "x", "not a table of properties"),
         ("source.kafka", {"a": [1]}, "a must be text, a number, true or false"),
     ],

@@ -90,8 +90,18 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
     ),
     (ParticipantReady(), "", {}),
     (EndRequest(transaction=TXN, reason="memory"), "memory", {"reason": "memory"}),
-    (EndCommit(transaction=TXN), "", {}),
-    (AbortCommit(transaction=TXN, reason="write timeout"), "write timeout", {"reason": "write timeout"}),
+    (EndCommit(transaction=TXN, reason="interval"), "interval", {"reason": "interval"}),
+    (EndCommit(transaction=TXN), "", {"reason": None}),
+    (
+        AbortCommit(transaction=TXN, reason="no WRITE_STATUS from worker-1", cause="silent"),
+        "silent · no WRITE_STATUS from worker-1",
+        {"reason": "no WRITE_STATUS from worker-1", "cause": "silent"},
+    ),
+    (
+        AbortCommit(transaction=TXN, reason="an older version's"),
+        "an older version's",
+        {"reason": "an older version's", "cause": None},
+    ),
     (
         Halt(reason="events:0 offset 7 is not JSON"),
         "events:0 offset 7 is not JSON",
@@ -131,7 +141,25 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
     (
         AckCommit(transaction=TXN, instant=INSTANT, committed={E0: 30_000}),
         f"instant {INSTANT} · events:0@30000",
-        {"instant": INSTANT, "committed": [{"topic": "events", "partition": 0, "offset": 30_000}]},
+        {
+            "instant": INSTANT,
+            "committed": [{"topic": "events", "partition": 0, "offset": 30_000}],
+            "took_ms": {},
+        },
+    ),
+    (
+        AckCommit(
+            transaction=TXN,
+            instant=INSTANT,
+            committed={},
+            took_ms={"files": 4, "lock": 31, "check": 12, "write": 208},
+        ),
+        f"instant {INSTANT} · files 4 ms lock 31 ms check 12 ms write 208 ms",
+        {
+            "instant": INSTANT,
+            "committed": [],
+            "took_ms": {"files": 4, "lock": 31, "check": 12, "write": 208},
+        },
     ),
     (
         WRITE_STATUS,

@@ -6,12 +6,14 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import grpc
 import pytest
 
+from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import offsets_to_proto
 from control_topic.errors import Malformed
 from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
@@ -84,10 +86,14 @@ class Clock:
 class WrittenTable(MemoryTable):
     """Its workers have written what they report."""
 
-    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> None:
+    odd_parts: Mapping[str, Any] | None = None
+    """What it says of its time instead of what it knows."""
+
+    def commit(self, commit: Commit, *, fence: Callable[[TableState | None], str]) -> Mapping[str, int]:
         for file in commit.files:
             self.timeline.write_file(file.path, commit.instant)
-        super().commit(commit, fence=fence)
+        took_ms = super().commit(commit, fence=fence)
+        return took_ms if self.odd_parts is None else self.odd_parts
 
 
 class Driver:
@@ -231,6 +237,40 @@ def test_a_transaction_goes_from_survey_to_commit(driver: Driver, timeline: Memo
     progress = driver.service.progress()
     assert (progress.commits, progress.rows, progress.last_commit_age_ms) == (1, 12, 0)
     assert driver.client.survey().epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ({"files": 1, "lock": 2, "check": 3, "write": 4}, {"files": 1, "lock": 2, "check": 3, "write": 4}),
+        ({}, {}),
+        ({"write": 7, "prayer": 1, "\ud800": 2, "x" * 10**6: 3}, {"write": 7}),
+        ({"files": -1, "lock": 2**63, "check": 2**64, "write": 2**63 - 1}, {"write": 2**63 - 1}),
+        ({"files": None, "lock": "2", "check": float("nan"), "write": 0.5}, {}),
+    ],
+    ids=["all of them", "nothing", "what is no part", "what is no time", "what is no number"],
+)
+def test_a_commit_that_landed_is_ok_whatever_the_table_says_of_its_time(
+    driver: Driver, says: Mapping[str, Any], told: Mapping[str, int]
+) -> None:
+    driver.lead()
+    begun = driver.client.begin(1, "t1")
+    driver.table.odd_parts = says
+    committed = driver.commit("t1", begun.committed, {P0: 10}, instant=begun.instant)
+    assert (committed.result, committed.committed[P0]) == (Result.OK, 10)
+    assert committed.took_ms == told
+
+
+def test_only_who_saw_a_commit_land_says_how_long_it_took(driver: Driver) -> None:
+    driver.lead()
+    begun = driver.client.begin(1, "t1")
+    first = driver.commit("t1", begun.committed, {P0: 10}, instant=begun.instant)
+    assert first.took_ms == dict.fromkeys(COMMIT_PARTS, 0)
+    again = driver.commit("t1", begun.committed, {P0: 10}, instant=begun.instant)
+    found = driver.client.find("t1", status("t1", begun.committed, {P0: 10}).ranges)
+    aborted = driver.client.abort(1, "t1", begun.instant, "too late", Fault.NONE)
+    assert (again.result, found.result, aborted.result) == (Result.OK, Result.COMMITTED, Result.COMMITTED)
+    assert again.took_ms == found.took_ms == aborted.took_ms == {}
 
 
 def test_a_call_without_the_runs_token_has_no_effect(driver: Driver, timeline: MemoryTimeline) -> None:

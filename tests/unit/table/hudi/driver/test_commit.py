@@ -12,7 +12,7 @@ import pytest
 
 from control_topic.messages import DataFile
 from table.errors import Refused
-from table.hudi.driver.commit import FOOTERS_READ_MAX, _log_stat, check_files
+from table.hudi.driver.commit import FOOTERS_READ_MAX, Timing, _log_stat, check_files
 from table.hudi.files.log_file import log_file_name
 from table.store.local import LocalStore
 
@@ -101,3 +101,13 @@ def test_of_a_log_file_hudi_is_told_which_of_its_group_it_is(version: int) -> No
     file = DataFile(path=f"d/{name}", body="00000003-0", table_partition="d", rows=2, size_bytes=10)
     told = _log_stat(file, INSTANT)
     assert (told["logVersion"], told["logFiles"], told["path"]) == (version, [name], f"d/{name}")
+
+
+def test_parts_that_are_timed_are_never_more_than_the_whole_and_what_is_of_none_is_in_none() -> None:
+    times_s = iter((10.0, 10.0019, 10.5, 10.5039, 11.0))
+    timing = Timing(lambda: next(times_s))
+    timing.ended("files")
+    timing.begins()
+    timing.ended("lock")
+    timing.ended("write")
+    assert timing.took_ms == {"files": 1, "lock": 3, "write": 496}

@@ -1,0 +1,110 @@
+"""What the configuration says of the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.commands.ui import load_all
+from lockstep.config import Config, InvalidConfiguration, from_json, from_mapping
+from lockstep.errors import ConfigError
+
+REFERENCE = "${env:PAGE}"
+SECRET = "a-token-of-some-length"
+
+
+def config_of(**ui: Any) -> Config:
+    return from_mapping(
+        {
+            "pipeline": {"id": "events"},
+            "source": {"bootstrap_servers": "127.0.0.1:9092", "topics": ["events"]},
+            "record": {"schema": "event_id STRING"},
+            "table": {"path": "file:///data/lake/events", "name": "events"},
+            "ui": ui,
+        }
+    )
+
+
+def problems_of(**ui: Any) -> str:
+    with pytest.raises(InvalidConfiguration) as caught:
+        config_of(**ui)
+    return str(caught.value)
+
+
+def test_by_default_there_is_a_page_for_this_machine() -> None:
+    ui = config_of().ui
+    assert (ui.enabled, ui.bind, ui.port, ui.token, ui.resolved_token()) == (True, "127.0.0.1", 8420, "", "")
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.0.2.7"])
+def test_a_page_for_others_wants_a_token_whether_the_driver_serves_it_or_not(
+    bind: str, enabled: bool
+) -> None:
+    assert "is open to the network" in problems_of(bind=bind, enabled=enabled)
+    assert config_of(bind=bind, enabled=enabled, token=REFERENCE).ui.bind == bind
+
+
+def test_an_address_is_an_address() -> None:
+    assert "is no address to listen on" in problems_of(bind="example.org")
+    assert "is no address to listen on" in problems_of(bind="127.0.0.1:8420")
+    assert config_of(bind="localhost").ui.bind == "localhost"
+    assert config_of(bind="0:0:0:0:0:0:0:1").ui.bind == "::1"
+
+
+def test_a_token_is_a_reference_and_is_resolved_where_it_is_used() -> None:
+    assert "not a reference to a secret" in problems_of(token=SECRET)
+    assert SECRET not in problems_of(token=SECRET)
+    config = config_of(token=REFERENCE)
+    assert config.ui.resolved_token({"PAGE": f" {SECRET}\n"}) == SECRET
+    assert SECRET not in config.to_json()
+    assert from_json(config.to_json()) == config
+    with pytest.raises(ConfigError, match="PAGE is not set"):
+        config.ui.resolved_token({})
+
+
+def test_an_empty_secret_is_no_token() -> None:
+    with pytest.raises(ConfigError, match="empty secret"):
+        config_of(token=REFERENCE).ui.resolved_token({"PAGE": "  \n"})
+
+
+def written(folder: Path, name: str, more: str = "") -> Path:
+    path = folder / f"{name}.toml"
+    path.write_text(
+        f"""
+[pipeline]
+id = "{name}"
+[source]
+bootstrap_servers = "127.0.0.1:9092"
+topics = ["{name}"]
+[record]
+schema = "event_id STRING"
+[table]
+path = "file:///data/lake/{name}"
+name = "{name}"
+{more}
+""",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_the_command_does_not_open_to_the_network_without_a_token(tmp_path: Path) -> None:
+    """Neither by its option, nor where the file says that the driver serves no page."""
+    with pytest.raises(InvalidConfiguration, match="is open to the network"):
+        load_all((written(tmp_path, "a"),), port=None, bind="0.0.0.0")
+    disabled = written(tmp_path, "b", '[ui]\nenabled = false\nbind = "0.0.0.0"')
+    with pytest.raises(InvalidConfiguration, match="is open to the network"):
+        load_all((disabled,), port=None, bind=None)
+
+
+def test_the_first_of_several_files_says_where_the_page_is(tmp_path: Path) -> None:
+    first, second = written(tmp_path, "a", "[ui]\nport = 8500"), written(tmp_path, "b", "[ui]\nport = 8600")
+    configs = load_all((first, second), port=None, bind=None)
+    assert [one.pipeline.id for one in configs] == ["a", "b"]
+    assert configs[0].ui.port == 8500
+    assert load_all((first, second), port=9000, bind="::1")[0].ui.port == 9000
+    with pytest.raises(ConfigError, match="of one pipeline"):
+        load_all((first, first), port=None, bind=None)

@@ -1,0 +1,105 @@
+"""The observer where nobody answers: it says so, ends quickly, and a page is there all the same."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.config import Config, from_mapping
+from lockstep.watch import observer as module
+from lockstep.watch.observer import Observer
+from tests.harness import await_that
+
+NOWHERE = "127.0.0.1:1"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return from_mapping(
+        {
+            "pipeline": {"id": "events"},
+            "source": {"bootstrap_servers": NOWHERE, "topics": ["events"]},
+            "record": {"schema": "event_id STRING"},
+            "table": {"path": f"file://{tmp_path}/table", "name": "events"},
+        }
+    )
+
+
+class Driver:
+    """What it answers is `answer`; an exception is raised."""
+
+    def __init__(self) -> None:
+        self.answer: dict[str, Any] | Exception | None = None
+
+    def ask(self) -> dict[str, Any] | None:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def driver() -> Driver:
+    return Driver()
+
+
+@pytest.fixture
+def observer(config: Config, driver: Driver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Observer]:
+    for name, value in (("ASK_S", 1.0), ("TOPIC_ASK_S", 1.0), ("ASK_DRIVER_EVERY_S", 0.05)):
+        monkeypatch.setattr(module, name, value)
+    one = Observer(config, {"bootstrap.servers": NOWHERE}, ask_live=driver.ask)
+    yield one
+    one.stop()
+
+
+def test_a_page_is_there_before_anything_was_looked_at_and_says_so(observer: Observer) -> None:
+    page = observer.page()
+    assert (page.number, page.document["state"]) == (1, "unknown")
+    assert observer.story("x") is None and observer.source_partitions() == []
+    assert b'lockstep_state{pipeline="events",state="unknown"} 1.0' in observer.metrics(openmetrics=True)
+
+
+def test_whoever_does_not_answer_is_named_once_in_the_log_and_the_rest_is_looked_at(
+    observer: Observer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, logger="lockstep.observer")
+    observer.start()
+    document = await_that(
+        "page with what does not answer",
+        lambda: (
+            (made := observer.page().document)["sources"]["table_ms"]
+            and sum("roker" in problem for problem in made["problems"]) >= 2
+            and made
+        ),
+        deadline_s=60,
+    )
+    assert document["state"] == "unknown" and document["sources"]["broker_ms"] is None
+    said = [record.message for record in caplog.records if record.name == "lockstep.observer"]
+    assert len(said) == len(set(said)) >= 2
+
+
+def test_a_driver_whose_answer_is_a_bug_is_asked_again(observer: Observer, driver: Driver) -> None:
+    driver.answer = RuntimeError("nonsense")
+    observer.start()
+    problem = "The driver could not be looked at: RuntimeError('nonsense')."
+    await_that("problem", lambda: problem in observer.page().document["problems"])
+
+
+def test_who_waits_for_a_page_is_told_of_a_newer_one_and_of_the_end(observer: Observer) -> None:
+    first = observer.page()
+    assert observer.wait(first.number - 1, 60) is first
+    assert observer.wait(first.number, 0) is first
+    waited: list[int] = []
+    waiting = threading.Thread(target=lambda: waited.append(observer.wait(10**9, 3_600).number))
+    waiting.start()
+    observer.stop()
+    waiting.join(30)
+    assert not waiting.is_alive() and waited
+
+
+def test_an_observer_that_was_never_started_can_be_stopped(observer: Observer) -> None:
+    observer.stop()
