@@ -1,6 +1,7 @@
 """What each alert of ops/alerts.yml is shown, and whether it fires: in Prometheus' notation, by the minute.
 
-`5+0x20` is 5 and twenty more of it, `0+60x20` begins at 0 and grows by 60 a minute.
+`5+0x20` is 5 and twenty more of it, `0+60x20` begins at 0 and grows by 60 a minute, `_x5` is
+nothing for five minutes.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ FAILURES = 'lockstep_service_failures{service="compaction"}'
 DUE = 'lockstep_service_commits_due{service="compaction"}'
 TOPIC_AGE = 'lockstep_observed_age_seconds{source="topic"}'
 DRIVER_AGE = 'lockstep_observed_age_seconds{source="driver"}'
+FILE_AT = 'node_textfile_mtime_seconds{file="/metrics/lockstep-orders.prom"}'
 GROWING = {SINCE: "0+60x60", LAG: always(5_000)}
 
 COMMITS = (
@@ -217,6 +219,19 @@ RUNS = (
         says="something else does not answer",
         series={'up{job="node",instance="driver:9100"}': always(0)},
         silent=(10,),
+    ),
+    Case(
+        alert="LockstepFileOld",
+        says="the driver wrote it for ten minutes, and no more after that",
+        series={FILE_AT: "0+60x10 600+0x30"},
+        silent=(5, 14),
+        fires=(18, 35),
+    ),
+    Case(
+        alert="LockstepFileOld",
+        says="the driver took it away",
+        series={FILE_AT: "0+60x10 _x30"},
+        silent=(14, 18, 30),
     ),
     Case(
         alert="LockstepObservationOld",

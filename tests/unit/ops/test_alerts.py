@@ -44,7 +44,7 @@ def _series(given: Mapping[str, str]) -> list[dict[str, str]]:
     for name, values in given.items():
         plain, _, seen_by = name.partition("@")
         metric, _, labels = plain.removesuffix("}").partition("{")
-        ours = [f'pipeline="{PIPELINE}"'] if metric != "up" else []
+        ours = [f'pipeline="{PIPELINE}"'] if metric.startswith("lockstep_") else []
         own = [labels] if labels else []
         by = [f'instance="{seen_by}"'] if seen_by else []
         found.append({"series": f"{metric}{{{','.join(ours + own + by)}}}", "values": values})
@@ -121,7 +121,7 @@ def test_an_alert_says_how_urgent_it_is_what_it_is_of_and_where_to_read_on(name:
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert set(rule["annotations"]) == {"summary", "description", "runbook"}
     assert rule["annotations"]["runbook"] == f"docs/alerts.md#{name.lower()}"
-    of = "instance" if name == "LockstepNotScraped" else "pipeline"
+    of = {"LockstepNotScraped": "instance", "LockstepFileOld": "file"}.get(name, "pipeline")
     assert all(f"$labels.{of}" in rule["annotations"][part] for part in ("summary", "description"))
 
 
