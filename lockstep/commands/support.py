@@ -17,7 +17,6 @@ from rich.text import Text
 from control_topic.spelling import one_line
 from lockstep.commands.options import PATH, config_options, standard_options
 from lockstep.config import Config
-from lockstep.config.kafka import checked_kafka
 from lockstep.driver.rundir import read_run_file
 from lockstep.errors import EXIT_WELL, ConfigError
 from lockstep.output import Output, readable_size, table
@@ -59,7 +58,7 @@ def command(output: Output, config: Config, path: Path | None, force: bool, logs
     secrets = secrets_of(config, os.environ, more=(run.token,) if run is not None else ())
     with writing(path, force=force) as file:
         archive = Archive(file, Redactor(secrets))
-        collect(archive, parts(config, checked_kafka(config)), log_parts(logs), secrets)
+        collect(archive, parts(config), log_parts(logs), secrets)
         archive.finish(
             f"Lockstep {version('lockstep')}, pipeline {config.pipeline.id}, {now:%Y-%m-%d %H:%M:%S} UTC"
         )

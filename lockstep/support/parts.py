@@ -20,6 +20,7 @@ from control_topic.spelling import json_escaped
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.commands.status import observe
 from lockstep.config import Config
+from lockstep.config.kafka import checked_kafka
 from lockstep.errors import Failed
 from lockstep.offsets import standing
 from lockstep.output import ConsoleOutput, Text
@@ -58,8 +59,8 @@ class Part:
     gather: Callable[[Found], None]
 
 
-def parts(config: Config, kafka: Mapping[str, str]) -> list[Part]:
-    """`kafka`: librdkafka's properties with secrets resolved."""
+def parts(config: Config) -> list[Part]:
+    """A secret that cannot be had here costs those parts that need it."""
     return [
         Part(
             title="the configuration",
@@ -89,13 +90,13 @@ def parts(config: Config, kafka: Mapping[str, str]) -> list[Part]:
                 "offsets.txt": "lockstep offsets",
             },
             within_s=30,
-            gather=lambda found: _offsets(found, config, kafka),
+            gather=lambda found: _offsets(found, config),
         ),
         Part(
             title="the control topic",
             names={"events.jsonl": f"its last {EVENTS_MAX:,} messages, as lockstep events --output json"},
             within_s=30,
-            gather=lambda found: _events(found, config, kafka),
+            gather=lambda found: _events(found, config),
         ),
         Part(
             title="the timeline",
@@ -144,8 +145,8 @@ def _status(found: Found, config: Config) -> None:
     found.members["status.txt"] = _text(to_text(status))
 
 
-def _offsets(found: Found, config: Config, kafka: Mapping[str, str]) -> None:
-    source = SourceTopics(kafka, config.source.topics, timeout_s=BROKER_S)
+def _offsets(found: Found, config: Config) -> None:
+    source = SourceTopics(checked_kafka(config), config.source.topics, timeout_s=BROKER_S)
     view = standing.look(source, config.group_id)
     state: TableState | None = None
     try:
@@ -158,9 +159,9 @@ def _offsets(found: Found, config: Config, kafka: Mapping[str, str]) -> None:
     found.members["offsets.txt"] = _text(standing.to_text(rows, state))
 
 
-def _events(found: Found, config: Config, kafka: Mapping[str, str]) -> None:
+def _events(found: Found, config: Config) -> None:
     """The newest that there is room for."""
-    topic = config.control.topic
+    kafka, topic = checked_kafka(config), config.control.topic
     if not ControlTopic(kafka, topic).describe(timeout_s=BROKER_S).exists:
         raise Failed(f"the control topic {topic} does not exist")
     lines: deque[str] = deque(maxlen=EVENTS_MAX)

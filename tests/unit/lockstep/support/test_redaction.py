@@ -117,7 +117,7 @@ def assert_clean(members: Mapping[str, str]) -> None:
 def test_no_secret_of_any_kind_is_in_any_member(config: Config, tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text(f"a line\n{everything(SECRET)}\nthe last line\n", encoding="utf-8")
-    own = [part for part in parts(config, {}) if part.title == "the configuration"]
+    own = [part for part in parts(config) if part.title == "the configuration"]
     hostile = Part(
         title="hostile",
         names={"hostile.txt": everything(SECRET)},
