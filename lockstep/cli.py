@@ -30,6 +30,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "hdfs": ("lockstep.commands.hdfs", "A real HDFS in the foreground, for trying things out."),
     "events": ("lockstep.commands.events", "The control topic, decoded."),
     "status": ("lockstep.commands.status", "Coordinator, current transaction, last commit, lag."),
+    "set": ("lockstep.commands.set", "Other settings while the run goes on, until it ends."),
+    "commit": ("lockstep.commands.commit", "End the transaction now; wait until all consumed is durable."),
+    "pause": ("lockstep.commands.pause", "Commit what is open, and begin nothing until it is resumed."),
+    "resume": ("lockstep.commands.resume", "Let a paused run go on."),
+    "stop": ("lockstep.commands.stop", "Commit what is open, and end the run."),
     "offsets": (
         "lockstep.commands.offsets",
         "Committed offsets by source partition; the way out of refusals.",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from control_topic.clocks import wall_ms
 from control_topic.kafka import ControlWriter
-from control_topic.messages import RunAnnounce
+from control_topic.messages import Control, RunAnnounce
 from lockstep.errors import Failed
 
 WAIT_S = 0.2
@@ -57,6 +57,10 @@ class Announcer:
     def announce_again(self) -> None:
         """Say once more, soon, that this run is here. From any thread."""
         self._again.set()
+
+    def say(self, control: Control) -> None:
+        """Tell what an operator has ordered. From any thread: what is lost is in the run's log."""
+        self._writer.send(control, epoch=0)
 
     def stop(self) -> None:
         self._stopping.set()

@@ -9,8 +9,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from control_topic.controls import SETTINGS
 from control_topic.spelling import one_line
 from lockstep.offsets.standing import BEHIND, OK, undecided
+from lockstep.orders.words import spelled
 from lockstep.output import readable_count, readable_duration, readable_size, table
 from lockstep.watch.status import Current, Status
 
@@ -47,6 +49,8 @@ def to_text(status: Status) -> RenderableType:
 
 def _headline(status: Status) -> Text:
     name, style = _HEADLINES[status.state]
+    if status.paused is not None:
+        name, style = "PAUSED", "bold yellow"
     said = [f"{name}: {status.pipeline}"]
     if status.last_commit is not None:
         said.append(f"last commit {readable_duration(status.last_commit.age_ms)} ago")
@@ -60,6 +64,7 @@ def _headline(status: Status) -> Text:
 def _facts(status: Status) -> list[tuple[str, str]]:
     last = status.last_commit
     return [
+        ("paused", f"{readable_duration(status.paused['age_ms'])} ago" if status.paused is not None else ""),
         ("halted at", _clock(status.halted["time"]) if status.halted is not None else ""),
         ("coordinator", f"{status.coordinator}, epoch {status.epoch}" if status.coordinator else ""),
         ("run", status.run),
@@ -101,6 +106,11 @@ def _live(live: Mapping[str, Any]) -> list[RenderableType]:
             f" mode {live['mode'].lower()}",
         )
     ]
+    if settings := (live.get("control") or {}).get("settings"):
+        fields = {name: field for field, name in SETTINGS.items()}
+        now = spelled({fields[name]: value for name, value in settings.items() if name in fields})
+        said = ", ".join(f"{name} = {text}" for name, text in now.items())
+        parts.append(_line("set", f"{said} (until this run ends)"))
     if failures.get("outage_ms"):
         parts.append(_line("outage", f"for {readable_duration(failures['outage_ms'])}"))
     parts += [_line("failure", str(reason)) for reason in failures.get("reasons", ())[-3:]]

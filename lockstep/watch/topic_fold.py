@@ -14,10 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from control_topic.announcements import run_order
+from control_topic.controls import PAUSE, RESUME
 from control_topic.messages import (
     EPOCH_LEAD_MAX,
     AbortCommit,
     AckCommit,
+    Control,
     CoordinatorClaim,
     EndCommit,
     Halt,
@@ -100,6 +102,9 @@ class Fold:
     abort_reason: str = ""
     halted: tuple[str, int] | None = None
     """The run's last word, and when."""
+
+    paused: tuple[Control, int] | None = None
+    """The order that paused the run, and when; None where none is known, or it was resumed."""
 
     @property
     def commits(self) -> list[Transaction]:
@@ -191,8 +196,10 @@ class Fold:
             case AbortCommit():
                 self.waiting_ms, self.aborts, self.abort_reason = 0, self.aborts + 1, body.reason
                 return self._abort(self._find(body.transaction), body.reason, time_ms, announced=True)
+            case Control(action=action) if action in (PAUSE, RESUME):
+                self.paused = (body, time_ms) if action == PAUSE else None
             case _:
-                pass  # END_REQUEST changes nothing that is shown
+                pass  # END_REQUEST and other orders change nothing that is shown
         return []
 
     # --- who is there ---------------------------------------------------------------------------
@@ -205,7 +212,7 @@ class Fold:
         if heard.message.run != self.run:
             self.workers.clear()
             self.transactions.clear()
-            self.halted, self.waiting_ms = None, 0
+            self.halted, self.paused, self.waiting_ms = None, None, 0
         self.run_order = order
         self.run, self.run_ms, self.driver_ms = heard.message.run, heard.time_ms, heard.time_ms
         return [RunIsUp(self.run)]
