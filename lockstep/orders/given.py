@@ -22,6 +22,13 @@ LOOK_EVERY_S = 0.1
 UNREACHED_MAX_S = 15.0
 """A driver that was there and has not answered for so long is gone."""
 
+STANDING_BACK = (
+    "transaction.interval=100ms",
+    "transaction.write_timeout=24h",
+    "transaction.write_limit=24h",
+)
+"""What is not given agrees with everything: which settings the run has, its driver knows."""
+
 Live = Mapping[str, Any]
 """What the driver's status says: `table.service.progress.Progress.to_json`."""
 
@@ -46,7 +53,7 @@ def chosen(config_path: Path, assignments: Sequence[str]) -> tuple[Config, dict[
         raise ConfigError(
             f"{strange[0]} cannot be set while a run goes on; what can is {', '.join(sorted(by_name))}"
         )
-    config = load(config_path, sets=assignments, with_schema=False)
+    config = load(config_path, sets=(*STANDING_BACK, *assignments), with_schema=False)
     return config, {by_name[name]: getattr(config.transaction, by_name[name]) for name in names}
 
 
@@ -124,11 +131,10 @@ class Orders:
         deadline_s = self._clock_s() + timeout_s
         last: Live = {}
         while True:
-            file = read_run_file(self._file.pipeline)
-            live = self._ask(patient=False) if file is not None and file.run == self.run else None
-            if live is None:
+            live = self._ask(patient=False)
+            last = live or last
+            if live is None and not _is_there(self._file.pid):
                 return last
-            last = live
             if self._clock_s() >= deadline_s:
                 raise Failed(
                     f"run {self.run} has not ended after {timeout_s:g} s, and goes on to: {_how_far(last)}"
@@ -147,9 +153,16 @@ class Orders:
             self._wait(LOOK_EVERY_S)
 
 
+def _is_there(pid: int) -> bool:
+    """Whether the driver's process is; it stops answering some seconds before it is gone."""
+    return Path(f"/proc/{pid}").exists()
+
+
 def _how_far(live: Live) -> str:
     coordinator = live.get("coordinator") or {}
-    state = coordinator.get("state") or "there is none at present"
+    state = coordinator.get("state")
+    if not state:
+        return "there is no coordinator at present; `lockstep status` says more"
     missing = coordinator.get("missing") or ()
     waits = f", waiting for {len(missing)} worker{'' if len(missing) == 1 else 's'}" if missing else ""
     return f"the coordinator is {state}{waits}; `lockstep status` says more"

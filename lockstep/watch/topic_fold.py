@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from control_topic.announcements import run_order
+from control_topic.causes import NOTHING
 from control_topic.controls import PAUSE, RESUME
 from control_topic.messages import (
     EPOCH_LEAD_MAX,
@@ -194,13 +195,22 @@ class Fold:
                 self.waiting_ms, self.aborts, self.abort_reason = 0, 0, ""
                 return self._commit(self._find(body.transaction), body.committed, time_ms, announced=True)
             case AbortCommit():
-                self.waiting_ms, self.aborts, self.abort_reason = 0, self.aborts + 1, body.reason
-                return self._abort(self._find(body.transaction), body.reason, time_ms, announced=True)
-            case Control(action=action) if action in (PAUSE, RESUME):
-                self.paused = (body, time_ms) if action == PAUSE else None
+                return self._aborted(body, time_ms)
+            case Control():
+                self._ordered(body, time_ms)
             case _:
-                pass  # END_REQUEST and other orders change nothing that is shown
+                pass  # END_REQUEST changes nothing that is shown
         return []
+
+    def _aborted(self, body: AbortCommit, time_ms: int) -> list[News]:
+        self.waiting_ms = 0
+        if body.cause != NOTHING:  # which is no trouble: an operator's commit may find so
+            self.aborts, self.abort_reason = self.aborts + 1, body.reason
+        return self._abort(self._find(body.transaction), body.reason, time_ms, announced=True)
+
+    def _ordered(self, body: Control, time_ms: int) -> None:
+        if body.action in (PAUSE, RESUME):
+            self.paused = (body, time_ms) if body.action == PAUSE else None
 
     # --- who is there ---------------------------------------------------------------------------
 
