@@ -31,6 +31,8 @@ class Announcer:
         self._topic = topic
         self._announcement = announcement
         self._again = threading.Event()
+        self._lock = threading.Lock()
+        """Who writes is one at a time: messages are numbered."""
         self._stopping = threading.Event()
         self._writer = ControlWriter(
             kafka,
@@ -60,7 +62,8 @@ class Announcer:
 
     def say(self, control: Control) -> None:
         """Tell what an operator has ordered. From any thread: what is lost is in the run's log."""
-        self._writer.send(control, epoch=0)
+        with self._lock:
+            self._writer.send(control, epoch=0)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -68,7 +71,8 @@ class Announcer:
             self._thread.join(5)
 
     def _announce(self) -> None:
-        self._writer.send(self._announcement, epoch=0)
+        with self._lock:
+            self._writer.send(self._announcement, epoch=0)
 
     def _keep(self) -> None:
         try:

@@ -227,6 +227,9 @@ class Ledger:
         `patience_ms`: of what is known to pass, how long from now on it may last.
         """
         failures, limits = self._failures, self._limits
+        if self._mode is RunMode.PAUSE:  # who paused it may be at work on what is away
+            failures.outage_ms = failures.environment = 0
+            failures.last_outage_at_ms = None
         quiet_ms = now_ms - failures.last_outage_at_ms if failures.last_outage_at_ms is not None else 0
         if quiet_ms > self.outage_budget_ms:  # an idle pipeline commits nothing; its last outage is over
             failures.outage_ms = failures.environment = 0

@@ -139,6 +139,22 @@ def test_a_worker_that_dies_while_the_run_is_paused_counts_as_in_any_run() -> No
     assert book.halted
 
 
+def test_an_outage_does_not_count_while_the_run_is_paused_and_counts_anew_from_then_on() -> None:
+    book = ledger()
+    give(book, PAUSE)
+    book.directive(0, "idle")
+    for now_ms in range(0, 3_600_000, 30_000):
+        assert book.unavailable(now_ms, "storage is away") > 0
+    assert not book.halted
+    give(book, RESUME)
+    book.directive(3_600_000, "recovering")
+    for now_ms in range(3_600_000, 4_200_000, 30_000):
+        book.unavailable(now_ms, "storage is away")
+    assert not book.halted
+    book.unavailable(4_230_000, "storage is away")
+    assert "storage is away" in book.halted
+
+
 def test_only_so_many_orders_are_remembered_and_all_are_counted() -> None:
     orders = Orders(CONFIGURED)
     for _ in range(100):
