@@ -19,6 +19,7 @@ from control_topic.messages import (
     AbortCommit,
     AckCommit,
     Body,
+    Control,
     CoordinatorClaim,
     EndCommit,
     EndRequest,
@@ -45,6 +46,7 @@ from control_topic.values import (
     ranges_to_proto,
     readable,
     rows,
+    set_to,
     took_ms,
     write_status_from_proto,
     write_status_to_proto,
@@ -293,6 +295,15 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
         )
     ),
     Halt: lambda b: pb.Body(halt=pb.Halt(reason=readable(b.reason))),
+    Control: lambda b: pb.Body(
+        control=pb.Control(
+            number=b.number,
+            action=readable(b.action),
+            settings=set_to(b.settings),
+            who=readable(b.who),
+            why=readable(b.why),
+        )
+    ),
 }
 
 _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
@@ -334,6 +345,13 @@ _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
         cause=b.abort_commit.cause,
     ),
     "halt": lambda b: Halt(reason=b.halt.reason),
+    "control": lambda b: Control(
+        number=b.control.number,
+        action=b.control.action,
+        settings=set_to(b.control.settings),
+        who=b.control.who,
+        why=b.control.why,
+    ),
 }
 
 

@@ -227,6 +227,20 @@ class Halt:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """What an operator has ordered of the run, for people: nobody acts on it."""
+
+    number: int
+    """Of the run's orders, from 1."""
+    action: str
+    """Of `control_topic.controls.ACTIONS`."""
+    settings: Mapping[str, int] = field(default_factory=dict)
+    """What was set, of `control_topic.controls.SETTINGS`, in base units."""
+    who: str = ""
+    why: str = ""
+
+
 Body: TypeAlias = (
     RunAnnounce
     | CoordinatorClaim
@@ -241,6 +255,7 @@ Body: TypeAlias = (
     | AckCommit
     | AbortCommit
     | Halt
+    | Control
 )
 
 TYPE_NAMES: Mapping[type, str] = {
@@ -257,6 +272,7 @@ TYPE_NAMES: Mapping[type, str] = {
     AckCommit: "ACK_COMMIT",
     AbortCommit: "ABORT_COMMIT",
     Halt: "HALT",
+    Control: "CONTROL",
 }
 
 

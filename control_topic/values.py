@@ -12,6 +12,7 @@ from itertools import groupby, repeat
 from typing import Any, TypeVar
 
 from control_topic.causes import COMMIT_PARTS
+from control_topic.controls import SETTINGS
 from control_topic.errors import Malformed
 from control_topic.messages import (
     REJECTS_LISTED_MAX,
@@ -185,6 +186,14 @@ def took_ms(parts: Mapping[str, int]) -> dict[str, int]:
     """
     told = {part: parts.get(part) for part in COMMIT_PARTS}
     return {part: ms for part, ms in told.items() if isinstance(ms, int) and 0 <= ms <= OFFSET_MAX}
+
+
+def set_to(settings: Mapping[str, int]) -> dict[str, int]:
+    """What an operator has set, for the wire and from it, told as `took_ms` is."""
+    told = {name: settings.get(name) for name in SETTINGS}
+    return {
+        name: value for name, value in told.items() if isinstance(value, int) and 0 <= value <= OFFSET_MAX
+    }
 
 
 def rows(topic: str, numbers: Sequence[int], *columns: Sequence[int]) -> Iterable[tuple[Any, ...]]:

@@ -120,6 +120,7 @@ class Coordinator:
             answered=tuple(sorted(open_one.statuses)) if open_one else (),
             missing=tuple(sorted(open_one.missing())) if open_one else (),
             ignored=dict(self.machine.ignored),
+            settled=self.rounds.orders.settled,
         )
 
     # --- what every message passes ----------------------------------------------------------------
@@ -197,17 +198,19 @@ class Coordinator:
 
     def on_directed(self, event: Directed) -> None:
         machine = self.machine
-        if event.mode is machine.mode:
+        ordered = event.controls is not None and self.rounds.orders.hear(event.controls, event.now_ms)
+        if event.mode is machine.mode and not ordered:
             return
-        machine.mode = event.mode
-        if event.mode is RunMode.HALT:
+        fresh, machine.mode = event.mode is not machine.mode, event.mode
+        if fresh and event.mode is RunMode.HALT:
             machine.halt(event.reason)
             return
-        if event.mode is RunMode.STOP:
+        if fresh and event.mode is RunMode.STOP:
             machine.fence(event.reason or "the run stops")
             return
-        if event.mode is RunMode.DRAIN:
+        if fresh and event.mode is RunMode.DRAIN:
             self.rounds.drain(event)
+        self.rounds.ordered(event)
         if self.state is State.IDLE:
             self.rounds.maybe_begin(event)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from control_topic.controls import Controls
 from control_topic.messages import Body, Message, Offsets, Range, SourcePartition, WriteStatus
 
 
@@ -43,6 +44,7 @@ class RunMode(Enum):
     DRAIN = "drain"
     HALT = "halt"
     STOP = "stop"
+    PAUSE = "pause"
 
 
 # --- events -----------------------------------------------------------------------------------
@@ -106,6 +108,8 @@ class Directed(Event):
 
     mode: RunMode
     reason: str = ""
+    controls: Controls | None = None
+    """What operators have ordered; None where the driver takes no orders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,3 +237,5 @@ class Snapshot:
     answered: tuple[str, ...]
     missing: tuple[str, ...]
     ignored: Mapping[str, int]
+    settled: int = 0
+    """Every order up to this number is done."""

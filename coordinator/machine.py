@@ -27,6 +27,7 @@ class Machine:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        """In force; operators may change some, from the next transaction on."""
         self.state = State.NEW
         self.epoch = 0
         """Ours, 0 until it is claimed."""

@@ -24,6 +24,10 @@ class Pace:
         self.records_max = 0
         """For the next transaction, all writers together; 0 is no limit."""
 
+    def be_patient(self, patience_ms: int) -> None:
+        """From the next round on."""
+        self._patience_ms = patience_ms
+
     def written(self, took_ms: int, records: int) -> None:
         """Every file of a round is there, so long after its end."""
         if took_ms > self._patience_ms:

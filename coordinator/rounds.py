@@ -30,11 +30,13 @@ from coordinator.events import (
     Received,
     Result,
     RunMode,
+    Settings,
     WorkerDied,
 )
 from coordinator.hearing import Hearing
 from coordinator.machine import Machine
 from coordinator.members import Members
+from coordinator.orders import Orders
 from coordinator.pace import Pace
 from coordinator.transaction import Transaction
 from coordinator.transitions import State
@@ -69,7 +71,7 @@ class Rounds:
         self.members = members
         self.pace = pace
         self._hearing = hearing
-        self._settings = machine.settings
+        self.orders = Orders(machine)
         self.committed: dict[SourcePartition, int] = {}
         """The table's offsets, as recovery, START or a commit of ours gave them."""
         self.partitions: frozenset[SourcePartition] = frozenset()
@@ -87,11 +89,27 @@ class Rounds:
         self._is_last = False
         """A drain's own transaction was ended: none comes after it."""
 
+    @property
+    def _settings(self) -> Settings:
+        return self.machine.settings
+
     def drain(self, event: Event) -> None:
         """One more transaction for whoever still holds records."""
         self._drained_ms = event.now_ms
         if self.machine.state is State.STARTED:
             self.end(event, causes.DRAIN)
+
+    def ordered(self, event: Event) -> None:
+        """An operator may want what is open to end."""
+        if self.machine.state is State.STARTED and (reason := self._ends_at_once(event)):
+            self.end(event, reason)
+
+    def _ends_at_once(self, event: Event) -> str:
+        """Why a transaction is ended as soon as it has started; empty where it is not."""
+        if self.machine.mode is RunMode.DRAIN:
+            return causes.DRAIN
+        wanted = self.machine.mode is RunMode.PAUSE or self.orders.wants_commit(event.now_ms)
+        return causes.REQUESTED if wanted else ""
 
     def close(self) -> None:
         """The coordinator's end: what is open is a successor's to settle."""
@@ -114,18 +132,21 @@ class Rounds:
     def maybe_begin(self, event: Event) -> None:
         """Begin on the first READY, once every source partition has an owner or has had time to find one.
 
-        A draining coordinator runs one more transaction for whoever still holds records, then is DRAINED.
+        A draining coordinator runs one more transaction for whoever still holds records, then is DRAINED. One
+        that is paused begins none. An operator's commit begins one whoever is ready: that nobody says READY
+        proves nothing, for words get lost.
         """
         if self.machine.mode is RunMode.DRAIN and (self._is_last or self._nobody_is_left(event)):
             self.machine.state = State.DRAINED
             return
-        if self._admits(event):
+        if self._admits(event) or event.now_ms < self.hold_until_ms:
             return
-        if not self.members.ready or event.now_ms < self.hold_until_ms:
+        wanted = self.orders.wants_commit(event.now_ms)
+        if not wanted and (self.machine.mode is RunMode.PAUSE or not self.members.ready):
             return
         complete = bool(self.partitions) and self.members.owners.cover(self.partitions)
-        waited_ms = event.now_ms - self.members.waiting_since_ms()
-        if not complete and waited_ms < self._settings.settle_ms:
+        since_ms = self.members.waiting_since_ms() if self.members.ready else self.orders.since_ms
+        if not complete and event.now_ms - since_ms < self._settings.settle_ms:
             return
         if not self.members.owners:
             return
@@ -169,6 +190,7 @@ class Rounds:
 
     def _start(self, event: Completed, transaction: Transaction) -> None:
         self.machine.settled()
+        self._tune()
         self.committed = dict(event.committed)
         transaction.instant = event.instant
         transaction.started_ms = event.now_ms
@@ -182,8 +204,16 @@ class Rounds:
             return
         self.machine.state = State.STARTED
         self._send_start(transaction)
-        if self.machine.mode is RunMode.DRAIN:
-            self.end(event, causes.DRAIN)
+        if reason := self._ends_at_once(event):
+            self.end(event, reason)
+
+    def _tune(self) -> None:
+        """What operators have set counts from here on."""
+        before, now = self._settings, self.orders.tune(self._settings)
+        if now != before:
+            self.machine.settings = now
+            self._next_due_ms += now.interval_ms - before.interval_ms
+            self.pace.be_patient(now.write_timeout_ms)
 
     def _writers(self) -> dict[SourcePartition, str]:
         """Who writes what: only source partitions that the table has a place for."""
@@ -238,6 +268,7 @@ class Rounds:
         transaction = self._open()
         self.machine.state = State.ENDED
         transaction.end_reason = reason
+        transaction.settles = self.orders.commit
         self._is_last = self.machine.mode is RunMode.DRAIN
         transaction.ended_ms = transaction.repeated_ms = event.now_ms
         self._next_due_ms = event.now_ms + self._settings.interval_ms
@@ -405,8 +436,14 @@ class Rounds:
             took_ms=took_ms,
         )
         self.hold_until_ms = 0
+        self._settles_orders(event, transaction)
         self._decide(transaction, ack)
         self._next(event)
+
+    def _settles_orders(self, event: Event, transaction: Transaction) -> None:
+        """It is committed, or had nothing in it."""
+        if not self.orders.decided(transaction, self.members.owners, self.partitions):
+            self.orders.again(event.now_ms)
 
     def _decide(self, transaction: Transaction, decision: AckCommit | AbortCommit) -> None:
         """Say what became of it."""
@@ -444,7 +481,10 @@ class Rounds:
             self._is_last = False
             self._drained_ms = event.now_ms  # a drain gives its writers time to say READY again
             self.hold_until_ms = event.now_ms + event.wait_ms
-            if not self._open().came_to_nothing():
+            if self._open().came_to_nothing():
+                self._settles_orders(event, self._open())
+            else:
+                self.orders.again(event.now_ms)
                 self._next_due_ms = self._open().due_ms
             said = AbortCommit(transaction=call.transaction, reason=call.reason, cause=call.cause)
             self._decide(self._open(), said)

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from control_topic.controls import Controls
 from control_topic.log_fields import FIELDS
 from control_topic.messages import Message
 from control_topic.threads import guarded
@@ -83,7 +84,7 @@ class Runner:
         self._settings = settings
         self._env = environment
         self._events: queue.Queue[Callable[[], Event]] = queue.Queue(QUEUE_MAX)
-        self._directive = (RunMode.RUN, "")
+        self._directive: tuple[RunMode, str, Controls | None] = (RunMode.RUN, "", None)
         self._incarnation = ""
         self._dropped = 0
         self._tick_at_s = 0.0
@@ -101,13 +102,15 @@ class Runner:
     def received(self, message: Message) -> None:
         self._offer(lambda: Received(now_ms=self._env.now_ms(), nonce=self._env.nonce(), message=message))
 
-    def directed(self, mode: RunMode, reason: str) -> None:
-        if (mode, reason) == self._directive:
+    def directed(self, mode: RunMode, reason: str, controls: Controls | None = None) -> None:
+        if (mode, reason, controls) == self._directive:
             return
-        self._directive = (mode, reason)
-        self._offer(
-            lambda: Directed(now_ms=self._env.now_ms(), nonce=self._env.nonce(), mode=mode, reason=reason)
-        )
+        self._directive = (mode, reason, controls)
+        self._offer(partial(self._event_directed, mode, reason, controls))
+
+    def _event_directed(self, mode: RunMode, reason: str, controls: Controls | None) -> Directed:
+        now_ms, nonce = self._env.now_ms(), self._env.nonce()
+        return Directed(now_ms=now_ms, nonce=nonce, mode=mode, reason=reason, controls=controls)
 
     def died(self, incarnations: Iterable[str], reasons: Mapping[str, str]) -> None:
         """`reasons`: of those whose death is known to have one."""
@@ -171,12 +174,11 @@ class Runner:
         core = Coordinator(replace(self._settings, incarnation=incarnation))
         sender = self._env.sender(incarnation)
         calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="table-call")
-        mode, reason = self._directive
+        directed = self._event_directed(*self._directive)
         try:
             stop = self._feed(core, sender, calls, self._event_launch())
-            if mode is not RunMode.RUN:
-                now = Directed(now_ms=self._env.now_ms(), nonce=self._env.nonce(), mode=mode, reason=reason)
-                stop = stop or self._feed(core, sender, calls, now)
+            if directed.mode is not RunMode.RUN or directed.controls is not None:
+                stop = stop or self._feed(core, sender, calls, directed)
             while stop is None and not self._stopping.is_set():
                 stop = self._feed(core, sender, calls, self._next_event())
             return stop
@@ -210,7 +212,7 @@ class Runner:
                 stop = action
             else:
                 self._perform(action, sender, calls, core.settings.incarnation)
-        if core.state is not before or isinstance(event, Received):
+        if core.state is not before or isinstance(event, Received | Directed):
             self._snapshot = core.snapshot()
         if core.state is State.RECOVERING and before is State.REGISTERING:
             log.info("the coordinator is here, with epoch %d", core.epoch, extra={"epoch": core.epoch})

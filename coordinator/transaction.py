@@ -34,6 +34,8 @@ class Transaction:
     due_ms: int = 0
     ended_ms: int = 0
     end_reason: str = ""
+    settles: int = 0
+    """The order to commit that had been heard of when it was ended; 0: there was none."""
     repeated_ms: int = 0
     _awaited: set[str] = field(default_factory=set)
 
@@ -119,6 +121,20 @@ class Transaction:
     def ranges(self) -> tuple[Range, ...]:
         """All ranges received, ordered by source partition."""
         return tuple(sorted((r for s in self.statuses.values() for r in s.ranges), key=lambda r: r.partition))
+
+    def took_all(self) -> bool:
+        """Whether it is certain that no writer left records to the next one for the sake of a limit.
+
+        A writer divides its share among its source partitions, and what one does not need is another's.
+        """
+        if not self.records_max:
+            return True
+        share = -(-self.records_max // max(1, len(set(self.writers.values()))))
+        return all(
+            one.records < -(-share // len(status.ranges))
+            for status in self.statuses.values()
+            for one in status.ranges
+        )
 
     def came_to_nothing(self) -> bool:
         """Whether everybody has answered, and committing it would change nothing: an abort loses nothing."""

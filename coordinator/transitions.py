@@ -23,6 +23,7 @@ from typing import Any, Final
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
+    Control,
     CoordinatorClaim,
     EndCommit,
     EndRequest,
@@ -107,6 +108,7 @@ _MESSAGES: Row = {
     AckCommit: IGNORE,
     AbortCommit: IGNORE,
     Halt: IGNORE,
+    Control: IGNORE,
 }
 _SILENT: Row = dict.fromkeys(_MESSAGES, IGNORE)
 _ALIVE: Row = {

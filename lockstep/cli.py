@@ -32,6 +32,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("lockstep.commands.status", "Coordinator, current transaction, last commit, lag."),
     "ui": ("lockstep.commands.ui", "Show pipelines in a browser: transactions, lag, workers, troubles."),
     "wait": ("lockstep.commands.wait", "For scripts: until the table has what was produced."),
+    "set": ("lockstep.commands.set", "Other settings while the run goes on, until it ends."),
+    "commit": ("lockstep.commands.commit", "End the transaction now; wait until all consumed is durable."),
+    "pause": ("lockstep.commands.pause", "Commit what is open, and begin nothing until it is resumed."),
+    "resume": ("lockstep.commands.resume", "Let a paused run go on."),
+    "stop": ("lockstep.commands.stop", "Commit what is open, and end the run."),
     "offsets": (
         "lockstep.commands.offsets",
         "Committed offsets by source partition; the way out of refusals.",

@@ -29,6 +29,7 @@ from participant.events import (
     Received,
     Revoked,
     Settings,
+    Tuned,
 )
 from participant.hearing import Hearing
 from participant.intake import Intake, Owned
@@ -186,6 +187,11 @@ class Participant:
         body = event.message.body
         assert isinstance(body, Halt)
         self.rounds.stop(body.reason, failed=False)
+
+    def on_tuned(self, event: Tuned) -> None:
+        self.machine.tuning = event.tuning
+        if self.work is None:
+            self.machine.tune()
 
     def on_leave(self, event: Leave) -> None:
         self.rounds.stop(event.reason, failed=False)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from control_topic.controls import Tuning
 from control_topic.messages import (
     Body,
     DataFile,
@@ -159,6 +160,13 @@ class Leave(Event):
     """The driver wants this worker to end."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned(Event):
+    """Operators have set this: it counts from the next transaction on."""
+
+    tuning: Tuning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from control_topic import causes
 from control_topic.messages import Lost, Range, Reject, SourcePartition
-from participant.events import Blocked, Buffered, Drop, Pause, Poison, Resume, Rewind, Write
+from participant.events import Blocked, Buffered, Drop, Pause, Poison, Resume, Rewind, Settings, Write
 from participant.machine import Machine
 from participant.transitions import IllegalEvent
 from participant.work import Work
@@ -59,11 +59,14 @@ class Intake:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._settings = machine.settings
         self.owned: dict[SourcePartition, Owned] = {}
         self.paused = False
         self.stopped = False
         self._generation = 0
+
+    @property
+    def _settings(self) -> Settings:
+        return self._machine.settings
 
     # --- chunks ---------------------------------------------------------------------------------
 

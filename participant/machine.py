@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import replace
 
+from control_topic.controls import Tuning
 from control_topic.messages import Body
 from participant.events import Action, FetchOffsets, Flush, Send, Settings
 from participant.transitions import IllegalEvent, State
+
+PROGRESS_PARTS = 4
+"""Who closes files says so often within the write timeout how far it is, at least."""
 
 
 class Machine:
@@ -15,6 +20,9 @@ class Machine:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        """In force; operators may change some, from the next transaction on."""
+        self.tuning: Tuning | None = None
+        """What they have set and is not in force yet."""
         self.state = State.JOINING
         self.epoch = 0
         """The highest that was heard of."""
@@ -24,6 +32,18 @@ class Machine:
         self._calls = 0
         self._unanswered: set[int] = set()
         self._flushes: deque[int] = deque()
+
+    def tune(self) -> None:
+        """What was set is in force from here on."""
+        tuning, self.tuning = self.tuning, None
+        if tuning is not None:
+            self.settings = replace(
+                self.settings,
+                interval_ms=tuning.interval_ms,
+                records_max=tuning.max_records,
+                bytes_max=tuning.max_bytes,
+                progress_ms=min(self.settings.progress_ms, tuning.write_timeout_ms // PROGRESS_PARTS),
+            )
 
     def do(self, *actions: Action) -> None:
         self.out += actions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from control_topic.messages import ParticipantJoin, ParticipantReady, SourcePartition
-from participant.events import FetchOffsets, OffsetsFetched
+from participant.events import FetchOffsets, OffsetsFetched, Settings
 from participant.intake import Intake
 from participant.machine import Machine
 
@@ -14,7 +14,6 @@ class Repeats:
     def __init__(self, machine: Machine, intake: Intake) -> None:
         self._machine = machine
         self._intake = intake
-        self._settings = machine.settings
         self.unlisted: set[SourcePartition] = set()
         """Source partitions of ours that the last START did not give us."""
         self._fetching = 0
@@ -23,6 +22,10 @@ class Repeats:
         self._join_wait_ms = self._settings.repeat_ms
         self._readied_ms: int | None = None
         self._ready_wait_ms = self._settings.repeat_ms
+
+    @property
+    def _settings(self) -> Settings:
+        return self._machine.settings
 
     def all_unlisted(self) -> None:
         """Nobody has listed us: a JOIN says again who we are."""

@@ -28,6 +28,7 @@ from participant.events import (
     Outcome,
     Poison,
     Received,
+    Settings,
     Stop,
     Wrote,
 )
@@ -45,13 +46,16 @@ class Rounds:
         self.machine = machine
         self.intake = intake
         self.repeats = repeats
-        self._settings = machine.settings
         self.work: Work | None = None
         """In WRITING, FLUSHING and PREPARED: there is one."""
         self.status: WriteStatus | None = None
         """What was reported last, to be said again."""
         self.abandoned = ""
         """The transaction that was given up last."""
+
+    @property
+    def _settings(self) -> Settings:
+        return self.machine.settings
 
     @property
     def open_work(self) -> Work | None:
@@ -89,6 +93,7 @@ class Rounds:
 
     def _open(self, event: Event, body: StartCommit, mine: set[SourcePartition]) -> None:
         self.machine.state = State.WRITING
+        self.machine.tune()
         writers = len(set(body.writers.values()))
         self.work = Work(
             id=body.transaction,

@@ -21,6 +21,7 @@ from typing import Any, Final
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
+    Control,
     CoordinatorClaim,
     EndCommit,
     EndRequest,
@@ -44,6 +45,7 @@ from participant.events import (
     Outranked,
     Revoked,
     Tick,
+    Tuned,
     Wrote,
 )
 
@@ -97,6 +99,7 @@ _OTHERS: Row = {
     EndRequest: IGNORE,
     WriteProgress: IGNORE,
     WriteStatus: IGNORE,
+    Control: IGNORE,
 }
 _ALWAYS: Row = {
     **_OTHERS,
@@ -114,6 +117,7 @@ _ALWAYS: Row = {
     Blocked: step("on_blocked"),
     EffectFailed: step("on_effect_failed", State.STOPPED),
     Leave: step("on_leave", State.STOPPED),
+    Tuned: step("on_tuned"),
     Tick: step("on_tick"),
 }
 _LATE: Row = {Wrote: IGNORE, Flushed: IGNORE}

@@ -35,7 +35,7 @@ class Envelope(_message.Message):
     def __init__(self, version: _Optional[int] = ..., pipeline: _Optional[str] = ..., run: _Optional[str] = ..., epoch: _Optional[int] = ..., sender: _Optional[str] = ..., incarnation: _Optional[str] = ..., sequence: _Optional[int] = ..., sent_at_ms: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., digest: _Optional[bytes] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class Body(_message.Message):
-    __slots__ = ("run_announce", "coordinator_claim", "participant_join", "participant_leave", "participant_ready", "start_commit", "end_request", "end_commit", "write_status", "ack_commit", "abort_commit", "halt", "write_progress")
+    __slots__ = ("run_announce", "coordinator_claim", "participant_join", "participant_leave", "participant_ready", "start_commit", "end_request", "end_commit", "write_status", "ack_commit", "abort_commit", "halt", "write_progress", "control")
     RUN_ANNOUNCE_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_CLAIM_FIELD_NUMBER: _ClassVar[int]
     PARTICIPANT_JOIN_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +49,7 @@ class Body(_message.Message):
     ABORT_COMMIT_FIELD_NUMBER: _ClassVar[int]
     HALT_FIELD_NUMBER: _ClassVar[int]
     WRITE_PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_FIELD_NUMBER: _ClassVar[int]
     run_announce: RunAnnounce
     coordinator_claim: CoordinatorClaim
     participant_join: ParticipantJoin
@@ -62,7 +63,8 @@ class Body(_message.Message):
     abort_commit: AbortCommit
     halt: Halt
     write_progress: WriteProgress
-    def __init__(self, run_announce: _Optional[_Union[RunAnnounce, _Mapping]] = ..., coordinator_claim: _Optional[_Union[CoordinatorClaim, _Mapping]] = ..., participant_join: _Optional[_Union[ParticipantJoin, _Mapping]] = ..., participant_leave: _Optional[_Union[ParticipantLeave, _Mapping]] = ..., participant_ready: _Optional[_Union[ParticipantReady, _Mapping]] = ..., start_commit: _Optional[_Union[StartCommit, _Mapping]] = ..., end_request: _Optional[_Union[EndRequest, _Mapping]] = ..., end_commit: _Optional[_Union[EndCommit, _Mapping]] = ..., write_status: _Optional[_Union[WriteStatus, _Mapping]] = ..., ack_commit: _Optional[_Union[AckCommit, _Mapping]] = ..., abort_commit: _Optional[_Union[AbortCommit, _Mapping]] = ..., halt: _Optional[_Union[Halt, _Mapping]] = ..., write_progress: _Optional[_Union[WriteProgress, _Mapping]] = ...) -> None: ...
+    control: Control
+    def __init__(self, run_announce: _Optional[_Union[RunAnnounce, _Mapping]] = ..., coordinator_claim: _Optional[_Union[CoordinatorClaim, _Mapping]] = ..., participant_join: _Optional[_Union[ParticipantJoin, _Mapping]] = ..., participant_leave: _Optional[_Union[ParticipantLeave, _Mapping]] = ..., participant_ready: _Optional[_Union[ParticipantReady, _Mapping]] = ..., start_commit: _Optional[_Union[StartCommit, _Mapping]] = ..., end_request: _Optional[_Union[EndRequest, _Mapping]] = ..., end_commit: _Optional[_Union[EndCommit, _Mapping]] = ..., write_status: _Optional[_Union[WriteStatus, _Mapping]] = ..., ack_commit: _Optional[_Union[AckCommit, _Mapping]] = ..., abort_commit: _Optional[_Union[AbortCommit, _Mapping]] = ..., halt: _Optional[_Union[Halt, _Mapping]] = ..., write_progress: _Optional[_Union[WriteProgress, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ...) -> None: ...
 
 class TopicPartitions(_message.Message):
     __slots__ = ("topic", "partitions")
@@ -270,6 +272,27 @@ class AbortCommit(_message.Message):
     reason: str
     cause: str
     def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ..., cause: _Optional[str] = ...) -> None: ...
+
+class Control(_message.Message):
+    __slots__ = ("number", "action", "settings", "who", "why")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    action: str
+    settings: _containers.ScalarMap[str, int]
+    who: str
+    why: str
+    def __init__(self, number: _Optional[int] = ..., action: _Optional[str] = ..., settings: _Optional[_Mapping[str, int]] = ..., who: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class Halt(_message.Message):
     __slots__ = ("reason",)

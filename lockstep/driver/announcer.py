@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from control_topic.clocks import wall_ms
 from control_topic.kafka import ControlWriter
-from control_topic.messages import RunAnnounce
+from control_topic.messages import Control, RunAnnounce
 from lockstep.errors import Failed
 
 WAIT_S = 0.2
@@ -31,6 +31,8 @@ class Announcer:
         self._topic = topic
         self._announcement = announcement
         self._again = threading.Event()
+        self._lock = threading.Lock()
+        """Who writes is one at a time: messages are numbered."""
         self._stopping = threading.Event()
         self._writer = ControlWriter(
             kafka,
@@ -58,13 +60,19 @@ class Announcer:
         """Say once more, soon, that this run is here. From any thread."""
         self._again.set()
 
+    def say(self, control: Control) -> None:
+        """Tell what an operator has ordered. From any thread: what is lost is in the run's log."""
+        with self._lock:
+            self._writer.send(control, epoch=0)
+
     def stop(self) -> None:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(5)
 
     def _announce(self) -> None:
-        self._writer.send(self._announcement, epoch=0)
+        with self._lock:
+            self._writer.send(self._announcement, epoch=0)
 
     def _keep(self) -> None:
         try:

@@ -13,11 +13,12 @@ from pyspark.sql import SparkSession
 
 from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.kafka import ControlTopic
-from control_topic.messages import Offsets, RunAnnounce
+from control_topic.messages import Control, Offsets, RunAnnounce
 from control_topic.trust import KEY_BYTES
 from lockstep.brokers.dead_letter_topics import DeadLetterTopics
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
+from lockstep.config.tuning import objection, tuning_of
 from lockstep.driver.announcer import Announcer
 from lockstep.driver.capacity import check_slots, free_slots
 from lockstep.driver.group_watch import GroupWatch
@@ -77,6 +78,14 @@ class Application:
         self._key = secrets.token_bytes(KEY_BYTES)
         self._service: TableService | None = None
         self._stop_reason = ""
+        self._announcer: Announcer | None = None
+
+    def _ordered(self, control: Control) -> None:
+        """For people who look at the control topic. An order that comes before the run has announced itself
+        is in its log and status only.
+        """
+        if self._announcer is not None:
+            self._announcer.say(control)
 
     def request_stop(self, reason: str) -> None:
         """Commit what is open and end. Safe from any thread, and as soon as there is something to end."""
@@ -130,6 +139,7 @@ class Application:
             )
             stack.callback(announcer.stop)
             announcer.start()
+            self._announcer = announcer
             service.clear()  # takes as long as the workers' start, which goes on beside it
             self._keep_watch(stack, service, source, dead_letters, restored=announcer.announce_again)
             observing = RunObserver(stack, config, self._kafka, service)
@@ -208,6 +218,7 @@ class Application:
                     backoff_max_ms=BACKOFF_MAX_MS,
                 ),
                 until=until,
+                tuning=tuning_of(config),
             ),
             source=source,
             pipeline=config.pipeline.id,
@@ -218,6 +229,8 @@ class Application:
             rejects_max=RejectsMax.of(config.record.max_rejects).count,
             clock_ms=monotonic_ms,
             workers=config.pipeline.workers,
+            objection=partial(objection, config),
+            ordered=self._ordered,
         )
         self._service = service
         if self._stop_reason:

@@ -77,7 +77,7 @@ class GroupWatch(Looking):
             return None
         progress = self._service.progress()
         if progress.standing.mode is not RunMode.RUN:
-            self._service.alarm("group", "", stands=True)  # its workers leave
+            self._service.alarm("group", "", stands=True)  # its workers leave, or it is paused
             return None
         return Look(
             now_s=self._clock(),

@@ -14,8 +14,8 @@ from lockstep.driver.slots import Slot
 from lockstep.driver.starts import SlotSeen, Starts
 from participant.worker.spec import Ended, WorkerSpec
 from table.errors import TableError
-from table.service.calls import RunMode
 from table.service.ledger import RunOutcome
+from table.service.modes import GOING_ON
 from table.service.place import Place
 from table.service.progress import Progress
 from table.service.roster import Reported, lives
@@ -127,7 +127,7 @@ class Supervisor:
     def _watch_starts(self, progress: Progress) -> None:
         """Whose worker does not come up is started anew; where nobody does, the run halts."""
         now_s = time.monotonic()
-        if now_s < self._next_starts_s or progress.standing.mode is not RunMode.RUN:
+        if now_s < self._next_starts_s or progress.standing.mode not in GOING_ON:
             return
         self._next_starts_s = now_s + LOOK_AT_STARTS_S
         somebody = any(lives(entry, progress.now_ms) for entry in progress.workers)

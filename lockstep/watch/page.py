@@ -19,7 +19,7 @@ from lockstep.watch.page_rows import (
     transaction_entry,
     worker_entries,
 )
-from lockstep.watch.status import HEADLINES, Status
+from lockstep.watch.status import Status
 from lockstep.watch.told import REASON_LENGTH_MAX, REASONS_COUNTED_MAX
 
 VERSION = 1
@@ -89,7 +89,7 @@ def page_document(seen: PageSeen) -> dict[str, Any]:
         "at_ms": seen.now_ms,
         "pipeline": status.pipeline,
         "state": status.state,
-        "headline": HEADLINES[status.state],
+        "headline": status.headline,
         "advice": [one_line(line) for line in status.advice],
         "problems": [one_line(line) for line in status.problems],
         "halted": _halted(status),

@@ -25,6 +25,9 @@ HEADLINES: Mapping[str, str] = {
 }
 """Every state, in words for people."""
 
+PAUSED = "PAUSED"
+"""Instead of them, of a run that an operator has paused."""
+
 ALIVE_MS = 30_000
 """Who was heard within this time may still be there."""
 
@@ -112,12 +115,19 @@ class Status:
     partitions: tuple[OffsetRow, ...]
     workers: int
     halted: Mapping[str, Any] | None
+    paused: Mapping[str, Any] | None
+    """Who has paused the run, why, and for how long it has been; None where it is not paused."""
     aborts: int
     advice: tuple[str, ...]
     """What to do, most urgent first; empty where nothing is to be done."""
 
     problems: tuple[str, ...]
     live: Mapping[str, Any] | None
+
+    @property
+    def headline(self) -> str:
+        """How it stands, in a word or two."""
+        return PAUSED if self.paused is not None else HEADLINES[self.state]
 
     def to_json(self) -> dict[str, Any]:
         """Base units: milliseconds, offsets, rows."""
@@ -132,11 +142,14 @@ def conclude(seen: Observed) -> Status:
     known, live = seen.fold, seen.live
     alive = _alive(seen)
     halted = _halted(seen)
+    paused = _paused(seen) if alive and halted is None else None
     current = _current(seen) if alive and halted is None else None
     rows = tuple(seen.offsets or ())
     known_lags = [row.lag for row in rows if row.lag is not None]
     lag = sum(known_lags) if known_lags else None
     state = _state(seen, alive=alive, halted=halted is not None, current=current, lag=lag)
+    if paused is not None and state == "stalled" and not _stands(seen):
+        state = "idle"  # nothing is committed because somebody wants it so
     return Status(
         pipeline=seen.pipeline,
         state=state,
@@ -149,8 +162,9 @@ def conclude(seen: Observed) -> Status:
         partitions=rows,
         workers=_workers(seen),
         halted=halted,
+        paused=paused,
         aborts=known.aborts,
-        advice=tuple(_advice(seen, state, halted, current)),
+        advice=(*_of_pause(paused), *_advice(seen, state, halted, current)),
         problems=seen.problems,
         live=live,
     )
@@ -189,6 +203,19 @@ def _halted(seen: Observed) -> Mapping[str, Any] | None:
         return None
     reason, time_ms = seen.fold.halted
     return {"reason": reason, "time": time_ms}
+
+
+def _paused(seen: Observed) -> Mapping[str, Any] | None:
+    """The driver's word, or else the control topic's. A run that has been told to end is paused no more."""
+    if seen.live is not None:
+        said = (seen.live.get("control") or {}).get("paused")
+        if not said or seen.live.get("stopping"):
+            return None
+        return {"who": str(said["who"]), "why": said.get("why"), "age_ms": int(said["age_ms"])}
+    if seen.fold.paused is None:
+        return None
+    order, time_ms = seen.fold.paused
+    return {"who": order.who, "why": order.why or None, "age_ms": _ago(seen, time_ms)}
 
 
 def _names(seen: Observed) -> Mapping[str, str]:
@@ -251,7 +278,7 @@ def _state(seen: Observed, *, alive: bool, halted: bool, current: Current | None
         return "stopped" if seen.last_commit is not None or seen.fold.run else "never"
     if _stands(seen):
         return "stalled"
-    patience_ms = COMMITTING_FACTOR * seen.interval_ms + seen.write_timeout_ms
+    patience_ms = _patience_ms(seen)
     if current is not None:
         silent_ms = current.age_ms if current.progress_age_ms is None else current.progress_age_ms
         return "stalled" if min(current.age_ms, silent_ms) > patience_ms else "running"
@@ -263,6 +290,13 @@ def _state(seen: Observed, *, alive: bool, halted: bool, current: Current | None
     waits = seen.fold.waiting_ms and _ago(seen, seen.fold.waiting_ms) > patience_ms
     silent = committed_ago > patience_ms and _ago(seen, seen.fold.heard_ms) > patience_ms
     return "stalled" if waits or silent else "running"
+
+
+def _patience_ms(seen: Observed) -> int:
+    """By the settings in force, which operators may have changed."""
+    now = ((seen.live or {}).get("control") or {}).get("settings") or {}
+    interval_ms = int(now.get("transaction.interval", seen.interval_ms))
+    return COMMITTING_FACTOR * interval_ms + int(now.get("transaction.write_timeout", seen.write_timeout_ms))
 
 
 def _driver_says(live: Mapping[str, Any]) -> Iterable[str]:
@@ -287,6 +321,12 @@ def _unread(seen: Observed) -> bool:
     workers = seen.live.get("workers", ())
     owned = {one for worker in workers if worker["state"] != "dead" for one in worker.get("partitions", ())}
     return any(f"{row.topic}:{row.partition}" not in owned for row in seen.offsets or ())
+
+
+def _of_pause(paused: Mapping[str, Any] | None) -> Iterable[str]:
+    if paused is not None:
+        why = f": {paused['why']}" if paused["why"] else ""
+        yield f"Paused by {paused['who'] or 'somebody'}{why}. `lockstep resume` lets it go on."
 
 
 def _advice(

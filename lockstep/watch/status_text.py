@@ -9,10 +9,12 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from control_topic.controls import SETTINGS
 from control_topic.spelling import one_line
 from lockstep.offsets.standing import BEHIND, OK, undecided
+from lockstep.orders.words import spelled
 from lockstep.output import readable_count, readable_duration, readable_size, table
-from lockstep.watch.status import HEADLINES, Current, Status
+from lockstep.watch.status import PAUSED, Current, Status
 
 _STYLES: Mapping[str, str] = {
     "running": "bold green",
@@ -24,6 +26,7 @@ _STYLES: Mapping[str, str] = {
     "never": "bold",
     "unknown": "bold red",
 }
+_PAUSED_STYLE = "bold yellow"
 _LABEL_WIDTH = 14
 PARTITIONS_SHOWN_MAX = 32
 
@@ -46,19 +49,21 @@ def to_text(status: Status) -> RenderableType:
 
 
 def _headline(status: Status) -> Text:
-    said = [f"{HEADLINES[status.state]}: {status.pipeline}"]
+    said = [f"{status.headline}: {status.pipeline}"]
     if status.last_commit is not None:
         said.append(f"last commit {readable_duration(status.last_commit.age_ms)} ago")
     if status.lag is not None:
         said.append(f"{readable_count(status.lag)} offsets behind" if status.lag else "up to date")
     if open_offsets := sum(row.undecided for row in status.partitions):
         said.append(f"{readable_count(open_offsets)} in open producer transactions")
-    return Text(", ".join(said), style=_STYLES[status.state])
+    style = _PAUSED_STYLE if status.headline == PAUSED else _STYLES[status.state]
+    return Text(", ".join(said), style=style)
 
 
 def _facts(status: Status) -> list[tuple[str, str]]:
     last = status.last_commit
     return [
+        ("paused", f"{readable_duration(status.paused['age_ms'])} ago" if status.paused is not None else ""),
         ("halted at", _clock(status.halted["time"]) if status.halted is not None else ""),
         ("coordinator", f"{status.coordinator}, epoch {status.epoch}" if status.coordinator else ""),
         ("run", status.run),
@@ -100,6 +105,11 @@ def _live(live: Mapping[str, Any]) -> list[RenderableType]:
             f" mode {live['mode'].lower()}",
         )
     ]
+    if settings := (live.get("control") or {}).get("settings"):
+        fields = {name: field for field, name in SETTINGS.items()}
+        now = spelled({fields[name]: value for name, value in settings.items() if name in fields})
+        said = ", ".join(f"{name} = {text}" for name, text in now.items())
+        parts.append(_line("set", f"{said} (until this run ends)"))
     if failures.get("outage_ms"):
         parts.append(_line("outage", f"for {readable_duration(failures['outage_ms'])}"))
     parts += [_line("failure", str(reason)) for reason in failures.get("reasons", ())[-3:]]

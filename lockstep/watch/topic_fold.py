@@ -14,10 +14,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from control_topic.announcements import run_order
+from control_topic.causes import NOTHING
+from control_topic.controls import PAUSE, RESUME
 from control_topic.messages import (
     EPOCH_LEAD_MAX,
     AbortCommit,
     AckCommit,
+    Control,
     CoordinatorClaim,
     EndCommit,
     EndRequest,
@@ -106,6 +109,9 @@ class Fold:
     abort_reason: str = ""
     halted: tuple[str, int] | None = None
     """The run's last word, and when."""
+
+    paused: tuple[Control, int] | None = None
+    """The order that paused the run, and when; None where none is known, or it was resumed."""
 
     def __post_init__(self) -> None:
         self.book = Book(names=self.names, transactions_max=self.transactions_max)
@@ -218,11 +224,20 @@ class Fold:
                 self.waiting_ms, self.aborts, self.abort_reason = 0, 0, ""
                 return self.book.acknowledged(body, time_ms)
             case AbortCommit():
-                self.waiting_ms, self.aborts, self.abort_reason = 0, self.aborts + 1, body.reason
-                return self.book.aborted(body, time_ms)
-            case _:
-                pass
+                return self._aborted(body, time_ms)
+            case Control():
+                self._ordered(body, time_ms)
         return []
+
+    def _aborted(self, body: AbortCommit, time_ms: int) -> list[News]:
+        self.waiting_ms = 0
+        if body.cause != NOTHING:  # which is no trouble: an operator's commit may find so
+            self.aborts, self.abort_reason = self.aborts + 1, body.reason
+        return self.book.aborted(body, time_ms)
+
+    def _ordered(self, body: Control, time_ms: int) -> None:
+        if body.action in (PAUSE, RESUME):
+            self.paused = (body, time_ms) if body.action == PAUSE else None
 
     # --- who is there ---------------------------------------------------------------------------
 
@@ -235,7 +250,7 @@ class Fold:
             self.workers.clear()
             self.restarts.clear()
             self.transactions.clear()
-            self.halted, self.waiting_ms = None, 0
+            self.halted, self.paused, self.waiting_ms = None, None, 0
         self.run_order = order
         self.run, self.run_ms, self.driver_ms = heard.message.run, heard.time_ms, heard.time_ms
         return [RunIsUp(self.run)]

@@ -11,11 +11,13 @@ from typing import Any, TypeAlias
 from rich.text import Text
 
 from control_topic.codec import Incomplete, Unreadable
+from control_topic.controls import SETTINGS
 from control_topic.messages import (
     TYPE_NAMES,
     AbortCommit,
     AckCommit,
     Body,
+    Control,
     CoordinatorClaim,
     EndCommit,
     EndRequest,
@@ -32,6 +34,7 @@ from control_topic.messages import (
 )
 from control_topic.spelling import one_line
 from control_topic.transport import Received
+from lockstep.orders.words import spelled
 from lockstep.output import readable_count, readable_size
 
 UNREADABLE = "UNREADABLE"
@@ -70,6 +73,7 @@ _STYLES: Mapping[str, str] = {
     "ACK_COMMIT": "bold green",
     "ABORT_COMMIT": "bold red",
     "HALT": "bold white on red",
+    "CONTROL": "bold cyan",
     PART: "dim",
     UNREADABLE: "red",
 }
@@ -194,6 +198,14 @@ def _body_json(body: Body) -> dict[str, Any]:
             return {"reason": body.reason or None}
         case EndRequest() | Halt():
             return {"reason": body.reason}
+        case Control():
+            return {
+                "number": body.number,
+                "action": body.action,
+                "settings": {SETTINGS[field]: value for field, value in body.settings.items()},
+                "who": body.who,
+                "why": body.why or None,
+            }
     return {}
 
 
@@ -305,6 +317,9 @@ def _condense(message: Message, body: Body) -> str:
             return _join(body.cause, body.reason)
         case EndRequest() | EndCommit() | Halt():
             return body.reason
+        case Control():
+            settings = " ".join(f"{name}={text}" for name, text in spelled(body.settings).items())
+            return _join(f"{body.action} {settings}".strip(), f"by {body.who}" if body.who else "", body.why)
     return ""
 
 

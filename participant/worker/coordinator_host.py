@@ -24,6 +24,8 @@ class CoordinatorHost:
         self._lock = threading.Lock()
         self._runner: Runner | None = None
         self._leaving = False
+        self._directive: Directive | None = None
+        """The newest: who begins to coordinate here goes by it from the first."""
 
     def start(self) -> None:
         """The source partition is ours. Nothing begins in a worker that was told to leave."""
@@ -31,6 +33,8 @@ class CoordinatorHost:
             if self._runner is not None or self._leaving:
                 return
             self._runner = Runner(self._settings, self._environment)
+            if self._directive is not None:
+                _direct(self._runner, self._directive)
             self._runner.start()
 
     def stop(self) -> None:
@@ -49,10 +53,9 @@ class CoordinatorHost:
         """The driver's word: which workers are dead, and how this run is to go on."""
         with self._lock:  # whoever is not told to stop does not begin
             self._leaving = self._leaving or directive.mode is RunMode.STOP
-            runner = self._runner
+            self._directive, runner = directive, self._runner
         if runner is not None:
-            runner.died(directive.dead, directive.died_of)
-            runner.directed(directive.mode, directive.reason)
+            _direct(runner, directive)
 
     def report(self) -> CoordinatorReport | None:
         """None where there is no coordinator, or it has not begun."""
@@ -63,6 +66,11 @@ class CoordinatorHost:
     def _current(self) -> Runner | None:
         with self._lock:
             return self._runner
+
+
+def _direct(runner: Runner, directive: Directive) -> None:
+    runner.died(directive.dead, directive.died_of)
+    runner.directed(directive.mode, directive.reason, directive.controls)
 
 
 def _report_of(snapshot: Snapshot) -> CoordinatorReport:
@@ -77,4 +85,5 @@ def _report_of(snapshot: Snapshot) -> CoordinatorReport:
         answered=snapshot.answered,
         missing=snapshot.missing,
         ignored=sum(snapshot.ignored.values()),
+        settled=snapshot.settled,
     )

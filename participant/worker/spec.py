@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from control_topic.controls import Tuning
 from control_topic.logs import TEXT
 from control_topic.messages import Offsets
 from control_topic.trust import Trust
@@ -65,6 +66,16 @@ class WorkerSpec:
     def memory(self) -> MemoryBudget:
         """How the worker's memory is divided."""
         return MemoryBudget(self.memory_bytes, uploads=self.storage is not None)
+
+    @property
+    def tuning(self) -> Tuning:
+        """What operators may change while the run goes on, as it is when the worker starts."""
+        return Tuning(
+            interval_ms=self.interval_ms,
+            write_timeout_ms=self.write_timeout_ms,
+            max_records=self.records_max,
+            max_bytes=self.bytes_max,
+        )
 
     @property
     def trust(self) -> Trust:

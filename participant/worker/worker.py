@@ -58,6 +58,7 @@ class Worker:
         self._fenced = ""
         self._first = SourcePartition(spec.topics[0], 0)
         self._leaving = False
+        self._tuning = spec.tuning
         self._stopping = threading.Event()
         self._table = TableClient(spec.table_address, spec.token)
         self._refused_writes = RefusedWrites(spec.control_topic)
@@ -254,6 +255,10 @@ class Worker:
         if directive.join:
             self._membership.start()
         self._coordinator.directed(directive)
+        tuning = directive.controls.tuning if directive.controls is not None else None
+        if tuning is not None and tuning != self._tuning:
+            self._tuning = tuning
+            self._lane.post(ev.Tuned(now_ms=monotonic_ms(), tuning=tuning))
         if directive.mode is RunMode.STOP and not self._leaving:
             self._leaving = True
             self._lane.post(ev.Leave(now_ms=monotonic_ms(), reason=directive.reason))

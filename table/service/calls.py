@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from control_topic.controls import Controls, Tuning
 from control_topic.messages import SourcePartition
 from coordinator.answers import Answer
 from coordinator.events import Fault, Result, RunMode
@@ -14,6 +15,8 @@ __all__ = [
     "CoordinatorReport",
     "Directive",
     "Fault",
+    "Order",
+    "Ordered",
     "Result",
     "RunMode",
     "Unreached",
@@ -40,6 +43,33 @@ class Directive:
     """Of them, why."""
     join: bool = False
     """Every worker of the run is there, so that the consumer group can form at once."""
+    controls: Controls | None = None
+    """What operators have ordered; None where the driver takes no orders."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What an operator orders of a run that goes on."""
+
+    action: str
+    """Of `control_topic.controls.ACTIONS`."""
+    settings: Mapping[str, int] = field(default_factory=dict)
+    """To set, of `control_topic.controls.SETTINGS`, in base units."""
+    who: str = ""
+    why: str = ""
+    lives_ms: int = 0
+    """Of a commit: after so long nobody waits for it any more; 0: the usual time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordered:
+    """The answer to an order: OK where it was taken."""
+
+    result: Result
+    reason: str = ""
+    number: int = 0
+    tuning: Tuning | None = None
+    """In force from the next transaction on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +87,8 @@ class CoordinatorReport:
     """Those that owe one."""
     ignored: int = 0
     """Stale messages so far."""
+    settled: int = 0
+    """Every order up to this number is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,16 @@ from control_topic.codec import offsets_to_proto, ranges_to_proto, write_status_
 from control_topic.errors import Malformed
 from control_topic.messages import Offsets, Range, WriteStatus
 from table.service import codec
-from table.service.calls import Answer, Directive, Fault, Result, Unreached, WorkerReport
+from table.service.calls import (
+    Answer,
+    Directive,
+    Fault,
+    Order,
+    Ordered,
+    Result,
+    Unreached,
+    WorkerReport,
+)
 from table.service.channel import CHANNEL_OPTIONS, TOKEN_KEY
 from table.stubs import table_pb2 as pb
 from table.stubs import table_pb2_grpc as pb_grpc
@@ -45,6 +54,7 @@ class Deadlines:
     offsets_s: float = 5.0
     report_s: float = 5.0
     status_s: float = 5.0
+    control_s: float = 5.0
 
 
 class TableClient:
@@ -127,6 +137,11 @@ class TableClient:
     def status(self) -> dict[str, Any] | Unreached:
         """How the run stands, as `table.service.progress.Progress.to_json` spells it."""
         return self._call(self._stub.Status, pb.StatusRequest(), _status, self._deadlines.status_s)
+
+    def control(self, order: Order) -> Ordered | Unreached:
+        """Give the run an order. Unreached: it may have been taken."""
+        request = codec.order_to_proto(order)
+        return self._call(self._stub.Control, request, codec.ordered_from_proto, self._deadlines.control_s)
 
     # --- how a call ends ------------------------------------------------------------------------
 

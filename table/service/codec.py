@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from control_topic.codec import (
     offsets_from_proto,
@@ -15,9 +16,20 @@ from control_topic.codec import (
     partitions_from_proto,
     partitions_to_proto,
 )
+from control_topic.controls import ACTIONS, SET, SETTINGS, WHO_CHARS_MAX, WHY_CHARS_MAX, Controls, Tuning
 from control_topic.errors import Malformed
-from control_topic.values import readable, took_ms
-from table.service.calls import Answer, CoordinatorReport, Directive, Fault, Result, RunMode, WorkerReport
+from control_topic.values import OFFSET_MAX, readable, took_ms
+from table.service.calls import (
+    Answer,
+    CoordinatorReport,
+    Directive,
+    Fault,
+    Order,
+    Ordered,
+    Result,
+    RunMode,
+    WorkerReport,
+)
 from table.stubs import table_pb2 as pb
 
 REASON_CHARS_MAX = 8_000
@@ -94,11 +106,12 @@ def fault_from_proto(number: int) -> Fault:
 
 def directive_to_proto(directive: Directive) -> pb.Directive:
     return pb.Directive(
-        mode=directive.mode.name,
+        mode=(RunMode.RUN if directive.mode is RunMode.PAUSE else directive.mode).name,
         reason=sentence(directive.reason),
         dead=directive.dead,
         died_of={who: sentence(why) for who, why in directive.died_of.items()},
         join=directive.join,
+        controls=_controls_to_proto(directive.controls) if directive.controls is not None else None,
     )
 
 
@@ -106,12 +119,99 @@ def directive_from_proto(directive: pb.Directive) -> Directive:
     name = pb.Mode.Name(directive.mode) if directive.mode in pb.Mode.values() else ""
     if name not in RunMode.__members__:
         raise Malformed(f"mode {directive.mode} is not one that this Lockstep knows")
+    controls = _controls_from_proto(directive.controls) if directive.HasField("controls") else None
+    paused = name == RunMode.RUN.name and controls is not None and controls.pause
     return Directive(
-        mode=RunMode[name],
+        mode=RunMode.PAUSE if paused else RunMode[name],
         reason=directive.reason,
         dead=tuple(directive.dead),
         died_of=dict(directive.died_of),
         join=directive.join,
+        controls=controls,
+    )
+
+
+def _controls_to_proto(controls: Controls) -> pb.Controls:
+    return pb.Controls(
+        number=controls.number,
+        commit=controls.commit,
+        pause=controls.pause,
+        tuning=tuning_to_proto(controls.tuning),
+    )
+
+
+def _controls_from_proto(controls: pb.Controls) -> Controls:
+    return Controls(
+        number=controls.number,
+        commit=controls.commit,
+        pause=controls.pause,
+        tuning=tuning_from_proto(controls.tuning) if controls.HasField("tuning") else None,
+    )
+
+
+def tuning_to_proto(tuning: Tuning | None) -> pb.Tuning | None:
+    return pb.Tuning(**asdict(tuning)) if tuning is not None else None
+
+
+def tuning_from_proto(tuning: pb.Tuning) -> Tuning:
+    """Raises `Malformed` for times that no transaction can have."""
+    if not (0 < tuning.interval_ms <= OFFSET_MAX and 0 < tuning.write_timeout_ms <= OFFSET_MAX):
+        raise Malformed(
+            f"an interval of {tuning.interval_ms} ms, {tuning.write_timeout_ms} ms to write files"
+        )
+    return Tuning(
+        interval_ms=tuning.interval_ms,
+        write_timeout_ms=tuning.write_timeout_ms,
+        max_records=tuning.max_records,
+        max_bytes=tuning.max_bytes,
+    )
+
+
+def order_to_proto(order: Order) -> pb.ControlRequest:
+    return pb.ControlRequest(
+        action=order.action,
+        settings=order.settings,
+        who=sentence(order.who),
+        why=sentence(order.why),
+        lives_ms=order.lives_ms,
+    )
+
+
+def order_from_proto(order: pb.ControlRequest) -> Order:
+    """Raises `Malformed` for one that no operator's command gives."""
+    if order.action not in ACTIONS:
+        raise Malformed(f"{sentence(order.action[:WHO_CHARS_MAX])!r} is no order that this Lockstep knows")
+    if len(order.who) > WHO_CHARS_MAX or len(order.why) > WHY_CHARS_MAX:
+        raise Malformed(f"who orders it and why have {len(order.who)} and {len(order.why)} characters")
+    strange = sorted(order.settings.keys() - SETTINGS.keys())
+    if strange or len(order.settings) > len(SETTINGS):
+        raise Malformed(f"{sentence(strange[0][:WHO_CHARS_MAX])!r} cannot be set while a run goes on")
+    if bool(order.settings) != (order.action == SET):
+        raise Malformed("an order to set names settings, and no other does")
+    return Order(
+        action=order.action,
+        settings=dict(order.settings),
+        who=order.who,
+        why=order.why,
+        lives_ms=order.lives_ms,
+    )
+
+
+def ordered_to_proto(answer: Ordered) -> pb.ControlReply:
+    return pb.ControlReply(
+        result=answer.result.name,
+        reason=sentence(answer.reason),
+        number=answer.number,
+        tuning=tuning_to_proto(answer.tuning),
+    )
+
+
+def ordered_from_proto(reply: pb.ControlReply) -> Ordered:
+    return Ordered(
+        result=result_from_proto(reply.result),
+        reason=reply.reason,
+        number=reply.number,
+        tuning=tuning_from_proto(reply.tuning) if reply.HasField("tuning") else None,
     )
 
 
@@ -179,6 +279,7 @@ def _coordinator_to_proto(report: CoordinatorReport) -> pb.CoordinatorReport:
         answered=report.answered,
         missing=report.missing,
         ignored=report.ignored,
+        settled=report.settled,
     )
 
 
@@ -192,4 +293,5 @@ def _coordinator_from_proto(report: pb.CoordinatorReport) -> CoordinatorReport:
         answered=tuple(report.answered),
         missing=tuple(report.missing),
         ignored=report.ignored,
+        settled=report.settled,
     )

@@ -12,11 +12,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
+from control_topic.controls import STOP, Tuning
 from control_topic.messages import EPOCH_LEAD_MAX, Offsets
 from table.faults import WorkerFault
-from table.service.calls import Directive, Fault, RunMode
-from table.service.modes import DRAINED_STATES, SILENT_STATES, TRANSITIONS, Signal
+from table.service.calls import Directive, Fault, Order, RunMode
+from table.service.modes import DRAINED_STATES, GOING_ON, SILENT_STATES, TRANSITIONS, Signal
+from table.service.orders import Orders
 from table.state import TableState
 
 REASONS_KEPT = 3
@@ -82,6 +85,8 @@ class LedgerStanding:
     reasons: tuple[str, ...]
     deaths: tuple[str, ...]
     fenced: tuple[str, ...]
+    control: Mapping[str, Any]
+    """`table.service.orders.Orders.to_json`."""
 
 
 @dataclass(slots=True)
@@ -100,12 +105,22 @@ class _Failures:
 
 
 class Ledger:
-    """One run's memory. `until`: source partition -> offset that ends the run once all are committed."""
+    """One run's memory. `until`: source partition -> offset that ends the run once all are committed.
+
+    `tuning`: the settings that operators may change while it goes on; None: they may change none.
+    """
 
     def __init__(
-        self, *, run: str, now_ms: int, limits: LedgerLimits | None = None, until: Offsets | None = None
+        self,
+        *,
+        run: str,
+        now_ms: int,
+        limits: LedgerLimits | None = None,
+        until: Offsets | None = None,
+        tuning: Tuning | None = None,
     ) -> None:
         self.run = run
+        self.orders = Orders(tuning)
         self.epoch = 0
         self.incarnation = ""
         self._limits = limits or LedgerLimits()
@@ -212,6 +227,9 @@ class Ledger:
         `patience_ms`: of what is known to pass, how long from now on it may last.
         """
         failures, limits = self._failures, self._limits
+        if self._mode is RunMode.PAUSE:  # who paused it may be at work on what is away
+            failures.outage_ms = failures.environment = 0
+            failures.last_outage_at_ms = None
         quiet_ms = now_ms - failures.last_outage_at_ms if failures.last_outage_at_ms is not None else 0
         if quiet_ms > self.outage_budget_ms:  # an idle pipeline commits nothing; its last outage is over
             failures.outage_ms = failures.environment = 0
@@ -303,7 +321,7 @@ class Ledger:
             self._forget_oldest()
         self._fenced.pop(incarnation, None)
         blame = self._open_transaction or (incarnation if recovering or fault.is_outage else "")
-        if blame and self._mode is RunMode.RUN and blame not in self._blamed:
+        if blame and self._mode in GOING_ON and blame not in self._blamed:
             self._blamed.append(blame)
             if fault.is_outage:
                 self.unavailable(now_ms, reason)
@@ -343,7 +361,8 @@ class Ledger:
     @property
     def closed(self) -> str:
         """Why not even the transaction that a drain ends may begin, empty while it may."""
-        draining = self._mode in (RunMode.RUN, RunMode.DRAIN) and (self._halt_drains or not self._halt_reason)
+        may = self._mode in GOING_ON or self._mode is RunMode.DRAIN
+        draining = may and (self._halt_drains or not self._halt_reason)
         return "" if draining else self.stopping
 
     def halt(self, reason: str) -> None:
@@ -365,6 +384,28 @@ class Ledger:
         if self._stop is None:
             self._stop = RunOutcome(kind=RunOutcomeKind.STOPPED, reason=reason)
 
+    def take(self, now_ms: int, order: Order) -> tuple[int, str]:
+        """An operator's order: its number, or why it is not taken. A run that ends takes none but to stop."""
+        if self.stopping and order.action != STOP:
+            return 0, f"it ends already: {self.stopping}"
+        if order.action == STOP:
+            self.request_stop(f"{order.who or 'an operator'} has stopped it{_why(order.why)}")
+        return self.orders.take(now_ms, order), ""
+
+    def paused(self, now_ms: int) -> bool:
+        """Whether no transaction may begin: a coordinator that comes new may not have heard of it."""
+        controls = self.orders.controls(now_ms)
+        if controls is None or not controls.pause or controls.commit:
+            return False
+        return self._mode in GOING_ON and not self.stopping
+
+    def settled(self, epoch: int, number: int) -> None:
+        """The coordinator of this epoch says that every order up to this one is done. A stale one knows no
+        better.
+        """
+        if epoch == self.epoch:
+            self.orders.heard(number)
+
     def supersede(self, reason: str) -> None:
         """A newer run has taken over: stop at once, since nothing of this run can be committed any more."""
         if self._mode is not RunMode.STOP:
@@ -384,8 +425,13 @@ class Ledger:
             if signals[signal]:
                 self._mode, self._mode_since_ms, self._answered_at_ms = mode, now_ms, now_ms
                 break
-        reason = self.stopping if self._mode is not RunMode.RUN else ""
-        return Directive(mode=self._mode, reason=reason, dead=self.dead(now_ms), died_of=dict(self._died_of))
+        return Directive(
+            mode=self._mode,
+            reason=self.stopping if self._mode not in GOING_ON else "",
+            dead=self.dead(now_ms),
+            died_of=dict(self._died_of),
+            controls=self.orders.controls(now_ms),
+        )
 
     def _signals(self, now_ms: int, coordinator_state: str) -> Mapping[Signal, bool]:
         in_mode_ms = now_ms - self._mode_since_ms
@@ -402,6 +448,8 @@ class Ledger:
             Signal.DRAIN_OVERDUE_POISON: overdue and pending,
             Signal.ANNOUNCED: coordinator_state == "halted",
             Signal.HALT_OVERDUE: in_mode_ms > self._limits.halt_ms,
+            Signal.PAUSE_WANTED: self.orders.paused is not None,
+            Signal.RESUME_WANTED: self.orders.paused is None,
         }
 
     def outcome(self) -> RunOutcome | None:
@@ -427,4 +475,9 @@ class Ledger:
             reasons=tuple(failures.reasons),
             deaths=tuple(map(self._death, failures.deaths)),
             fenced=tuple(self._fenced),
+            control=self.orders.to_json(now_ms),
         )
+
+
+def _why(text: str) -> str:
+    return f": {text}" if text else ""

@@ -1,4 +1,6 @@
-"""How a run ends, as data: a walk through four modes. Pure: standard library only.
+"""How a run ends, as data: a walk through its modes. Pure: standard library only.
+
+A run that is paused begins no transaction, and goes on, or ends, from there.
 
 A stop that was asked for drains first: the open transaction is ended and committed, with one more for
 whoever still holds records. A poison record drains too, so that what lies before it is committed, and then
@@ -25,13 +27,24 @@ class Signal(Enum):
     DRAIN_OVERDUE_POISON = "the drain took too long or nobody answers, and a halt is pending"
     ANNOUNCED = "the coordinator has announced the halt"
     HALT_OVERDUE = "nobody announced the halt in time"
+    PAUSE_WANTED = "an operator has paused the run"
+    RESUME_WANTED = "an operator has resumed it"
 
     __hash__ = object.__hash__
     """By identity, as they are compared: Enum's own is a Python function, called at every report."""
 
 
 TRANSITIONS: Mapping[RunMode, tuple[tuple[Signal, RunMode], ...]] = {
-    RunMode.RUN: ((Signal.HALT_NOW, RunMode.HALT), (Signal.DRAIN_WANTED, RunMode.DRAIN)),
+    RunMode.RUN: (
+        (Signal.HALT_NOW, RunMode.HALT),
+        (Signal.DRAIN_WANTED, RunMode.DRAIN),
+        (Signal.PAUSE_WANTED, RunMode.PAUSE),
+    ),
+    RunMode.PAUSE: (
+        (Signal.HALT_NOW, RunMode.HALT),
+        (Signal.DRAIN_WANTED, RunMode.DRAIN),
+        (Signal.RESUME_WANTED, RunMode.RUN),
+    ),
     RunMode.DRAIN: (
         (Signal.HALT_NOW, RunMode.HALT),
         (Signal.DRAINED_POISON, RunMode.HALT),
@@ -43,6 +56,9 @@ TRANSITIONS: Mapping[RunMode, tuple[tuple[Signal, RunMode], ...]] = {
     RunMode.STOP: (),
 }
 """In each mode the first signal that holds is taken, one a call. STOP is the end."""
+
+GOING_ON = frozenset({RunMode.RUN, RunMode.PAUSE})
+"""Its end has not begun."""
 
 DRAINED_STATES = frozenset({"drained", "halted"})
 SILENT_STATES = frozenset({"", "fenced", "stopped"})

@@ -51,6 +51,7 @@ class Progress:
             "run": self.run,
             "epoch": standing.epoch,
             "mode": standing.mode.name,
+            "control": dict(standing.control),
             "halted": standing.halted or None,
             "stopping": standing.stopping or None,
             "workers": [worker_json(entry, self.now_ms) for entry in self.workers],

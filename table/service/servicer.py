@@ -19,12 +19,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import grpc
 
 from control_topic.codec import offsets_from_proto, ranges_from_proto, write_status_from_proto
+from control_topic.controls import SET, SETTINGS, Tuning
 from control_topic.errors import Malformed
+from control_topic.messages import Control
+from control_topic.spelling import one_line
 from table.errors import OutcomeUnknown, Unavailable
 from table.faults import WorkerFault
 from table.port import TableLayout, TransactionalTable
 from table.service import codec
-from table.service.calls import Answer, Directive, Result, RunMode
+from table.service.calls import Answer, Directive, Order, Ordered, Result, RunMode
 from table.service.ledger import Ledger, RunOutcome
 from table.service.progress import Progress
 from table.service.roster import EARNING_STATES, Roster
@@ -90,6 +93,16 @@ def _directive_reply(_result: Result, reason: str) -> pb.Directive:
     return pb.Directive(mode=pb.MODE_UNSPECIFIED, reason=codec.sentence(reason))
 
 
+def _control_reply(result: Result, reason: str) -> pb.ControlReply:
+    return codec.ordered_to_proto(Ordered(result=result, reason=reason))
+
+
+def _spelled(order: Order) -> str:
+    settings = " ".join(f"{SETTINGS[name]}={value}" for name, value in sorted(order.settings.items()))
+    why = f": {order.why}" if order.why else ""
+    return one_line(f"{order.action} {settings}".strip() + f", by {order.who or 'somebody'}{why}")
+
+
 def _status_reply(_result: Result, reason: str) -> pb.StatusReply:
     return pb.StatusReply(json=json.dumps({"error": reason}).encode())
 
@@ -99,7 +112,8 @@ class TableService(Servicer):
 
     `rows_are_records`: see `table.checks.assemble`. `rejects_max`: see `table.checks.too_many_rejects`.
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `clock_ms`: never goes back,
-    the same clock that the ledger was made with. `workers`: how many the run has.
+    the same clock that the ledger was made with. `workers`: how many the run has. `objection`: why settings
+    cannot be as an operator wants them, empty where they can. `ordered`: told of every order that was taken.
     """
 
     def __init__(
@@ -117,7 +131,11 @@ class TableService(Servicer):
         clock_ms: Callable[[], int],
         workers: int,
         new_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        objection: Callable[[Tuning], str] = lambda _: "",
+        ordered: Callable[[Control], None] = lambda _: None,
     ) -> None:
+        self._objection = objection
+        self._ordered = ordered
         self._table = table
         self._ledger = ledger
         self._pipeline = pipeline
@@ -236,6 +254,8 @@ class TableService(Servicer):
                     self._ledger.fenced(report.incarnation)
                 if report.poison:
                     self._ledger.poison(report.poison)
+                if report.coordinator is not None:
+                    self._ledger.settled(report.coordinator.epoch, report.coordinator.settled)
                 told = self._ledger.directive(now_ms, self._roster.coordinator_state(now_ms))
                 directive = replace(told, join=self._roster.gathered(now_ms, self._workers))
         return codec.directive_to_proto(directive)
@@ -243,6 +263,27 @@ class TableService(Servicer):
     @_sheltered(_status_reply, effect=False)
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:
         return pb.StatusReply(json=json.dumps(self.progress().to_json()).encode())
+
+    @_sheltered(_control_reply, effect=True)
+    def Control(self, request: pb.ControlRequest, context: grpc.ServicerContext) -> pb.ControlReply:
+        order = codec.order_from_proto(request)
+        return codec.ordered_to_proto(self.order(order))
+
+    def order(self, order: Order) -> Ordered:
+        """An operator's order: taken, which every worker is told with its next report, or refused."""
+        with self._guard:
+            wanted = self._ledger.orders.tuned(order)
+            problem = self._objection(wanted) if wanted is not None and order.action == SET else ""
+            number, refusal = (0, problem) if problem else self._ledger.take(self._clock_ms(), order)
+            tuning = self._ledger.orders.tuning
+        if refusal:
+            return Ordered(result=Result.REFUSED, reason=refusal)
+        log.info("order %d: %s", number, _spelled(order))
+        said = Control(
+            number=number, action=order.action, settings=order.settings, who=order.who, why=order.why
+        )
+        self._ordered(said)
+        return Ordered(result=Result.OK, number=number, tuning=tuning)
 
     # --- for the supervisor, in the same process ------------------------------------------------
 

@@ -39,6 +39,7 @@ from table.state import TableState
 log = logging.getLogger(__name__)
 
 TRANSACTIONS_REMEMBERED = 64
+PAUSED_WAIT_MS = 1_000
 
 
 class SourceBroker(Protocol):
@@ -222,6 +223,9 @@ class Transactions(Claiming):
             return Answer(result=Result.OK, instant=known.instant, committed=known.committed)
         with self._guard:
             wait_ms = self._ledger.wait_ms(self._clock_ms())
+            paused = known is None and self._ledger.paused(self._clock_ms())
+        if paused:
+            return Answer(result=Result.REFUSED, reason="the run is paused", wait_ms=PAUSED_WAIT_MS)
         if wait_ms:
             return Answer(result=Result.UNAVAILABLE, reason="waiting after a failure", wait_ms=wait_ms)
         newest = self._table.newest()

@@ -197,7 +197,7 @@ class WorkerReport(_message.Message):
     def __init__(self, slot: _Optional[int] = ..., incarnation: _Optional[str] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., state: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ..., coordinator: _Optional[_Union[CoordinatorReport, _Mapping]] = ..., poison: _Optional[str] = ..., fenced: _Optional[bool] = ..., seconds: _Optional[_Mapping[str, float]] = ..., alarms: _Optional[_Iterable[str]] = ..., metrics: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class CoordinatorReport(_message.Message):
-    __slots__ = ("epoch", "state", "transaction", "instant", "started_at_ms", "answered", "missing", "ignored")
+    __slots__ = ("epoch", "state", "transaction", "instant", "started_at_ms", "answered", "missing", "ignored", "settled")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
@@ -206,6 +206,7 @@ class CoordinatorReport(_message.Message):
     ANSWERED_FIELD_NUMBER: _ClassVar[int]
     MISSING_FIELD_NUMBER: _ClassVar[int]
     IGNORED_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     state: str
     transaction: str
@@ -214,10 +215,11 @@ class CoordinatorReport(_message.Message):
     answered: _containers.RepeatedScalarFieldContainer[str]
     missing: _containers.RepeatedScalarFieldContainer[str]
     ignored: int
-    def __init__(self, epoch: _Optional[int] = ..., state: _Optional[str] = ..., transaction: _Optional[str] = ..., instant: _Optional[str] = ..., started_at_ms: _Optional[int] = ..., answered: _Optional[_Iterable[str]] = ..., missing: _Optional[_Iterable[str]] = ..., ignored: _Optional[int] = ...) -> None: ...
+    settled: int
+    def __init__(self, epoch: _Optional[int] = ..., state: _Optional[str] = ..., transaction: _Optional[str] = ..., instant: _Optional[str] = ..., started_at_ms: _Optional[int] = ..., answered: _Optional[_Iterable[str]] = ..., missing: _Optional[_Iterable[str]] = ..., ignored: _Optional[int] = ..., settled: _Optional[int] = ...) -> None: ...
 
 class Directive(_message.Message):
-    __slots__ = ("mode", "reason", "dead", "died_of", "join")
+    __slots__ = ("mode", "reason", "dead", "died_of", "join", "controls")
     class DiedOfEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -230,12 +232,71 @@ class Directive(_message.Message):
     DEAD_FIELD_NUMBER: _ClassVar[int]
     DIED_OF_FIELD_NUMBER: _ClassVar[int]
     JOIN_FIELD_NUMBER: _ClassVar[int]
+    CONTROLS_FIELD_NUMBER: _ClassVar[int]
     mode: Mode
     reason: str
     dead: _containers.RepeatedScalarFieldContainer[str]
     died_of: _containers.ScalarMap[str, str]
     join: bool
-    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., reason: _Optional[str] = ..., dead: _Optional[_Iterable[str]] = ..., died_of: _Optional[_Mapping[str, str]] = ..., join: _Optional[bool] = ...) -> None: ...
+    controls: Controls
+    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., reason: _Optional[str] = ..., dead: _Optional[_Iterable[str]] = ..., died_of: _Optional[_Mapping[str, str]] = ..., join: _Optional[bool] = ..., controls: _Optional[_Union[Controls, _Mapping]] = ...) -> None: ...
+
+class Controls(_message.Message):
+    __slots__ = ("number", "commit", "pause", "tuning")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
+    TUNING_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    commit: int
+    pause: int
+    tuning: Tuning
+    def __init__(self, number: _Optional[int] = ..., commit: _Optional[int] = ..., pause: _Optional[int] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ...) -> None: ...
+
+class Tuning(_message.Message):
+    __slots__ = ("interval_ms", "write_timeout_ms", "max_records", "max_bytes")
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    WRITE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    interval_ms: int
+    write_timeout_ms: int
+    max_records: int
+    max_bytes: int
+    def __init__(self, interval_ms: _Optional[int] = ..., write_timeout_ms: _Optional[int] = ..., max_records: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+
+class ControlRequest(_message.Message):
+    __slots__ = ("action", "settings", "who", "why", "lives_ms")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    LIVES_MS_FIELD_NUMBER: _ClassVar[int]
+    action: str
+    settings: _containers.ScalarMap[str, int]
+    who: str
+    why: str
+    lives_ms: int
+    def __init__(self, action: _Optional[str] = ..., settings: _Optional[_Mapping[str, int]] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., lives_ms: _Optional[int] = ...) -> None: ...
+
+class ControlReply(_message.Message):
+    __slots__ = ("result", "reason", "number", "tuning")
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TUNING_FIELD_NUMBER: _ClassVar[int]
+    result: Result
+    reason: str
+    number: int
+    tuning: Tuning
+    def __init__(self, result: _Optional[_Union[Result, str]] = ..., reason: _Optional[str] = ..., number: _Optional[int] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
     __slots__ = ()

@@ -84,6 +84,11 @@ class TableServiceStub:
                 request_serializer=proto_dot_table__pb2.StatusRequest.SerializeToString,
                 response_deserializer=proto_dot_table__pb2.StatusReply.FromString,
                 _registered_method=True)
+        self.Control = channel.unary_unary(
+                '/lockstep.table.v1.TableService/Control',
+                request_serializer=proto_dot_table__pb2.ControlRequest.SerializeToString,
+                response_deserializer=proto_dot_table__pb2.ControlReply.FromString,
+                _registered_method=True)
 
 
 class TableServiceServicer:
@@ -152,6 +157,12 @@ class TableServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Control(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TableServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -204,6 +215,11 @@ def add_TableServiceServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=proto_dot_table__pb2.StatusRequest.FromString,
                     response_serializer=proto_dot_table__pb2.StatusReply.SerializeToString,
+            ),
+            'Control': grpc.unary_unary_rpc_method_handler(
+                    servicer.Control,
+                    request_deserializer=proto_dot_table__pb2.ControlRequest.FromString,
+                    response_serializer=proto_dot_table__pb2.ControlReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -476,6 +492,33 @@ class TableService:
             '/lockstep.table.v1.TableService/Status',
             proto_dot_table__pb2.StatusRequest.SerializeToString,
             proto_dot_table__pb2.StatusReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Control(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockstep.table.v1.TableService/Control',
+            proto_dot_table__pb2.ControlRequest.SerializeToString,
+            proto_dot_table__pb2.ControlReply.FromString,
             options,
             channel_credentials,
             insecure,

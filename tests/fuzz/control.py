@@ -12,11 +12,20 @@ from google.protobuf.message import DecodeError
 from control_topic import messages as m
 from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import Incomplete, MessageDecoder, Unreadable, encode
+from control_topic.controls import ACTIONS, SET, SETTINGS, Controls, Tuning
 from control_topic.errors import Malformed
 from control_topic.parts import Joiner
 from control_topic.stubs import control_pb2 as control_pb
 from table.service import codec
-from table.service.calls import Answer, CoordinatorReport, Directive, Result, RunMode, WorkerReport
+from table.service.calls import (
+    Answer,
+    CoordinatorReport,
+    Directive,
+    Order,
+    Result,
+    RunMode,
+    WorkerReport,
+)
 from table.stubs import table_pb2 as table_pb
 from tests.fuzz.target import Target, Wrong, damaged, noise, require
 
@@ -91,6 +100,13 @@ def _body(random: Random) -> m.Body:
             m.AckCommit(transaction=text, instant=text, committed=offsets, took_ms=_took_ms(random)),
             m.AbortCommit(transaction=text, reason=text, cause=_text(random)),
             m.Halt(reason=text),
+            m.Control(
+                number=random.randrange(2**64),
+                action=text,
+                settings={name: _offset(random) for name in SETTINGS if random.random() < 0.5},
+                who=_text(random),
+                why=_text(random),
+            ),
         )
     )
 
@@ -225,7 +241,37 @@ def _answer(random: Random) -> Answer:
 def _directive(random: Random) -> Directive:
     dead = (_text(random),) * random.randint(0, 2)
     join = random.random() < 0.5
-    return Directive(mode=random.choice(list(RunMode)), reason=_text(random), dead=dead, join=join)
+    mode, controls = random.choice(list(RunMode)), random.choice((None, _controls(random)))
+    if mode in (RunMode.RUN, RunMode.PAUSE):  # which a pause tells apart
+        mode = RunMode.PAUSE if controls is not None and controls.pause else RunMode.RUN
+    return Directive(mode=mode, reason=_text(random), dead=dead, join=join, controls=controls)
+
+
+def _controls(random: Random) -> Controls:
+    tuning = Tuning(
+        interval_ms=max(1, _offset(random)),
+        write_timeout_ms=max(1, _offset(random)),
+        max_records=_offset(random),
+        max_bytes=_offset(random),
+    )
+    return Controls(
+        number=_offset(random),
+        commit=_offset(random),
+        pause=random.choice((0, _offset(random))),
+        tuning=random.choice((None, tuning)),
+    )
+
+
+def _order(random: Random) -> Order:
+    action = random.choice(list(ACTIONS))
+    settings = {name: _offset(random) for name in random.sample(sorted(SETTINGS), random.randint(1, 4))}
+    return Order(
+        action=action,
+        settings=settings if action == SET else {},
+        who=_text(random),
+        why=_text(random),
+        lives_ms=_offset(random),
+    )
 
 
 _CALLS: dict[str, tuple[Any, Any, Any, Any]] = {
@@ -233,6 +279,7 @@ _CALLS: dict[str, tuple[Any, Any, Any, Any]] = {
     "answer": (table_pb.Reply, codec.answer_to_proto, codec.answer_from_proto, _answer),
     "survey": (table_pb.SurveyReply, codec.survey_to_proto, codec.survey_from_proto, _answer),
     "directive": (table_pb.Directive, codec.directive_to_proto, codec.directive_from_proto, _directive),
+    "order": (table_pb.ControlRequest, codec.order_to_proto, codec.order_from_proto, _order),
 }
 
 

@@ -15,6 +15,7 @@ message sent, effect asked for and state reached. Nothing is random; time passes
     next CALL RESULT [landed]    the next such call is answered so, having had its effect or not
     kill a / died a              a's process ends / the driver says so
     direct drain|halt|stop       what the driver wants of the run
+    order commit|pause|resume    what an operator orders of it; also: order set interval_ms=400 …
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from collections import deque
 from dataclasses import replace
 from typing import Any
 
+from control_topic.controls import Tuning
 from control_topic.messages import DataFile, Message, SourcePartition
 from coordinator import events as c
 from coordinator.core import Coordinator
 from participant import events as p
 from participant.core import Participant
+from table.service.calls import Order
+from table.service.orders import Orders
 from tests.simulation.transcript import show
 
 TICK_MS = 250
@@ -97,6 +101,7 @@ class Pair:
         self._lost: list[tuple[str, str]] = []
         self._slow: dict[str, p.Flush | None] = {}
         self._begun = 0
+        self.orders = Orders(Tuning(interval_ms=1_000, write_timeout_ms=3_000))
         self._lines: list[str] = []
 
     def run(self, command: str) -> list[str]:
@@ -210,6 +215,30 @@ class Pair:
             directed = c.Directed(now_ms=self.now_ms, nonce=self._nonce(), mode=c.RunMode(mode), reason=mode)
             self._give(coordinator, directed)
 
+    def do_order(self, action: str, *words: str) -> None:
+        settings = {name: int(value) for name, value in (word.split("=") for word in words)}
+        self.orders.take(self.now_ms, Order(action=action, settings=settings))
+        self._tell_orders()
+
+    def _tell_orders(self) -> None:
+        """The driver's directive, to everybody."""
+        controls = self.orders.controls(self.now_ms)
+        assert controls is not None and controls.tuning is not None
+        mode = c.RunMode.PAUSE if controls.pause else c.RunMode.RUN
+        for name in list(self.coordinators):
+            directed = c.Directed(now_ms=self.now_ms, nonce=self._nonce(), mode=mode, controls=controls)
+            self._give(name, directed)
+        for name in list(self.participants):
+            self._give(name, p.Tuned(now_ms=self.now_ms, tuning=controls.tuning))
+
+    def _note_done(self) -> None:
+        """As coordinators report it."""
+        settled = max((one.snapshot().settled for one in self.coordinators.values()), default=0)
+        if settled > self.orders.settled:
+            self.orders.heard(settled)
+            self._line("", "all", f"orders are done up to {settled}")
+            self._tell_orders()
+
     # --- what follows -----------------------------------------------------------------------------
 
     def _nonce(self) -> str:
@@ -228,6 +257,8 @@ class Pair:
         while self._work or self._log:
             if self._work:
                 self._feed(*self._work.popleft())
+                if not self._log and not self._work:
+                    self._note_done()
                 continue
             message = self._log.popleft()
             for name in self.coordinators:

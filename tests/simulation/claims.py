@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from control_topic.controls import Controls
 from control_topic.messages import Message
 from coordinator import events as ev
 from coordinator.core import Coordinator
@@ -17,8 +18,15 @@ from tests.simulation.hazards import Performer
 if TYPE_CHECKING:
     from tests.simulation.worker import Worker
 
+Told = tuple[ev.RunMode, str, Controls | None]
+"""What the driver has said last."""
+
 RECORDS_MIN = 5
 RECLAIM_MS = (200, 400, 800, 1_600)
+
+
+def _told(directive: Directive) -> Told:
+    return directive.mode, directive.reason, directive.controls
 
 
 class Claims:
@@ -34,7 +42,9 @@ class Claims:
         self._stopped = False
         self._fenced = 0
         self._ended = False
-        self._directive = (ev.RunMode.RUN, "")
+        self._directive: Told = (ev.RunMode.RUN, "", None)
+        if worker.directive is not None:
+            self._directive = _told(worker.directive)
         self._performer = Performer(worker, "coordinator", self._perform)
         self.core: Coordinator
         self.incarnation = ""
@@ -71,9 +81,9 @@ class Claims:
         self._ended = False
         epoch = worker.reader.highest_epoch
         self._offer(lambda: ev.Launch(now_ms=self._now(), nonce=self._nonce(), topic_epoch=epoch))
-        mode, reason = self._directive
-        if mode is not ev.RunMode.RUN:
-            self._offer_directed(mode, reason)
+        mode, _reason, controls = self._directive
+        if mode is not ev.RunMode.RUN or controls is not None:
+            self._offer_directed(self._directive)
 
     # --- what reaches it --------------------------------------------------------------------------
 
@@ -84,13 +94,18 @@ class Claims:
         for incarnation in directive.dead:
             if incarnation not in self.core.dead:
                 self._offer_died(incarnation, directive.died_of.get(incarnation, ""))
-        told = (directive.mode, directive.reason)
+        told = _told(directive)
         if told != self._directive:
             self._directive = told
-            self._offer_directed(*told)
+            self._offer_directed(told)
 
-    def _offer_directed(self, mode: ev.RunMode, reason: str) -> None:
-        self._offer(lambda: ev.Directed(now_ms=self._now(), nonce=self._nonce(), mode=mode, reason=reason))
+    def _offer_directed(self, told: Told) -> None:
+        mode, reason, controls = told
+        self._offer(
+            lambda: ev.Directed(
+                now_ms=self._now(), nonce=self._nonce(), mode=mode, reason=reason, controls=controls
+            )
+        )
 
     def _offer_died(self, incarnation: str, reason: str) -> None:
         self._offer(
@@ -214,4 +229,5 @@ class Claims:
             state=snapshot.state,
             transaction=snapshot.transaction,
             instant=snapshot.instant,
+            settled=snapshot.settled,
         )

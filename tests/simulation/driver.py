@@ -9,11 +9,20 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from control_topic.messages import Offsets, RunAnnounce
+from control_topic.controls import Tuning
+from control_topic.messages import Control, Offsets, RunAnnounce
 from coordinator import events as ev
 from table.chain import newest_of
 from table.errors import TableError
-from table.service.calls import Answer, Directive, Result, RunMode, WorkerReport
+from table.service.calls import (
+    Answer,
+    CoordinatorReport,
+    Directive,
+    Order,
+    Result,
+    RunMode,
+    WorkerReport,
+)
 from table.service.ledger import LedgerLimits, RunOutcome, RunOutcomeKind
 from table.service.roster import Roster
 from tests.simulation.bus import PIPELINE
@@ -57,7 +66,14 @@ class Driver(Clocked):
         self.until = until
         if world.chance.of(world.faults.driver_clock_wrong):
             self.set_clock(world.chance.between(-DRIVER_CLOCK_OFF_MAX_MS, DRIVER_CLOCK_OFF_MAX_MS))
-        self.ledger = world.cores.ledger(run=run, now_ms=self.clock_ms(), limits=LIMITS, until=until)
+        tuning = Tuning(
+            interval_ms=world.interval_ms,
+            write_timeout_ms=world.write_timeout_ms,
+            max_records=world.records_max,
+        )
+        self.ledger = world.cores.ledger(
+            run=run, now_ms=self.clock_ms(), limits=LIMITS, until=until, tuning=tuning
+        )
         interruptions = Interruptions(
             world.storage,
             self,
@@ -94,9 +110,8 @@ class Driver(Clocked):
         newest = newest_of(world.storage.timeline.states(PIPELINE))
         self.table_epoch = newest.epoch if newest is not None else 0
         world.storage.place = run
-        world.bus_sender(self, run=run, name="driver", incarnation=run).send(
-            RunAnnounce(table_epoch=self.table_epoch, started_at_ms=self.wall_ms()), 0
-        )
+        self._sender = world.bus_sender(self, run=run, name="driver", incarnation=run)
+        self._sender.send(RunAnnounce(table_epoch=self.table_epoch, started_at_ms=self.wall_ms()), 0)
         for slot in range(world.slots):
             self._start_worker(slot)
         world.scheduler.at(0, self, self._clear)
@@ -241,7 +256,24 @@ class Driver(Clocked):
             self.ledger.fenced(report.incarnation)
         if report.poison:
             self.ledger.poison(report.poison)
+        if report.coordinator is not None:
+            self._settle(report.coordinator)
         return self.ledger.directive(now_ms, self.roster.coordinator_state(now_ms))
+
+    def _settle(self, coordinator: CoordinatorReport) -> None:
+        before = self.ledger.orders.settled
+        self.ledger.settled(coordinator.epoch, coordinator.settled)
+        if self.ledger.orders.settled > before:
+            self.world.note(self.name, "orders", f"done up to {self.ledger.orders.settled}")
+            self.world.checks.orders_done(self)
+
+    def order(self, order: Order) -> None:
+        """As an operator's command gives it."""
+        number, refusal = self.ledger.take(self.clock_ms(), order)
+        self.world.note(self.name, "ordered", refusal or f"{number}: {order.action} {dict(order.settings)}")
+        if not refusal:
+            self._sender.send(Control(number=number, action=order.action, settings=order.settings), 0)
+            self.world.checks.ordered(self, number, order)
 
     # --- the supervisor ---------------------------------------------------------------------------
 

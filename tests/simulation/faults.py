@@ -70,6 +70,7 @@ class Faults:
     foreign_member_gap_ms: int = 0
     reject_refused: float = 0.0
     letters_forbidden: float = 0.0
+    order_gap_ms: int = 0
 
     def quiet(self) -> Faults:
         """The fault-free tail."""
@@ -154,6 +155,10 @@ STRANGERS: dict[str, tuple[float, tuple[int, int]]] = {
 """As `SHARES`. Drawn beside the others, so that a seed has the faults that it had before there were these."""
 
 
+ORDERS: dict[str, tuple[float, tuple[int, int]]] = {"order_gap_ms": (0.15, (300, 5_000))}
+"""No fault, but what operators do. Drawn as `STRANGERS` are, after them and beside them."""
+
+
 def draw_late(faults: Faults, random: Random) -> None:
     """Kinds that came after the others, from a stream of their own, so that schedules stay as they were.
 
@@ -186,4 +191,8 @@ def draw(random: Random) -> Faults:
     for name, (probability, (low, high)) in STRANGERS.items():
         if beside.random() < probability:
             setattr(faults, name, int(low * (high / low) ** beside.random()))
+    operators = Random(f"orders/{random.getstate()}")
+    for name, (probability, (low, high)) in ORDERS.items():
+        if operators.random() < probability:
+            setattr(faults, name, int(low * (high / low) ** operators.random()))
     return faults

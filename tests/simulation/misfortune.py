@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from control_topic.messages import SourcePartition
 from tests.simulation.driver import DRIVER_CLOCK_OFF_MAX_MS
 from tests.simulation.group import ASSIGNOR
+from tests.simulation.operator import Operator
 from tests.simulation.source_log import TOPICS
 from tests.simulation.stranger import Stranger
 
@@ -24,6 +25,7 @@ class Misfortune:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._operator = Operator(world)
         self._over = False
 
     def begin(self) -> None:
@@ -57,6 +59,7 @@ class Misfortune:
             (faults.transaction_open_gap_ms, self._open_transaction),
             (faults.driver_clock_jump_gap_ms, self._jump_driver_clock),
             (faults.foreign_member_gap_ms, self._foreign_member),
+            (faults.order_gap_ms, self._operator.order),
         ):
             if gap_ms:
                 self._every(gap_ms, do)
@@ -79,6 +82,7 @@ class Misfortune:
         """Whatever was taken away is given back; a pause under way still runs its course."""
         world = self._world
         self._over = True
+        self._operator.leave()
         world.storage.timeline.available = world.log.available = True
         world.log.finish_all()
         for driver in world.drivers:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from control_topic.controls import Tuning
 from control_topic.messages import Message, Offsets, SourcePartition
 from participant import events as ev
 from participant.hearing import DECISIONS
@@ -64,6 +65,8 @@ class Worker(Clocked):
         self.first = world.log.first
         self.cut_off_until_ms = 0
         self._poison = ""
+        self.directive: Directive | None = None
+        self._tuning: Tuning | None = None
         self._performer = Performer(self, "participant", self._perform)
         self._inbox: deque[ev.Event] = deque()
         self._waking = False
@@ -253,6 +256,8 @@ class Worker(Clocked):
         directive = self._send_report()
         if directive is not None:
             self._reached_ms = now_ms
+            self._tune(directive)
+            self.directive = directive
             if self.claims is not None:
                 self.claims.direct(directive)
             if directive.mode is RunMode.STOP:
@@ -260,6 +265,12 @@ class Worker(Clocked):
         elif now_ms - self._reached_ms > UNREACHED_MAX_MS:
             self.post(ev.EffectFailed(now_ms=now_ms, reason="the driver does not answer"))
         self.world.scheduler.at(REPORT_MS, self, self._report)
+
+    def _tune(self, directive: Directive) -> None:
+        tuning = directive.controls.tuning if directive.controls is not None else None
+        if tuning is not None and tuning != self._tuning:
+            self._tuning = tuning
+            self.post(ev.Tuned(now_ms=self.clock_ms(), tuning=tuning))
 
     def _send_report(self) -> Directive | None:
         return self.driver.report(

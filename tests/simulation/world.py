@@ -260,7 +260,16 @@ class World:
     def _is_settled(self) -> bool:
         if self.ending.obstacles():
             return bool(self.ending.refusals())
-        return not self.lag() and not self.open_instants()
+        return not self.lag() and not self.open_instants() and not self.orders_left()
+
+    def orders_left(self) -> list[str]:
+        """Living runs that have orders which are not done."""
+        return [
+            driver.run
+            for driver in self.drivers
+            if driver.alive and driver.outcome is None and not driver.ledger.stopping
+            if driver.ledger.orders.settled < driver.ledger.orders.number
+        ]
 
     def _restart_from_table(self) -> None:
         """Everything ends and is forgotten but the source and the table; then the pipeline starts anew."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from control_topic.controls import Controls, Tuning
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
@@ -71,7 +72,7 @@ def coordinators_life(random: Random) -> Coordinator:
             event = c.WorkerDied(**stamp, incarnation=random.choice("ab"))
         elif draw < (0.7 if restless else 0.54):
             modes = [*c.RunMode, *[c.RunMode.DRAIN] * 4, *[c.RunMode.RUN] * 8]
-            event = c.Directed(**stamp, mode=random.choice(modes))
+            event = c.Directed(**stamp, mode=random.choice(modes), controls=_controls(sequence, now_ms))
         else:
             body = _to_coordinator(random, core, unready)
             sender = random.choice("ab")
@@ -83,6 +84,16 @@ def coordinators_life(random: Random) -> Coordinator:
             event = c.Received(**stamp, message=sent)
         core.handle(event)
     return core
+
+
+def _controls(sequence: int, now_ms: int) -> Controls | None:
+    """What operators may have ordered by now; its numbers need not grow."""
+    pick = Random(f"{sequence} {now_ms}").choice
+    if pick((True, False)):
+        return None
+    tuning = Tuning(interval_ms=pick((500, 3_000)), write_timeout_ms=pick((2_000, 7_000)))
+    number = sequence + pick((-2, 1, 2, 3))
+    return Controls(number=number, commit=pick((0, 0, number)), pause=pick((0, number)), tuning=tuning)
 
 
 def _answer(random: Random, core: Coordinator, stamp: dict[str, Any]) -> c.Completed:
@@ -195,6 +206,9 @@ def _of_the_shell(random: Random, core: Participant, now_ms: int) -> p.Event:
         return p.Assigned(now_ms=now_ms, offsets={missing[0]: random.choice((None, 0, 5))})
     if core.owned and draw < 0.3:
         return p.Revoked(now_ms=now_ms, partitions=(random.choice(sorted(core.owned)),))
+    if draw > 0.985:
+        tuning = Tuning(interval_ms=500, write_timeout_ms=900, max_records=random.choice((0, 6)), max_bytes=0)
+        return p.Tuned(now_ms=now_ms, tuning=tuning)
     if draw < 0.32:
         return random.choice((p.Leave(now_ms=now_ms, reason="x"), p.EffectFailed(now_ms=now_ms, reason="x")))
     resolved = [place for place, owned in sorted(core.owned.items()) if owned.resolved and not owned.blocked]

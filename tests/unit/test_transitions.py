@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from control_topic.controls import Tuning
 from control_topic.messages import (
     TYPE_NAMES,
     AbortCommit,
     AckCommit,
+    Control,
     CoordinatorClaim,
     EndCommit,
     EndRequest,
@@ -53,6 +55,7 @@ BODIES: dict[type[Any], Any] = {
     AckCommit: AckCommit(transaction="t1", instant="i1", committed={P0: 5}),
     AbortCommit: AbortCommit(transaction="t1", reason="x"),
     Halt: Halt(reason="x"),
+    Control: Control(number=1, action="pause"),
 }
 
 
@@ -210,6 +213,7 @@ class ParticipantWalk(ParticipantTalk):
             p.Outranked: p.Outranked(now_ms=now_ms, epoch=2),
             p.EffectFailed: p.EffectFailed(now_ms=now_ms, reason="x"),
             p.Leave: p.Leave(now_ms=now_ms, reason="x"),
+            p.Tuned: p.Tuned(now_ms=now_ms, tuning=Tuning(interval_ms=1, write_timeout_ms=4)),
         }
         return others[kind]
 
@@ -227,6 +231,7 @@ PARTICIPANT_KINDS = [
     p.Outranked,
     p.EffectFailed,
     p.Leave,
+    p.Tuned,
 ]
 
 

@@ -17,8 +17,10 @@ from tests.simulation.checkers.l1_bounded import TransactionsEnd
 from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
 from tests.simulation.checkers.l3_lag import LagReturnsToZero
 from tests.simulation.checkers.memory import WhatIsHeldIsBounded
+from tests.simulation.checkers.orders import OrdersAreDone
 from tests.simulation.checkers.pace import WhatFollowsIsSmaller
 from tests.simulation.checkers.patience import WritersAreWaitedFor
+from tests.simulation.checkers.paused import NothingIsDoneWhilePaused
 from tests.simulation.checkers.poison import HaltsAfterEverythingBefore
 from tests.simulation.checkers.prompt import AbortsArePrompt
 from tests.simulation.checkers.s1_once import EveryOffsetOnce
@@ -36,6 +38,7 @@ from tests.simulation.checkers.s12_files import NoStrayFiles
 from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
 from tests.simulation.checkers.s14_times import RequestedTimesGrow
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
+from tests.simulation.checkers.tuned import SettingsAreInForce
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -70,6 +73,9 @@ CHECKERS: tuple[type[Checker], ...] = (
     StaleCallsAreRefused,
     OtherRunsHaveNoEffect,
     WhatIsHeardWasSaid,
+    NothingIsDoneWhilePaused,
+    OrdersAreDone,
+    SettingsAreInForce,
 )
 
 
@@ -90,6 +96,8 @@ class Checks:
     coordinator_heard: Callable[..., None]
     coordinator_acts: Callable[..., None]
     coordinator_sent: Callable[..., None]
+    ordered: Callable[..., None]
+    orders_done: Callable[..., None]
     ended: Callable[..., None]
     settled: Callable[..., None]
     at_end: Callable[..., None]

@@ -10,7 +10,7 @@ from coordinator.transitions import State as CoordinatorState
 from participant import events as participant_events
 from participant.transitions import State as ParticipantState
 from table.memory.timeline import MemoryInstant
-from table.service.calls import Answer
+from table.service.calls import Answer, Order
 from table.state import TableState
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ HOOKS = (
     "coordinator_heard",
     "coordinator_acts",
     "coordinator_sent",
+    "ordered",
+    "orders_done",
     "ended",
     "settled",
     "at_end",
@@ -122,6 +124,12 @@ class Checker:
 
     def coordinator_sent(self, claims: Claims, action: coordinator_events.Send) -> None:
         """A coordinator says something."""
+
+    def ordered(self, driver: Driver, number: int, order: Order) -> None:
+        """An operator's order was taken."""
+
+    def orders_done(self, driver: Driver) -> None:
+        """A driver has learned that more of its orders are done."""
 
     def ended(self, driver: Driver) -> None:
         """A run has its outcome; its workers are about to be ended."""

@@ -37,9 +37,11 @@ class TransactionsEnd(Checker):
                 self._began_ms[claims.incarnation] = now_ms
             if isinstance(event, ev.Received) and isinstance(event.message.body, WriteProgress):
                 self._progress.add(event.message.body.transaction)
-            longest_ms = world.write_limit_ms if open_one.id in self._progress else world.write_timeout_ms
+            settings = claims.core.settings  # operators may have changed them
+            limit_ms, timeout_ms = settings.write_limit_ms, settings.write_timeout_ms
+            longest_ms = limit_ms if open_one.id in self._progress else timeout_ms
             took_ms = now_ms - self._began_ms[claims.incarnation]
-            if took_ms > world.interval_ms + longest_ms + SLACK_MS:
+            if took_ms > settings.interval_ms + longest_ms + SLACK_MS:
                 self.violated(
                     f"transaction {open_one.id} has been open for {took_ms} ms and is {state.value}"
                 )

@@ -21,8 +21,10 @@ from tests.simulation.checkers.l1_bounded import TransactionsEnd
 from tests.simulation.checkers.l2_idle_partition import NobodyIsWaitedForInVain
 from tests.simulation.checkers.l3_lag import LagReturnsToZero
 from tests.simulation.checkers.memory import WhatIsHeldIsBounded
+from tests.simulation.checkers.orders import OrdersAreDone
 from tests.simulation.checkers.pace import WhatFollowsIsSmaller
 from tests.simulation.checkers.patience import WritersAreWaitedFor
+from tests.simulation.checkers.paused import NothingIsDoneWhilePaused
 from tests.simulation.checkers.poison import HaltsAfterEverythingBefore
 from tests.simulation.checkers.prompt import AbortsArePrompt
 from tests.simulation.checkers.s1_once import EveryOffsetOnce
@@ -40,6 +42,7 @@ from tests.simulation.checkers.s12_files import NoStrayFiles
 from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
 from tests.simulation.checkers.s14_times import RequestedTimesGrow
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
+from tests.simulation.checkers.tuned import SettingsAreInForce
 from tests.simulation.mutants import coordinators as c
 from tests.simulation.mutants import participants as p
 from tests.simulation.mutants import readers as r
@@ -60,6 +63,7 @@ DAMAGED = ("batch_damaged",)
 ADDED = ("partition_added",)
 BEGINS_LATER = ("log_begins_later",)
 CLOCKS = ("driver_clock_jump_gap_ms", "driver_clock_wrong")
+ORDERED = ("order_gap_ms",)
 KILLED = ("worker_killed_gap_ms", "crash_at_spot", "crash_at_action")
 
 _ALL = (
@@ -163,6 +167,11 @@ _ALL = (
     ),
     Mutant(LagReturnsToZero, {"intake": p.BlockedUnheard}, DAMAGED),
     Mutant(RowsAreTheRecords, {"transactions": s.AddedPartitionsBeginAtTheEnd}, ADDED),
+    Mutant(NothingIsDoneWhilePaused, {"rounds": c.PauseUnheard, "ledger": s.BegunWhilePaused}, ORDERED),
+    Mutant(NothingIsDoneWhilePaused, {"rounds": c.PauseLeavesItOpen}, ORDERED),
+    Mutant(OrdersAreDone, {"rounds": c.AnyCommitSettles}, ORDERED),
+    Mutant(OrdersAreDone, {"rounds": c.CommitNeedsReady}, ORDERED),
+    Mutant(SettingsAreInForce, {"rounds": c.SettingsUnheard}, ORDERED),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoTransactionsMixed}, PARTS),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoIncarnationsJoined}, PARTS),
     Mutant(RowsAreTheRecords, {"trust": t.MarksUnchecked}, FORGED),

@@ -16,10 +16,11 @@ from control_topic.messages import (
     WriteStatus,
 )
 from coordinator.core import Coordinator
-from coordinator.events import Completed, Event, Received, Result, WorkerDied
+from coordinator.events import Completed, Event, Received, Result, RunMode, WorkerDied
 from coordinator.hearing import Hearing
 from coordinator.pace import Pace
 from coordinator.rounds import Rounds
+from coordinator.transaction import Transaction
 from coordinator.transitions import State, Step
 
 
@@ -249,3 +250,47 @@ class StartsWithoutAPlace(Rounds):
 
     def _writers(self) -> dict[SourcePartition, str]:
         return dict(self.members.owners)
+
+
+class PauseUnheard(Rounds):
+    """A run that is paused begins transactions as ever.
+
+    With it goes the table service's refusal.
+    """
+
+    def maybe_begin(self, event: Event) -> None:
+        mode = self.machine.mode
+        if mode is RunMode.PAUSE:
+            self.machine.mode = RunMode.RUN
+        super().maybe_begin(event)
+        self.machine.mode = mode
+
+
+class PauseLeavesItOpen(Rounds):
+    """A pause begins nothing more, and lets what is open last for its interval."""
+
+    def _ends_at_once(self, event: Event) -> str:
+        return super()._ends_at_once(event) if self.machine.mode is not RunMode.PAUSE else ""
+
+
+class AnyCommitSettles(Rounds):
+    """An order to commit is done with the next commit, be it of a transaction that had ended before."""
+
+    def _settles_orders(self, event: Event, transaction: Transaction) -> None:
+        transaction.settles = self.orders.commit
+        super()._settles_orders(event, transaction)
+
+
+class CommitNeedsReady(Rounds):
+    """An order to commit waits until somebody says READY, which in an idle pipeline nobody does."""
+
+    def maybe_begin(self, event: Event) -> None:
+        if self.members.ready or self.machine.mode is RunMode.DRAIN:
+            super().maybe_begin(event)
+
+
+class SettingsUnheard(Rounds):
+    """What operators set is noted, and changes nothing."""
+
+    def _tune(self) -> None:
+        """Not looked at."""

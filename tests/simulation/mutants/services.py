@@ -299,3 +299,10 @@ class AddedPartitionsBeginAtTheEnd(Transactions):
         if self._starting_offsets != "latest" or not new:
             return state
         return replace(state, offsets={**state.offsets, **self._source.end(new)})
+
+
+class BegunWhilePaused(Ledger):
+    """The table service lets a coordinator begin that has not heard of the pause."""
+
+    def paused(self, now_ms: int) -> bool:
+        return False

@@ -27,12 +27,14 @@ from control_topic.codec import (
     write_status_from_proto,
     write_status_to_proto,
 )
+from control_topic.controls import SETTINGS
 from control_topic.errors import Malformed
 from control_topic.messages import (
     TYPE_NAMES,
     AbortCommit,
     AckCommit,
     Body,
+    Control,
     CoordinatorClaim,
     DataFile,
     EndCommit,
@@ -126,6 +128,14 @@ BODIES: dict[type, st.SearchStrategy] = {
     ),
     AbortCommit: st.builds(AbortCommit, transaction=text, reason=text, cause=text),
     Halt: st.builds(Halt, reason=text),
+    Control: st.builds(
+        Control,
+        number=count,
+        action=text,
+        settings=st.dictionaries(st.sampled_from(list(SETTINGS)), offset),
+        who=text,
+        why=text,
+    ),
 }
 
 

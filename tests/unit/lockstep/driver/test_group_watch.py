@@ -146,3 +146,13 @@ def test_an_alarm_goes_when_its_cause_does() -> None:
     assert world.alarms[-1]
     world.workers = (entry(0, P0, P1),)
     assert world.watch._goes_on() and not world.alarms[-1]
+
+
+@pytest.mark.parametrize("facts", [SimpleNamespace(partitions=(P0, P1)), SourceUnavailable("it is serviced")])
+def test_a_paused_run_is_not_judged_and_what_was_said_before_is_taken_back(facts: Any) -> None:
+    world = World()
+    world.workers, world.mode, world.facts_are = (), RunMode.PAUSE, facts
+    for _ in range(int(2 * UNREAD_MAX_S / LOOK_EVERY_S)):
+        assert world.watch._goes_on()
+    assert world.halts == []
+    assert set(world.alarms) == {""}

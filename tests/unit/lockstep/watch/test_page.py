@@ -21,7 +21,6 @@ from lockstep.watch.page import (
 )
 from lockstep.watch.page_rows import story
 from lockstep.watch.seen import BROKER, LIVE_KEPT_MS, TABLE, TOPIC, Seen
-from lockstep.watch.status import HEADLINES
 from lockstep.watch.topic_fold import Fold
 from tests.watched import (
     HOSTILE,
@@ -82,7 +81,7 @@ def test_the_document_has_the_agreed_names_and_is_json(said: Said) -> None:
 def test_it_concludes_as_the_status_does(said: Said) -> None:
     found = seen(said)
     made, status = document(found, said.now_ms), found.status(said.now_ms)
-    assert (made["state"], made["headline"]) == (status.state, HEADLINES[status.state])
+    assert (made["state"], made["headline"]) == (status.state, status.headline)
     assert made["lag"]["records"] == status.lag == 251_000
     assert made["epoch"] == status.epoch and list(status.advice) == made["advice"]
 

@@ -19,6 +19,7 @@ from control_topic.messages import (
     AbortCommit,
     AckCommit,
     Body,
+    Control,
     CoordinatorClaim,
     EndCommit,
     Halt,
@@ -550,3 +551,61 @@ def test_a_damaged_run_file_is_as_good_as_none(state_folder: Path, damage: str) 
     path = write_run_file("p", run="r1", address="a", token="t")
     path.write_text(damage)
     assert read_run_file("p") is None
+
+
+# --- a run that is paused ------------------------------------------------------------------------------
+
+
+def paused(**more: Any) -> dict[str, Any]:
+    said = {"number": 1, "who": "me@here", "why": "a <b>disk</b>", "age_ms": 400_000, "action": "pause"}
+    return {"paused": said, "settings": {}, "number": 1, "settled": 1, **more}
+
+
+def test_a_run_that_is_paused_is_not_stalled_and_says_by_whom_and_what_to_do() -> None:
+    stands = {"last_commit": replace(LAST, age_ms=400_000), "offsets": [row(lag=5)]}
+    topic = begun().say(COORDINATOR, ACK).say(WORKER_0, ParticipantReady())
+    assert status(topic, ended_ms_ago=400_000, live=live(coordinator=None), **stands).state == "stalled"
+    found = status(
+        topic, ended_ms_ago=400_000, live=live(coordinator=None, mode="PAUSE", control=paused()), **stands
+    )
+    assert found.state == "idle"
+    assert found.advice[0] == "Paused by me@here: a <b>disk</b>. `lockstep resume` lets it go on."
+    assert shown(found).startswith("PAUSED: p")
+    assert found.to_json()["paused"] == {"who": "me@here", "why": "a <b>disk</b>", "age_ms": 400_000}
+
+
+def test_a_pause_is_known_from_the_topic_where_the_driver_does_not_answer() -> None:
+    topic = begun().say(COORDINATOR, ACK).say(DRIVER, Control(number=1, action="pause", who="me"), epoch=0)
+    stands = {"last_commit": replace(LAST, age_ms=400_000), "offsets": [row(lag=5)]}
+    found = status(topic, ended_ms_ago=400_000, **stands)
+    assert (found.state, found.paused) == ("idle", {"who": "me", "why": None, "age_ms": 400_000})
+    resumed = topic.say(DRIVER, Control(number=2, action="resume", who="me"), epoch=0)
+    assert status(resumed, ended_ms_ago=400_000, **stands).paused is None
+    assert status(topic.say(DRIVER, RunAnnounce(started_at_ms=5), epoch=0, run="r2")).paused is None
+
+
+def test_a_run_that_ends_while_it_is_paused_is_paused_no_more() -> None:
+    assert status(None, live=live(coordinator=None, control=paused(), stopping="SIGTERM")).paused is None
+
+
+def test_source_partitions_that_nobody_reads_are_a_stall_in_a_paused_run_as_well() -> None:
+    found = status(None, live=live(coordinator=None, control=paused(), stands=True, alarms=["unread"]))
+    assert found.state == "stalled"
+
+
+def test_what_was_set_is_shown_and_patience_goes_by_it() -> None:
+    stands = {"last_commit": replace(LAST, age_ms=400_000), "offsets": [row(lag=5)]}
+    settings = {"transaction.interval": 600_000, "transaction.max_records": 0, "of.a.newer.version": 1}
+    now = live(coordinator=None, control=paused(paused=None, settings=settings))
+    found = status(begun().say(COORDINATOR, ACK), ended_ms_ago=400_000, live=now, **stands)
+    assert found.state == "running"
+    line = "transaction.interval = 10m, transaction.max_records = no limit (until this run ends)"
+    assert line in shown(found)
+
+
+def test_a_transaction_that_came_to_nothing_is_no_trouble() -> None:
+    topic = begun()
+    for _ in range(3):
+        nothing = AbortCommit(transaction="t1", reason="nothing to commit", cause="nothing_to_commit")
+        topic.say(COORDINATOR, nothing)
+    assert status(topic).aborts == 0

@@ -14,6 +14,7 @@ from control_topic.messages import (
     AbortCommit,
     AckCommit,
     Body,
+    Control,
     CoordinatorClaim,
     DataFile,
     EndCommit,
@@ -106,6 +107,28 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
         Halt(reason="events:0 offset 7 is not JSON"),
         "events:0 offset 7 is not JSON",
         {"reason": "events:0 offset 7 is not JSON"},
+    ),
+    (
+        Control(
+            number=3,
+            action="set",
+            settings={"interval_ms": 2_000, "max_records": 0},
+            who="me@here",
+            why="a <b>backlog</b>",
+        ),
+        "set transaction.interval=2s transaction.max_records=no limit · by me@here · a <b>backlog</b>",
+        {
+            "number": 3,
+            "action": "set",
+            "settings": {"transaction.interval": 2_000, "transaction.max_records": 0},
+            "who": "me@here",
+            "why": "a <b>backlog</b>",
+        },
+    ),
+    (
+        Control(number=4, action="resume"),
+        "resume",
+        {"number": 4, "action": "resume", "settings": {}, "who": "", "why": None},
     ),
     (
         StartCommit(transaction=TXN, instant=INSTANT, committed={E1: 5, E0: 0}, writers={E0: "w0", E1: "w1"}),

@@ -29,7 +29,7 @@ class Runner:
     def start(self) -> None:
         self.begun.append(self)
 
-    def directed(self, mode: RunMode, _reason: str) -> None:
+    def directed(self, mode: RunMode, _reason: str, _controls: object) -> None:
         self.modes.append(mode)
 
     def died(self, *_: object) -> None: ...
@@ -71,6 +71,14 @@ def test_there_is_one_at_a_time_and_it_hears_the_driver(begun: list[Runner]) -> 
     host.stop()
     host.start()
     assert [runner.stopped for runner in begun] == [True, False]
+
+
+def test_one_that_begins_knows_from_the_first_what_the_driver_has_said_last(begun: list[Runner]) -> None:
+    """A run that is paused, say: its answer to the next report would come too late."""
+    host = CoordinatorHost(SETTINGS, ENVIRONMENT)
+    host.directed(Directive(mode=RunMode.PAUSE))
+    host.start()
+    assert begun[0].modes == [RunMode.PAUSE]
 
 
 def test_none_begins_in_a_worker_that_was_told_to_leave(begun: list[Runner]) -> None:

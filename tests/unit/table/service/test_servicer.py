@@ -15,8 +15,18 @@ import pytest
 
 from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import offsets_to_proto
+from control_topic.controls import Controls, Tuning
 from control_topic.errors import Malformed
-from control_topic.messages import DataFile, Lost, Offsets, Range, Reject, SourcePartition, WriteStatus
+from control_topic.messages import (
+    Control,
+    DataFile,
+    Lost,
+    Offsets,
+    Range,
+    Reject,
+    SourcePartition,
+    WriteStatus,
+)
 from control_topic.stubs import control_pb2
 from table.errors import ClockAhead, Contradiction, OutcomeUnknown, Unavailable
 from table.memory.table import Interruption, MemoryTable
@@ -28,6 +38,8 @@ from table.service.calls import (
     CoordinatorReport,
     Directive,
     Fault,
+    Order,
+    Ordered,
     Result,
     RunMode,
     Unreached,
@@ -47,6 +59,7 @@ P0 = SourcePartition("events", 0)
 P1 = SourcePartition("events", 1)
 TOKEN = "a-token-of-this-run"
 WAIT_S = 10.0
+TUNING = Tuning(interval_ms=1_000, write_timeout_ms=20_000)
 
 
 @dataclass(slots=True)
@@ -115,10 +128,11 @@ class Driver:
     ) -> None:
         self.clock = Clock()
         self.step: Callable[[Interruption], None] = lambda _step: None
+        self.said: list[Control] = []
         self.table = WrittenTable(timeline, "p", at=lambda step: self.step(step))
         self.service = TableService(
             table=self.table,
-            ledger=Ledger(run=run, now_ms=self.clock.ms, limits=limits, until=until),
+            ledger=Ledger(run=run, now_ms=self.clock.ms, limits=limits, until=until, tuning=TUNING),
             source=topics,
             pipeline="p",
             run=run,
@@ -128,9 +142,16 @@ class Driver:
             rejects_max=rejects_max,
             clock_ms=self.clock,
             workers=2,
+            objection=self.objection,
+            ordered=self.said.append,
         )
         self.server: RunningServer = serve(self.service, token=TOKEN)
         self.client = TableClient(self.server.address, TOKEN, deadlines=deadlines)
+
+    @staticmethod
+    def objection(tuning: Tuning) -> str:
+        """The configuration's."""
+        return "transaction.interval: too short" if tuning.interval_ms < 100 else ""
 
     def lead(self, epoch: int = 1, incarnation: str = "c1") -> Answer:
         """Register and recover."""
@@ -1325,3 +1346,123 @@ def test_a_port_that_is_taken_is_an_error_of_the_system(driver: Driver) -> None:
 def test_a_service_without_a_token_is_not_served(driver: Driver) -> None:
     with pytest.raises(ValueError, match="token"):
         serve(driver.service, token="")
+
+
+# --- orders of operators ----------------------------------------------------------------------
+
+
+def ordered(driver: Driver, action: str, **more: Any) -> Ordered:
+    answer = driver.client.control(Order(action=action, who="me@here", **more))
+    assert isinstance(answer, Ordered)
+    return answer
+
+
+def test_an_order_is_numbered_told_to_every_worker_and_said_on_the_control_topic(driver: Driver) -> None:
+    first = ordered(driver, "set", settings={"interval_ms": 2_000}, why="a backlog")
+    assert (first.result, first.number) == (Result.OK, 1)
+    assert first.tuning == replace(TUNING, interval_ms=2_000)
+    second = ordered(driver, "pause", why="maintenance")
+    assert second.number == 2
+    for who in ("w0", "w1"):
+        assert report(driver, who=who).controls == Controls(number=2, pause=2, tuning=first.tuning)
+    assert report(driver).mode is RunMode.PAUSE
+    assert driver.said == [
+        Control(number=1, action="set", settings={"interval_ms": 2_000}, who="me@here", why="a backlog"),
+        Control(number=2, action="pause", who="me@here", why="maintenance"),
+    ]
+    document = driver.client.status()
+    assert isinstance(document, dict)
+    assert document["mode"] == "PAUSE"
+    assert document["control"]["paused"]["why"] == "maintenance"
+    assert document["control"]["settings"] == {"transaction.interval": 2_000}
+
+
+def test_an_order_is_done_when_the_registered_coordinator_says_so(driver: Driver) -> None:
+    driver.lead(3)
+    number = ordered(driver, "commit").number
+
+    def told(epoch: int, settled: int) -> int:
+        held = CoordinatorReport(epoch=epoch, state="idle", settled=settled)
+        directive = driver.client.report(WorkerReport(slot=0, incarnation="w0", coordinator=held))
+        assert isinstance(directive, Directive) and directive.controls is not None
+        return directive.controls.commit
+
+    assert told(2, 1) == told(3, 0) == number
+    assert told(3, 1) == 0
+    document = driver.client.status()
+    assert isinstance(document, dict) and document["control"]["settled"] == 1
+
+
+@pytest.mark.parametrize(
+    ("order", "why"),
+    [
+        (Order(action="dance"), "'dance' is no order"),
+        (Order(action=""), "'' is no order"),
+        (Order(action="x" * 10_000), "is no order"),
+        (Order(action="set"), "names settings"),
+        (Order(action="pause", settings={"interval_ms": 5}), "names settings"),
+        (Order(action="set", settings={"workers": 5}), "'workers' cannot be set"),
+        (Order(action="set", settings={f"s{n}": n for n in range(1_000)}), "cannot be set"),
+        (Order(action="set", settings={"interval_ms": 99}), "transaction.interval: too short"),
+        (Order(action="pause", who="x" * 201), "201 and 0 characters"),
+        (Order(action="pause", why="x" * 1_001), "0 and 1001 characters"),
+    ],
+    ids=lambda case: case.action[:9] if isinstance(case, Order) else "",
+)
+def test_an_order_that_no_operators_command_gives_is_refused_and_changes_nothing(
+    driver: Driver, order: Order, why: str
+) -> None:
+    answer = driver.client.control(order)
+    assert isinstance(answer, Ordered)
+    assert answer.result is Result.REFUSED
+    assert why in answer.reason
+    assert report(driver).controls is None
+    assert driver.said == []
+
+
+def test_an_order_without_the_runs_token_is_none(driver: Driver) -> None:
+    stranger = TableClient(driver.server.address, "another token")
+    try:
+        assert isinstance(stranger.control(Order(action="pause")), Unreached)
+    finally:
+        stranger.close()
+    assert report(driver).controls is None
+
+
+def test_nothing_begins_while_the_run_is_paused_unless_it_has_begun_or_a_commit_is_wanted(
+    driver: Driver,
+) -> None:
+    driver.lead()
+    open_one = driver.client.begin(1, "t1")
+    ordered(driver, "pause")
+    assert driver.client.begin(1, "t1").instant == open_one.instant, "the answer was lost"
+    refused = driver.client.begin(1, "t2")
+    assert (refused.result, refused.reason) == (Result.REFUSED, "the run is paused")
+    assert refused.wait_ms > 0
+    assert driver.commit("t1", open_one.committed, {P0: 9}, instant=open_one.instant).result is Result.OK
+    ordered(driver, "commit")
+    assert driver.client.begin(1, "t2").result is Result.OK
+
+
+def test_a_run_that_ends_takes_no_order_and_one_that_is_told_to_stop_drains(driver: Driver) -> None:
+    assert ordered(driver, "stop", why="for tonight").result is Result.OK
+    drained = report(driver, coordinator="started")
+    assert (drained.mode, drained.reason) == (RunMode.DRAIN, "me@here has stopped it: for tonight")
+    late = ordered(driver, "pause")
+    assert (late.result, late.reason) == (Result.REFUSED, "it ends already: " + drained.reason)
+
+
+def test_an_older_worker_takes_a_pause_for_a_run_and_an_older_driver_says_nothing_of_orders() -> None:
+    tuning = Tuning(interval_ms=1, write_timeout_ms=1)
+    paused = Directive(mode=RunMode.PAUSE, controls=Controls(number=1, pause=1, tuning=tuning))
+    wire = codec.directive_to_proto(paused)
+    assert wire.mode == pb.RUN
+    assert codec.directive_from_proto(wire) == paused
+    wire.ClearField("controls")
+    assert codec.directive_from_proto(wire) == Directive(mode=RunMode.RUN)
+
+
+def test_settings_that_no_transaction_can_have_are_malformed() -> None:
+    for interval_ms, write_timeout_ms in ((0, 1), (1, 0), (2**63, 1)):
+        with pytest.raises(Malformed):
+            codec.tuning_from_proto(pb.Tuning(interval_ms=interval_ms, write_timeout_ms=write_timeout_ms))

@@ -1,0 +1,86 @@
+"""What operators want of a run that goes on, and how far this coordinator has done it. Pure.
+
+A commit is done when a transaction that was ended after it was heard of is committed, or came to nothing, and
+all who own source partitions have reported in it, and none had to leave something out: then none of them
+holds anything that was consumed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+
+from control_topic.controls import Controls
+from control_topic.messages import SourcePartition
+from coordinator.events import Settings
+from coordinator.machine import Machine
+from coordinator.owners import Owners
+from coordinator.transaction import Transaction
+from coordinator.transitions import State
+
+
+class Orders:
+    """`since_ms`: when the newest news was heard."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._heard = Controls()
+        self._committed = 0
+        self._done = 0
+        self._not_before_ms = 0
+        self.since_ms = 0
+
+    def hear(self, controls: Controls, now_ms: int) -> bool:
+        """Take what the driver says now. False where that is no news."""
+        if controls == self._heard or controls.number < self._heard.number:
+            return False
+        if controls.commit != self._heard.commit:
+            self._not_before_ms = now_ms
+        self._done = self.settled
+        self._heard, self.since_ms = controls, now_ms
+        return True
+
+    @property
+    def commit(self) -> int:
+        """The order to commit that is not done; 0: there is none."""
+        return self._heard.commit if self._heard.commit > self._committed else 0
+
+    def wants_commit(self, now_ms: int) -> bool:
+        """Whether a transaction is to be ended, or begun and ended, for its sake."""
+        return bool(self.commit) and now_ms >= self._not_before_ms
+
+    def decided(self, transaction: Transaction, owners: Owners, partitions: Set[SourcePartition]) -> bool:
+        """It was committed, or came to nothing. Whether what was to be done is done with it.
+
+        `partitions`: all that the source has.
+        """
+        reported = {one.partition for one in transaction.ranges()}
+        theirs = all(owners.get(one) == transaction.writers.get(one) for one in partitions)
+        if transaction.settles and partitions <= reported and theirs and transaction.took_all():
+            self._committed = max(self._committed, transaction.settles)
+        return not self.commit
+
+    def again(self, now_ms: int) -> None:
+        """What was to do it did not: the next one, in a while."""
+        self._not_before_ms = now_ms + self._machine.settings.settle_ms
+
+    @property
+    def settled(self) -> int:
+        """The number up to which every order is done."""
+        if self.commit:
+            return self._done  # there may be more than one, and only the newest is known
+        if self._heard.pause and self._machine.state is not State.IDLE:
+            return max(self._done, self._heard.pause - 1)
+        return self._heard.number
+
+    def tune(self, settings: Settings) -> Settings:
+        """The settings of a transaction that begins."""
+        tuning = self._heard.tuning
+        if tuning is None:
+            return settings
+        return replace(
+            settings,
+            interval_ms=tuning.interval_ms,
+            write_timeout_ms=tuning.write_timeout_ms,
+            write_limit_ms=max(settings.write_limit_ms, tuning.write_timeout_ms),
+        )

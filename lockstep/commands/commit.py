@@ -1,0 +1,39 @@
+"""`lockstep commit`: end the transaction now, and wait until all that was consumed is durable."""
+
+from __future__ import annotations
+
+import click
+
+from control_topic.controls import COMMIT
+from lockstep.commands.options import config_options, standard_options
+from lockstep.config import Config
+from lockstep.orders.given import Orders, order
+from lockstep.orders.words import timeout_option, why_option
+from lockstep.output import Output
+
+
+@click.command("commit")
+@config_options(with_schema=False)
+@timeout_option(120)
+@why_option
+@standard_options
+def command(output: Output, config: Config, timeout_s: float, why: str) -> int:
+    """End the transaction now, and wait until everything that was consumed so far is durable.
+
+    Before a deployment, and for tests. Answers with the instant that holds it. A run that is paused stays so.
+    """
+    with Orders(config.pipeline.id) as orders:
+        number = orders.give(order(COMMIT, why=why, lives_ms=int(timeout_s * 1_000))).number
+        live = orders.settled(number, timeout_s=timeout_s, what="the commit")
+        newest = live["newest"]
+        output.document(
+            {
+                "run": orders.run,
+                "number": number,
+                "instant": newest["instant"] or None,
+                "transaction": newest["transaction"] or None,
+                "committed": live["committed"],
+            },
+            f"committed: instant {newest['instant'] or 'none'} holds everything that was consumed until now",
+        )
+    return 0
