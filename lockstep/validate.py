@@ -24,6 +24,7 @@ from lockstep.driver.capacity import check_slots
 from lockstep.driver.stands import is_ours, named
 from lockstep.driver.storage_use import check_use, tried, used
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
+from lockstep.hooks.trial import try_hooks
 from lockstep.launch.jars import JarsError, find_java
 from participant.records.port import RecordSpec
 from participant.source.native import missing
@@ -227,6 +228,12 @@ def _reads(spec: TableSpec, record: RecordSpec) -> tuple[str, str]:
 def check_storage(config: Config) -> Check:
     """From this process, which is the driver's machine where the run is started like this."""
     return _guarded("storage", lambda: check_use(config.table.path, config.store_settings()))
+
+
+def check_hooks(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
+    """Whoever is to be told of commits: would they hear? No run fails for want of them."""
+    for hook in try_hooks(config, kafka):
+        yield Check(name=f"hook {hook.name}", verdict=hook.verdict, detail=hook.detail)
 
 
 def _executor_writes(spark: SparkSession, config: Config) -> str:

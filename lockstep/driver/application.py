@@ -21,6 +21,7 @@ from lockstep.config import Config
 from lockstep.driver.announcer import Announcer
 from lockstep.driver.capacity import check_slots, free_slots
 from lockstep.driver.group_watch import GroupWatch
+from lockstep.driver.hooks_of import ending_of, telling
 from lockstep.driver.rundir import remove_run_file, write_run_file
 from lockstep.driver.source_watch import SourceWatch
 from lockstep.driver.storage_use import check_use
@@ -122,6 +123,7 @@ class Application:
             )
             stack.callback(announcer.stop)
             announcer.start()
+            hooks = stack.enter_context(telling(config, self._kafka, layout, service, run=self.run_id))
             service.clear()  # takes as long as the workers' start, which goes on beside it
             self._keep_watch(stack, service, source, dead_letters, restored=announcer.announce_again)
             supervisor = Supervisor(
@@ -134,7 +136,9 @@ class Application:
                 progress=progress,
                 ending=ending,
             )
-            return supervisor.run()
+            outcome = supervisor.run()
+            hooks.finish(ending_of(outcome))
+            return outcome
 
     def _keep_watch(
         self,

@@ -97,6 +97,19 @@ key_file = ""
 encryption = ""
 kms_key = ""
 part_size = "8MiB"
+
+[hooks]
+topic = ""
+webhook = ""
+webhook_headers = { }
+webhook_timeout = "10s"
+openlineage = ""
+openlineage_namespace = "lockstep"
+openlineage_api_key = ""
+hive = ""
+hive_database = "default"
+hive_table = ""
+hive_period = "1m"
 """
 
 MINIMAL: Mapping[str, Mapping[str, Any]] = {
