@@ -32,7 +32,7 @@ def telling(
 
     Before any worker starts: the first commit is after that. Raises `LockstepError`, `TableError`.
     """
-    sinks = sinks_of(config, kafka, RunTold(run=run, table_ddl=layout.ddl))
+    sinks = sinks_of(config, kafka, RunTold(run=run, layout=layout))
     kind, storage = table_kind(layout.kind), config.store_settings()
     hooks = Hooks(
         sinks,

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from lockstep.config import Config
-from lockstep.config.hooks import resolve_webhook
+from lockstep.config.hooks import resolve_lineage, resolve_webhook
 from lockstep.hooks.commits import TableTold
 from lockstep.hooks.port import Sink
+from table.port import TableLayout
+from table.store.location import Location
+
+if TYPE_CHECKING:
+    from lockstep.hooks.lineage import Lineage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTold:
-    """The run, as others are told of it."""
+    """The run, and the table as it is."""
 
     run: str
-    table_ddl: str
-    """The table's columns."""
+    layout: TableLayout
 
 
 def sinks_of(config: Config, kafka: Mapping[str, str], told: RunTold) -> list[Sink]:
@@ -42,3 +49,33 @@ def _sinks(config: Config, kafka: Mapping[str, str], told: RunTold) -> Iterator[
         address, headers = resolve_webhook(hooks)
         timeout_s = hooks.webhook_timeout_ms / 1_000
         yield WebhookSink(address, headers, timeout_s=timeout_s, pipeline=pipeline, table=table)
+    if hooks.openlineage:
+        from lockstep.hooks.openlineage import LineageSink
+
+        where, key = resolve_lineage(hooks)
+        yield LineageSink(where, key, partial(_lineage, config, told.layout), run=told.run)
+
+
+def _lineage(config: Config, layout: TableLayout) -> Lineage:
+    """On the hook's own thread: its library takes half a second to import."""
+    from lockstep.hooks.lineage import Lineage, LineageOf, catalog_named, table_named
+    from table.schema import ddl_name, parse_ddl, table_schema
+
+    hooks, place = config.hooks, Location.parse(config.table.path)
+    columns = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
+    name = hooks.hive_table or config.table.name
+    catalog = catalog_named(hooks.hive, hooks.hive_database, name) if hooks.hive else None
+    return Lineage(
+        LineageOf(
+            namespace=hooks.openlineage_namespace,
+            pipeline=config.pipeline.id,
+            version=version("lockstep"),
+            brokers=config.source.bootstrap_servers,
+            topics=config.source.topics,
+            record=[(one.name, ddl_name(one.type)) for one in parse_ddl(config.record.ddl)],
+            table=table_named(place.scheme, place.authority, place.path),
+            table_columns=[(one.name, ddl_name(one.type)) for one in columns],
+            storage=config.table.format,
+            catalog=catalog,
+        )
+    )

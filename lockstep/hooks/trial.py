@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from lockstep.config import Config
-from lockstep.config.hooks import host_of, resolve_webhook
+from lockstep.config.hooks import host_of, resolve_lineage, resolve_webhook
 from lockstep.errors import LockstepError
 from lockstep.hooks.port import SinkError
 
@@ -65,6 +67,23 @@ def _webhook(config: Config, kafka: Mapping[str, str]) -> tuple[str, str]:
     return "ok", f"{host_of(address)} answers; nothing was sent"
 
 
+def _openlineage(config: Config, kafka: Mapping[str, str]) -> tuple[str, str]:
+    from lockstep.hooks.openlineage import TIMEOUT_S, check_library
+    from lockstep.hooks.post import Poster
+
+    check_library()
+    address, key = resolve_lineage(config.hooks)
+    if address.startswith("file://"):
+        folder = Path(address.removeprefix("file://")).parent
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return "failed", f"{folder} is not a folder that this user may write to: make it, or name another"
+        return "ok", f"events are appended to {address.removeprefix('file://')}"
+    Poster(address, {}, timeout_s=TIMEOUT_S).connect()
+    if key and sent_in_the_clear(address):
+        return "warning", f"{host_of(address)} answers, but http:// shows the API key on the way: use https"
+    return "ok", f"{host_of(address)} answers; nothing was sent"
+
+
 def sent_in_the_clear(address: str) -> bool:
     """Whether others than this machine see what is sent."""
     parts = urlsplit(address)
@@ -76,5 +95,5 @@ def sent_in_the_clear(address: str) -> bool:
         return parts.hostname != "localhost"
 
 
-TRIALS: Mapping[str, Trial] = {"topic": _topic, "webhook": _webhook}
+TRIALS: Mapping[str, Trial] = {"topic": _topic, "webhook": _webhook, "openlineage": _openlineage}
 """By the setting that turns a hook on."""

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from lockstep.brokers.local import Broker
+from lockstep.errors import EXIT_HALTED
 from lockstep.hooks.commits import TableTold
 from lockstep.hooks.port import SinkError
 from lockstep.hooks.topic import NotificationTopic, TopicSink
@@ -193,6 +194,36 @@ def test_a_run_that_is_stopped_tells_its_last_commit(pipeline: Pipeline, receive
     pipeline.produce(100)
     assert run.stop() == 0
     assert receiver.instants == instants_of(pipeline)
+
+
+def test_lineage_has_a_run_its_commits_and_how_it_ended(
+    pipeline: Pipeline, receiver: Receiver, tmp_path: Path
+) -> None:
+    pipeline.settings["hooks.openlineage"] = receiver.url
+    pipeline.settings["hooks.openlineage_api_key"] = "${env:LINEAGE_KEY}"
+    pipeline.environment["LINEAGE_KEY"] = SECRET
+    pipeline.produce(300)
+    assert pipeline.run_to_end().process.returncode == 0
+    events = [taken.document for taken in receiver.taken]
+    assert events[0]["eventType"] == "START" and events[-1]["eventType"] == "COMPLETE"
+    running = [event for event in events if event["eventType"] == "RUNNING"]
+    assert len(events) == 2 + len(running) and len({event["run"]["runId"] for event in events}) == 1
+    outputs = [event["outputs"][0] for event in running]
+    assert [output["facets"]["version"]["datasetVersion"] for output in outputs] == instants_of(pipeline)
+    assert sum(output["outputFacets"]["outputStatistics"]["rowCount"] for output in outputs) == 300
+    assert outputs[0]["name"] == str(pipeline.table)
+    names = [field["name"] for field in outputs[0]["facets"]["schema"]["fields"]]
+    assert names[:2] == ["event_id", "user_id"] and "_kafka_offset" in names
+    assert {taken.headers["Authorization"] for taken in receiver.taken} == {f"Bearer {SECRET}"}
+
+    file = tmp_path / "lineage.json"
+    pipeline.settings = {"hooks.openlineage": f"file://{file}"}
+    pipeline.produce_raw([b"no JSON"], partition=0)
+    assert pipeline.run_to_end().process.returncode == EXIT_HALTED
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert events[0]["eventType"] == "START" and events[-1]["eventType"] == "FAIL"
+    assert pipeline.topic in events[-1]["run"]["facets"]["errorMessage"]["message"]
+    assert all(SECRET not in run.text() for run in pipeline.runs)
 
 
 def test_validate_tries_each_hook_and_sends_nothing(
