@@ -24,6 +24,7 @@ from lockstep.driver.capacity import check_slots
 from lockstep.driver.stands import is_ours, named
 from lockstep.driver.storage_use import check_use, tried, used
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
+from lockstep.hooks.sinks import catalog_spec
 from lockstep.hooks.trial import try_hooks
 from lockstep.launch.jars import JarsError, find_java
 from participant.records.port import RecordSpec
@@ -159,6 +160,8 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
     yield _reader(spark, config)
     yield _decoder(spark, config)
     yield _guarded("table", lambda: _table(spark, config))
+    if config.hooks.hive:
+        yield _guarded("hook hive", lambda: _catalog(spark, config))
     others = table_kind(config.table.format).other_writers(config.table_spec())
     if others.settings:
         yield ok("table writers", ", ".join(f"{name} = {value}" for name, value in others.settings.items()))
@@ -194,6 +197,10 @@ def _table(spark: SparkSession, config: Config) -> str:
         versions = f"the larger {layout.ordering_field}" if layout.ordering_field else "the later record"
         how = f", {config.table.buckets} buckets, of two versions {versions} counts"
     return f"{config.table.path} fits: key {keys}{where}{how}{last}; {clocks}"
+
+
+def _catalog(spark: SparkSession, config: Config) -> str:
+    return table_kind(config.table.format).catalog(spark, catalog_spec(config)).look()
 
 
 def _reader(spark: SparkSession, config: Config) -> Check:

@@ -123,7 +123,9 @@ class Application:
             )
             stack.callback(announcer.stop)
             announcer.start()
-            hooks = stack.enter_context(telling(config, self._kafka, layout, service, run=self.run_id))
+            hooks = stack.enter_context(
+                telling(self._spark, config, self._kafka, layout, service, run=self.run_id)
+            )
             service.clear()  # takes as long as the workers' start, which goes on beside it
             self._keep_watch(stack, service, source, dead_letters, restored=announcer.announce_again)
             supervisor = Supervisor(

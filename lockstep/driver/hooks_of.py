@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
+from pyspark.sql import SparkSession
+
 from lockstep.config import Config
 from lockstep.hooks.hooks import Hooks
 from lockstep.hooks.port import Ending, HowEnded
@@ -26,13 +28,19 @@ HOW: Mapping[RunOutcomeKind, HowEnded] = {
 
 @contextmanager
 def telling(
-    config: Config, kafka: Mapping[str, str], layout: TableLayout, service: TableService, *, run: str
+    spark: SparkSession,
+    config: Config,
+    kafka: Mapping[str, str],
+    layout: TableLayout,
+    service: TableService,
+    *,
+    run: str,
 ) -> Iterator[Hooks]:
     """Tell of each commit from here on. Whoever leaves it without `finish` was ended by an error.
 
     Before any worker starts: the first commit is after that. Raises `LockstepError`, `TableError`.
     """
-    sinks = sinks_of(config, kafka, RunTold(run=run, layout=layout))
+    sinks = sinks_of(config, kafka, RunTold(run=run, layout=layout, spark=spark))
     kind, storage = table_kind(layout.kind), config.store_settings()
     hooks = Hooks(
         sinks,

@@ -12,10 +12,14 @@ from lockstep.config import Config
 from lockstep.config.hooks import resolve_lineage, resolve_webhook
 from lockstep.hooks.commits import TableTold
 from lockstep.hooks.port import Sink
+from table.catalog import CatalogSpec
+from table.kinds import table_kind
 from table.port import TableLayout
 from table.store.location import Location
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from lockstep.hooks.lineage import Lineage
 
 
@@ -25,6 +29,7 @@ class RunTold:
 
     run: str
     layout: TableLayout
+    spark: SparkSession
 
 
 def sinks_of(config: Config, kafka: Mapping[str, str], told: RunTold) -> list[Sink]:
@@ -54,6 +59,18 @@ def _sinks(config: Config, kafka: Mapping[str, str], told: RunTold) -> Iterator[
 
         where, key = resolve_lineage(hooks)
         yield LineageSink(where, key, partial(_lineage, config, told.layout), run=told.run)
+    if hooks.hive:
+        from lockstep.hooks.hive import HiveSink
+
+        catalog = table_kind(told.layout.kind).catalog(told.spark, catalog_spec(config))
+        yield HiveSink(catalog, catalog_spec(config), every_ms=hooks.hive_period_ms)
+
+
+def catalog_spec(config: Config) -> CatalogSpec:
+    """The table as a metastore is to know it."""
+    hooks, table = config.hooks, config.table
+    name = hooks.hive_table or table.name
+    return CatalogSpec(uris=hooks.hive, database=hooks.hive_database, table=name, path=table.path)
 
 
 def _lineage(config: Config, layout: TableLayout) -> Lineage:
@@ -63,8 +80,8 @@ def _lineage(config: Config, layout: TableLayout) -> Lineage:
 
     hooks, place = config.hooks, Location.parse(config.table.path)
     columns = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
-    name = hooks.hive_table or config.table.name
-    catalog = catalog_named(hooks.hive, hooks.hive_database, name) if hooks.hive else None
+    named = catalog_spec(config)
+    catalog = catalog_named(named.uris, named.database, named.table) if hooks.hive else None
     return Lineage(
         LineageOf(
             namespace=hooks.openlineage_namespace,
