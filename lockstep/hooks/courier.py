@@ -68,8 +68,8 @@ class Courier:
 
     def finish(self, ending: Ending, until_ms: int) -> None:
         """The run has ended: deliver what is open until then. One that was superseded leaves it."""
-        self._ending, self._until_ms = ending, until_ms
         self._leave = ending.how is HowEnded.SUPERSEDED
+        self._ending, self._until_ms = ending, until_ms
         self._wake.set()
 
     def join(self, timeout_s: float) -> bool:
@@ -126,7 +126,9 @@ class Courier:
             if step.newest_only:
                 found = self._history.newest(step.after)
             else:
-                found = self._history.after(step.after, count_max=step.count_max, bytes_max=step.bytes_max)
+                found = self._history.after(
+                    step.after, step.upto, count_max=step.count_max, bytes_max=step.bytes_max
+                )
         except Unreadable as error:
             why = f"its commits cannot be read: {error}"
         with self._guard:

@@ -40,6 +40,8 @@ class Read:
     """Read the commits after this one, the oldest first: so many, and so many bytes of them."""
 
     after: Mark
+    upto: Mark
+    """The newest one that is known: there may be more."""
     count_max: int
     bytes_max: int
     newest_only: bool = False
@@ -171,8 +173,8 @@ class Delivery:
     def _read(self) -> Read:
         after = self._queue[-1].mark if self._queue else self._sent
         if self._newest_only:
-            return Read(after, 1, HELD_BYTES_MAX, newest_only=True)
-        return Read(after, COMMITS_MAX - len(self._queue), HELD_BYTES_MAX - self._held_bytes)
+            return Read(after, self._newest, 1, HELD_BYTES_MAX, newest_only=True)
+        return Read(after, self._newest, COMMITS_MAX - len(self._queue), HELD_BYTES_MAX - self._held_bytes)
 
     # --- what came of it ------------------------------------------------------------------------
 

@@ -31,16 +31,18 @@ class History:
         self._tail_after: Mark | None = None
         """`_tail` has all commits after this one, up to its last."""
 
-    def after(self, mark: Mark, *, count_max: int, bytes_max: int) -> list[Commit]:
-        """The first ones after `mark`, oldest first. Raises `Unreadable`."""
+    def after(self, mark: Mark, upto: Mark, *, count_max: int, bytes_max: int) -> list[Commit]:
+        """The first ones after `mark`, oldest first; `upto`: a commit that is there. Raises `Unreadable`."""
         with self._lock:
             if self._tail_after is None or mark < self._tail_after:
                 found = self._walked(mark, count_max, bytes_max)
                 self._remember(mark, found)
                 return found
             until = self._tail[-1].mark if self._tail else self._tail_after
-            whole = [*self._tail, *self._walked(until, TAIL_MAX, TAIL_BYTES_MAX)]
-            self._remember(self._tail_after, whole)
+            whole = list(self._tail)
+            if until < upto:  # else another hook has read it
+                whole += self._walked(until, TAIL_MAX, TAIL_BYTES_MAX)
+                self._remember(self._tail_after, whole)
             return _first([one for one in whole if one.mark > mark], count_max, bytes_max)
 
     def newest(self, mark: Mark) -> list[Commit]:

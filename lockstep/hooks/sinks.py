@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from lockstep.config import Config
@@ -73,6 +73,14 @@ def catalog_spec(config: Config) -> CatalogSpec:
     return CatalogSpec(uris=hooks.hive, database=hooks.hive_database, table=name, path=table.path)
 
 
+def _version() -> str:
+    """Where Lockstep is not installed but shipped as files, nothing says it."""
+    try:
+        return version("lockstep")
+    except PackageNotFoundError:
+        return "unknown"
+
+
 def _lineage(config: Config, layout: TableLayout) -> Lineage:
     """On the hook's own thread: its library takes half a second to import."""
     from lockstep.hooks.lineage import Lineage, LineageOf, catalog_named, table_named
@@ -86,7 +94,7 @@ def _lineage(config: Config, layout: TableLayout) -> Lineage:
         LineageOf(
             namespace=hooks.openlineage_namespace,
             pipeline=config.pipeline.id,
-            version=version("lockstep"),
+            version=_version(),
             brokers=config.source.bootstrap_servers,
             topics=config.source.topics,
             record=[(one.name, ddl_name(one.type)) for one in parse_ddl(config.record.ddl)],

@@ -16,7 +16,7 @@ from table.kinds import HUDI, table_kind
 
 
 def main(uri: str, query: str) -> None:
-    needs = table_kind(HUDI).needs("file:///")
+    needs = table_kind(HUDI).needs("file:///data/lake/events")
     jars = find_jars(needs.packages, {})
     builder = SparkSession.builder.master("local[2]").appName("by-name")
     if jars:

@@ -80,7 +80,8 @@ class World:
             case Note(at):
                 self.noted = at
                 self.delivery.noted(self.now_ms, at)
-            case Read(after, count_max, bytes_max, newest_only):
+            case Read(after, upto, count_max, bytes_max, newest_only):
+                assert after < upto == mark(self.commits)
                 self._read(after, count_max, bytes_max, newest_only)
             case Begin() | Deliver() | End():
                 self._tell(step)
