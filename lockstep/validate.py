@@ -24,6 +24,8 @@ from lockstep.driver.capacity import check_slots
 from lockstep.driver.stands import is_ours, named
 from lockstep.driver.storage_use import check_use, tried, used
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed, LockstepError
+from lockstep.hooks.sinks import catalog_spec
+from lockstep.hooks.trial import try_hooks
 from lockstep.launch.jars import JarsError, find_java
 from participant.records.port import RecordSpec
 from participant.source.native import missing
@@ -158,6 +160,8 @@ def _check_spark(spark: SparkSession, config: Config) -> Iterator[Check]:
     yield _reader(spark, config)
     yield _decoder(spark, config)
     yield _guarded("table", lambda: _table(spark, config))
+    if config.hooks.hive:
+        yield _guarded("hook hive", lambda: _catalog(spark, config))
     others = table_kind(config.table.format).other_writers(config.table_spec())
     if others.settings:
         yield ok("table writers", ", ".join(f"{name} = {value}" for name, value in others.settings.items()))
@@ -195,6 +199,10 @@ def _table(spark: SparkSession, config: Config) -> str:
     return f"{config.table.path} fits: key {keys}{where}{how}{last}; {clocks}"
 
 
+def _catalog(spark: SparkSession, config: Config) -> str:
+    return table_kind(config.table.format).catalog(spark, catalog_spec(config)).look()
+
+
 def _reader(spark: SparkSession, config: Config) -> Check:
     """Which reader of the source an executor would use."""
     settings = {name: value for name, value in config.source.kafka.items() if name.startswith("sasl.mech")}
@@ -227,6 +235,12 @@ def _reads(spec: TableSpec, record: RecordSpec) -> tuple[str, str]:
 def check_storage(config: Config) -> Check:
     """From this process, which is the driver's machine where the run is started like this."""
     return _guarded("storage", lambda: check_use(config.table.path, config.store_settings()))
+
+
+def check_hooks(config: Config, kafka: Mapping[str, str]) -> Iterator[Check]:
+    """Whoever is to be told of commits: would they hear? No run fails for want of them."""
+    for hook in try_hooks(config, kafka):
+        yield Check(name=f"hook {hook.name}", verdict=hook.verdict, detail=hook.detail)
 
 
 def _executor_writes(spark: SparkSession, config: Config) -> str:

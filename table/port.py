@@ -21,6 +21,7 @@ from table.store.settings import StoreSettings
 if TYPE_CHECKING:  # heavy, and most who import this write no rows
     import pyarrow as pa
 
+    from table.catalog import Catalog, CatalogSpec
     from table.rows import Rows
 
 INSERT, UPSERT = "insert", "upsert"
@@ -399,6 +400,9 @@ class TableKind(Protocol):
 
     def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         """Where notes about the table at this path are kept. It is there once the table is."""
+
+    def catalog(self, spark: Any, spec: CatalogSpec) -> Catalog:
+        """Kept up to date by whoever looks after the table. Raises `Refused` where there is no such thing."""
 
     def column_problem(self, column: pa.Field, role: str) -> str:
         """Why a column cannot be `role` (`AS_KEY`, `AS_PARTITION`, `AS_ORDERING`); empty where it can."""

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.broker_fixture import broker, make_topic
 from tests.gs_fixture import gs
 from tests.hdfs_fixture import hdfs
+from tests.hive_fixture import metastore
 from tests.own_logs import logs_of_its_own
 from tests.s3_fixture import s3
 
@@ -28,4 +29,4 @@ def logs() -> Iterator[None]:
         yield
 
 
-__all__ = ["broker", "gs", "hdfs", "logs", "make_topic", "s3"]
+__all__ = ["broker", "gs", "hdfs", "logs", "make_topic", "metastore", "s3"]

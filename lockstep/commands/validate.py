@@ -16,7 +16,7 @@ from lockstep.config import Config, resolve_kafka
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed
 from lockstep.launch.short_job import run_short_job
 from lockstep.output import Output
-from lockstep.validate import Check, check_kafka, check_storage
+from lockstep.validate import Check, check_hooks, check_kafka, check_storage
 
 COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 
@@ -33,10 +33,12 @@ def command(config: Config, output: Output, master: str | None, confs: tuple[str
 
     Exit code 0 when a run would work, 1 when it would not.
     """
+    kafka = resolve_kafka(config)
     checks = [
         Check(name="configuration", verdict="ok", detail="valid"),
-        *check_kafka(config, resolve_kafka(config)),
+        *check_kafka(config, kafka),
         check_storage(config),
+        *check_hooks(config, kafka),
     ]
     checks += _in_spark(config, master, confs)
     failed = [check for check in checks if check.verdict == "failed"]

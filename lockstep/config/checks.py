@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from lockstep.config.hooks import check_hooks
 from lockstep.config.model import Config
 from lockstep.config.problems import Problem, nearest
 from lockstep.config.properties import refused_hudi_properties, refused_kafka_properties
@@ -211,6 +212,13 @@ def _the_envelope_is_read_from_the_format(config: Config) -> Iterator[Problem]:
         yield Problem(settings=("record.envelope", "record.format"), sentence=sentence)
 
 
+def _hooks_say_whom_to_tell(config: Config) -> Iterator[Problem]:
+    taken = {config.control.topic: "the control topic"}
+    taken |= dict.fromkeys(config.source.topics, "a source topic")
+    taken |= dict.fromkeys(config.dead_letter_topics, "a dead-letter topic")
+    yield from check_hooks(config.hooks, taken, table=config.table.name)
+
+
 def _storage_says_how_to_reach_an_object_store(config: Config) -> Iterator[Problem]:
     yield from check_storage(config.table.path, config.storage)
 
@@ -239,4 +247,5 @@ RELATIONS: tuple[Check, ...] = (
     _kafka_properties_are_ours_to_pass_on,
     _the_kind_of_table_has_the_mode,
     _hudi_properties_are_obeyed,
+    _hooks_say_whom_to_tell,
 )

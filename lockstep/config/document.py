@@ -54,9 +54,9 @@ _SECRETS = """\
 
 A value in `source.kafka` may be or hold `${env:NAME}` or `${file:/absolute/path}`. Such a reference is
 resolved in the process that makes the Kafka client (driver, worker, or the command itself), so the
-variable must be set, or the file be there, in each of them; it is never written to a log, a command line
-or the table. A trailing line end in a file is left out. A literal password, key or token is refused in
-`--conf` and `--set`, where other users of a machine could read it.
+variable must be set, or the file be there, in each of them; those of `hooks` are resolved in the driver. It
+is never written to a log, a command line or the table. A trailing line end in a file is left out. A literal
+password, key or token is refused in `--conf` and `--set`, where other users of a machine could read it.
 
 ```toml
 [source]
@@ -80,7 +80,7 @@ _RELATIONS = """\
   arrive.
 * `queued.max.messages.kbytes` in `source.kafka` is not more than `memory.per_worker`.
 * `control.topic` is not a source topic; a dead-letter topic is neither a source topic nor the control
-  topic.
+  topic; `hooks.topic` is none of them.
 * The fields in `table.key` and `table.partition_by` are in `record.schema`.
 * `ui.bind` at an address that others reach needs `ui.token`.
 * `pipeline.workers` and one more must fit into Spark's slots; that is checked when the job starts.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from lockstep.config.hook_sections import HooksSection
+from lockstep.config.hooks import redacted_hooks
 from lockstep.config.properties import redact
 from lockstep.config.sections import (
     DEAD_LETTER_SUFFIX,
@@ -47,6 +49,7 @@ class Config(Section):
     ui: UiSection = Field(default_factory=UiSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     log: LogSection = Field(default_factory=LogSection)
+    hooks: HooksSection = Field(default_factory=HooksSection)
 
     @property
     def group_id(self) -> str:
@@ -130,6 +133,7 @@ class Config(Section):
         mapping = self.to_mapping()
         mapping["source"]["kafka"] = redact(self.source.kafka)
         mapping["table"]["hudi"] = redact(self.table.hudi)
+        mapping["hooks"].update(redacted_hooks(self.hooks))
         return mapping
 
     def to_json(self) -> str:

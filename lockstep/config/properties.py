@@ -20,7 +20,8 @@ HIDDEN = "***"
 
 _SECRET_NAME = re.compile(
     r"passw(or)?d|passphrase|secret|credential|(^|[._-])key[._-]pem$|(^|[._-])(api|access|account)[._-]?key"
-    r"|jaas|oauthbearer\.(config|extensions)|(^|[._-])token$|(^|[._-])custom[._-]headers$",
+    r"|jaas|oauthbearer\.(config|extensions)|(^|[._-])token$|(^|[._-])custom[._-]headers$"
+    r"|(^|[._-])authorization$|(^|[._-])cookie$",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(r"\$\{([^:{}]*):([^{}]*)\}")
@@ -84,6 +85,11 @@ def refused_hudi_properties(properties: Mapping[str, str], mode: str) -> Iterato
 def is_secret_name(name: str) -> bool:
     """Whether a property of this name holds something that must not be shown."""
     return _SECRET_NAME.search(name) is not None
+
+
+def holds_reference(value: str) -> bool:
+    """Whether a reference is in it, whatever is around it."""
+    return _REFERENCE.search(value) is not None
 
 
 def is_reference(value: str) -> bool:

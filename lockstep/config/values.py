@@ -30,6 +30,9 @@ REJECTS_MAX = 10**15
 PIPELINE_ID_LENGTH_MAX = 200
 """Leaves room for what is derived from it: the control topic's name, `group.instance.id`, file names."""
 
+HIVE_NAME = re.compile(r"[A-Za-z0-9_]{1,128}")
+"""Of a database or a table."""
+
 PROPERTIES_MAX = 500
 PROPERTY_LENGTH_MAX = 65_536
 
@@ -208,6 +211,61 @@ def _bind(value: str) -> str:
         ) from None
 
 
+def web_address_problem(value: str) -> str:
+    """Why it is no address to POST to, or an empty string. Not repeated: its path may be a secret."""
+    try:
+        parts = urlsplit(value)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number
+        known = False
+    if not known or not value.isascii() or not value.isprintable() or " " in value:
+        return 'not an address, such as "https://jobs.example.org/commits"'
+    if parts.username is not None or parts.fragment:
+        return "an address without user, password and fragment is wanted: who we are is said in a header"
+    return ""
+
+
+def _hook_address(value: str) -> str:
+    if value and not is_reference(value) and (problem := web_address_problem(value)):
+        raise ValueError(problem)
+    for _, why in refused_references({"": value}):
+        raise ValueError(why)
+    return value
+
+
+def _lineage_address(value: str) -> str:
+    if value.startswith("file://"):
+        path = value.removeprefix("file://")
+        if (
+            not path.startswith("/")
+            or path.endswith("/")
+            or ".." in path.split("/")
+            or not path.isprintable()
+        ):
+            raise ValueError('not a file by its absolute path, such as "file:///var/log/lineage.json"')
+        return value
+    return _hook_address(value)
+
+
+def _metastore_uris(value: str) -> str:
+    uris = [uri.strip() for uri in value.split(",")] if value else []
+    for uri in uris:
+        match = re.fullmatch(r"thrift://(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})", uri)
+        if match is None or not 1 <= int(match[1]) <= 65_535:
+            raise ValueError(f'{shown(uri)} is not the address of a metastore: write "thrift://host:9083"')
+    return ",".join(uris)
+
+
+def _hive_name(value: str) -> str:
+    if not HIVE_NAME.fullmatch(value):
+        raise ValueError(f"{shown(value)} is not a name in Hive: 1 to 128 letters, digits and '_'")
+    return value
+
+
+def _hive_name_or_empty(value: str) -> str:
+    return _hive_name(value) if value else value
+
+
 def _secret_reference(value: str) -> str:
     """What it holds is not repeated."""
     if value and not is_reference(value):
@@ -276,6 +334,9 @@ FilePeriodMs = Annotated[
     int, BeforeValidator(_duration(at_least="1s", at_most="1h")), PlainSerializer(format_duration)
 ]
 MetricsFile = Annotated[str, AfterValidator(_metrics_file)]
+HookTimeoutMs = Annotated[
+    int, BeforeValidator(_duration(at_least="1s", at_most="5m")), PlainSerializer(format_duration)
+]
 SizeBytes = Annotated[
     int, BeforeValidator(_size(at_least="1MB", at_most="1TB")), PlainSerializer(format_size)
 ]
@@ -293,6 +354,11 @@ ConfigFolder = Annotated[str, AfterValidator(_config_folder)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Bind = Annotated[str, AfterValidator(_bind)]
 SecretReference = Annotated[str, AfterValidator(_secret_reference)]
+HookAddress = Annotated[str, AfterValidator(_hook_address)]
+LineageAddress = Annotated[str, AfterValidator(_lineage_address)]
+MetastoreUris = Annotated[str, AfterValidator(_metastore_uris)]
+HiveName = Annotated[str, AfterValidator(_hive_name)]
+HiveNameOrEmpty = Annotated[str, AfterValidator(_hive_name_or_empty)]
 PartBytes = Annotated[
     int, BeforeValidator(_size(at_least="5MiB", at_most="1GiB")), PlainSerializer(format_size)
 ]

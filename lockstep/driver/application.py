@@ -22,6 +22,7 @@ from lockstep.config.tuning import objection, tuning_of
 from lockstep.driver.announcer import Announcer
 from lockstep.driver.capacity import check_slots, free_slots
 from lockstep.driver.group_watch import GroupWatch
+from lockstep.driver.hooks_of import ending_of, telling
 from lockstep.driver.run_observer import RunObserver
 from lockstep.driver.run_page import RunPage
 from lockstep.driver.rundir import remove_run_file, write_run_file
@@ -139,6 +140,9 @@ class Application:
             )
             stack.callback(announcer.stop)
             announcer.start()
+            hooks = stack.enter_context(
+                telling(self._spark, config, self._kafka, layout, service, run=self.run_id)
+            )
             self._announcer = announcer
             service.clear()  # takes as long as the workers' start, which goes on beside it
             self._keep_watch(stack, service, source, dead_letters, restored=announcer.announce_again)
@@ -158,7 +162,9 @@ class Application:
                 progress=progress,
                 ending=ending,
             )
-            return supervisor.run()
+            outcome = supervisor.run()
+            hooks.finish(ending_of(outcome))
+            return outcome
 
     def _keep_watch(
         self,

@@ -26,6 +26,8 @@ SLF4J_VERSION = "1.7.36"
 HDFS_VERSION = "3.3.4"
 """Of Spark's own Hadoop."""
 
+METASTORE_VERSION = "3.1.3"
+
 JAVA_MAJOR_MIN = 17
 JAVA_TIMEOUT_S = 30
 RESOLVE_TIMEOUT_S = 900
@@ -42,6 +44,9 @@ _IVY_MODULE = """\
 """
 
 
+_ALONE = ' transitive="false"'
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
     """What one server is made of."""
@@ -52,18 +57,20 @@ class Bundle:
     """Of its folder in the cache, with the version."""
     packages: tuple[str, ...]
     """`group:artifact:version`; what they need comes with them. With `:classifier`, it alone."""
+    alone: bool = False
+    """Nothing comes with them."""
 
     def ivy_module(self) -> str:
-        lines = "\n".join(_dependency(*package.split(":")) for package in self.packages)
+        lines = "\n".join(_dependency(*package.split(":"), alone=self.alone) for package in self.packages)
         return _IVY_MODULE.format(name=self.name, dependencies=lines)
 
 
-def _dependency(group: str, artifact: str, version: str, classifier: str = "") -> str:
+def _dependency(group: str, artifact: str, version: str, classifier: str = "", *, alone: bool = False) -> str:
     named = f'org="{group}" name="{artifact}" rev="{version}" conf="default->default"'
     if not classifier:
-        return f"    <dependency {named}/>"
+        return f"    <dependency {named}{_ALONE * alone}/>"
     one = f'<artifact name="{artifact}" type="jar" ext="jar" m:classifier="{classifier}"/>'
-    return f'    <dependency {named} transitive="false">{one}</dependency>'
+    return f"    <dependency {named}{_ALONE}>{one}</dependency>"
 
 
 def classified(packages: Sequence[str], cache_dir: Path | None = None) -> list[Path]:
@@ -89,6 +96,15 @@ HDFS = Bundle(
         f"org.slf4j:slf4j-reload4j:{SLF4J_VERSION}",
     ),
 )
+
+
+METASTORE = Bundle(
+    title=f"Hive metastore {METASTORE_VERSION}",
+    name=f"hive-standalone-metastore-{METASTORE_VERSION}",
+    packages=(f"org.apache.hive:hive-standalone-metastore:{METASTORE_VERSION}",),
+    alone=True,
+)
+"""What it needs is among Spark's own jars, in versions that run on this Java."""
 
 
 class JarsError(Failed):

@@ -209,6 +209,15 @@ class Fold:
                 return self._left(message, body)
             case ParticipantReady():
                 self.waiting_ms = self.waiting_ms or time_ms
+            case Control():
+                self._ordered(body, time_ms)
+            case _:
+                return self._of_a_transaction(heard)
+        return []
+
+    def _of_a_transaction(self, heard: Heard) -> list[News]:
+        message, body, time_ms = heard.message, heard.message.body, heard.time_ms
+        match body:
             case StartCommit():
                 self.waiting_ms = 0
                 return self.book.started(message, body, time_ms)
@@ -225,8 +234,6 @@ class Fold:
                 return self.book.acknowledged(body, time_ms)
             case AbortCommit():
                 return self._aborted(body, time_ms)
-            case Control():
-                self._ordered(body, time_ms)
         return []
 
     def _aborted(self, body: AbortCommit, time_ms: int) -> list[News]:

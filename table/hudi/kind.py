@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from table.catalog import Catalog, CatalogSpec
+
 
 class Hudi:
     """See `table.port.TableKind`."""
@@ -84,6 +86,12 @@ class Hudi:
     def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         """Beside Hudi's own."""
         return store_at(f"{Location.parse(path)}/{META_FOLDER}", settings=storage)
+
+    def catalog(self, spark: SparkSession, spec: CatalogSpec) -> Catalog:
+        """By Hudi's own tool."""
+        from table.hudi.driver.hive_sync import HiveSync
+
+        return HiveSync(spark, spec)
 
     def column_problem(self, column: pa.Field, role: str) -> str:
         """Of types that engines spell differently in a key or in a folder's name."""

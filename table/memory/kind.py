@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from control_topic.clocks import wall_ms
+from table.errors import Refused
 from table.memory.store import MemoryStore
 from table.memory.timeline import MemoryTimeline
 from table.port import (
@@ -23,6 +24,8 @@ from table.store.settings import StoreSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from table.catalog import Catalog, CatalogSpec
 
 TIMELINES: dict[str, MemoryTimeline] = {}
 """Path -> the table that was made there, as storage is to those who come and go."""
@@ -77,6 +80,9 @@ class Memory:
 
     def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         return NOTES.setdefault(path, MemoryStore())
+
+    def catalog(self, spark: Any, spec: CatalogSpec) -> Catalog:
+        raise Refused("a table in memory is in no catalog")
 
     def column_problem(self, column: pa.Field, role: str) -> str:
         """Any column will do."""

@@ -110,6 +110,19 @@ file_period = "15s"
 
 [log]
 format = "text"
+
+[hooks]
+topic = ""
+webhook = ""
+webhook_headers = { }
+webhook_timeout = "10s"
+openlineage = ""
+openlineage_namespace = "lockstep"
+openlineage_api_key = ""
+hive = ""
+hive_database = "default"
+hive_table = ""
+hive_period = "1m"
 """
 
 MINIMAL: Mapping[str, Mapping[str, Any]] = {

@@ -11,6 +11,7 @@ from lockstep.launch import jars
 from lockstep.launch.jars import (
     KAFKA,
     KAFKA_VERSION,
+    METASTORE,
     Bundle,
     JarsError,
     classified,
@@ -142,6 +143,11 @@ def test_a_folder_without_jars_is_named(tmp_path) -> None:
     os.mkdir(tmp_path / f"kafka-{KAFKA_VERSION}")
     with pytest.raises(JarsError, match=r"holds no jars: remove it"):
         resolve(KAFKA, tmp_path)
+
+
+def test_what_a_bundle_needs_comes_with_it_unless_it_is_elsewhere() -> None:
+    assert "transitive" not in KAFKA.ivy_module()
+    assert METASTORE.ivy_module().count('transitive="false"') == len(METASTORE.packages)
 
 
 def test_a_jar_with_a_classifier_is_asked_for_alone_and_found_in_a_folder_of_its_own(tmp_path) -> None:

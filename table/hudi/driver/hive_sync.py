@@ -1,0 +1,127 @@
+"""A Hive metastore is kept up to date by Hudi's own tool, in the driver's JVM.
+
+The tool makes the database and the table where they are missing, adds columns and table partitions, and says
+in the table's properties how far it is. Of a table with log files it makes two more names, as Hudi does
+everywhere: `_ro` and `_rt`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from table.catalog import CALL_S, CatalogSpec
+from table.errors import Refused, Unavailable
+from table.hudi.driver.asking import Packages
+from table.hudi.driver.java import FAILED, sentence
+
+EXTRACTORS = "org.apache.hudi.hive"
+NEEDED = "org.apache.hadoop.hive.conf.HiveConf"
+PATIENCE = {
+    "hive.metastore.client.socket.timeout": f"{CALL_S}s",
+    "hive.metastore.connect.retries": "1",
+    "hive.metastore.failure.retries": "1",
+    "hive.metastore.client.connect.retry.delay": "1s",
+}
+"""Whoever asked is told soon, and tries again by himself."""
+
+
+class HiveSync:
+    """See `table.catalog.Catalog`."""
+
+    def __init__(self, spark: SparkSession, spec: CatalogSpec) -> None:
+        self._spark, self._spec = spark, spec
+
+    def sync(self) -> None:
+        try:
+            self._sync()
+        except FAILED as error:
+            raise Unavailable(self._said("could not be brought up to date", error)) from error
+
+    def look(self) -> str:
+        """Raises `Refused` where this Spark has no Hive."""
+        jvm, database = self._jvm(), self._spec.database
+        try:
+            client = jvm.org.apache.hudi.hive.util.IMetaStoreClientUtil.getMSC(self._hive_conf(jvm))
+            with contextlib.closing(client):
+                there = bool(client.getAllDatabases().contains(database.lower()))
+                table = there and bool(client.tableExists(database, self._spec.table))
+        except FAILED as error:
+            raise Unavailable(self._said("could not be asked", error)) from error
+        what = "is there" if table else "is not there yet; the run makes it"
+        return f"{self._spec.uris} answers; the table {database}.{self._spec.table} {what}"
+
+    def _sync(self) -> None:
+        jvm, spec = self._jvm(), self._spec
+        conf = self._conf(jvm)
+        hudi = jvm.org.apache.hudi
+        meta = (
+            hudi.common.table.HoodieTableMetaClient.builder()
+            .setConf(hudi.hadoop.fs.HadoopFSUtils.getStorageConf(conf))
+            .setBasePath(spec.path)
+            .build()
+        )
+        properties = jvm.java.util.Properties()
+        for name, value in self._properties(meta.getTableConfig()).items():
+            properties.setProperty(name, value)
+        tool = hudi.hive.HiveSyncTool(properties, conf, hudi.common.util.Option.of(meta))
+        try:
+            tool.syncHoodieTable()
+        finally:
+            tool.close()
+
+    def _properties(self, table: Any) -> dict[str, str]:
+        """As the table is laid out that is there. `table`: Hudi's `HoodieTableConfig`."""
+        spec = self._spec
+        fields = _fields(table.getPartitionFields())
+        extractor = "NonPartitionedExtractor"
+        if fields:
+            hive_style = str(table.getHiveStylePartitioningEnable()) == "true"
+            extractor = f"{'HiveStyle' if hive_style else 'SinglePart'}PartitionValueExtractor"
+        return {
+            "hoodie.datasource.meta.sync.base.path": spec.path,
+            "hoodie.datasource.hive_sync.mode": "hms",
+            "hoodie.datasource.hive_sync.metastore.uris": spec.uris,
+            "hoodie.datasource.hive_sync.database": spec.database,
+            "hoodie.datasource.hive_sync.table": spec.table,
+            "hoodie.datasource.hive_sync.auto_create_database": "true",
+            "hoodie.datasource.hive_sync.support_timestamp": "true",
+            "hoodie.datasource.hive_sync.partition_fields": ",".join(fields),
+            "hoodie.datasource.hive_sync.partition_extractor_class": f"{EXTRACTORS}.{extractor}",
+            "hoodie.meta.sync.decode_partition": str(table.getUrlEncodePartitioning()),
+        }
+
+    def _jvm(self) -> Any:
+        jvm = Packages(self._spark._jvm)
+        try:
+            loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            jvm.java.lang.Class.forName(NEEDED, False, loader)
+        except FAILED as error:
+            raise Refused(
+                f"this Spark has no classes of Hive ({NEEDED}): take one that was built with Hive, as "
+                "PySpark's own is, or leave hooks.hive out"
+            ) from error
+        return jvm
+
+    def _conf(self, jvm: Any) -> Any:
+        """A copy: what is said here of the metastore is nobody else's."""
+        conf = jvm.org.apache.hadoop.conf.Configuration(self._spark.sparkContext._jsc.hadoopConfiguration())
+        for name, value in PATIENCE.items():
+            conf.set(name, value)
+        return conf
+
+    def _hive_conf(self, jvm: Any) -> Any:
+        conf = self._conf(jvm)
+        conf.set("hive.metastore.uris", self._spec.uris)
+        return jvm.org.apache.hudi.hive.HiveSyncConfig(jvm.java.util.Properties(), conf).getHiveConf()
+
+    def _said(self, what: str, error: BaseException) -> str:
+        return f"the metastore at {self._spec.uris} {what}: {sentence(error)}"
+
+
+def _fields(option: Any) -> list[str]:
+    """Out of Java's array, if there is one."""
+    array = option.get() if option.isPresent() else ()
+    return [str(array[at]) for at in range(len(array))]

@@ -1,0 +1,145 @@
+"""A real Hive metastore is kept up to date by real runs, and Spark SQL finds the table there by its name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lockstep.stores.hive import MetastoreServer
+from table.catalog import CatalogSpec
+from table.errors import Unavailable
+from table.hudi.driver.hive_sync import HiveSync
+from tests.harness import SCHEMA, Pipeline
+from tests.hook_receiver import unused_port
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(500)]
+
+ROOT = Path(__file__).resolve().parents[2]
+SQL_S = 240
+
+
+def by_name(server: MetastoreServer, query: str) -> list[list[Any]]:
+    """Rows, by a Spark of its own."""
+    command = [sys.executable, "-m", "tests.integration.sql_by_name", server.uri, query]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SQL_S, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr[-4_000:]
+    rows: list[list[Any]] = json.loads(done.stdout.strip().splitlines()[-1])
+    return rows
+
+
+class Asked:
+    """The metastore, as Hive's own client sees it."""
+
+    def __init__(self, spark: SparkSession, uri: str) -> None:
+        jvm: Any = spark._jvm
+        conf = jvm.org.apache.hadoop.hive.conf.HiveConf()
+        conf.set("hive.metastore.uris", uri)
+        self._client = jvm.org.apache.hadoop.hive.metastore.HiveMetaStoreClient(conf)
+
+    def columns(self, database: str, table: str) -> list[str]:
+        fields = self._client.getSchema(database, table)
+        return [str(fields.get(at).getName()) for at in range(fields.size())]
+
+    def partitions(self, database: str, table: str) -> list[str]:
+        names = self._client.listPartitionNames(database, table, 100)
+        return sorted(str(names.get(at)) for at in range(names.size()))
+
+    def has(self, database: str, table: str) -> bool:
+        return bool(self._client.tableExists(database, table))
+
+
+def hive(pipeline: Pipeline, server: MetastoreServer, database: str) -> None:
+    pipeline.settings["hooks.hive"] = server.uri
+    pipeline.settings["hooks.hive_database"] = database
+
+
+@pytest.fixture
+def database() -> str:
+    return f"lake_{uuid.uuid4().hex[:8]}"
+
+
+def test_a_new_table_and_a_new_column_are_in_the_metastore_and_sql_finds_the_table_by_name(
+    pipeline: Pipeline, metastore: MetastoreServer, spark: SparkSession, database: str
+) -> None:
+    hive(pipeline, metastore, database)
+    pipeline.produce(300)
+    assert pipeline.run_to_end().process.returncode == 0
+    asked = Asked(spark, metastore.uri)
+    before = asked.columns(database, "events")
+    assert {"event_id", "user_id", "amount", "day", "note", "_kafka_offset"} <= set(before)
+    assert asked.partitions(database, "events") == [f"day=2026-01-0{number}" for number in (1, 2, 3)]
+
+    pipeline.settings["record.schema"] = f"{SCHEMA}, colour STRING"
+    value = {"event_id": "new", "user_id": 7, "amount": 1.5, "day": "2026-02-01", "colour": "green"}
+    pipeline.produce_raw([json.dumps(value).encode()], partition=0)
+    assert pipeline.run_to_end().process.returncode == 0
+    after = asked.columns(database, "events")
+    assert set(after) - set(before) == {"colour"}
+    assert "day=2026-02-01" in asked.partitions(database, "events")
+
+    query = f"SELECT count(*), count(colour), max(colour), count(DISTINCT day) FROM {database}.events"
+    assert by_name(metastore, query) == [[301, 1, "green", 4]]
+
+
+def test_upserts_have_their_table_there_as_well(
+    pipeline: Pipeline, metastore: MetastoreServer, spark: SparkSession, database: str
+) -> None:
+    hive(pipeline, metastore, database)
+    pipeline.settings["hooks.hive_table"] = "people"
+    text = pipeline.config.read_text().replace('name = "events"', 'name = "events"\nkind = "upsert"')
+    pipeline.config.write_text(text.replace('partition_by = "day"\n', ""))
+    pipeline.produce(100)
+    assert pipeline.run_to_end().process.returncode == 0
+    asked = Asked(spark, metastore.uri)
+    assert asked.has(database, "people") and asked.has(database, "people_ro")
+    assert by_name(metastore, f"SELECT count(*), max(amount) FROM {database}.people") == [[100, 99 / 4]]
+
+
+def test_a_metastore_that_hangs_holds_up_no_run_and_has_all_once_it_is_back(
+    pipeline: Pipeline, metastore: MetastoreServer, spark: SparkSession, database: str
+) -> None:
+    hive(pipeline, metastore, database)
+    pipeline.settings["hooks.hive_period"] = "1s"
+    metastore.pause()
+    try:
+        run = pipeline.start()
+        for count in range(1, 6):
+            pipeline.produce(100)
+            run.await_commits(count)
+        assert run.stop() == 0
+        assert "hook hive" in run.text() and "has not taken the newest commit" in run.text()
+    finally:
+        metastore.resume()
+    assert pipeline.run_to_end().process.returncode == 0
+    assert Asked(spark, metastore.uri).has(database, "events")
+    pipeline.assert_exact(500)
+
+
+def test_a_metastore_that_is_away_is_said_in_a_sentence(
+    spark: SparkSession, metastore: MetastoreServer, tmp_path: Path, database: str
+) -> None:
+    away = f"thrift://127.0.0.1:{unused_port()}"
+    sync = HiveSync(
+        spark, CatalogSpec(uris=away, database=database, table="events", path=f"file://{tmp_path}")
+    )
+    with pytest.raises(Unavailable, match=f"the metastore at {away} could not be asked"):
+        sync.look()
+    there = CatalogSpec(uris=metastore.uri, database=database, table="events", path=f"file://{tmp_path}")
+    assert "is not there yet" in HiveSync(spark, there).look()
+    with pytest.raises(Unavailable, match="could not be brought up to date"):
+        HiveSync(spark, there).sync()  # there is no table at that path
+
+
+def test_validate_asks_the_metastore(pipeline: Pipeline, metastore: MetastoreServer) -> None:
+    text = pipeline.config.read_text()
+    pipeline.config.write_text(f'{text}\n[hooks]\nhive = "{metastore.uri}"\n')
+    done = pipeline.command("validate", "--output", "json")
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 0 and "is not there yet" in checks["hook hive"]["detail"]

@@ -1,0 +1,102 @@
+"""Commits after a given one, from the timeline: none left out, and no more than asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+import lockstep.hooks.history
+from lockstep.hooks.commits import Mark
+from lockstep.hooks.history import History, Unreadable
+from tests.unit.lockstep.hooks.memory_table import PIPELINE, Committed
+
+START, END = Mark(0, 0, ""), Mark(1_000, 0, "")
+MANY = {"count_max": 10_000, "bytes_max": 1 << 30}
+
+
+@pytest.fixture
+def table() -> Committed:
+    return Committed()
+
+
+@pytest.fixture
+def history(table: Committed) -> History:
+    return History(table.reader, PIPELINE)
+
+
+def test_commits_are_given_oldest_first_and_foreign_ones_are_not(table: Committed, history: History) -> None:
+    marks = []
+    for _ in range(5):
+        marks.append(Mark.of(table.commit()))
+        table.timeline.foreign_commit()
+    assert [one.mark for one in history.after(START, END, **MANY)] == marks
+    assert [one.mark for one in history.after(marks[2], END, **MANY)] == marks[3:]
+    assert history.after(marks[-1], END, **MANY) == []
+    (newest,) = history.newest(START)
+    assert newest.mark == marks[-1] and newest.records == 1 and newest.transaction == "t4"
+    assert history.newest(marks[-1]) == []
+
+
+def test_the_oldest_come_first_where_there_are_more_than_asked_for(
+    table: Committed, history: History
+) -> None:
+    marks = [Mark.of(table.commit()) for _ in range(20)]
+    found, at = [], START
+    while part := history.after(at, END, count_max=3, bytes_max=1 << 30):
+        assert len(part) <= 3
+        found += [one.mark for one in part]
+        at = found[-1]
+    assert found == marks
+    one_bytes = history.newest(START)[0].held_bytes
+    assert len(history.after(START, END, count_max=10_000, bytes_max=5 * one_bytes)) == 5
+    assert len(History(table.reader, PIPELINE).after(START, END, count_max=99, bytes_max=5 * one_bytes)) == 5
+    assert len(history.after(START, END, count_max=10_000, bytes_max=1)) == 1
+
+
+@pytest.mark.parametrize("step", [1, 7, 30])
+def test_readers_that_stand_at_different_places_each_get_all(
+    table: Committed, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read for one is kept for the others, as far as there is room: nobody gets a gap."""
+    monkeypatch.setattr(lockstep.hooks.history, "TAIL_MAX", 20)
+    history = History(table.reader, PIPELINE)
+    at = {"quick": START, "slow": START}
+    found: dict[str, list[Mark]] = {"quick": [], "slow": []}
+    marks: list[Mark] = []
+
+    def read(who: str, count_max: int) -> None:
+        for one in history.after(at[who], END, count_max=count_max, bytes_max=1 << 30):
+            found[who].append(one.mark)
+            at[who] = one.mark
+
+    for _ in range(4):
+        marks += [Mark.of(table.commit()) for _ in range(step)]
+        read("quick", 10_000)
+        read("slow", 3)
+    while len(found["slow"]) < len(marks):
+        read("slow", max(3, step // 3))
+        read("quick", 50)
+    assert found == {"quick": marks, "slow": marks}
+
+
+def test_a_timeline_that_cannot_be_read_says_so_and_is_opened_anew(
+    table: Committed, history: History
+) -> None:
+    mark = Mark.of(table.commit())
+    table.timeline.available = False
+    for _ in range(2):
+        with pytest.raises(Unreadable):
+            history.after(START, END, **MANY)
+    table.timeline.available = True
+    assert [one.mark for one in history.after(START, END, **MANY)] == [mark]
+    assert table.opened == 3
+
+
+def test_what_one_hook_has_read_is_not_read_again_for_another(table: Committed, history: History) -> None:
+    first, second = Mark.of(table.commit()), Mark.of(table.commit())
+    assert [one.mark for one in history.after(START, second, **MANY)] == [first, second]
+    table.timeline.available = False
+    assert [one.mark for one in history.after(START, second, **MANY)] == [first, second]
+    assert [one.mark for one in history.after(first, second, **MANY)] == [second]
+    table.timeline.available = True
+    third = Mark.of(table.commit())
+    assert [one.mark for one in history.after(first, third, **MANY)] == [second, third]
