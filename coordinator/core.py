@@ -4,7 +4,8 @@ No clock, thread, socket, random or log. Which event is legal in which state, an
 coordinator/transitions.py; the messages in control_topic/messages.py; how an epoch is earned in
 coordinator/election.py; transactions in coordinator/rounds.py; the theory in docs/protocol.md.
 
-Parts know only those before them: machine, hearing, members; rounds; election; and this, which knows all.
+Parts know only those before them: machine, hearing, members, orders; opening, rounds; election; and this,
+which knows all.
 """
 
 from __future__ import annotations

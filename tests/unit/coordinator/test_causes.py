@@ -19,7 +19,7 @@ from control_topic.messages import (
     WriteProgress,
 )
 from coordinator import events as c
-from coordinator.rounds import FAULTS
+from coordinator.opening import FAULTS
 from tests.unit.conversation import INTERVAL_MS, P0, P1, WRITE_TIMEOUT_MS, CoordinatorTalk, of, sent, status
 
 BOTH = {"a": (P0,), "b": (P1,)}
