@@ -42,6 +42,8 @@ LOOK_EVERY_S = 5.0
 LOOK_SHARE = 20
 """A look that takes long is made less often: its thread rests so many times as long as it took."""
 LOOK_EVERY_MAX_S = 60.0
+TABLE_FIRST_S = 15.0
+"""The table says whose messages count: the topic waits so long for its first look."""
 TABLE_QUIET_S = 60.0
 """Between looks at a table of which all is known: its driver tells of each commit, or nobody of any."""
 ASK_DRIVER_EVERY_S = 1.0
@@ -86,6 +88,7 @@ class Observer:
         self._page_at_s = 0.0
         self._stopping = threading.Event()
         self._table_stale = threading.Event()
+        self._table_tried = threading.Event()
         self._reader: ControlReader | None = None
         self._recoveries = 0
         self._topic_due_s = 0.0
@@ -114,6 +117,7 @@ class Observer:
         """Look no more. Waits for looks that go on, for some seconds at most."""
         self._stopping.set()
         self._table_stale.set()
+        self._table_tried.set()
         with self._changed:
             self._changed.notify_all()
         until_s = time.monotonic() + JOIN_S
@@ -188,12 +192,14 @@ class Observer:
                 log.exception("looking at the %s failed unexpectedly; it is tried again", place)
                 self._note_failure(place, f"The {place} could not be looked at: {error!r}.")
                 rest_s = LOOK_EVERY_S
+            if place == TABLE:
+                self._table_tried.set()
             if place in (TABLE, BROKER):
                 took_s = time.monotonic() - began_s
                 rest_s = max(rest_s, min(LOOK_SHARE * took_s, LOOK_EVERY_MAX_S))
             if rest_s:
                 self._stopping.wait(rest_s)
-            if place == TABLE and well:
+            if place == TABLE and well and self._seen.committed()[0] is not None:
                 self._table_stale.wait(TABLE_QUIET_S - LOOK_EVERY_S)
         self._close(place)
 
@@ -216,6 +222,7 @@ class Observer:
 
     def _follow_topic(self) -> None:
         """Once: what has arrived, waited for for a moment."""
+        self._table_tried.wait(TABLE_FIRST_S)
         if time.monotonic() >= self._topic_due_s:
             self._ask_for_topic()
         reader = self._reader
@@ -300,9 +307,13 @@ class Observer:
     def _ask_driver(self) -> None:
         live = self._ask_live()
         with self._changed:
+            answered = self._seen.live is not None
             self._seen.looked_at_driver(wall_ms(), live)
-            if live is not None:
+            if live is not None or answered:
                 self._note_change()
+            is_stale = self._seen.table_is_stale()
+        if is_stale:
+            self._table_stale.set()
 
 
 def _settings(config: Config) -> Settings:
