@@ -44,8 +44,8 @@ def assets() -> dict[str, tuple[bytes, str]]:
 
 
 class Routes:
-    """`watched`: pipelines by name, in the order of their numbers. `ending`: set once the page ends, on the loop
-    that serves it. `speaker`: whom readers miss then. `streams`: so many of events go on."""
+    """`watched`: pipelines by name, in the order of their numbers. `ending`: set once the page ends, on the
+    loop that serves it. `speaker`: whom readers miss then. `streams`: so many of events go on."""
 
     def __init__(self, watched: Mapping[str, Watched], ending: asyncio.Event, speaker: str) -> None:
         self._words = {"speaker": speaker, **{name: dict(words) for name, words in WORDS.items()}}
