@@ -41,7 +41,7 @@ TYPES = (
     ("TIMESTAMP_NTZ", "timestamp"),
     ("BINARY", "binary"),
     ("ARRAY<STRING>", "array<string>"),
-    ("STRUCT<x: INT, y: ARRAY<DATE>>", "struct<`x`:int,`y`:array<date>>"),
+    ("STRUCT<x: INT, y: ARRAY<DATE>>", "struct<x:int,y:array<date>>"),
     ("MAP<STRING,DOUBLE>", "map<string,double>"),
 )
 """(in DDL, in Hive)."""
