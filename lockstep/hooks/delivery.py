@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from lockstep.hooks.commits import Commit, Mark
 
-COMMITS_MAX = 1_000
+COMMITS_MAX = 10_000
 HELD_BYTES_MAX = 16 * 1024 * 1024
 """What waits in memory; the rest is read from the timeline again."""
 NOTE_EVERY_MS = 1_000

@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from control_topic.messages import SourcePartition
 from lockstep.stores.hive import MetastoreServer
 from table.catalog import CatalogSpec
 from table.errors import Unavailable
 from table.hudi.driver.hive_sync import HiveSync
+from table.kinds import HUDI, table_kind
+from table.port import INSERT, Commit, TableSpec
+from table.state import TableState
 from tests.harness import SCHEMA, Pipeline
 from tests.hook_receiver import unused_port
 
@@ -23,6 +27,24 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(500)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SQL_S = 240
+TYPES = (
+    ("STRING", "string"),
+    ("BOOLEAN", "boolean"),
+    ("INT", "int"),
+    ("BIGINT", "bigint"),
+    ("FLOAT", "float"),
+    ("DOUBLE", "double"),
+    ("DECIMAL(9,2)", "decimal(9,2)"),
+    ("DECIMAL(38,10)", "decimal(38,10)"),
+    ("DATE", "date"),
+    ("TIMESTAMP", "timestamp"),
+    ("TIMESTAMP_NTZ", "timestamp"),
+    ("BINARY", "binary"),
+    ("ARRAY<STRING>", "array<string>"),
+    ("STRUCT<x: INT, y: ARRAY<DATE>>", "struct<x:int,y:array<date>>"),
+    ("MAP<STRING,DOUBLE>", "map<string,double>"),
+)
+"""(in DDL, in Hive)."""
 
 
 def by_name(server: MetastoreServer, query: str) -> list[list[Any]]:
@@ -46,6 +68,10 @@ class Asked:
     def columns(self, database: str, table: str) -> list[str]:
         fields = self._client.getSchema(database, table)
         return [str(fields.get(at).getName()) for at in range(fields.size())]
+
+    def types(self, database: str, table: str) -> dict[str, str]:
+        fields = self._client.getSchema(database, table)
+        return {str(fields.get(at).getName()): str(fields.get(at).getType()) for at in range(fields.size())}
 
     def partitions(self, database: str, table: str) -> list[str]:
         names = self._client.listPartitionNames(database, table, 100)
@@ -98,8 +124,8 @@ def test_upserts_have_their_table_there_as_well(
     pipeline.produce(100)
     assert pipeline.run_to_end().process.returncode == 0
     asked = Asked(spark, metastore.uri)
-    assert asked.has(database, "people") and asked.has(database, "people_ro")
-    assert by_name(metastore, f"SELECT count(*), max(amount) FROM {database}.people") == [[100, 99 / 4]]
+    assert all(asked.has(database, name) for name in ("people", "people_ro", "people_rt"))
+    assert asked.partitions(database, "people") == []
 
 
 def test_a_metastore_that_hangs_holds_up_no_run_and_has_all_once_it_is_back(
@@ -107,6 +133,7 @@ def test_a_metastore_that_hangs_holds_up_no_run_and_has_all_once_it_is_back(
 ) -> None:
     hive(pipeline, metastore, database)
     pipeline.settings["hooks.hive_period"] = "1s"
+    pipeline.settings["table.hudi.hoodie.datasource.write.hive_style_partitioning"] = "true"
     metastore.pause()
     try:
         run = pipeline.start()
@@ -118,8 +145,36 @@ def test_a_metastore_that_hangs_holds_up_no_run_and_has_all_once_it_is_back(
     finally:
         metastore.resume()
     assert pipeline.run_to_end().process.returncode == 0
-    assert Asked(spark, metastore.uri).has(database, "events")
+    days = [f"day=2026-01-0{number}" for number in (1, 2, 3)]
+    assert Asked(spark, metastore.uri).partitions(database, "events") == days
     pipeline.assert_exact(500)
+
+
+def test_columns_of_every_type_are_there(
+    metastore: MetastoreServer, spark: SparkSession, tmp_path: Path, database: str
+) -> None:
+    ddl = ", ".join(f"c{number} {kind}" for number, (kind, _) in enumerate(TYPES))
+    spec = TableSpec(path=f"file://{tmp_path}/types", name="types", mode=INSERT, ddl=ddl)
+    table = table_kind(HUDI).committer(spark, spec, "types")
+    try:
+        table.open()
+        instant = table.begin(run="run", transaction="t1")
+        state = TableState(
+            pipeline="types", run="run", epoch=1, transaction="t1", offsets={SourcePartition("events", 0): 1}
+        )
+        commit = Commit(instant=instant, expected={}, state=state, files=())
+        table.commit(commit, fence=lambda _newest: "")
+    finally:
+        table.close()
+    of = CatalogSpec(uris=metastore.uri, database=database, table="types", path=spec.path)
+    sync = HiveSync(spark, of)
+    for _ in range(2):
+        sync.sync()
+    assert "is there" in sync.look()
+    types = Asked(spark, metastore.uri).types(database, "types")
+    assert {f"c{number}": types[f"c{number}"] for number in range(len(TYPES))} == {
+        f"c{number}": hive for number, (_, hive) in enumerate(TYPES)
+    }
 
 
 def test_a_metastore_that_is_away_is_said_in_a_sentence(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+import lockstep.hooks.topic
 from lockstep.brokers.local import Broker
 from lockstep.errors import EXIT_HALTED
 from lockstep.hooks.commits import TableTold
@@ -103,7 +104,9 @@ def test_a_topic_that_somebody_deletes_is_made_again(broker: Broker, make_topic:
     assert "t2" in [document["transaction"] for _, document in messages(broker, name, 1)]
 
 
-def test_a_broker_that_is_away_is_an_answer_in_time() -> None:
+def test_a_broker_that_is_away_is_an_answer_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ASK_S", "DELIVERY_S"):
+        monkeypatch.setattr(lockstep.hooks.topic, name, 2.0)
     kafka = {"bootstrap.servers": f"127.0.0.1:{unused_port()}"}
     sink = TopicSink(kafka, "commits", pipeline="events", table=TABLE)
     with pytest.raises(SinkError, match="the topic commits could not be described"):
@@ -226,9 +229,7 @@ def test_lineage_has_a_run_its_commits_and_how_it_ended(
     assert all(SECRET not in run.text() for run in pipeline.runs)
 
 
-def test_validate_tries_each_hook_and_sends_nothing(
-    pipeline: Pipeline, receiver: Receiver, tmp_path: Path
-) -> None:
+def test_validate_tries_each_hook_and_sends_nothing(pipeline: Pipeline, receiver: Receiver) -> None:
     topic = f"{pipeline.topic}-commits"
     well = pipeline.config.read_text()
     pipeline.config.write_text(
@@ -240,9 +241,3 @@ def test_validate_tries_each_hook_and_sends_nothing(
     assert checks["hook topic"]["verdict"] == checks["hook webhook"]["verdict"] == "ok"
     assert "the run makes it" in checks["hook topic"]["detail"]
     assert receiver.asked == 0 and "hidden-path" not in done.stdout
-    away = f"http://127.0.0.1:{unused_port()}/hidden-path"
-    pipeline.config.write_text(f'{well}\n[hooks]\nwebhook = "{away}"\n')
-    done = pipeline.command("validate", "--output", "json")
-    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
-    assert done.returncode == 1 and "Connection refused" in checks["hook webhook"]["detail"]
-    assert "hidden-path" not in done.stdout

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
+import lockstep.hooks.delivery
 from control_topic.messages import Range, SourcePartition
 from lockstep.hooks.commits import Commit, Mark
 from lockstep.hooks.delivery import (
     BACKOFF_MAX_MS,
-    COMMITS_MAX,
     HELD_BYTES_MAX,
     NOTE_EVERY_MS,
     READ_AGAIN_MS,
@@ -27,6 +27,8 @@ from lockstep.hooks.delivery import (
 )
 
 NOTHING = Mark(0, 0, "")
+COMMITS_MAX = 500
+"""Fewer than in production, and as good."""
 
 
 def mark(number: int) -> Mark:
@@ -172,7 +174,8 @@ def test_a_sink_that_is_away_is_asked_less_and_less_often_and_gets_all_in_order_
     assert world.delivery.trouble is None and world.delivery.waiting == 0
 
 
-def test_what_waits_in_memory_is_bounded_and_the_rest_is_read_later() -> None:
+def test_what_waits_in_memory_is_bounded_and_the_rest_is_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockstep.hooks.delivery, "COMMITS_MAX", COMMITS_MAX)
     world = World()
     world.go_on(100)
     world.why, world.commits = "before", 3 * COMMITS_MAX + 5
