@@ -36,6 +36,10 @@ def transaction(number: int, ended_ms: int, **more: Any) -> dict[str, Any]:
         "took_ms": {"files": 8, "lock": 12, "check": 3, "write": committed - 40},
         "workers": 2,
         "late": None,
+        "late_by_ms": 0,
+        "missing": [],
+        "run": "4f2a9c1d0b7e6a35",
+        "undecided": False,
     }
     return {**made, **more}
 
@@ -250,7 +254,7 @@ def story(entry: Mapping[str, Any]) -> dict[str, Any]:
         {"offset": 40 + number, "time_ms": time_ms, "type": kind, "sender": sender, "text": text}
         for number, (kind, sender, time_ms, text) in enumerate(said)
     ]
-    return {**entry, "writers": writers, "messages": messages}
+    return {**entry, "writers": writers, "messages": messages, "end_requests": [], "rejects": 0}
 
 
 @dataclass(frozen=True, slots=True)
