@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from control_topic.messages import EPOCH_LEAD_MAX, RunAnnounce, StartCommit
+from control_topic.messages import EPOCH_LEAD_MAX, Offsets, RunAnnounce, StartCommit
 from control_topic.spelling import one_line
 from lockstep.watch.counters import Counters
 from lockstep.watch.rates import Rates
@@ -119,6 +119,12 @@ class History:
             return None
         return run.heard if run.whole else run.followed
 
+    @property
+    def announced(self) -> str:
+        """The run that was announced last, as the announcements themselves have it; empty where none was."""
+        announced = [run.fold for run in self._runs.values() if run.fold.run_ms]
+        return max(announced, key=lambda fold: fold.run_order).run if announced else ""
+
     def transactions(self, count_max: int) -> list[Transaction]:
         """The newest of all runs, newest last."""
         of_all = [one for run in self._runs.values() for one in run.fold.transactions[-count_max:]]
@@ -143,6 +149,7 @@ class History:
         if not self._is_new(heard):
             return
         run = self._run_of(heard)
+        run.fold.table_epoch = self.table_epoch
         news = run.fold.hear(heard)
         run.heard.hear(news)
         if run.followed is not None:
@@ -153,7 +160,8 @@ class History:
             self._newest_changed(newest)
         self._note(run, news, heard.time_ms, is_newest=message.run == newest)
         if isinstance(message.body, StartCommit):
-            self._note_start(run, message.body, heard.time_ms, is_newest=message.run == newest)
+            self._forget_details(run, is_newest=message.run == newest)
+            self._settle_earlier(run, message.epoch, message.body.committed, heard.time_ms)
 
     def caught_up_now(self) -> None:
         """The topic was read up to its end: from here on nothing of any run is missed."""
@@ -218,12 +226,7 @@ class History:
         return run
 
     def _newest_name(self) -> str:
-        if self.placed:
-            return self.placed
-        announced = [run.fold for run in self._runs.values() if run.fold.run_ms]
-        if announced:
-            return max(announced, key=lambda fold: fold.run_order).run
-        return next(reversed(self._runs), "")
+        return self.placed or self.announced or next(reversed(self._runs), "")
 
     def _newest_changed(self, newest: str) -> None:
         self._newest = newest
@@ -253,19 +256,24 @@ class History:
             )
         )
 
-    def _note_start(self, run: RunHeard, body: StartCommit, time_ms: int, *, is_newest: bool) -> None:
-        """Older transactions lose their details; what an earlier run left open is decided by now."""
+    def _forget_details(self, run: RunHeard, *, is_newest: bool) -> None:
+        """Of older transactions only sums are kept."""
         keep = DETAILED if is_newest else DETAILED_EARLIER
         for one in run.fold.transactions[-keep - 2 : -keep]:
             one.reduce(lines_max=LINES_OLDER_MAX)
         if not is_newest:
             del run.fold.transactions[:-EARLIER_MAX]
-            return
-        for other in self._runs.values():
-            if other is not run and other.fold.open_transaction is not None:
-                news = other.fold.book.settle(body.committed, time_ms)
-                other.heard.hear(news)
-                self._note_ends(other, news)
+
+    def _settle_earlier(self, run: RunHeard, epoch: int, committed: Offsets, time_ms: int) -> None:
+        """What a run left open is decided where one after it begins a transaction. Nobody decides that of the
+        newest run but itself."""
+        for name, other in self._runs.items():
+            opened = other.fold.open_transaction
+            if other is run or name == self._newest or opened is None or opened.epoch >= epoch:
+                continue
+            news = other.fold.book.settle(committed, time_ms)
+            other.heard.hear(news)
+            self._note_ends(other, news)
 
     def _note(self, run: RunHeard, news: Iterable[News], time_ms: int, *, is_newest: bool) -> None:
         self._note_ends(run, news)

@@ -36,7 +36,7 @@ class MetricsSeen:
 
     live: Mapping[str, Any] | None
     members: int | None
-    """Of the consumer group; None where nobody has said so lately."""
+    """Workers in the consumer group; None where nobody has said so lately."""
 
     aborts: int | None
     """In a row; None before the topic was read."""

@@ -42,6 +42,8 @@ LOOK_EVERY_S = 5.0
 LOOK_SHARE = 20
 """A look that takes long is made less often: its thread rests so many times as long as it took."""
 LOOK_EVERY_MAX_S = 60.0
+TABLE_FIRST_S = 15.0
+"""The table says whose messages count: the topic waits so long for its first look."""
 TABLE_QUIET_S = 60.0
 """Between looks at a table of which all is known: its driver tells of each commit, or nobody of any."""
 ASK_DRIVER_EVERY_S = 1.0
@@ -86,7 +88,9 @@ class Observer:
         self._page_at_s = 0.0
         self._stopping = threading.Event()
         self._table_stale = threading.Event()
+        self._table_tried = threading.Event()
         self._reader: ControlReader | None = None
+        self._topic_id = ""
         self._recoveries = 0
         self._topic_due_s = 0.0
         self._past_due_s = 0.0
@@ -114,6 +118,7 @@ class Observer:
         """Look no more. Waits for looks that go on, for some seconds at most."""
         self._stopping.set()
         self._table_stale.set()
+        self._table_tried.set()
         with self._changed:
             self._changed.notify_all()
         until_s = time.monotonic() + JOIN_S
@@ -188,12 +193,14 @@ class Observer:
                 log.exception("looking at the %s failed unexpectedly; it is tried again", place)
                 self._note_failure(place, f"The {place} could not be looked at: {error!r}.")
                 rest_s = LOOK_EVERY_S
+            if place == TABLE:
+                self._table_tried.set()
             if place in (TABLE, BROKER):
                 took_s = time.monotonic() - began_s
                 rest_s = max(rest_s, min(LOOK_SHARE * took_s, LOOK_EVERY_MAX_S))
             if rest_s:
                 self._stopping.wait(rest_s)
-            if place == TABLE and well:
+            if place == TABLE and well and self._seen.committed()[0] is not None:
                 self._table_stale.wait(TABLE_QUIET_S - LOOK_EVERY_S)
         self._close(place)
 
@@ -216,6 +223,7 @@ class Observer:
 
     def _follow_topic(self) -> None:
         """Once: what has arrived, waited for for a moment."""
+        self._table_tried.wait(TABLE_FIRST_S)
         if time.monotonic() >= self._topic_due_s:
             self._ask_for_topic()
         reader = self._reader
@@ -245,23 +253,35 @@ class Observer:
         """Whether the topic is there, and so whether it is true that nothing more has arrived."""
         name = self._config.control.topic
         self._control_topic = self._control_topic or ControlTopic(self._kafka, name)
-        exists = self._control_topic.describe(timeout_s=TOPIC_ASK_S).exists
+        facts = self._control_topic.describe(timeout_s=TOPIC_ASK_S)
         self._topic_due_s = time.monotonic() + LOOK_EVERY_S
-        if exists and self._reader is None:
-            self._reader = ControlReader(
-                self._kafka,
-                name,
-                start="tail",
-                tail_messages=MESSAGES_MAX,
-                pipeline=self._config.pipeline.id,
-            )
-        missing = "" if exists else f"The control topic {name} does not exist: no run has been here yet."
+        if facts.exists and facts.topic_id != self._topic_id:
+            self._read_topic(facts.topic_id)
+        missing = (
+            "" if facts.exists else f"The control topic {name} does not exist: no run has been here yet."
+        )
         with self._changed:
-            if not exists and self._reader is None:
+            if not facts.exists and self._reader is None:
                 self._seen.history.caught_up_now()
             if self._seen.history.caught_up:
                 self._seen.looked_at_topic(wall_ms(), missing)
                 self._note_change()
+
+    def _read_topic(self, topic_id: str) -> None:
+        """With a new reader. One that is there is of a topic that was deleted, and may never notice: seen with
+        librdkafka 2.16.1, where the broker had been restarted before."""
+        if self._reader is not None:
+            self._reader.close()
+            with self._guard:
+                self._seen.history.begins_again()
+        self._topic_id, self._recoveries = topic_id, 0
+        self._reader = ControlReader(
+            self._kafka,
+            self._config.control.topic,
+            start="tail",
+            tail_messages=MESSAGES_MAX,
+            pipeline=self._config.pipeline.id,
+        )
 
     def _look_at_table(self) -> None:
         self._table_stale.clear()
@@ -300,9 +320,13 @@ class Observer:
     def _ask_driver(self) -> None:
         live = self._ask_live()
         with self._changed:
+            answered = self._seen.live is not None
             self._seen.looked_at_driver(wall_ms(), live)
-            if live is not None:
+            if live is not None or answered:
                 self._note_change()
+            is_stale = self._seen.table_is_stale()
+        if is_stale:
+            self._table_stale.set()
 
 
 def _settings(config: Config) -> Settings:

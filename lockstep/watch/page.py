@@ -160,7 +160,7 @@ def source_partition_entries(seen: PageSeen) -> list[dict[str, Any]]:
 def lag_entry(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
     """Of all source partitions together: offsets, and the age of the oldest record that is not committed.
 
-    The age is as far as it is known: null where it is known of none of those that are behind.
+    As far as it is known; null where it is known of none, for what has no offset yet is not up to date.
     """
     if rows is None:
         return {"records": None, "seconds": None}
@@ -168,7 +168,8 @@ def lag_entry(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
     ages_ms = [row["lag_ms"] for row in behind if row["lag_ms"] is not None]
     seconds = max(ages_ms, default=None) if behind else 0
     seconds = seconds / 1_000 if seconds is not None else None
-    return {"records": sum(row["lag"] or 0 for row in rows), "seconds": seconds}
+    lags = [row["lag"] for row in rows if row["lag"] is not None]
+    return {"records": sum(lags) if lags else None, "seconds": seconds}
 
 
 def last_commit_entry(seen: PageSeen) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from control_topic.causes import DRAIN, REACHED_END
 from control_topic.messages import Offsets, SourcePartition
-from lockstep.driver.stands import sentence, strangers
+from lockstep.driver.stands import is_ours, sentence, strangers
 from lockstep.offsets.standing import OffsetRow, compare
 from lockstep.watch.driver_seen import DriverSeen, deceased
 from lockstep.watch.history import History
@@ -27,6 +27,8 @@ from table.state import StateError, TableState, flatten
 TOPIC, BROKER, TABLE, DRIVER = "topic", "broker", "table", "driver"
 ENDS_RUN = (DRAIN, REACHED_END)
 """Of a transaction's end: after it the run ends by itself."""
+BROKER_OLD_MS = 120_000
+"""A look that nobody answers takes a minute until it has failed."""
 LIVE_KEPT_MS = 4_000
 """One answer that is late is no driver that is gone."""
 
@@ -183,11 +185,15 @@ class Seen:
         return next((one for one in transactions if one.phase is Phase.COMMITTED), None)
 
     def table_is_stale(self) -> bool:
-        """Whether only the control topic tells of the newest commit, to which anybody may write."""
-        newest, state = self.heard_commit, self.table.state if self.table is not None else None
-        if self.live is not None or newest is None:
-            return False
-        return state is None or state.transaction != newest.id
+        """Whether it is to be read again: a run has come up since, or of the newest commit only the control
+        topic tells, to which anybody may write."""
+        history, newest = self.history, self.heard_commit
+        if history.announced not in ("", history.placed):
+            return True
+        if self.live is not None:
+            return str(self.live.get("run", "")) != history.placed
+        state = self.table.state if self.table is not None else None
+        return newest is not None and (state is None or state.transaction != newest.id)
 
     def last_commit(self, now_ms: int) -> LastCommit | None:
         """The newest that table, driver or topic tell of; of one and the same, what the table says."""
@@ -199,7 +205,7 @@ class Seen:
     def status(self, now_ms: int) -> Status:
         """As `lockstep status` concludes it; not known before every place was looked at once."""
         settings = self.settings
-        source = self.source if BROKER not in self.problems else None
+        source = self.source_now(now_ms)
         guests = strangers(source.members, settings.group) if source is not None else []
         found = conclude(
             Observed(
@@ -220,6 +226,11 @@ class Seen:
             problem = f"Not everything was looked at yet: {', '.join(missing)}."
             return replace(found, state="unknown", advice=(), problems=(*found.problems, problem))
         return found
+
+    def source_now(self, now_ms: int) -> SourceLook | None:
+        """What the broker said, where it has answered lately."""
+        fresh = now_ms - (self.sources.broker_ms or 0) < BROKER_OLD_MS
+        return self.source if fresh and BROKER not in self.problems else None
 
     def page(self, now_ms: int) -> PageSeen:
         """What a document is made of."""
@@ -312,13 +323,14 @@ class Seen:
 def metrics_seen(seen: Seen, now_ms: int) -> MetricsSeen:
     """What metrics are made of."""
     page = seen.page(now_ms)
-    broker_answers = seen.source is not None and BROKER not in seen.problems
+    source = seen.source_now(now_ms)
+    workers = [one for one in source.members if is_ours(one, seen.settings.group)] if source else []
     return MetricsSeen(
         document=page_document(page),
         partitions=source_partition_entries(page),
         counters=seen.history.counters,
         live=seen.live,
-        members=len(seen.source.members) if seen.source is not None and broker_answers else None,
+        members=len(workers) if source is not None else None,
         aborts=seen.history.run.fold.aborts if seen.history.caught_up else None,
         workers=seen.settings.workers,
         group=seen.settings.group,

@@ -107,7 +107,7 @@ class Status:
     transaction: Current | None
     last_commit: LastCommit | None
     lag: int | None
-    """Offsets, all together."""
+    """Offsets, all together; None where it is known of no source partition."""
 
     partitions: tuple[OffsetRow, ...]
     workers: int
@@ -134,7 +134,8 @@ def conclude(seen: Observed) -> Status:
     halted = _halted(seen)
     current = _current(seen) if alive and halted is None else None
     rows = tuple(seen.offsets or ())
-    lag = sum(row.lag or 0 for row in rows) if seen.offsets is not None else None
+    known_lags = [row.lag for row in rows if row.lag is not None]
+    lag = sum(known_lags) if known_lags else None
     state = _state(seen, alive=alive, halted=halted is not None, current=current, lag=lag)
     return Status(
         pipeline=seen.pipeline,

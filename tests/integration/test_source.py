@@ -218,6 +218,45 @@ def test_a_groups_offsets_and_living_members_are_seen(
         assert time.monotonic() < deadline, "the member never left"
 
 
+def test_the_first_offset_of_a_time_is_told_and_absent_where_no_record_is_so_young(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic(partitions=2)
+    producer = Producer(kafka)
+    began_ms = int(time.time() * 1_000) - 10_000
+    for number in range(5):
+        producer.produce(topic, b"x", partition=0, timestamp=began_ms + 1_000 * number)
+    assert producer.flush(DEADLINE_S) == 0
+    source = SourceTopics(kafka, [topic])
+    partitions = source.facts().partitions
+    assert source.at_time(partitions, began_ms - 1) == {partitions[0]: 0}
+    assert source.at_time(partitions, began_ms + 2_500) == {partitions[0]: 3}
+    assert source.at_time(partitions, began_ms + 5_000) == {}
+
+
+def test_a_groups_offsets_are_asked_for_again_with_the_consumer_that_was_kept(
+    kafka: dict[str, str], make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic(partitions=1)
+    produce(kafka, topic, ["a", "b", "c"])
+    source = SourceTopics(kafka, [topic], keeps_consumer=True)
+    with closing(Consumer({**kafka, "group.id": topic})) as member:
+        for offset in (1, 2):
+            member.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+            assert source.group_offsets(topic) == {SourcePartition(topic, 0): offset}
+            kept = source._kept
+            assert source.group_offsets(f"{topic}-other") == {}
+            assert source._kept is not kept, "a consumer is of one group"
+            assert source.group_offsets(topic) == {SourcePartition(topic, 0): offset}
+            kept = source._kept
+            assert source.group_offsets(topic) == {SourcePartition(topic, 0): offset}
+            assert source._kept is kept
+    source.close()
+    assert source.group_offsets(topic) == {SourcePartition(topic, 0): 2}
+    source.close()
+    assert source.group_members(topic) == [], "it has joined nothing"
+
+
 def test_a_broker_that_restarts_is_waited_for(broker: Broker, make_topic: Callable[..., str]) -> None:
     topic = make_topic()
     source = SourceTopics({"bootstrap.servers": broker.bootstrap_servers}, [topic])

@@ -78,6 +78,38 @@ def test_a_commit_of_a_dead_run_that_the_next_one_finds_was_one() -> None:
     assert found is not None and found.phase is Phase.COMMITTED
 
 
+def test_what_became_of_a_transaction_the_next_run_says_and_no_later_one() -> None:
+    said = running(1)
+    said.history.placed = "r3"  # as where all is read after the table was
+    left = said.start()
+    for worker in WORKERS:
+        said.report(left, worker, 10)
+    said.begin("r2", 2)
+    said.whole()  # which begins where the one that was left began, and takes its records
+    said.begin("r3", 3)
+    said.whole()
+    found = said.history.find(left)
+    assert found is not None and found.phase is Phase.ABORTED
+
+
+def test_no_other_run_decides_what_becomes_of_the_newest_runs_transaction() -> None:
+    said = running(1)
+    said.history.placed = "r1"
+    opened = said.start()
+    said.begin("made-up", 2)
+    said.start()
+    found = said.history.find(opened)
+    assert found is not None and found.is_open
+
+
+def test_a_table_whose_epoch_was_driven_high_is_gone_on_with() -> None:
+    said = Said()
+    said.history.table_epoch = 10 * EPOCH_LEAD_MAX
+    said.begin("r1", 10 * EPOCH_LEAD_MAX + 1)
+    said.whole()
+    assert said.history.ignored == 0 and said.history.run.heard.commits == 1
+
+
 def test_the_tables_folder_says_which_run_is_the_newest_and_no_announcement_does() -> None:
     said = running()
     said.history.placed = "r1"
@@ -120,6 +152,15 @@ def test_coordinators_and_troubles_are_told_newest_first_within_bounds() -> None
     assert len(troubles) == TROUBLES_MAX
     assert troubles == sorted(troubles, key=lambda one: one.time_ms, reverse=True)
     assert said.history.last_deaths == {"worker-1": "its disk is full"}
+
+
+def test_a_coordinator_whose_claim_is_older_than_all_that_was_read_is_told_of() -> None:
+    said = running(1)
+    said.history = History()
+    said.whole()
+    assert said.history.coordinators() == [(1, "coordinator@worker-0", 0)]
+    said.claim("coordinator@worker-1", 2)
+    assert [one.epoch for one in said.history.coordinators()] == [2]
 
 
 # --- counters ------------------------------------------------------------------------------------------

@@ -253,7 +253,20 @@ def test_a_table_without_commits_is_known_to_have_none() -> None:
     found.looked_at_broker(said.now_ms, source_look(said), state, known)
     made = document(found, said.now_ms)
     assert made["state"] == "starting" and made["last_commit"] is None
-    assert made["lag"]["seconds"] is None, "no offset yet is not up to date"
+    assert made["lag"] == {"records": None, "seconds": None}, "no offset yet is not up to date"
+
+
+def test_what_was_looked_at_before_the_first_commit_is_not_taken_for_up_to_date_after_it() -> None:
+    said = Said()
+    said.begin()
+    found = unseen(said)
+    found.looked_at_topic(said.now_ms)
+    found.looked_at_table(said.now_ms, TableLook(), "")
+    found.looked_at_broker(said.now_ms, source_look(said), *found.committed())
+    said.whole()
+    found.looked_at_driver(said.now_ms, live(said))
+    made = document(found, said.now_ms)
+    assert (made["state"], made["lag"]["records"]) == ("running", None)
 
 
 def test_a_broker_that_went_away_is_a_problem_and_what_it_said_stays_with_its_age(said: Said) -> None:
@@ -310,9 +323,28 @@ def test_lag_is_as_old_as_the_oldest_that_is_known() -> None:
 
     assert lag_entry([row(0, 0), row(0, 0)]) == {"records": 0, "seconds": 0.0}
     assert lag_entry([row(5, None), row(3, 2_500)]) == {"records": 8, "seconds": 2.5}
+    assert lag_entry([row(None, None, "no offset yet")]) == {"records": None, "seconds": None}
     assert lag_entry([row(5, None), row(0, 0)]) == {"records": 5, "seconds": None}
     assert lag_entry([row(0, 0), row(None, None, "not configured any more")])["seconds"] == 0.0
     assert lag_entry(None) == {"records": None, "seconds": None}
+
+
+def test_the_table_is_read_again_where_a_run_came_up_and_where_only_the_topic_tells_of_a_commit() -> None:
+    said = Said()
+    said.begin()
+    said.whole()
+    found = seen(said, with_driver=False)
+    assert not found.table_is_stale()
+    said.whole()
+    assert found.table_is_stale(), "anybody may write to the topic"
+    found.looked_at_driver(said.now_ms, live(said))
+    assert not found.table_is_stale(), "the driver knows"
+    said.begin("r2", 2)
+    assert found.table_is_stale()
+    found.looked_at_table(said.now_ms, table_look(said), "r2")
+    assert found.table_is_stale(), "the driver is another run's"
+    found.looked_at_driver(said.now_ms, live(said))
+    assert not found.table_is_stale()
 
 
 # --- what a run is to do --------------------------------------------------------------------------------
