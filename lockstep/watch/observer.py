@@ -268,8 +268,10 @@ class Observer:
                 self._note_change()
 
     def _read_topic(self, topic_id: str) -> None:
-        """With a new reader. One that is there is of a topic that was deleted, and may never notice: seen with
-        librdkafka 2.16.1, where the broker had been restarted before."""
+        """With a new reader. One that is there is of a topic that was deleted, and may never notice.
+
+        So it was with librdkafka 2.16.1, where the broker had been restarted before.
+        """
         if self._reader is not None:
             self._reader.close()
             with self._guard:
