@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
+from control_topic.clocks import wall_ms
 from lockstep.config import Config
 from lockstep.errors import LockstepError
 from lockstep.watch.observer import Observer
@@ -12,6 +14,11 @@ from lockstep.watch.observer import Observer
 log = logging.getLogger("lockstep.run")
 
 STOP_S = 10.0
+LAST_WORDS_S = 4.0
+"""The most that the end waits for a look at how it came about; nothing where nobody reads the page."""
+DELIVERY_S = 1.5
+"""A document is sent within a second."""
+POLL_S = 0.1
 
 
 class RunPage:
@@ -56,5 +63,18 @@ class RunPage:
         try:
             log.info("the page: %s", server.url)
             self._stopping.wait()
+            if server.readers:
+                self._last_words()
         finally:
             server.stop()
+
+    def _last_words(self) -> None:
+        """A halt is worth a moment: who looks on shall read why, though the driver ends."""
+        asked_ms, until_s = wall_ms(), time.monotonic() + LAST_WORDS_S
+        while time.monotonic() < until_s:
+            document = self._observer.page().document
+            if (document["sources"]["driver_ms"] or 0) > asked_ms:
+                if document["halted"]:
+                    time.sleep(DELIVERY_S)
+                return
+            time.sleep(POLL_S)

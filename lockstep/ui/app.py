@@ -44,7 +44,8 @@ def assets() -> dict[str, tuple[bytes, str]]:
 
 
 class Routes:
-    """`ending`: set once the page ends, on the loop that serves it. `speaker`: whom readers miss then."""
+    """`watched`: pipelines by name, in the order of their numbers. `ending`: set once the page ends, on the
+    loop that serves it. `speaker`: whom readers miss then. `streams`: so many of events go on."""
 
     def __init__(self, watched: Mapping[str, Watched], ending: asyncio.Event, speaker: str) -> None:
         self._words = {"speaker": speaker, **{name: dict(words) for name, words in WORDS.items()}}
@@ -52,7 +53,7 @@ class Routes:
         self._watched = list(watched.values())
         self._feeds = [Feed(one) for one in self._watched]
         self._ending = ending
-        self._streams = 0
+        self.streams = 0
         self._assets = assets()
 
     def all(self) -> Sequence[Route]:
@@ -89,7 +90,7 @@ class Routes:
 
     async def events(self, request: Request) -> Response:
         feed = self._feeds[self._index(request)]
-        if self._streams >= LISTENERS_MAX:
+        if self.streams >= LISTENERS_MAX:
             raise HTTPException(503, f"{LISTENERS_MAX} readers listen already.", {"Retry-After": "5"})
         return _Counted(EventStream(feed, ending=self._ending), self)
 
@@ -119,7 +120,7 @@ class Routes:
 
     def count(self, streams: int) -> None:
         """So many streams of events more."""
-        self._streams += streams
+        self.streams += streams
 
     def _asset(self, name: str) -> Response:
         if name not in self._assets:
@@ -168,12 +169,10 @@ async def _refused(_request: Request, error: Exception) -> Response:
     return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
 
 
-def make_app(
-    watched: Mapping[str, Watched], *, access: Access, cookie: str, ending: asyncio.Event, speaker: str
-) -> ASGIApp:
-    """`watched`: pipelines by their names, in the order of their numbers. `speaker`: who serves the page."""
+def make_app(routes: Routes, *, access: Access, cookie: str) -> ASGIApp:
+    """`cookie`: the name of the one that stands for the token."""
     return Starlette(
-        routes=Routes(watched, ending, speaker).all(),
+        routes=routes.all(),
         middleware=[Middleware(Gate, access=access, cookie=cookie)],
         exception_handlers={HTTPException: _refused},
     )

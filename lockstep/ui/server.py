@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import uvicorn
 
 from lockstep.ui.access import LOCALHOST, Access, is_loopback
-from lockstep.ui.app import make_app
+from lockstep.ui.app import Routes, make_app
 from lockstep.ui.errors import NoPage
 from lockstep.ui.port import Watched
 from lockstep.ui.protocol import CONNECTIONS_MAX, BoundedProtocol
@@ -76,11 +76,17 @@ class PageServer:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: asyncio.Event | None = None
+        self._routes: Routes | None = None
 
     @property
     def port(self) -> int:
         """The one it listens on, once it was started."""
         return self._port
+
+    @property
+    def readers(self) -> int:
+        """Streams of events that somebody listens to."""
+        return self._routes.streams if self._routes is not None else 0
 
     @property
     def url(self) -> str:
@@ -95,13 +101,8 @@ class PageServer:
         if wanted not in (0, self._port):
             log.warning("port %d is taken: the page is on port %d", wanted, self._port)
         self._ending = asyncio.Event()
-        app = make_app(
-            self._watched,
-            access=self._access,
-            cookie=f"lockstep-{self._port}",
-            ending=self._ending,
-            speaker=self._speaker,
-        )
+        self._routes = Routes(self._watched, self._ending, self._speaker)
+        app = make_app(self._routes, access=self._access, cookie=f"lockstep-{self._port}")
         config = uvicorn.Config(
             app,
             http=BoundedProtocol,

@@ -16,6 +16,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
+from lockstep.watch.page import page_document
+from lockstep.watch.page_rows import story
+from tests import watched
 from tests.page_fixture import Serve, Visit, browser, serve, visit
 from tests.unit.lockstep.ui import documents
 from tests.unit.lockstep.ui.documents import Shown
@@ -193,6 +196,30 @@ def test_what_others_write_stays_text_and_within_the_page(serve: Serve, visit: V
     assert page.locator("img").count() == 0
     assert page.locator("script:not([src])").count() == 0
     assert page.evaluate("window.hacked") is None
+
+
+def test_what_the_observer_makes_is_drawn_whole(serve: Serve, visit: Visit) -> None:
+    said = watched.rich()
+    found = watched.seen(said)
+    shown = Shown(page_document(found.page(said.now_ms)))
+    history = found.history
+    for one in shown.page().document["transactions"]:
+        transaction = history.find(one["id"])
+        assert transaction is not None
+        shown.stories[one["id"]] = story(transaction, history.names(transaction.run))
+    page = drawn(visit(serve({"events": shown}).url))
+    expect(page.locator("#headline")).to_have_text(shown.page().document["headline"])
+    expect(bars(page)).to_have_count(len(shown.page().document["transactions"]))
+    expect(page.locator("#workers > li")).to_have_count(3)
+    aborted, open_one = page.locator("#strip button[data-phase=aborted]").first, bars(page).last
+    for bar, lanes in ((bars(page).first, 4), (aborted, 4), (open_one, 1)):
+        bar.click()
+        expect(page.locator(".lane")).to_have_count(lanes)
+        found_by_axe = Axe().run(page)
+        assert found_by_axe.violations_count == 0, found_by_axe.generate_report()
+        page.keyboard.press("Escape")
+    assert page.locator("#main").inner_text().count("undefined") == 0
+    assert page.locator("#main").inner_text().count("NaN") == 0
 
 
 @pytest.mark.parametrize("width", [400, 700, 1_600, 2_560])

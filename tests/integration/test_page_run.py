@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from lockstep.errors import EXIT_HALTED
 from tests.harness import Pipeline, Run, await_that
 from tests.page_fixture import Visit, browser, visit
 
@@ -86,6 +87,20 @@ def test_a_run_that_has_ended_is_seen_without_its_driver(
         finally:
             process.terminate()
             process.wait(30)
+
+
+@pytest.mark.integration
+def test_a_halt_is_still_read_when_its_driver_has_ended(pipeline: Pipeline, visit: Visit) -> None:
+    run = pipeline.start()
+    page = visit(address(run))
+    pipeline.produce(200)
+    committed(page, 1)
+    pipeline.produce_raw([b"this is no JSON"], partition=1)
+    expect(page.locator("#headline")).to_have_text("HALTED", timeout=SOON_MS)
+    expect(page.locator("#halt")).to_contain_text(f"{pipeline.topic}:1")
+    assert run.wait(60) == EXIT_HALTED
+    expect(page.locator("#notices")).to_contain_text("The driver does not answer since", timeout=TOLD_MS)
+    expect(page.locator("#halt")).to_be_visible()
 
 
 @pytest.mark.integration

@@ -91,7 +91,17 @@ function head(title, told) {
   return h("header", { class: "story-head" }, h("h2", { id: "story-title" }, title), h("span", { class: "grow" }), ...steps, close);
 }
 
-function whole(told) {
+/** Who has reported, and who has not. */
+function everybody(told) {
+  const there = new Set(told.writers.map((one) => one.name));
+  const late = told.phase === "aborted" && told.late ? told.late.split(", ").filter((name) => !name.endsWith(" more")) : [];
+  const absent = [...(told.missing ?? []), ...late].filter((name) => !there.has(name));
+  const nothing = { incarnation: "", answered_ms: 0, records: 0, files: 0, bytes: 0, ranges: [] };
+  return [...told.writers, ...absent.map((name) => ({ name, ...nothing }))];
+}
+
+function whole(said) {
+  const told = { ...said, writers: everybody(said) };
   const summary = told.phase === "aborted"
     ? `given up after ${duration(parts(told).total)}`
     : told.undecided ? "its run is gone"
@@ -130,6 +140,7 @@ function steps(told) {
 const KINDS = { answered: "wrote", "did not answer": "silent", "was not asked yet": "unasked", "is asked": "unasked" };
 
 const isLate = (told, one) => (told.late ?? "").split(", ").includes(one.name);
+const number = (one, value) => (one.answered_ms ? value : "–");
 
 /** How a writer stands: before END nobody is asked, and only whoever is missed has failed to answer. */
 function standing(told, one) {
@@ -181,7 +192,7 @@ function writers(told) {
     return h("tr", { "data-late": late || answered === "did not answer" },
       h("th", { scope: "row" }, one.name, h("span", { class: "more" }, ` ${short(one.incarnation)}`)),
       h("td", {}, answered + (late && one.answered_ms ? ", the last" : "")),
-      h("td", { class: "n" }, count(one.records)), h("td", { class: "n" }, count(one.files)), h("td", { class: "n" }, size(one.bytes)),
+      ...[count(one.records), count(one.files), size(one.bytes)].map((text) => h("td", { class: "n" }, number(one, text))),
       h("td", {}, ranges(one.ranges)));
   });
   return [h("h3", {}, "Who wrote what"), table(["worker", "answered", "records", "files", "size", "offsets"], rows, "Who wrote what")];

@@ -117,7 +117,8 @@ function spark() {
 
 // --- how old it is ----------------------------------------------------------------------------
 
-const OLD_MS = { driver_ms: 10_000, topic_ms: 30_000, broker_ms: 30_000, table_ms: 30_000 };
+// The observer looks at a quiet table each 30 s, and at what is slow to answer each minute.
+const OLD_MS = { driver_ms: 10_000, topic_ms: 30_000, broker_ms: 90_000, table_ms: 90_000 };
 const NAMES = { driver_ms: "the driver", topic_ms: "the control topic", broker_ms: "the broker", table_ms: "the table" };
 const TELLS = {
   topic_ms: "what is said of transactions and coordinators is from then",

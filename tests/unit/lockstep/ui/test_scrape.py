@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as read_classic
+
 from lockstep.ui.scrape import merged, wants_openmetrics
+from lockstep.watch.metrics import exposed
+from lockstep.watch.seen import metrics_seen
+from tests.watched import PIPELINE, rich, seen
 
 
 def of(pipeline: str, *, ended: bool) -> bytes:
@@ -37,6 +44,19 @@ def test_a_family_stands_together_and_has_one_head() -> None:
         'lockstep_took_sum{pipeline="b"} 3.0',
         "# EOF",
     ]
+
+
+@pytest.mark.parametrize("as_openmetrics", [True, False])
+def test_what_two_real_pipelines_say_is_read_by_prometheus_own_reader(as_openmetrics: bool) -> None:
+    said = rich()
+    found = seen(said)
+    one = exposed(lambda: metrics_seen(found, said.now_ms), as_openmetrics=as_openmetrics)
+    other = one.replace(f'"{PIPELINE}"'.encode(), b'"another"')
+    read = read_openmetrics if as_openmetrics else read_classic
+    alone = sum(len(family.samples) for family in read(one.decode()))
+    both = list(read(merged([one, other]).decode()))
+    assert sum(len(family.samples) for family in both) == 2 * alone
+    assert len({family.name for family in both}) == len(both)
 
 
 def test_the_plain_form_has_no_end() -> None:
