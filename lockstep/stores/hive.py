@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -29,6 +29,15 @@ NEEDED = (
 ASK_S = 1.0
 
 
+def _site(settings: Mapping[str, str]) -> str:
+    """As Hadoop has its settings."""
+    lines = [
+        f"<property><name>{name}</name><value>{escape(value)}</value></property>"
+        for name, value in settings.items()
+    ]
+    return "\n".join(["<configuration>", *lines, "</configuration>"])
+
+
 class MetastoreError(Failed):
     """The server did not start, or ended by itself: the sentence says what to do."""
 
@@ -36,14 +45,24 @@ class MetastoreError(Failed):
 class MetastoreServer(LocalServer):
     """One server process; see `LocalServer`. `data_dir` holds `database`, `warehouse` and `metastore.log`.
 
-    Raises `lockstep.launch.jars.JarsError` where Java or the jars are missing.
+    `jars`, `hadoop`: what it needs beside its own to reach a table's store, as it does to see that a table's
+    folder is there. Raises `lockstep.launch.jars.JarsError` where Java or the jars are missing.
     """
 
     kind = "metastore"
     failure = MetastoreError
 
-    def __init__(self, data_dir: Path, *, port: int = 0, cache_dir: Path | None = None) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        port: int = 0,
+        cache_dir: Path | None = None,
+        jars: Sequence[Path] = (),
+        hadoop: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(data_dir, port=port)
+        self._more, self._hadoop = tuple(jars), dict(hadoop or {})
         self._cache_dir = cache_dir
         self._java = ""
         self._jars: list[Path] = []
@@ -60,7 +79,7 @@ class MetastoreServer(LocalServer):
         self._java = str(find_java())
         beside = sorted((find_spark_home() / "jars").glob("*.jar"))
         self._jars = resolve(METASTORE, self._cache_dir)
-        self._jars += [jar for jar in beside if jar.name.startswith(NEEDED)]
+        self._jars += [*self._more, *(jar for jar in beside if jar.name.startswith(NEEDED))]
 
     def _launch(self) -> None:
         data = self._data_dir
@@ -77,12 +96,10 @@ class MetastoreServer(LocalServer):
             "metastore.task.threads.always": f"{EVENTS}.EventCleanerTask",
             "metastore.expression.proxy": "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy",
         }
-        lines = [
-            f"<property><name>{name}</name><value>{escape(value)}</value></property>"
-            for name, value in settings.items()
-        ]
-        site = "\n".join(["<configuration>", *lines, "</configuration>"])
-        (data / "metastore-site.xml").write_text(site, encoding="utf-8")
+        (data / "metastore-site.xml").write_text(_site(settings), encoding="utf-8")
+        core = data / "core-site.xml"
+        core.touch(mode=0o600)
+        core.write_text(_site(self._hadoop), encoding="utf-8")
         classpath = os.pathsep.join(map(str, [data, *self._jars]))
         command = [self._java, f"-Xmx{HEAP_MB}m", *LATE_C2.split(), f"-Dderby.system.home={data}"]
         self._spawn([*command, "-cp", classpath, MAIN, "-p", str(self.port)])

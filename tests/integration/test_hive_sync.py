@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from control_topic.messages import SourcePartition
+from lockstep.launch.submit import find_jars
 from lockstep.stores.hive import MetastoreServer
+from lockstep.stores.local import ACCESS_KEY, SECRET_KEY, S3Server
 from table.catalog import CatalogSpec
 from table.errors import Unavailable
 from table.hudi.driver.hive_sync import HiveSync
 from table.kinds import HUDI, table_kind
 from table.port import INSERT, Commit, TableSpec
 from table.state import TableState
+from table.store.connectors import store_needs
 from tests.harness import SCHEMA, Pipeline
-from tests.hook_receiver import unused_port
+from tests.hook_receiver import Receiver, unused_port
+from tests.place import Bucket
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(500)]
 
@@ -148,6 +153,38 @@ def test_a_metastore_that_hangs_holds_up_no_run_and_has_all_once_it_is_back(
     days = [f"day=2026-01-0{number}" for number in (1, 2, 3)]
     assert Asked(spark, metastore.uri).partitions(database, "events") == days
     pipeline.assert_exact(500)
+
+
+@pytest.fixture
+def metastore_on_s3(spark: SparkSession, s3: S3Server, tmp_path: Path) -> Iterator[MetastoreServer]:
+    """One that reaches the bucket itself, as it must, by the jars that Spark has fetched."""
+    jars = find_jars(store_needs("s3a://lake/events").packages, {})
+    hadoop = {
+        "fs.s3a.endpoint": s3.endpoint,
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.access.key": ACCESS_KEY,
+        "fs.s3a.secret.key": SECRET_KEY,
+    }
+    with MetastoreServer(tmp_path / "metastore", jars=jars, hadoop=hadoop) as running:
+        yield running
+
+
+def test_a_table_in_a_bucket_is_told_and_named_as_well(
+    pipeline: Pipeline, metastore_on_s3: MetastoreServer, spark: SparkSession, s3: S3Server, database: str
+) -> None:
+    bucket = Bucket(s3)
+    pipeline.put_at(bucket)
+    hive(pipeline, metastore_on_s3, database)
+    pipeline.produce(100)
+    with Receiver() as receiver:
+        pipeline.settings["hooks.webhook"] = receiver.url
+        assert pipeline.run_to_end().process.returncode == 0
+        completed = [one.requested for one in bucket.timeline().completed() if one.state is not None]
+        assert receiver.instants == completed[::-1]
+        assert receiver.taken[0].document["table"]["path"] == bucket.address
+    asked = Asked(spark, metastore_on_s3.uri)
+    assert "event_id" in asked.columns(database, "events")
+    assert asked.partitions(database, "events") == [f"day=2026-01-0{number}" for number in (1, 2, 3)]
 
 
 def test_columns_of_every_type_are_there(
