@@ -118,7 +118,9 @@ STANDING = Row(
             unit="s",
             steps=((None, "green"), (300, "yellow"), (3600, "red")),
         ),
-        stat("Records that wait", "Lag of all source partitions together.", one("lockstep_lag_records_sum")),
+        stat(
+            "Records that wait", "Lag of all source partitions together.", one("lockstep_total_lag_records")
+        ),
         stat(
             "Workers missing",
             "Expected, and silent or not there.",
@@ -171,7 +173,7 @@ FLOW = Row(
             title="Lag",
             says="Records that are not in the table: all together, and the worst source partitions.",
             asks=[
-                (one("lockstep_lag_records_sum"), "all"),
+                (one("lockstep_total_lag_records"), "all"),
                 (
                     f"topk(5, {one('lockstep_lag_records', by='topic, source_partition')})",
                     "{{topic}}:{{source_partition}}",
@@ -183,7 +185,7 @@ FLOW = Row(
             title="Lag in time",
             says="Age of the oldest record that is not in the table, and of the worst source partitions.",
             asks=[
-                (one("lockstep_lag_seconds_max"), "oldest"),
+                (one("lockstep_max_lag_seconds"), "oldest"),
                 (
                     f"topk(5, {one('lockstep_lag_seconds', by='topic, source_partition')})",
                     "{{topic}}:{{source_partition}}",

@@ -98,7 +98,7 @@ METRICS: tuple[Metric, ...] = (
         values.since_last_commit,
         "Since the newest commit that table, driver or topic tell of; where there is none yet, since the run "
         "was announced. Counts on while all of them are away. An idle pipeline commits nothing: join it with "
-        "`lockstep_lag_records_sum > 0`.",
+        "`lockstep_total_lag_records > 0`.",
         unit="seconds",
         alert="longer than a few intervals and a write timeout, while records wait",
     ),
@@ -156,15 +156,15 @@ METRICS: tuple[Metric, ...] = (
         labels="topic source_partition",
     ),
     _gauge(
-        "lag_records_sum",
-        values.lag_records_sum,
+        "total_lag_records",
+        values.total_lag_records,
         "Of all source partitions together.",
         unit="records",
         alert="growing for longer than a peak lasts",
     ),
     _gauge(
-        "lag_seconds_max",
-        values.lag_seconds_max,
+        "max_lag_seconds",
+        values.max_lag_seconds,
         "Of the source partition that is furthest behind.",
         unit="seconds",
         alert="as `lockstep_table_freshness_seconds`",

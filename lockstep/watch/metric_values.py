@@ -134,12 +134,12 @@ def lag_seconds(seen: MetricsSeen) -> Iterator[Sample]:
         yield (row["topic"], str(row["partition"])), row["lag_ms"] / 1_000
 
 
-def lag_records_sum(seen: MetricsSeen) -> Iterator[Sample]:
+def total_lag_records(seen: MetricsSeen) -> Iterator[Sample]:
     if _has_lag(seen):
         yield (), seen.document["lag"]["records"]
 
 
-def lag_seconds_max(seen: MetricsSeen) -> Iterator[Sample]:
+def max_lag_seconds(seen: MetricsSeen) -> Iterator[Sample]:
     if _has_lag(seen) and seen.document["lag"]["seconds"] is not None:
         yield (), seen.document["lag"]["seconds"]
 

@@ -76,7 +76,7 @@ def test_the_page_of_a_run_is_what_the_status_and_the_table_say(
         tells_of_transactions(made, observer)
         figures = scraped(observer)
         assert figures["lockstep_records_total"] == made["totals"]["records"] == RECORDS
-        assert figures["lockstep_lag_seconds_max"] == figures["lockstep_participants_missing"] == 0
+        assert figures["lockstep_max_lag_seconds"] == figures["lockstep_participants_missing"] == 0
         await_that(
             "metrics in a file", lambda: file.exists() and "lockstep_records_total" in file.read_text()
         )

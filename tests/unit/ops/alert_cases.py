@@ -44,8 +44,8 @@ def standing(state: str, mode: str = "run") -> dict[str, str]:
 RUNNING = standing("running")
 PAUSED = standing("idle", "pause")
 SINCE = "lockstep_seconds_since_last_commit"
-LAG = "lockstep_lag_records_sum"
-LAG_S = "lockstep_lag_seconds_max"
+LAG = "lockstep_total_lag_records"
+LAG_S = "lockstep_max_lag_seconds"
 ABORTS = "lockstep_consecutive_aborts"
 DIED = 'lockstep_transactions_total{outcome="aborted",reason="worker_died"}'
 EMPTY = 'lockstep_transactions_total{outcome="aborted",reason="nothing_to_commit"}'

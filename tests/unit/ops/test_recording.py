@@ -24,8 +24,8 @@ SERIES = {
         for bound, count in (("0.1", 0), ("0.5", 10), ("+Inf", 10))
     },
     'lockstep_table_freshness_seconds{pipeline="p"}': "0+0x59 120+0x30",
-    'lockstep_lag_records_sum{pipeline="p",instance="run"}': "10+0x90",
-    'lockstep_lag_records_sum{pipeline="p",instance="ui"}': "12+0x90",
+    'lockstep_total_lag_records{pipeline="p",instance="run"}': "10+0x90",
+    'lockstep_total_lag_records{pipeline="p",instance="ui"}': "12+0x90",
 }
 COMPUTED = {
     "pipeline:lockstep_records:rate5m": ('{pipeline="p"}', 100),

@@ -50,8 +50,8 @@ lockstep_files_total
 lockstep_dead_letters_total
 lockstep_lag_records topic source_partition
 lockstep_lag_seconds topic source_partition
-lockstep_lag_records_sum
-lockstep_lag_seconds_max
+lockstep_total_lag_records
+lockstep_max_lag_seconds
 lockstep_participants
 lockstep_participants_missing
 lockstep_coordinator_epoch
@@ -161,8 +161,8 @@ def test_figures_are_those_of_the_page(said: Said) -> None:
     found = samples(seen(said), said.now_ms)
     assert found[("lockstep_state", "running")] == 1 and found[("lockstep_state", "halted")] == 0
     assert found[("lockstep_mode", "run")] == 1 and found[("lockstep_mode", "stop")] == 0
-    assert found[("lockstep_lag_records_sum",)] == 251_000
-    assert found[("lockstep_table_freshness_seconds",)] == found[("lockstep_lag_seconds_max",)] == 10
+    assert found[("lockstep_total_lag_records",)] == 251_000
+    assert found[("lockstep_table_freshness_seconds",)] == found[("lockstep_max_lag_seconds",)] == 10
     assert found[("lockstep_transactions_total", "committed", "bytes")] == 12
     assert found[("lockstep_transactions_total", "aborted", "refused")] == 1
     assert found[("lockstep_dead_letters_total",)] == 41
@@ -236,7 +236,7 @@ def test_there_is_no_lag_of_a_table_that_nobody_has_read(said: Said) -> None:
 def test_what_the_broker_said_long_ago_says_nothing_of_now(said: Said) -> None:
     found = seen(said, with_driver=False)
     found.failed(BROKER, "no answer")
-    assert "lockstep_lag_records_sum" in names(found, said.now_ms + STALE_MS - 1)
+    assert "lockstep_total_lag_records" in names(found, said.now_ms + STALE_MS - 1)
     later = names(found, said.now_ms + STALE_MS)
     assert not [name for name in later if "lag" in name or "freshness" in name]
     assert "lockstep_participants" not in later and "lockstep_observed_age_seconds" in later
