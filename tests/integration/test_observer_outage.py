@@ -80,9 +80,15 @@ class Run:
         )
 
     def say(self, body: Body, sender: str = "coordinator@worker-0", *, epoch: int = 1) -> None:
+        """Again until the broker has it, as a run does."""
         writer = self._writers[sender]
-        writer.send(body, epoch=epoch)
-        assert writer.flush(60)
+
+        def is_written() -> bool:
+            failures = writer.failures
+            writer.send(body, epoch=epoch)
+            return writer.flush(60) and writer.failures == failures
+
+        await_that(f"{type(body).__name__} on the control topic", is_written)
 
     def begin(self) -> None:
         self.say(RunAnnounce(started_at_ms=wall_ms()), "driver", epoch=0)
