@@ -1,8 +1,8 @@
 """Whether the topic of a name is still the one that it was: by its id, which a topic made again has anew.
 
 A consumer does not always notice: librdkafka takes what the broker says of a topic for outdated where the
-leader's epoch is lower than the one that it knows. That of a topic made again begins at 0, and each restart of
-a broker has added to that of the one before.
+leader's epoch is lower than the one it knows. With a topic made again it begins at 0, and each restart of
+the broker had added to it before.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def poll_for(seconds: float, reader: ControlReader) -> None:
 def test_a_topic_made_again_after_the_brokers_restart_is_read_on(
     own_broker: Broker, conversation: Conversation, while_it_is_gone: Callable[[ControlReader], None]
 ) -> None:
-    """By a client that takes the new topic for an outdated word of the old one: its leader's epoch is lower."""
+    """The client takes what it hears of the new topic for outdated: its leader's epoch is lower."""
     conversation.passes("before")
     own_broker.kill()
     own_broker.start()
