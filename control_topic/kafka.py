@@ -15,10 +15,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka import Message as Record
 
 from control_topic.codec import Incomplete, Unreadable
+from control_topic.complaints import Complaints
 from control_topic.messages import Body
 from control_topic.record_headers import headers_of
 from control_topic.refused_writes import RefusedWrites
 from control_topic.topic import ControlTopic, TopicFacts
+from control_topic.topic_watch import TopicWatch
 from control_topic.transport import (
     MESSAGES_PER_POLL_MAX,
     TAIL_MESSAGES,
@@ -49,7 +51,6 @@ RESOLVE_MIN_S = 1.0
 """A broker that is busy for a moment is not worth a complaint."""
 RESOLVE_TIMEOUT_S = 5.0
 RETRY_S = 0.25
-COMPLAINT_INTERVAL_S = 10.0
 FORGERY_INTERVAL_S = 60.0
 MESSAGE_TIMEOUT_MS = 10_000
 """A message that did not get out by then is given up: its sender has repeated it since."""
@@ -108,24 +109,9 @@ class ControlReader:
         self._in_the_way = 0
         self.recoveries = 0
         self.partitions = 0  # of the topic, as last looked up; anything but 1 is wrong, and only 0 is read
-        self._consumer = Consumer(
-            {
-                "group.id": "lockstep-control-reader",  # asked for by the client; nothing is committed to it
-                **kafka,
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "error",
-                "allow.auto.create.topics": False,
-                # Marks say who is believed; a stranger's transaction that stays open would hide all else.
-                "isolation.level": "read_uncommitted",
-                "fetch.wait.max.ms": FETCH_WAIT_MAX_MS,
-                "fetch.min.bytes": 1,
-                "queued.max.messages.kbytes": FETCHED_KBYTES_MAX,
-                "error_cb": self._complaints.hear,
-            },
-            logger=_client_log,
-        )
+        self._kafka = dict(kafka)
+        self._watch = TopicWatch(kafka, topic)
+        self._consumer = self._open_consumer()
 
     @property
     def caught_up(self) -> bool:
@@ -163,6 +149,8 @@ class ControlReader:
         deadline = time.monotonic() + timeout_s
         while True:
             remaining_s = max(0.0, deadline - time.monotonic())
+            if self._position is not None and self._watch.is_another():
+                self._lose_position("the topic has another id")
             if self._position is None:
                 self._resolve(remaining_s)
             try:
@@ -188,6 +176,27 @@ class ControlReader:
 
     def close(self) -> None:
         self._consumer.close()
+        self._watch.close()
+
+    def _open_consumer(self) -> Consumer:
+        return Consumer(
+            {
+                "group.id": "lockstep-control-reader",  # asked for by the client; nothing is committed to it
+                **self._kafka,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "allow.auto.create.topics": False,
+                # Marks say who is believed; a stranger's transaction that stays open would hide all else.
+                "isolation.level": "read_uncommitted",
+                "fetch.wait.max.ms": FETCH_WAIT_MAX_MS,
+                "fetch.min.bytes": 1,
+                "queued.max.messages.kbytes": FETCHED_KBYTES_MAX,
+                "error_cb": self._complaints.hear,
+            },
+            logger=_client_log,
+        )
 
     def _receive(self, record: Record) -> Received | None:
         error = record.error()
@@ -195,7 +204,7 @@ class ControlReader:
             if error.code() == KafkaError._PARTITION_EOF:
                 self._caught_up = self._caught_up or self._position is not None
             elif error.code() in _POSITION_LOST:
-                self._lose_position(error)
+                self._lose_position(f"{error.name()}: {error.str()}")
             else:
                 self._complaints.hear(error)
                 if error.code() in UNREADABLE:
@@ -243,13 +252,15 @@ class ControlReader:
         self._position += step
         self._consumer.assign([TopicPartition(self._topic, PARTITION, self._position)])
 
-    def _lose_position(self, error: KafkaError) -> None:
+    def _lose_position(self, why: str) -> None:
+        """With a new consumer: the one that there is may know an epoch by which the new log is outdated."""
         self.recoveries += 1
         self._position, self._retry_at = None, 0.0
         self._start = "tail"
-        self._consumer.unassign()
+        self._consumer.close()
+        self._consumer = self._open_consumer()
         self._complaints.count += 1
-        self._complaints.last = f"{error.name()}: {error.str()}"
+        self._complaints.last = why
         log.warning(
             "The control topic %s is not what it was: deleted, made again or cut off. Reading goes on with"
             " what it holds now; what matters is said again.",
@@ -262,6 +273,7 @@ class ControlReader:
             return
         patience_s = min(max(timeout_s, RESOLVE_MIN_S), RESOLVE_TIMEOUT_S)
         try:
+            self._watch.begin(patience_s)
             low, high = self._consumer.get_watermark_offsets(
                 TopicPartition(self._topic, PARTITION), timeout=patience_s, cached=False
             )
@@ -370,28 +382,3 @@ class ControlWriter:
     def _fail(self, reason: str) -> None:
         self.failures += 1
         self._complaints.say(reason)
-
-
-class Complaints:
-    """Counts errors of one activity, keeps the last, and logs one in ten seconds."""
-
-    def __init__(self, activity: str) -> None:
-        self._activity = activity
-        self._quiet_until = 0.0
-        self._unsaid = 0
-        self.count = 0
-        self.last = ""
-
-    def hear(self, error: KafkaError) -> None:
-        self.say(f"{error.name()}: {error.str()}")
-
-    def say(self, reason: str) -> None:
-        self.count += 1
-        self.last = reason
-        now = time.monotonic()
-        if now < self._quiet_until:
-            self._unsaid += 1
-            return
-        unsaid = f" ({self._unsaid} more since the last such line)" if self._unsaid else ""
-        log.warning("Trouble %s: %s%s. It is tried again.", self._activity, reason, unsaid)
-        self._quiet_until, self._unsaid = now + COMPLAINT_INTERVAL_S, 0

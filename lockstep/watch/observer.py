@@ -90,7 +90,6 @@ class Observer:
         self._table_stale = threading.Event()
         self._table_tried = threading.Event()
         self._reader: ControlReader | None = None
-        self._topic_id = ""
         self._recoveries = 0
         self._topic_due_s = 0.0
         self._past_due_s = 0.0
@@ -253,37 +252,23 @@ class Observer:
         """Whether the topic is there, and so whether it is true that nothing more has arrived."""
         name = self._config.control.topic
         self._control_topic = self._control_topic or ControlTopic(self._kafka, name)
-        facts = self._control_topic.describe(timeout_s=TOPIC_ASK_S)
+        exists = self._control_topic.describe(timeout_s=TOPIC_ASK_S).exists
         self._topic_due_s = time.monotonic() + LOOK_EVERY_S
-        if facts.exists and facts.topic_id != self._topic_id:
-            self._read_topic(facts.topic_id)
-        missing = (
-            "" if facts.exists else f"The control topic {name} does not exist: no run has been here yet."
-        )
+        if exists and self._reader is None:
+            self._reader = ControlReader(
+                self._kafka,
+                name,
+                start="tail",
+                tail_messages=MESSAGES_MAX,
+                pipeline=self._config.pipeline.id,
+            )
+        missing = "" if exists else f"The control topic {name} does not exist: no run has been here yet."
         with self._changed:
-            if not facts.exists and self._reader is None:
+            if not exists and self._reader is None:
                 self._seen.history.caught_up_now()
             if self._seen.history.caught_up:
                 self._seen.looked_at_topic(wall_ms(), missing)
                 self._note_change()
-
-    def _read_topic(self, topic_id: str) -> None:
-        """With a new reader. One that is there is of a topic that was deleted, and may never notice.
-
-        So it was with librdkafka 2.16.1, where the broker had been restarted before.
-        """
-        if self._reader is not None:
-            self._reader.close()
-            with self._guard:
-                self._seen.history.begins_again()
-        self._topic_id, self._recoveries = topic_id, 0
-        self._reader = ControlReader(
-            self._kafka,
-            self._config.control.topic,
-            start="tail",
-            tail_messages=MESSAGES_MAX,
-            pipeline=self._config.pipeline.id,
-        )
 
     def _look_at_table(self) -> None:
         self._table_stale.clear()

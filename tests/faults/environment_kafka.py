@@ -16,7 +16,7 @@ from control_topic.messages import CoordinatorClaim, Halt, Message
 from control_topic.refused_writes import LASTS_MAX_S
 from control_topic.stubs import control_pb2
 from tests.broker_fixture import create_topic, delete_topic, set_config
-from tests.faults.acts import goes_on, halts, lasting
+from tests.faults.acts import GOES_ON_S, goes_on, halts, lasting
 from tests.faults.commits import wall_ms
 from tests.faults.scenario import Notes, Scenario, put
 from tests.faults.stage import Stage
@@ -26,6 +26,7 @@ FLOOD = 20_000
 HUGE = 40
 AGAIN_S = 5.0
 """A topic that is being deleted is there for a moment longer: so long its name is tried."""
+NOTICED = "is not what it was: deleted, made again or cut off"
 REFUSED = "does not take this worker's messages"
 
 
@@ -46,6 +47,14 @@ def delete_records(stage: Stage, topic: str, partitions: int, *, before: int = -
 
 def _deleted(stage: Stage) -> None:
     delete_topic(stage.broker.bootstrap_servers, control_topic(stage))
+
+
+def _deleted_after_a_restart(stage: Stage) -> None:
+    """Who reads it knows of a leader's epoch then that the new topic does not have yet."""
+    with broker_away(stage):
+        pass
+    stage.recovery_s(wall_ms(), deadline_s=GOES_ON_S)
+    _deleted(stage)
 
 
 def _truncated(stage: Stage) -> None:
@@ -154,6 +163,13 @@ put(
             fault=_made_again_with_three_partitions,
             said=("must have exactly 1; only partition 0 is used",),
         ),
+        20,
+    ),
+    Scenario(
+        "control_topic_made_again_after_a_broker_restart",
+        "the broker is killed and started again, and once commits go on the control topic is deleted",
+        "the driver makes it again, everybody knows the new one by its id, and commits go on by themselves",
+        partial(goes_on, fault=_deleted_after_a_restart, said=("is gone and is made again", NOTICED)),
         20,
     ),
     Scenario(

@@ -324,6 +324,23 @@ def test_a_topic_deleted_and_made_again_is_read_on_from_what_is_new(kafka, topic
         assert reader.recoveries == 1
 
 
+def test_of_a_topic_made_again_nothing_is_skipped_though_it_is_longer_than_what_was_read(
+    kafka, topic, writer
+) -> None:
+    """Then the old position is one of the new log's, too, and the client reads on from there."""
+    write(writer, ends(0, 3))
+    with closing(ControlReader(kafka, topic, start="beginning")) as reader:
+        read(reader, lambda got: len(got) >= 3)
+        delete_topic(kafka["bootstrap.servers"], topic)
+        create_topic(kafka["bootstrap.servers"], topic)
+        with closing(open_writer(kafka, topic)) as other:
+            write(other, ends(100, 110))
+        wanted = ends(100, 110)
+        received = read(reader, lambda got: all(body in bodies(got) for body in wanted))
+        assert bodies(received)[-10:] == wanted
+        assert reader.recoveries >= 1
+
+
 def test_a_topic_made_again_with_more_partitions_is_noticed_and_still_read(
     kafka, topic, writer, caplog
 ) -> None:
