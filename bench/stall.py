@@ -27,7 +27,7 @@ from lockstep.brokers.local import Broker
 from lockstep.config.units import parse_size_bytes
 from lockstep.errors import Failed
 from tests import evidence
-from tests.faults.environment_storage import locked
+from tests.locked_table import locked
 
 TOPIC = "events"
 INTERVAL_S = 2.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -15,11 +14,11 @@ from tests.faults.acts import CALM_PER_SECOND, RECORDS, goes_on, halts, lasting,
 from tests.faults.scenario import ON_FILES, Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.harness import await_that
+from tests.locked_table import locked
 
 TMPFS_BYTES = 64 * 1024 * 1024
 LEFT_BYTES = 160 * 1024
 """Enough for some instants, and less than one transaction's files."""
-LOCK_TOUCH_S = 5.0
 BUDGET_S = 600
 """For so long an outage is waited out."""
 NO_SPACE = "No space left on device"
@@ -86,38 +85,6 @@ def read_only(stage: Stage) -> Iterator[None]:
         yield
     finally:
         _mount("-o", "remount,rw", str(table))
-
-
-# --- the lock ---------------------------------------------------------------------------------------
-
-
-@contextmanager
-def locked(table: Path) -> Iterator[None]:
-    """Somebody else holds Hudi's table lock and is alive: the lock file is kept from expiring."""
-    lock = table / ".hoodie" / ".locks" / "lock"
-    lock = lock if lock.parent.is_dir() else table / ".hoodie" / "lock"
-    released = threading.Event()
-
-    def take() -> bool:
-        try:
-            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except FileExistsError:
-            return False
-        return True
-
-    def keep() -> None:
-        while not released.wait(LOCK_TOUCH_S):
-            os.utime(lock)
-
-    await_that("moment in which the table lock is free", take)
-    keeper = threading.Thread(target=keep, daemon=True)
-    keeper.start()
-    try:
-        yield
-    finally:
-        released.set()
-        keeper.join(30)
-        lock.unlink()
 
 
 # --- parts of the table are gone --------------------------------------------------------------------

@@ -14,11 +14,11 @@ import pytest
 
 from tests.debian import NotToBeHad
 from tests.harness import Pipeline, Run, await_that
+from tests.locked_table import locked
 from tests.prometheus_server import Prometheus, free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-LOCK_TOUCH_S = 5.0
 DEADLINE_S = 180.0
 END_S = 30.0
 KILLS = 3
@@ -49,35 +49,6 @@ def beside(pipeline: Pipeline, port: int) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(END_S)
-
-
-@contextmanager
-def lock_held(table: Path) -> Iterator[None]:
-    """Somebody else has Hudi's table lock, and is alive: its file is kept from expiring."""
-    lock = table / ".hoodie" / ".locks" / "lock"
-    lock = lock if lock.parent.is_dir() else table / ".hoodie" / "lock"
-    released = threading.Event()
-
-    def take() -> bool:
-        try:
-            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except FileExistsError:
-            return False
-        return True
-
-    def keep() -> None:
-        while not released.wait(LOCK_TOUCH_S):
-            os.utime(lock)
-
-    await_that("moment in which the table lock is free", take)
-    keeper = threading.Thread(target=keep, daemon=True)
-    keeper.start()
-    try:
-        yield
-    finally:
-        released.set()
-        keeper.join(END_S)
-        lock.unlink()
 
 
 @contextmanager
@@ -160,7 +131,7 @@ def test_the_right_alerts_fire_and_clear_when_workers_the_lock_and_the_driver_ar
         kill_a_worker_again_and_again(run)
         alarms.await_firing("LockstepWorkerRestarts")
 
-        with lock_held(pipeline.table):
+        with locked(pipeline.table):
             alarms.await_firing("LockstepOutage", "LockstepNoCommit")
         alarms.await_clear("LockstepOutage", "LockstepNoCommit")
 
