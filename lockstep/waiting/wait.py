@@ -1,7 +1,9 @@
 """Waits until the table has what was asked for, the run has halted, or time is up.
 
 The table decides: its newest commit's offsets are looked at each second. The broker is asked where the goal
-needs the topics' ends, and the halt is looked for beside; neither holds up the look at the table for long.
+needs the topics' ends, and once the table seems to have it: offsets of another cluster, of a topic that was
+made again, or beyond its end say nothing. The halt is looked for beside; neither holds up the look at the
+table for long.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ from lockstep.in_time import InTime, TookTooLong
 from lockstep.waiting.goals import Goal, ToLag, ToOffsets, Verdict, judge, listed, sentence
 from lockstep.waiting.halts import TOPIC, Halts, HaltSeen
 from lockstep.waiting.table_look import TableLook
+from table.checks import identity_problem, position_problem
 from table.errors import TableError
 from table.kinds import table_kind
-from table.service.source_facts import MissingTopic, SourceUnavailable
+from table.service.source_facts import MissingTopic, SourceFacts, SourceUnavailable
 from table.state import TableState
 
 PERIOD_S = 1.0
@@ -86,6 +89,16 @@ class Outcome:
         return f"not reached within {format_duration(self.timeout_ms)}: {'; '.join(parts)}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """What the broker answered."""
+
+    facts: SourceFacts
+    ends: Offsets
+    asked_after: TableState | None
+    """The table's newest commit when it was asked: no end lies before its offsets."""
+
+
 class Wait:
     """`goal`: with `wanted=None`, what the topics' ends are as soon as the broker can be asked.
 
@@ -110,7 +123,8 @@ class Wait:
         self._ask_table = InTime(f"the table at {path}")
         self._ask_broker = InTime(f"the Kafka broker at {config.source.bootstrap_servers}")
         self._ask_halts = InTime("the run")
-        self._ends: Offsets | None = None
+        self._told: _Source | None = None
+        """None where it is not known, or too old."""
         self._ends_asked_for = True
         self._table_problem = self._source_problem = ""
         self._looks = 0
@@ -135,30 +149,51 @@ class Wait:
         def left_s(most_s: float) -> float:
             return max(LAST_S, min(deadline_s - self._clock_s(), most_s))
 
-        self._look(left_s(LOOK_S), self._table.look)
-        if self._needs_ends():
-            self._look_at_ends(left_s(2 * ASK_S))
-        if self._proved(left_s(LOOK_S)):
+        def reached() -> bool:
+            self._look(left_s(LOOK_S), self._table.look)
+            if self._needs_ends():
+                self._look_at_ends(left_s(2 * ASK_S))
+            return self._proved(left_s(LOOK_S))
+
+        if reached():
             return self._judged(), None
         self._looks += 1
         halted = None
         if self._looks % HALTS_EVERY == 1 or last:
             halted = self._look_for_halt(left_s(HALTS_S), patient=not last)
-        if halted is not None:  # what the run committed before it counts
-            self._look(left_s(LOOK_S), self._table.look)
-            if self._proved(left_s(LOOK_S)):
-                return self._judged(), None
+        if halted is not None and reached():  # what the run committed before it counts
+            return self._judged(), None
         verdict = self._judged()  # which, without its proof, is not reached
         return Verdict(reached=False, missing=verdict.missing, lag=verdict.lag), halted
 
     def _proved(self, timeout_s: float) -> bool:
         """Whether it is reached, also where all of the table is looked at."""
-        reached = self._judged().reached and self._ask_table.idle  # else another look's answer comes first
-        return reached and self._look(timeout_s, self._table.prove) and self._judged().reached
+        reached = self._reached() and self._ask_table.idle  # else another look's answer comes first
+        return reached and self._look(timeout_s, self._table.prove) and self._reached()
+
+    def _reached(self) -> bool:
+        return self._judged().reached and self._compared() and not self._not_its_source()
+
+    def _compared(self) -> bool:
+        """Whether the broker has told of what the table's offsets are offsets of."""
+        return self._told is not None and self._told.asked_after is not None
+
+    def _not_its_source(self) -> str:
+        """Why the table's offsets say nothing of the topics that are there now; empty where they do."""
+        newest, told = self._table.newest, self._told
+        if newest is None or told is None:
+            return ""
+        problem = identity_problem(newest, told.facts.cluster, told.facts.topics)
+        if problem or told.asked_after is None:
+            return problem
+        # What was committed since may lie beyond these ends.
+        ends = told.ends
+        return position_problem(told.asked_after, told.facts.partitions, ends, ends, on_data_loss="earliest")
 
     def _judged(self) -> Verdict:
         newest = self._table.newest
-        return judge(self._goal, newest.offsets if newest is not None else None, self._ends)
+        ends = self._told.ends if self._told is not None else None
+        return judge(self._goal, newest.offsets if newest is not None else None, ends)
 
     def _look(self, timeout_s: float, work: Callable[[], object]) -> bool:
         """Whether the table was seen."""
@@ -173,26 +208,34 @@ class Wait:
 
     def _needs_ends(self) -> bool:
         """Ends only grow: while the table stands still, what is too far behind stays so."""
-        if isinstance(self._goal, ToOffsets):
-            return self._goal.wanted is None
-        return self._ends_asked_for
+        if isinstance(self._goal, ToLag):
+            return self._ends_asked_for or bool(self._not_its_source())
+        return self._goal.wanted is None or (self._judged().reached and not self._reached())
 
     def _look_at_ends(self, timeout_s: float) -> None:
-        def ends() -> Offsets:
-            return self._source.end(self._source.facts().partitions)
+        newest = self._table.newest
+
+        def told() -> _Source:
+            facts = self._source.facts()
+            return _Source(facts=facts, ends=self._source.end(facts.partitions), asked_after=newest)
 
         try:
-            found = self._ask_broker.ask(ends, timeout_s=timeout_s)
+            found = self._ask_broker.ask(told, timeout_s=timeout_s)
         except TookTooLong as error:
-            self._source_problem = self._source_problem or str(error)  # which may know why
+            self._not_told(self._source_problem or str(error))  # which may know why
             return
         except (SourceUnavailable, MissingTopic) as error:
-            self._source_problem = str(error)
+            self._not_told(str(error))
             return
         self._source_problem = ""
-        self._ends, self._ends_asked_for = found, False
-        if isinstance(self._goal, ToOffsets):
-            self._goal = ToOffsets(wanted=found)
+        self._told, self._ends_asked_for = found, False
+        if isinstance(self._goal, ToOffsets) and self._goal.wanted is None:
+            self._goal = ToOffsets(wanted=found.ends)
+
+    def _not_told(self, why: str) -> None:
+        self._source_problem = why
+        if isinstance(self._goal, ToLag):
+            self._told = None  # the topics may have grown since
 
     def _look_for_halt(self, timeout_s: float, *, patient: bool) -> HaltSeen | None:
         epoch = self._table.newest.epoch if self._table.newest is not None else 0
@@ -204,7 +247,9 @@ class Wait:
             return None  # whatever it is, the table's look says more of it
 
     def _outcome(self, verdict: Verdict, halted: HaltSeen | None, waited_ms: int) -> Outcome:
-        problems = (self._table_problem, self._source_problem) if not verdict.reached else ()
+        problems: tuple[str, ...] = ()
+        if not verdict.reached:
+            problems = (self._table_problem, self._source_problem, self._not_its_source())
         return Outcome(
             goal=self._goal,
             verdict=verdict,

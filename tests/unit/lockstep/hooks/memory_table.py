@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from control_topic.messages import Range, SourcePartition
 from table.errors import Unavailable
 from table.memory.reader import MemoryTableReader
@@ -25,7 +27,9 @@ class Committed:
         self.count = 0
         self.opened = 0
 
-    def commit(self, *, run: str = "run", epoch: int = 1) -> TableState:
+    def commit(
+        self, *, run: str = "run", epoch: int = 1, cluster: str = "", topics: Mapping[str, str] | None = None
+    ) -> TableState:
         transaction = f"t{self.count}"
         before = self.state.offsets if self.state is not None else {}
         start, instant = before.get(P0, 0), self.table.begin(run=run, transaction=transaction)
@@ -36,6 +40,8 @@ class Committed:
             transaction=transaction,
             offsets={P0: start + 1},
             ranges=(Range(partition=P0, start=start, next=start + 1, records=1),),
+            cluster=cluster,
+            topics=topics or {},
         )
         commit = Commit(instant=instant, expected=before, state=state, files=())
         self.table.commit(commit, fence=lambda _newest: "")
