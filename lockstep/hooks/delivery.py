@@ -190,7 +190,7 @@ class Delivery:
 
     def not_read(self, now_ms: int, why: str) -> None:
         """The timeline could not be read."""
-        self._unread = _again(self._unread, now_ms, why)
+        self._unread = again(self._unread, now_ms, why)
         self._next_read_ms = now_ms + READ_AGAIN_MS
 
     def began(self) -> None:
@@ -218,7 +218,7 @@ class Delivery:
 
     def failed(self, now_ms: int, why: str) -> None:
         """Of a `Begin`, a `Deliver` or an `End`: it is tried again, later each time."""
-        self._trouble = _again(self._trouble, now_ms, why)
+        self._trouble = again(self._trouble, now_ms, why)
         back_off_ms = BACKOFF_MS << min(self._trouble.failures - 1, 10)
         if self._until_ms is not None:
             back_off_ms, self._given_up = BACKOFF_MS, self._last_try
@@ -228,6 +228,7 @@ class Delivery:
             self._held_bytes = 0
 
 
-def _again(before: Trouble | None, now_ms: int, why: str) -> Trouble:
+def again(before: Trouble | None, now_ms: int, why: str) -> Trouble:
+    """The same trouble once more, or a new one."""
     since_ms, failures = (before.since_ms, before.failures) if before is not None else (now_ms, 0)
     return Trouble(why[:WORD_CHARACTERS_MAX], since_ms, failures + 1)

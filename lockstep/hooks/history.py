@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from threading import Lock
@@ -9,8 +10,14 @@ from threading import Lock
 from lockstep.hooks.commits import Commit, Mark, commit_of
 from table.errors import TableError
 from table.port import TableReader
-from table.state import StateError
+from table.state import StateError, TableState
 
+log = logging.getLogger("lockstep.hooks")
+
+DATA, ADMISSION = "data", "admission"
+"""Kinds of commits that begin where the one before ended."""
+GAP_LOOKS_MAX = 30
+"""So often a gap between two commits is read again. Then it is taken for what the timeline has lost."""
 TAIL_MAX = 256
 TAIL_BYTES_MAX = 4 * 1024 * 1024
 """Kept of what was read last, so that several hooks do not read the same commit each."""
@@ -30,6 +37,9 @@ class History:
         self._tail: deque[Commit] = deque()
         self._tail_after: Mark | None = None
         """`_tail` has all commits after this one, up to its last."""
+        self._gap: tuple[str, str] | None = None
+        """The one that was met last: the instants before and after it."""
+        self._gap_looks = 0
 
     def after(self, mark: Mark, upto: Mark, *, count_max: int, bytes_max: int) -> list[Commit]:
         """The first ones after `mark`, oldest first; `upto`: a commit that is there. Raises `Unreadable`."""
@@ -71,18 +81,45 @@ class History:
 
     def _commits(self, mark: Mark) -> Iterator[Commit]:
         """Those after `mark`, newest first: a pipeline's commits are completed in the order of its chain."""
+        later: TableState | None = None
         try:
             reader = self._reader = self._reader or self._open_reader()
             for instant in reader.completed():
                 state = instant.state
                 if state is None or state.pipeline != self._pipeline:
                     continue
+                if later is not None and not _goes_on(state, later):
+                    self._met_gap(state, later)
+                later = state
                 if Mark.of(state) <= mark:
                     return
                 yield commit_of(instant, state, completed_ms=reader.time_ms(instant.completed))
         except (TableError, StateError) as error:
             self._reader = None
             raise Unreadable(str(error)) from error
+
+    def _met_gap(self, state: TableState, later: TableState) -> None:
+        """While instants are archived, some are neither here nor there to whoever reads."""
+        gap = (state.instant, later.instant)
+        self._gap_looks = self._gap_looks + 1 if gap == self._gap else 1
+        self._gap = gap
+        what = f"commits between instants {state.instant} and {later.instant} are not on the timeline"
+        if self._gap_looks <= GAP_LOOKS_MAX:
+            raise Unreadable(f"{what} now")
+        if self._gap_looks == GAP_LOOKS_MAX + 1:
+            log.warning("hooks: %s, and are not told", what)
+
+
+def _goes_on(state: TableState, later: TableState) -> bool:
+    """Whether no commit is missing between them, as far as the later one tells."""
+    if later.kind not in (DATA, ADMISSION):
+        return True  # an operator moves offsets to wherever he wants
+    before, after = state.offsets, later.offsets
+    read = {one.partition: one for one in later.ranges}
+    return all(
+        read[one].start == before.get(one, 0) if one in read else before[one] == after.get(one, before[one])
+        for one in {*read, *before}
+    )
 
 
 def _first(commits: list[Commit], count_max: int, bytes_max: int) -> list[Commit]:

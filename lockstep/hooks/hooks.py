@@ -61,7 +61,7 @@ class Hooks:
                 sink,
                 note,
                 history,
-                sent=note.begin(at_start),
+                at_start=at_start,
                 newest=lambda: max(at_start, Mark.of(seen())),
                 clock_ms=monotonic_ms,
             )

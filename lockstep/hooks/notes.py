@@ -15,6 +15,11 @@ log = logging.getLogger("lockstep.hooks")
 NOTE = ".lockstep_hook"
 NOTE_BYTES_MAX = 4_096
 NOTE_VERSION = 1
+WHY_CHARACTERS_MAX = 100
+
+
+class NoteUnreadable(Exception):
+    """It is there, and what it says is not known: nobody goes on without it. For an operator."""
 
 
 class HookNote:
@@ -28,7 +33,7 @@ class HookNote:
         """Where the hook goes on: behind the commit that was noted. One that has no note yet begins behind
         the table's newest commit, and notes that before the run commits anything.
 
-        Raises `Failed` where there can be no note.
+        Raises `NoteUnreadable`, and writes nothing then; `Failed` where there can be no note.
         """
         try:
             noted = self._read()
@@ -55,20 +60,23 @@ class HookNote:
             "hook": self._hook,
             "delivered": mark.to_json(),
         }
-        self._store.put(self._path, json.dumps(said).encode())
+        self._store.put(self._path, json.dumps(said).encode(), durable=True)
 
     def _read(self) -> Mark | None:
-        """None where there is none that can be read."""
+        """None where there is none."""
         try:
             said = json.loads(self._store.read(self._path, bytes_max=NOTE_BYTES_MAX))
-            if said["version"] != NOTE_VERSION or said["pipeline"] != self._pipeline:
-                raise ValueError("of another pipeline, or another version")
+            if said["version"] != NOTE_VERSION:
+                raise ValueError("it is of another version")
+            if said["pipeline"] != self._pipeline:
+                raise ValueError("it is another pipeline's")
             return Mark.from_json(said["delivered"])
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            log.warning(
-                "hook %s: its note %s cannot be read (%s): it goes on with what is committed from now on",
-                *(self._hook, self._store.place(self._path), error),
-            )
-            return None
+            why = type(error).__name__ if not str(error) or isinstance(error, KeyError) else str(error)
+            raise NoteUnreadable(
+                f"its note {self._store.place(self._path)} cannot be read ({why[:WHY_CHARACTERS_MAX]}), so "
+                "that nobody knows what was told: mend it, or delete it to begin anew with what is committed "
+                "from then on"
+            ) from error

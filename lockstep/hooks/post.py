@@ -42,6 +42,9 @@ class Poster:
         cut.daemon = True
         cut.start()
         try:
+            connection.connect()
+            if was_cut.is_set():  # when there was nothing to cut yet
+                raise TimeoutError
             connection.request("POST", self._target, body, {**self._headers, **headers})
             with connection.getresponse() as answer:
                 status = answer.status

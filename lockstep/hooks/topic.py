@@ -121,6 +121,7 @@ class TopicSink:
             producer = self._producer = self._producer or self._made()
             producer.produce(self._topic, value, key=self._pipeline.encode(), on_delivery=answer.take)
         except (KafkaException, BufferError) as error:
+            self.close()
             raise SinkError(_said(error)) from error
         deadline = time.monotonic() + DELIVERY_S + ANSWER_MARGIN_S
         while not answer.came.is_set():
@@ -129,6 +130,7 @@ class TopicSink:
                 raise SinkError(f"the broker has not answered within {DELIVERY_S:.0f} s")
             producer.poll(POLL_S)
         if answer.error is not None:
+            self.close()  # an idempotent producer that failed for good takes nothing any more
             if answer.error.code() in MISSING:
                 self.begin()
             raise SinkError(answer.error.str())

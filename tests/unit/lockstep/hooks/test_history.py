@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 import lockstep.hooks.history
+from control_topic.messages import Range, SourcePartition
 from lockstep.hooks.commits import Mark
-from lockstep.hooks.history import History, Unreadable
-from tests.unit.lockstep.hooks.memory_table import PIPELINE, Committed
+from lockstep.hooks.history import GAP_LOOKS_MAX, History, Unreadable
+from table.instants import Instant
+from table.memory.reader import MemoryTableReader
+from table.state import TableState
+from tests.unit.lockstep.hooks.memory_table import P0, PIPELINE, Committed
 
 START, END = Mark(0, 0, ""), Mark(1_000, 0, "")
 MANY = {"count_max": 10_000, "bytes_max": 1 << 30}
@@ -100,3 +106,72 @@ def test_what_one_hook_has_read_is_not_read_again_for_another(table: Committed, 
     table.timeline.available = True
     third = Mark.of(table.commit())
     assert [one.mark for one in history.after(first, third, **MANY)] == [second, third]
+
+
+class Archiving(MemoryTableReader):
+    """Instants whose states are of these transactions are neither here nor there."""
+
+    gone: frozenset[str] = frozenset()
+
+    def completed(self) -> Iterator[Instant]:
+        for one in super().completed():
+            if one.state is None or one.state.transaction not in self.gone:
+                yield one
+
+
+@pytest.mark.parametrize("gone", [{"t4"}, {"t2", "t3"}, {"t1"}])
+def test_commits_that_are_not_there_while_instants_are_archived_are_not_left_out(
+    table: Committed, gone: set[str]
+) -> None:
+    marks = [Mark.of(table.commit()) for _ in range(6)]
+    reader = Archiving(table.timeline, "memory:/events")
+    history = History(lambda: reader, PIPELINE)
+    reader.gone = frozenset(gone)
+    for _ in range(3):
+        with pytest.raises(Unreadable, match="not on the timeline now"):
+            history.after(marks[0], marks[-1], **MANY)
+    reader.gone = frozenset()
+    assert [one.mark for one in history.after(marks[0], marks[-1], **MANY)] == marks[1:]
+
+
+def test_commits_that_do_not_come_back_are_not_waited_for_without_an_end(
+    table: Committed, caplog: pytest.LogCaptureFixture
+) -> None:
+    marks = [Mark.of(table.commit()) for _ in range(6)]
+    reader = Archiving(table.timeline, "memory:/events")
+    reader.gone = frozenset({"t3"})
+    history = History(lambda: reader, PIPELINE)
+    for _ in range(GAP_LOOKS_MAX):
+        with pytest.raises(Unreadable):
+            history.after(marks[0], marks[-1], **MANY)
+    for _ in range(2):
+        found = history.after(marks[0], marks[-1], **MANY)
+        assert [one.mark for one in found] == [marks[1], marks[2], *marks[4:]]
+    assert caplog.text.count("are not told") == 1
+
+
+def state(kind: str, offsets: dict[SourcePartition, int], *ranges: Range) -> TableState:
+    return TableState(
+        pipeline=PIPELINE, run="r", epoch=1, transaction="t", offsets=offsets, ranges=ranges, kind=kind
+    )
+
+
+P1 = SourcePartition("events", 1)
+FROM_3 = Range(partition=P0, start=3, next=5, records=2)
+
+
+@pytest.mark.parametrize(
+    ("before", "later", "goes_on"),
+    [
+        ({P0: 3, P1: 7}, state("data", {P0: 5, P1: 7}, FROM_3), True),
+        ({P0: 2, P1: 7}, state("data", {P0: 5, P1: 7}, FROM_3), False),
+        ({P0: 3, P1: 6}, state("data", {P0: 5, P1: 7}, FROM_3), False),
+        ({P0: 3}, state("admission", {P0: 3, P1: 7}), True),
+        ({P0: 2}, state("admission", {P0: 3, P1: 7}), False),
+        ({P0: 3}, state("operator", {P0: 9}), True),
+    ],
+)
+def test_whether_a_commit_goes_on_where_the_one_before_ended(
+    before: dict[SourcePartition, int], later: TableState, goes_on: bool
+) -> None:
+    assert lockstep.hooks.history._goes_on(state("data", before), later) is goes_on

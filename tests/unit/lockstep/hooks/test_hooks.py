@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from lockstep.hooks import courier
 from lockstep.hooks.commits import Commit, TableTold
 from lockstep.hooks.hooks import Hooks
 from lockstep.hooks.port import Ending, HowEnded, Sink, SinkError
 from lockstep.hooks.webhook import WebhookSink
+from table.memory.reader import MemoryTableReader
 from table.memory.store import MemoryStore
 from tests.harness import await_that
 from tests.hook_receiver import HANG, WELL, Receiver
@@ -207,3 +209,55 @@ def test_a_run_without_hooks_starts_no_thread(world: World) -> None:
     before = threading.active_count()
     world.start().finish(WELL_ENDED)
     assert threading.active_count() == before
+
+
+def test_while_its_note_cannot_be_read_a_hook_tells_nothing_and_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier, "READ_AGAIN_MS", 50)
+    world.start(world.webhook()).finish(WELL_ENDED)
+    (name,) = world.store.names("")
+    world.store.put(name, b"")
+    before = world.table.commit().instant
+    world.start(world.webhook())
+    text = await_that("alarm", lambda: world.alarms.get("hook webhook"))
+    assert "cannot be read" in text and "delete it to begin anew" in text
+    assert not world.receiver.taken and world.store.read(name, bytes_max=9) == b""
+    world.store.delete(name)
+    await_that("end of the alarm", lambda: world.alarms["hook webhook"] == "")
+    after = world.table.commit().instant
+    await_that("message", lambda: world.receiver.taken)
+    assert world.receiver.instants == [after] and before != after
+
+
+def test_the_end_of_a_run_does_not_wait_for_a_note_that_cannot_be_read(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.start(world.webhook()).finish(WELL_ENDED)
+    (name,) = world.store.names("")
+    world.store.put(name, b"{")
+    world.start(world.webhook()).finish(WELL_ENDED)
+    assert world.store.read(name, bytes_max=9) == b"{" and "cannot be read" in caplog.text
+
+
+def test_whatever_fails_outside_of_the_sink_is_an_alarm_and_is_tried_again(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, broken = world.table.reader, threading.Event()
+    broken.set()
+
+    def fails() -> MemoryTableReader:
+        if broken.is_set():
+            raise ValueError(SECRET)
+        return reader()
+
+    monkeypatch.setattr(world.table, "reader", fails)
+    odd = Odd(lambda: None)
+    world.start(odd)
+    instant = world.table.commit().instant
+    text = await_that("alarm", lambda: world.alarms.get("hook odd"))
+    assert "unexpected: ValueError" in text
+    broken.clear()
+    await_that("delivery", lambda: odd.told == [instant])
+    await_that("end of the alarm", lambda: world.alarms["hook odd"] == "")
+    assert SECRET not in caplog.text and caplog.text.count("cannot go on") == 1

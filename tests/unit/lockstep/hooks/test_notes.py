@@ -9,7 +9,7 @@ import pytest
 
 from lockstep.errors import Failed
 from lockstep.hooks.commits import Mark
-from lockstep.hooks.notes import HookNote
+from lockstep.hooks.notes import HookNote, NoteUnreadable
 from table.memory.store import MemoryStore
 
 OLD, NEW = Mark(3, 100, "20260101000000000"), Mark(3, 200, "20260102000000000")
@@ -69,15 +69,32 @@ def test_a_table_that_ends_before_what_was_delivered_is_another_one(
         json.dumps({"version": 1, "pipeline": "events", "delivered": [1]}).encode(),
     ],
 )
-def test_a_note_that_cannot_be_read_is_none(
-    store: MemoryStore, said: bytes, caplog: pytest.LogCaptureFixture
+def test_nobody_goes_on_without_a_note_that_cannot_be_read_and_nobody_writes_over_it(
+    store: MemoryStore, said: bytes
 ) -> None:
     note(store).begin(OLD)
     (name,) = store.names("")
     store.put(name, said)
-    with caplog.at_level(logging.WARNING):
-        assert note(store).begin(NEW) == NEW
-    assert "cannot be read" in caplog.text
+    for _ in range(2):
+        with pytest.raises(NoteUnreadable, match=r"cannot be read .* delete it to begin anew"):
+            note(store).begin(NEW)
+    assert store.read(name, bytes_max=10_000) == said
+    store.delete(name)
+    assert note(store).begin(NEW) == NEW
+
+
+def test_a_note_outlives_the_machines_power() -> None:
+    asked: list[bool] = []
+
+    class Power(MemoryStore):
+        def put(self, path: str, data: bytes, *, durable: bool = False) -> None:
+            asked.append(durable)
+            super().put(path, data, durable=durable)
+
+    store = Power()
+    note(store).begin(OLD)
+    note(store).write(NEW)
+    assert asked == [True, True]
 
 
 def test_a_store_that_does_not_serve_ends_the_start(store: MemoryStore) -> None:

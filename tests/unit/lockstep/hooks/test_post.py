@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +65,48 @@ def test_a_status_that_nobody_knows_is_a_failure(receiver: Receiver) -> None:
 def test_a_server_that_does_not_come_to_an_end_is_left(receiver: Receiver, does: str) -> None:
     receiver.does = does
     assert fails(receiver.url, timeout_s=1.0) == "no answer within 1 s"
+
+
+def test_the_time_for_finding_the_server_counts_too(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name server takes longer than all may take, and then the server gives a byte from time to time."""
+    receiver.does = DRIP
+    create, late = socket.create_connection, threading.Event()
+
+    def slow(*arguments: Any, **more: Any) -> socket.socket:
+        late.wait(1.0)
+        return create(*arguments, **more)
+
+    monkeypatch.setattr(socket, "create_connection", slow)
+    assert fails(receiver.url, timeout_s=0.3) == "no answer within 0 s"
+    assert receiver.asked == 0
+
+
+def test_a_server_that_dawdles_in_the_handshake_is_left() -> None:
+    """Every byte comes in time, and there is no end of them."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        left = threading.Event()
+
+        def drip() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.sendall(b"\x16\x03\x03\x3f\xff\x02\x00\x3f\xf0")  # a long message of a handshake begins
+                while not left.wait(0.1):
+                    try:
+                        peer.sendall(b"\x03")
+                    except OSError:
+                        return
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        try:
+            assert (
+                fails(f"https://localhost:{server.getsockname()[1]}", timeout_s=1.0) == "no answer within 1 s"
+            )
+        finally:
+            left.set()
+            thread.join(10)
 
 
 @pytest.mark.parametrize("does", [CUT, GARBAGE])
