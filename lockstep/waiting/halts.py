@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from table.service.place import last_started
 DRIVER, TOPIC = "driver", "control topic"
 GRACE_S = 30.0
 """A halt that the topic told of before we came may be of a run whose successor is about to start."""
+SETTLES_S = 5.0
+"""Whoever forged a halt is given away by the run's own coordinator, which speaks on."""
 POLL_S = 0.2
 DRAIN_S = 2.0
 """The most that one look reads."""
@@ -53,6 +55,8 @@ class Halts:
         self._heard: deque[Heard] = deque(maxlen=MESSAGES_MAX)
         self._before_us: set[str] | None = None
         """Runs that had halted when the topic was first read to its end; None before that."""
+        self._first_told: tuple[tuple[str, str], float] | None = None
+        """The newest halt: the run and why, and when we first heard of it."""
 
     def look(self, *, table_epoch: int, patient: bool = True) -> HaltSeen | None:
         """`patient`: a halt from before we came counts only after a while."""
@@ -67,9 +71,16 @@ class Halts:
         if self._before_us is None:
             self._before_us = {told[0]} if told is not None else set()
         if told is None:
+            self._first_told = None
             return None
         run, reason = told
-        if patient and run in self._before_us and self._clock_s() - self._began_s < GRACE_S:
+        now_s = self._clock_s()
+        if self._first_told is None or self._first_told[0] != told:
+            self._first_told = (told, now_s)
+        since_s, rests_s = (
+            (self._began_s, GRACE_S) if run in self._before_us else (self._first_told[1], SETTLES_S)
+        )
+        if patient and now_s - since_s < rests_s:
             return None
         return HaltSeen(reason=reason, word=TOPIC)
 
@@ -102,4 +113,21 @@ class Halts:
         notes = table_kind(config.table.format).notes(config.table.path, config.store_settings())
         placed = last_started(notes, config.pipeline.id)
         known = fold(self._heard, placed=placed, table_epoch=table_epoch)
-        return (known.run, known.halted[0]) if known.halted is not None else None
+        if known.halted is None or goes_on(self._heard, run=known.run, epoch=known.epoch):
+            return None
+        return known.run, known.halted[0]
+
+
+def goes_on(heard: Sequence[Heard], *, run: str, epoch: int) -> bool:
+    """Whether the run's newest coordinator speaks after the last HALT. One that halts a run says no more, and
+    one that takes over meanwhile says HALT as well: the other HALT is somebody else's. Pure.
+    """
+    for one in reversed(heard):
+        message = one.message
+        if not one.marked or message.run != run:
+            continue
+        if isinstance(message.body, Halt):
+            return False
+        if message.sender.startswith("coordinator") and message.epoch == epoch:
+            return True
+    return False
