@@ -7,7 +7,7 @@ import click
 from control_topic.controls import COMMIT
 from lockstep.commands.options import config_options, standard_options
 from lockstep.config import Config
-from lockstep.orders.given import Orders, order
+from lockstep.orders.given import OUTLIVES_MS, Orders, order
 from lockstep.orders.words import timeout_option, why_option
 from lockstep.output import Output
 
@@ -23,7 +23,8 @@ def command(output: Output, config: Config, timeout_s: float, why: str) -> int:
     Before a deployment, and for tests. Answers with the instant that holds it. A run that is paused stays so.
     """
     with Orders(config.pipeline.id) as orders:
-        number = orders.give(order(COMMIT, why=why, lives_ms=int(timeout_s * 1_000))).number
+        lives_ms = int(timeout_s * 1_000) + OUTLIVES_MS
+        number = orders.give(order(COMMIT, why=why, lives_ms=lives_ms)).number
         live = orders.settled(number, timeout_s=timeout_s, what="the commit")
         newest = live["newest"]
         output.document(

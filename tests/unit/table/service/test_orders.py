@@ -69,6 +69,34 @@ def test_a_commit_that_nobody_can_do_is_not_wanted_for_ever() -> None:
     assert not controls(book, COMMIT_LIVES_MS).commit
 
 
+def test_a_commit_that_was_given_up_is_said_to_be_and_is_not_taken_for_done() -> None:
+    """The coordinator, which is not told of it any more, says that everything up to there is done."""
+    book = ledger()
+    number = give(book, COMMIT)
+    assert controls(book, COMMIT_LIVES_MS).commit == 0
+    book.settled(1, number)
+    assert book.standing(COMMIT_LIVES_MS).control["expired"] == [number]
+    later = give(book, COMMIT, COMMIT_LIVES_MS)
+    book.settled(1, later)
+    assert controls(book, 3 * COMMIT_LIVES_MS).commit == 0
+    assert book.orders.expired == (number,)
+
+
+def test_a_commit_that_was_given_up_unseen_is_not_done_with_a_later_one() -> None:
+    book = ledger()
+    number = give(book, COMMIT, lives_ms=1_000)
+    later = give(book, COMMIT, 5_000, lives_ms=1_000)
+    assert (book.orders.expired, controls(book, 5_999).commit) == ((number,), later)
+
+
+def test_a_commit_lives_no_longer_for_one_that_is_done() -> None:
+    book = ledger()
+    book.settled(1, give(book, COMMIT, lives_ms=600_000))
+    give(book, COMMIT, 1_000, lives_ms=2_000)
+    assert controls(book, 2_999).commit
+    assert not controls(book, 3_000).commit
+
+
 def test_a_stale_coordinator_and_one_that_says_too_much_are_not_believed() -> None:
     book = ledger()
     give(book, COMMIT)
