@@ -2,8 +2,8 @@
 
 A commit is done when a transaction that was ended after it was heard of is committed, or came to nothing, and
 all who own source partitions have reported in it, and none had to leave something out: then none of them
-holds anything that was consumed before. What was reported in a transaction that was given up has been consumed,
-too, and is read again: the table must have come as far as that.
+holds anything that was consumed before. What was reported in a transaction that was given up has been
+consumed, too, and is read again: the table must have come as far as that.
 """
 
 from __future__ import annotations
@@ -34,9 +34,13 @@ class Orders:
         committed since."""
         self.since_ms = 0
 
+    def knows_better(self, controls: Controls) -> bool:
+        """Whether newer ones were heard."""
+        return controls.number < self._heard.number
+
     def hear(self, controls: Controls, now_ms: int) -> bool:
         """Take what the driver says now. False where that is no news."""
-        if controls == self._heard or controls.number < self._heard.number:
+        if controls == self._heard:
             return False
         if controls.commit != self._heard.commit:
             self._not_before_ms = max(self._not_before_ms, now_ms)
@@ -64,11 +68,8 @@ class Orders:
 
         `partitions`: all that the source has. `committed`: the table's offsets with it.
         """
-        self._given_back = {
-            one: end
-            for one, end in self._given_back.items()
-            if one in partitions and committed.get(one, 0) < end
-        }
+        back = self._given_back.items()
+        self._given_back = {p: end for p, end in back if p in partitions and committed.get(p, 0) < end}
         reported = {one.partition for one in transaction.ranges()}
         theirs = all(owners.get(one) == transaction.writers.get(one) for one in partitions)
         whole = partitions <= reported and theirs and transaction.took_all()

@@ -24,8 +24,8 @@ UNREACHED_MAX_S = 15.0
 REPORTS_S = 10.0
 """Within it a coordinator's report has reached the driver."""
 OUTLIVES_MS = int((2 * ASK_S + UNREACHED_MAX_S + REPORTS_S) * 1_000)
-"""So much longer than its timeout a command may wait: for the answer that its order is taken, and for the last
-status."""
+"""So much longer than its timeout a command may wait: for the answer that its order is taken, and for the
+last status."""
 
 STANDING_BACK = (
     "transaction.interval=100ms",

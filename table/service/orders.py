@@ -16,8 +16,8 @@ from table.service.calls import Order
 
 COMMIT_LIVES_MS = 120_000
 COMMIT_LIVES_MAX_MS = 3_720_000
-"""An order to commit that nobody can do would be tried for as long as the run goes on. More than a command may
-wait for, so that whoever still waits does not see it given up."""
+"""An order to commit that nobody can do would be tried for as long as the run goes on. More than a command
+may wait for, so that whoever still waits does not see it given up."""
 REMEMBERED = 20
 COMMITS_REMEMBERED = 1_000
 

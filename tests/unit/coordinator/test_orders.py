@@ -279,6 +279,16 @@ def test_a_commit_that_nobody_waits_for_any_more_is_forgotten() -> None:
     assert settled(talk) == 1
 
 
+def test_an_older_word_of_the_driver_does_not_end_a_pause_either() -> None:
+    talk = CoordinatorTalk().idle()
+    talk.hear(ParticipantJoin(partitions=(P0,)))
+    order(talk, PAUSE, number=2, pause=2)
+    assert order(talk, RUN, number=1) == []
+    talk.hear(ParticipantReady())
+    assert talk.tick(60_000) == []
+    assert talk.core.machine.mode is PAUSE
+
+
 # --- pause --------------------------------------------------------------------------------------
 
 

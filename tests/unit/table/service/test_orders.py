@@ -158,13 +158,23 @@ def test_a_run_that_ends_takes_no_order_but_to_stop() -> None:
     assert book.take(0, Order(action=COMMIT)) == (0, "it ends already: poison")
 
 
-def test_a_worker_that_dies_while_the_run_is_paused_counts_as_in_any_run() -> None:
+def test_a_crash_loop_ends_a_paused_run_as_well() -> None:
     book = ledger()
     give(book, PAUSE)
     book.directive(0, "idle")
     for number in range(5):
-        book.died(0, incarnation=f"w{number}", reason="killed", recovering=True)
+        book.died(number * 60_000, incarnation=f"w{number}", reason="killed", recovering=True)
     assert book.halted
+
+
+def test_workers_that_are_lost_now_and_then_do_not_end_a_pause() -> None:
+    """Nothing is committed in it that would count them anew."""
+    book = ledger()
+    give(book, PAUSE)
+    book.directive(0, "idle")
+    for number in range(20):
+        book.died(number * 3_600_000, incarnation=f"w{number}", reason="preempted", recovering=True)
+    assert not book.halted
 
 
 def test_an_outage_does_not_count_while_the_run_is_paused_and_counts_anew_from_then_on() -> None:
