@@ -37,6 +37,6 @@ def command(output: Output, config: Config, timeout_s: float, why: str) -> int:
                 "transaction": newest["transaction"] or None,
                 "committed": live["committed"],
             },
-            f"committed: instant {newest['instant'] or 'none'} holds everything that was consumed until now",
+            f"committed: instant {newest['instant'] or 'none'} holds all that the workers held",
         )
     return 0
