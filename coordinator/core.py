@@ -198,8 +198,10 @@ class Coordinator:
         self.rounds.died(event)
 
     def on_directed(self, event: Directed) -> None:
-        machine = self.machine
-        ordered = event.controls is not None and self.rounds.orders.hear(event.controls, event.now_ms)
+        machine, orders = self.machine, self.rounds.orders
+        if event.controls is not None and orders.knows_better(event.controls):
+            return  # an answer that is late: its mode is as old
+        ordered = event.controls is not None and orders.hear(event.controls, event.now_ms)
         if event.mode is machine.mode and not ordered:
             return
         fresh, machine.mode = event.mode is not machine.mode, event.mode

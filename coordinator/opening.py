@@ -92,6 +92,7 @@ class Opening:
         self.unplaced = set(self.members.owners.keys() - self.committed.keys())
         self.recover_next = False
         self.machine.state = State.IDLE
+        self.orders.taken_over(event.now_ms)
         self.maybe_begin(event)
 
     def on_idle_tick(self, event: Event) -> None:

@@ -2,7 +2,8 @@
 
 A commit is done when a transaction that was ended after it was heard of is committed, or came to nothing, and
 all who own source partitions have reported in it, and none had to leave something out: then none of them
-holds anything that was consumed before.
+holds anything that was consumed before. What was reported in a transaction that was given up has been
+consumed, too, and is read again: the table must have come as far as that.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Set
 from dataclasses import replace
 
 from control_topic.controls import Controls
-from control_topic.messages import SourcePartition
+from control_topic.messages import Offsets, SourcePartition
 from coordinator.events import Settings
 from coordinator.machine import Machine
 from coordinator.owners import Owners
@@ -28,14 +29,21 @@ class Orders:
         self._committed = 0
         self._done = 0
         self._not_before_ms = 0
+        self._given_back: dict[SourcePartition, int] = {}
+        """The offset up to which each was reported in transactions that were given up, where that is not
+        committed since."""
         self.since_ms = 0
+
+    def knows_better(self, controls: Controls) -> bool:
+        """Whether newer ones were heard."""
+        return controls.number < self._heard.number
 
     def hear(self, controls: Controls, now_ms: int) -> bool:
         """Take what the driver says now. False where that is no news."""
-        if controls == self._heard or controls.number < self._heard.number:
+        if controls == self._heard:
             return False
         if controls.commit != self._heard.commit:
-            self._not_before_ms = now_ms
+            self._not_before_ms = max(self._not_before_ms, now_ms)
         self._done = self.settled
         self._heard, self.since_ms = controls, now_ms
         return True
@@ -49,16 +57,36 @@ class Orders:
         """Whether a transaction is to be ended, or begun and ended, for its sake."""
         return bool(self.commit) and now_ms >= self._not_before_ms
 
-    def decided(self, transaction: Transaction, owners: Owners, partitions: Set[SourcePartition]) -> bool:
+    def decided(
+        self,
+        transaction: Transaction,
+        owners: Owners,
+        partitions: Set[SourcePartition],
+        committed: Offsets,
+    ) -> bool:
         """It was committed, or came to nothing. Whether what was to be done is done with it.
 
-        `partitions`: all that the source has.
+        `partitions`: all that the source has. `committed`: the table's offsets with it.
         """
+        back = self._given_back.items()
+        self._given_back = {p: end for p, end in back if p in partitions and committed.get(p, 0) < end}
         reported = {one.partition for one in transaction.ranges()}
         theirs = all(owners.get(one) == transaction.writers.get(one) for one in partitions)
-        if transaction.settles and partitions <= reported and theirs and transaction.took_all():
+        whole = partitions <= reported and theirs and transaction.took_all()
+        if transaction.settles and whole and not self._given_back:
             self._committed = max(self._committed, transaction.settles)
         return not self.commit
+
+    def given_up(self, transaction: Transaction, now_ms: int) -> None:
+        """Its writers read again what they reported in it."""
+        for one in transaction.ranges():
+            self._given_back[one.partition] = max(one.next, self._given_back.get(one.partition, 0))
+        self.again(now_ms)
+
+    def taken_over(self, now_ms: int) -> None:
+        """The table was recovered: what was open was rolled back, and its writers go back as well."""
+        if self.commit:
+            self.again(now_ms)
 
     def again(self, now_ms: int) -> None:
         """What was to do it did not: the next one, in a while."""

@@ -45,6 +45,8 @@ class Rounds(Opening):
     def on_started_tick(self, event: Event) -> None:
         if event.now_ms >= self._open().due_ms:
             self.end(event, causes.INTERVAL)
+        else:
+            self.ordered(event)  # a commit that failed waits before it is tried again
 
     def on_end_request(self, event: Received) -> None:
         body, who, transaction = event.message.body, event.message.incarnation, self._open()
@@ -223,7 +225,7 @@ class Rounds(Opening):
 
     def _settles_orders(self, event: Event, transaction: Transaction) -> None:
         """It is committed, or had nothing in it."""
-        if not self.orders.decided(transaction, self.members.owners, self.partitions):
+        if not self.orders.decided(transaction, self.members.owners, self.partitions, self.committed):
             self.orders.again(event.now_ms)
 
     def _decide(self, transaction: Transaction, decision: AckCommit | AbortCommit) -> None:
@@ -249,7 +251,7 @@ class Rounds(Opening):
             if self._open().came_to_nothing():
                 self._settles_orders(event, self._open())
             else:
-                self.orders.again(event.now_ms)
+                self.orders.given_up(self._open(), event.now_ms)
                 self._next_due_ms = self._open().due_ms
             said = AbortCommit(transaction=call.transaction, reason=call.reason, cause=call.cause)
             self._decide(self._open(), said)

@@ -7,7 +7,7 @@ import click
 from control_topic.controls import COMMIT
 from lockstep.commands.options import config_options, standard_options
 from lockstep.config import Config
-from lockstep.orders.given import Orders, order
+from lockstep.orders.given import OUTLIVES_MS, Orders, order
 from lockstep.orders.words import timeout_option, why_option
 from lockstep.output import Output
 
@@ -18,12 +18,15 @@ from lockstep.output import Output
 @why_option
 @standard_options
 def command(output: Output, config: Config, timeout_s: float, why: str) -> int:
-    """End the transaction now, and wait until everything that was consumed so far is durable.
+    """End the transaction now, and wait until everything that the workers hold is durable.
 
-    Before a deployment, and for tests. Answers with the instant that holds it. A run that is paused stays so.
+    Before a deployment, and for tests. Answers with the instant that holds it, or fails where that is not
+    known. What was given back meanwhile without a word of it, as by a worker that is lost, is read again and
+    may be committed later. A run that is paused stays so.
     """
     with Orders(config.pipeline.id) as orders:
-        number = orders.give(order(COMMIT, why=why, lives_ms=int(timeout_s * 1_000))).number
+        lives_ms = int(timeout_s * 1_000) + OUTLIVES_MS
+        number = orders.give(order(COMMIT, why=why, lives_ms=lives_ms)).number
         live = orders.settled(number, timeout_s=timeout_s, what="the commit")
         newest = live["newest"]
         output.document(
@@ -34,6 +37,6 @@ def command(output: Output, config: Config, timeout_s: float, why: str) -> int:
                 "transaction": newest["transaction"] or None,
                 "committed": live["committed"],
             },
-            f"committed: instant {newest['instant'] or 'none'} holds everything that was consumed until now",
+            f"committed: instant {newest['instant'] or 'none'} holds all that the workers held",
         )
     return 0

@@ -42,6 +42,7 @@ class GroupWatch(Looking):
     ) -> None:
         super().__init__("group-watch", self._goes_on, every_s=LOOK_EVERY_S, join_s=JOIN_S)
         self._source, self._group, self._service, self._clock = source, group, service, clock
+        self._session_s = session_s
         self._stands = Stands(group, session_s)
 
     def _goes_on(self) -> bool:
@@ -78,6 +79,7 @@ class GroupWatch(Looking):
         progress = self._service.progress()
         if progress.standing.mode is not RunMode.RUN:
             self._service.alarm("group", "", stands=True)  # its workers leave, or it is paused
+            self._stands = Stands(self._group, self._session_s)  # what lasted before is not known to last
             return None
         return Look(
             now_s=self._clock(),

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from pyspark import SparkContext
 
+from lockstep.driver.deaths import Deaths
 from lockstep.driver.slots import Slot
 from lockstep.driver.starts import SlotSeen, Starts
 from participant.worker.spec import Ended, WorkerSpec
 from table.errors import TableError
+from table.service.calls import RunMode
 from table.service.ledger import RunOutcome
 from table.service.modes import GOING_ON
 from table.service.place import Place
@@ -73,7 +75,7 @@ class Supervisor:
         self._limits = limits
         self._progress = progress
         self._commits = 0
-        self._deaths: list[str] = []
+        self._deaths = Deaths(limits.deaths_max)
         self._deaths_lock = threading.Lock()
         self._cancelled: set[str] = set()
         self._halt_heard = False
@@ -104,7 +106,7 @@ class Supervisor:
         if progress.commits > self._commits:
             self._commits = progress.commits
             with self._deaths_lock:
-                self._deaths.clear()
+                self._deaths.committed()
             for slot in self._slots:
                 slot.commits_go_on()
         self._kill_silent(progress)
@@ -186,19 +188,17 @@ class Supervisor:
                 self._slots[death.slot].end()
             return
         reason = f"worker-{death.slot}: {death.reason}"
-        incarnation = death.incarnation or who_reports(self._service.progress().workers, death.slot)
+        progress = self._service.progress()
+        incarnation = death.incarnation or who_reports(progress.workers, death.slot)
         if incarnation:
             self._service.worker_died(incarnation, reason, fault=death.fault)
             if death.fault.is_outage:
                 return  # that is waited out, and has an end of its own
         with self._deaths_lock:
-            self._deaths.append(reason)
-            deaths = list(self._deaths)
-        if len(deaths) > self._limits.deaths_max:
-            self._service.halt(
-                f"{len(deaths)} workers died without a commit between them; the last: {deaths[-1]}. "
-                "Nothing is lost: remove the cause and start again."
-            )
+            paused = progress.standing.mode is RunMode.PAUSE
+            halt = self._deaths.add(time.monotonic(), reason, paused=paused)
+        if halt:
+            self._service.halt(halt)
 
     def _superseded(self) -> bool:
         """A worker was fenced: by a newer run, which then has the pipeline, or by its own successor.

@@ -21,6 +21,11 @@ ASK_S = 5.0
 LOOK_EVERY_S = 0.1
 UNREACHED_MAX_S = 15.0
 """A driver that was there and has not answered for so long is gone."""
+REPORTS_S = 10.0
+"""Within it a coordinator's report has reached the driver."""
+OUTLIVES_MS = int((2 * ASK_S + UNREACHED_MAX_S + REPORTS_S) * 1_000)
+"""So much longer than its timeout a command may wait: for the answer that its order is taken, and for the
+last status."""
 
 STANDING_BACK = (
     "transaction.interval=100ms",
@@ -117,11 +122,17 @@ class Orders:
         deadline_s = self._clock_s() + timeout_s
         while True:
             live = self._ask()
+            control = (live or {}).get("control") or {}
+            if number in (control.get("expired") or ()):
+                raise Failed(
+                    f"{what} was given up before it was done: nobody was expected to wait for it any longer. "
+                    "What was consumed is not known to be in the table; give the order again"
+                )
+            if live is not None and int(control.get("settled", 0)) >= number:
+                return live
             if live is None or live.get("halted") or live.get("stopping"):
                 why = (live or {}).get("halted") or (live or {}).get("stopping") or "its driver is gone"
                 raise Failed(f"run {self.run} ends, and {what} is not known to be done: {why}")
-            if int((live.get("control") or {}).get("settled", 0)) >= number:
-                return live
             if self._clock_s() >= deadline_s:
                 raise Failed(f"{what} is not done after {timeout_s:g} s: {_how_far(live)}")
             self._wait(LOOK_EVERY_S)

@@ -94,6 +94,7 @@ class _Failures:
     """Failures since the last commit."""
 
     pipeline: int = 0
+    last_pipeline_at_ms: int = 0
     environment: int = 0
     outage_ms: int = 0
     budget_ms: int = 0
@@ -264,6 +265,10 @@ class Ledger:
 
     def _count_pipeline(self, now_ms: int, reason: str) -> int:
         failures = self._failures
+        quiet_ms = now_ms - failures.last_pipeline_at_ms
+        if self._mode is RunMode.PAUSE and quiet_ms > self._limits.outage_budget_ms:
+            failures.pipeline = 0  # no commit will clear it: a loss now and then is no crash loop
+        failures.last_pipeline_at_ms = now_ms
         failures.pipeline += 1
         failures.reasons.append(reason)
         if failures.pipeline >= self._limits.max_consecutive_failures:

@@ -15,9 +15,11 @@ from control_topic.controls import COMMIT, PAUSE, RESUME, SET, SETTINGS, Control
 from table.service.calls import Order
 
 COMMIT_LIVES_MS = 120_000
-COMMIT_LIVES_MAX_MS = 3_600_000
-"""An order to commit that nobody can do would be tried for as long as the run goes on."""
+COMMIT_LIVES_MAX_MS = 3_720_000
+"""An order to commit that nobody can do would be tried for as long as the run goes on. More than a command
+may wait for, so that whoever still waits does not see it given up."""
 REMEMBERED = 20
+COMMITS_REMEMBERED = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +44,11 @@ class Orders:
         self.paused: Taken | None = None
         """What paused the run."""
         self._configured = tuning
-        self._commit: Taken | None = None
         self._commit_until_ms = 0
         """Until then somebody waits for it, or for one before it."""
+        self._waited_for: deque[int] = deque(maxlen=COMMITS_REMEMBERED)
+        """Orders to commit that are neither done nor given up."""
+        self._expired: deque[int] = deque(maxlen=COMMITS_REMEMBERED)
         self._taken: deque[Taken] = deque(maxlen=REMEMBERED)
 
     def tuned(self, order: Order) -> Tuning | None:
@@ -53,6 +57,7 @@ class Orders:
 
     def take(self, now_ms: int, order: Order) -> int:
         """Its number."""
+        self._give_up(now_ms)
         self.number += 1
         taken = Taken(number=self.number, order=order, at_ms=now_ms)
         self._taken.append(taken)
@@ -60,8 +65,9 @@ class Orders:
             self.tuning = self.tuned(order)
         elif order.action == COMMIT:
             lives_ms = min(order.lives_ms or COMMIT_LIVES_MS, COMMIT_LIVES_MAX_MS)
-            self._commit = taken
-            self._commit_until_ms = max(self._commit_until_ms, now_ms + lives_ms)
+            earlier_ms = self._commit_until_ms if self._waited_for else 0
+            self._commit_until_ms = max(earlier_ms, now_ms + lives_ms)
+            self._waited_for.append(taken.number)
         elif order.action == PAUSE:
             self.paused = self.paused or taken
         elif order.action == RESUME:
@@ -71,24 +77,32 @@ class Orders:
     def heard(self, settled: int) -> None:
         """The coordinator says that every order up to this number is done."""
         self.settled = max(self.settled, min(settled, self.number))
+        while self._waited_for and self._waited_for[0] <= self.settled:
+            self._waited_for.popleft()
+
+    @property
+    def expired(self) -> tuple[int, ...]:
+        """Orders to commit that were given up before they were done: once no coordinator is told of them,
+        `settled` passes them as well."""
+        return tuple(self._expired)
 
     def controls(self, now_ms: int) -> Controls | None:
         """What every worker is told; None before the first order."""
         if not self.number:
             return None
+        self._give_up(now_ms)
         return Controls(
             number=self.number,
-            commit=self._wanted(now_ms),
+            commit=self._waited_for[-1] if self._waited_for else 0,
             pause=self.paused.number if self.paused is not None else 0,
             tuning=self.tuning,
         )
 
-    def _wanted(self, now_ms: int) -> int:
-        """The order to commit that is not done, while somebody may wait for it."""
-        taken = self._commit
-        if taken is None or taken.number <= self.settled:
-            return 0
-        return taken.number if now_ms < self._commit_until_ms else 0
+    def _give_up(self, now_ms: int) -> None:
+        """Nobody waits any more for what is to be committed."""
+        if now_ms >= self._commit_until_ms:
+            self._expired.extend(self._waited_for)
+            self._waited_for.clear()
 
     def to_json(self, now_ms: int) -> dict[str, Any]:
         """For the status: base units, ages instead of times."""
@@ -96,6 +110,7 @@ class Orders:
         return {
             "number": self.number,
             "settled": self.settled,
+            "expired": list(self._expired),
             "paused": _said(self.paused, now_ms) if self.paused is not None else None,
             "settings": {
                 SETTINGS[name]: value

@@ -123,7 +123,10 @@ class Transactions(Claiming):
             return refusal
         if problem := identity_problem(newest, facts.cluster, facts.topics):
             return self.halt(problem)
-        newest = self._admit(epoch, newest, facts)
+        with self._guard:
+            paused = self._ledger.paused(self._clock_ms())
+        if not paused:
+            newest = self._admit(epoch, newest, facts)
         self._see(newest)
         if (refusal := self._stale(epoch)) is not None:
             return refusal
@@ -131,7 +134,8 @@ class Transactions(Claiming):
             return self.halt(problem)
         with self._guard:
             self._ledger.saw_offsets(newest.offsets)
-        return Answer(result=Result.OK, committed=newest.offsets, partitions=tuple(facts.partitions))
+        known = tuple(one for one in facts.partitions if one in newest.offsets)  # all, unless it is paused
+        return Answer(result=Result.OK, committed=newest.offsets, partitions=known)
 
     def _genesis(self, epoch: int, facts: SourceFacts) -> TableState:
         """Resolve all starting offsets once and commit them; whoever is first wins."""

@@ -45,8 +45,12 @@ class OrdersAreDone(Checker):
         orders = driver.ledger.orders
         for run, number in [one for one in self._held if one[0] == driver.run and one[1] <= orders.settled]:
             held = self._held.pop((run, number))
-            if driver.clock_ms() >= self._until_ms[run, number]:
-                continue  # nobody waits for it any more
+            if number in orders.expired:  # whoever waits for it is told so
+                self.require(
+                    driver.clock_ms() >= self._until_ms[run, number],
+                    f"order {number} to commit was given up while somebody waited for it",
+                )
+                continue
             for worker, partition, generation, following in held:
                 self._is_durable(number, worker, partition, generation, following)
 

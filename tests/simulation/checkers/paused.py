@@ -37,7 +37,7 @@ class NothingIsDoneWhilePaused(Checker):
 
     def committed(self, instant: MemoryInstant, state: TableState) -> None:
         driver = next(one for one in self.world.drivers if one.run == state.run)
-        if state.run in self._still and state.kind == "data" and not driver.ledger.stopping:
+        if state.run in self._still and state.kind in ("data", "admission") and not driver.ledger.stopping:
             self.violated(f"run {state.run} is paused, and instant {instant.time} is completed")
 
     def coordinator_handled(

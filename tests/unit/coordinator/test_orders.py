@@ -170,6 +170,76 @@ def test_a_commit_is_not_done_where_a_source_partition_was_left_out() -> None:
     assert settled(talk) == 0
 
 
+def next_one(talk: CoordinatorTalk, transaction: str, start: int, end: int) -> list[Any]:
+    """A transaction for the order's sake, with these records, and its commit or its abort."""
+    talk.answer(OK, instant="i", committed={P0: start})
+    talk.hear(status(transaction, (P0, start, end)))
+    return talk.answer(OK)
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_commit_is_not_done_before_what_was_reported_in_a_transaction_that_failed_is_committed(
+    refused: bool,
+) -> None:
+    """Its writers go back and read it again: they hold nothing of it for a moment."""
+    talk = CoordinatorTalk().started(BOTH if not refused else {"a": (P0,)})
+    order(talk, commit=1)
+    talk.hear(status("t1", (P0, 0, 100)), "a")
+    if refused:
+        talk.answer(c.Result.REFUSED, reason="the table says no")
+        talk.answer(OK)
+        talk.answer(OK, committed={P0: 0}, partitions=frozenset({P0}))
+    else:
+        talk.core.rounds.partitions = frozenset({P0})
+        talk.hear(ParticipantLeave(partitions=(P1,), transaction="t1"), "b")
+        talk.answer(OK)
+    (begin,) = of(talk.tick(1_000), c.Begin)
+    next_one(talk, begin.transaction, 0, 0)
+    assert settled(talk) == 0
+    (begin,) = of(talk.tick(1_000), c.Begin)
+    next_one(talk, begin.transaction, 0, 60)
+    assert settled(talk) == 0
+    (begin,) = of(talk.tick(1_000), c.Begin)
+    next_one(talk, begin.transaction, 60, 100)
+    assert settled(talk) == 1
+
+
+def test_what_was_given_back_before_the_order_came_is_to_be_committed_as_well() -> None:
+    talk = CoordinatorTalk().started(BOTH)
+    talk.tick(INTERVAL_MS)
+    talk.hear(status("t1", (P0, 0, 100)), "a")
+    talk.core.rounds.partitions = frozenset({P0})
+    talk.hear(ParticipantLeave(partitions=(P1,), transaction="t1"), "b")
+    talk.answer(OK)
+    assert not of(order(talk, commit=1), c.Begin), "who was in it has a while to read on"
+    (begin,) = of(talk.tick(1_000), c.Begin)
+    next_one(talk, begin.transaction, 0, 0)
+    assert settled(talk) == 0
+
+
+def test_a_commit_that_failed_is_tried_again_after_a_while_in_a_transaction_that_began_meanwhile() -> None:
+    talk = CoordinatorTalk(interval_ms=60_000).started()
+    order(talk, commit=1)
+    talk.tick(WRITE_TIMEOUT_MS)
+    talk.answer(OK)
+    assert of(talk.hear(ParticipantReady()), c.Begin)
+    assert not sent(talk.answer(OK, instant="i2", committed={P0: 0}), EndCommit)
+    assert not sent(talk.tick(999), EndCommit)
+    assert sent(talk.tick(1), EndCommit)[0].reason == "requested"
+
+
+def test_who_takes_over_with_an_order_that_stands_gives_workers_a_while_to_read_again() -> None:
+    talk = CoordinatorTalk().surveying()
+    order(talk, commit=1)
+    talk.answer(OK)
+    talk.hear(CoordinatorClaim(), sender="me")
+    talk.answer(OK)
+    talk.hear(ParticipantJoin(partitions=(P0,)))
+    assert not of(talk.answer(OK, committed={P0: 0}, partitions=frozenset({P0})), c.Begin)
+    assert not of(talk.tick(999), c.Begin)
+    assert of(talk.tick(1), c.Begin)
+
+
 @pytest.mark.parametrize(("records", "done"), [(9, 1), (10, 0)])
 def test_a_commit_is_done_under_a_limit_only_where_nobody_had_to_leave_something_out(
     records: int, done: int
@@ -207,6 +277,16 @@ def test_a_commit_that_nobody_waits_for_any_more_is_forgotten() -> None:
     talk.hear(ParticipantJoin(partitions=(P0,)))
     assert talk.tick(60_000) == []
     assert settled(talk) == 1
+
+
+def test_an_older_word_of_the_driver_does_not_end_a_pause_either() -> None:
+    talk = CoordinatorTalk().idle()
+    talk.hear(ParticipantJoin(partitions=(P0,)))
+    order(talk, PAUSE, number=2, pause=2)
+    assert order(talk, RUN, number=1) == []
+    talk.hear(ParticipantReady())
+    assert talk.tick(60_000) == []
+    assert talk.core.machine.mode is PAUSE
 
 
 # --- pause --------------------------------------------------------------------------------------

@@ -148,6 +148,18 @@ def test_an_alarm_goes_when_its_cause_does() -> None:
     assert world.watch._goes_on() and not world.alarms[-1]
 
 
+def test_what_lasted_before_a_pause_is_counted_anew_after_it() -> None:
+    world = World()
+    for _ in range(int(UNREAD_MAX_S / LOOK_EVERY_S)):
+        assert world.watch._goes_on()
+    world.mode = RunMode.PAUSE
+    assert world.watch._goes_on()
+    world.mode = RunMode.RUN
+    for _ in range(int(UNREAD_MAX_S / LOOK_EVERY_S)):
+        assert world.watch._goes_on()
+    assert not world.watch._goes_on()
+
+
 @pytest.mark.parametrize("facts", [SimpleNamespace(partitions=(P0, P1)), SourceUnavailable("it is serviced")])
 def test_a_paused_run_is_not_judged_and_what_was_said_before_is_taken_back(facts: Any) -> None:
     world = World()

@@ -17,9 +17,10 @@ from lockstep.config import load
 from lockstep.config.tuning import objection, tuning_of
 from lockstep.driver.rundir import read_run_file, remove_run_file, write_run_file
 from lockstep.errors import Failed
-from lockstep.orders.given import Orders, who
+from lockstep.orders.given import OUTLIVES_MS, Orders, who
 from table.memory.timeline import MemoryTimeline
 from table.service.calls import CoordinatorReport, Order, RunMode, WorkerReport
+from table.service.orders import COMMIT_LIVES_MAX_MS
 from table.stubs import table_pb2 as pb
 from tests.harness import await_that
 from tests.unit.lockstep.test_cli import PIPELINE
@@ -161,6 +162,53 @@ def test_whoever_waits_for_a_run_that_ends_is_told_so(driver: Driver, tell: Tell
     assert code == 1 and "ends, and the pause is not known to be done: SIGTERM" in err
     code, _, err = tell("commit")
     assert code == 1 and "does not take the order: it ends already: SIGTERM" in err
+
+
+class Answers:
+    """A driver that says this, one after the other."""
+
+    def __init__(self, *said: dict[str, Any]) -> None:
+        self._said = list(said)
+
+    def status(self) -> dict[str, Any]:
+        return {"run": RUN, **self._said.pop(0)}
+
+    def close(self) -> None:
+        pass
+
+
+def waited(monkeypatch: pytest.MonkeyPatch, *said: dict[str, Any]) -> Any:
+    with Orders("events", wait=lambda _s: None) as orders:
+        monkeypatch.setattr(orders, "_client", Answers(*said))
+        return orders.settled(4, timeout_s=60.0, what="the commit")
+
+
+def test_whoever_waits_for_a_commit_that_is_given_up_is_not_told_that_it_is_done(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Failed, match="the commit was given up before it was done"):
+        waited(
+            monkeypatch,
+            {"control": {"settled": 3, "expired": [2]}},
+            {"control": {"settled": 9, "expired": [2, 4]}},
+        )
+
+
+def test_what_was_done_before_the_run_began_to_end_is_done(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = waited(monkeypatch, {"control": {"settled": 4}, "stopping": "SIGTERM"})
+    assert done["stopping"] == "SIGTERM"
+    with pytest.raises(Failed, match="the commit is not known to be done: SIGTERM"):
+        waited(monkeypatch, {"control": {"settled": 3}, "stopping": "SIGTERM"})
+
+
+def test_an_order_to_commit_outlives_whoever_waits_for_it(
+    driver: Driver, coordinator: list[str], tell: Tell
+) -> None:
+    assert tell("commit", "--timeout", "3600")[0] == 0
+    (given,) = driver.service._ledger.orders._taken
+    assert given.order.lives_ms == 3_600_000 + OUTLIVES_MS <= COMMIT_LIVES_MAX_MS
 
 
 @pytest.mark.parametrize("name", ["commit", "pause", "resume", "stop"])

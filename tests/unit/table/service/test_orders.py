@@ -69,6 +69,34 @@ def test_a_commit_that_nobody_can_do_is_not_wanted_for_ever() -> None:
     assert not controls(book, COMMIT_LIVES_MS).commit
 
 
+def test_a_commit_that_was_given_up_is_said_to_be_and_is_not_taken_for_done() -> None:
+    """The coordinator, which is not told of it any more, says that everything up to there is done."""
+    book = ledger()
+    number = give(book, COMMIT)
+    assert controls(book, COMMIT_LIVES_MS).commit == 0
+    book.settled(1, number)
+    assert book.standing(COMMIT_LIVES_MS).control["expired"] == [number]
+    later = give(book, COMMIT, COMMIT_LIVES_MS)
+    book.settled(1, later)
+    assert controls(book, 3 * COMMIT_LIVES_MS).commit == 0
+    assert book.orders.expired == (number,)
+
+
+def test_a_commit_that_was_given_up_unseen_is_not_done_with_a_later_one() -> None:
+    book = ledger()
+    number = give(book, COMMIT, lives_ms=1_000)
+    later = give(book, COMMIT, 5_000, lives_ms=1_000)
+    assert (book.orders.expired, controls(book, 5_999).commit) == ((number,), later)
+
+
+def test_a_commit_lives_no_longer_for_one_that_is_done() -> None:
+    book = ledger()
+    book.settled(1, give(book, COMMIT, lives_ms=600_000))
+    give(book, COMMIT, 1_000, lives_ms=2_000)
+    assert controls(book, 2_999).commit
+    assert not controls(book, 3_000).commit
+
+
 def test_a_stale_coordinator_and_one_that_says_too_much_are_not_believed() -> None:
     book = ledger()
     give(book, COMMIT)
@@ -130,13 +158,23 @@ def test_a_run_that_ends_takes_no_order_but_to_stop() -> None:
     assert book.take(0, Order(action=COMMIT)) == (0, "it ends already: poison")
 
 
-def test_a_worker_that_dies_while_the_run_is_paused_counts_as_in_any_run() -> None:
+def test_a_crash_loop_ends_a_paused_run_as_well() -> None:
     book = ledger()
     give(book, PAUSE)
     book.directive(0, "idle")
     for number in range(5):
-        book.died(0, incarnation=f"w{number}", reason="killed", recovering=True)
+        book.died(number * 60_000, incarnation=f"w{number}", reason="killed", recovering=True)
     assert book.halted
+
+
+def test_workers_that_are_lost_now_and_then_do_not_end_a_pause() -> None:
+    """Nothing is committed in it that would count them anew."""
+    book = ledger()
+    give(book, PAUSE)
+    book.directive(0, "idle")
+    for number in range(20):
+        book.died(number * 3_600_000, incarnation=f"w{number}", reason="preempted", recovering=True)
+    assert not book.halted
 
 
 def test_an_outage_does_not_count_while_the_run_is_paused_and_counts_anew_from_then_on() -> None:

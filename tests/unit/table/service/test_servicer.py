@@ -1444,6 +1444,22 @@ def test_nothing_begins_while_the_run_is_paused_unless_it_has_begun_or_a_commit_
     assert driver.client.begin(1, "t2").result is Result.OK
 
 
+def test_while_the_run_is_paused_a_new_source_partition_is_not_given_a_place(
+    driver: Driver, topics: Topics
+) -> None:
+    driver.lead()
+    ordered(driver, "pause")
+    topics.start[NEW], topics.stop[NEW] = 600, 700
+    before = driver.table.newest()
+    answer = driver.client.recover(1)
+    assert answer.result is Result.OK
+    assert answer.partitions == tuple(answer.committed) == (P0, P1)
+    assert driver.table.newest() == before
+    ordered(driver, "resume")
+    answer = driver.client.recover(1)
+    assert answer.committed[NEW] == 600 and answer.partitions == (P0, P1, NEW)
+
+
 def test_a_run_that_ends_takes_no_order_and_one_that_is_told_to_stop_drains(driver: Driver) -> None:
     assert ordered(driver, "stop", why="for tonight").result is Result.OK
     drained = report(driver, coordinator="started")
