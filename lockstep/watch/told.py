@@ -15,6 +15,9 @@ from control_topic.spelling import some
 
 REASON_LENGTH_MAX = 400
 """Characters. What somebody wrote may be of any length; what is remembered is not."""
+NAME_LENGTH_MAX = 200
+TEXT_LENGTH_MAX = 4 * REASON_LENGTH_MAX
+"""Of a text in which names are put: it grows shorter where they are shorter than incarnations."""
 REJECTS_NAMED_MAX = 20
 REASONS_COUNTED_MAX = 20
 END_REQUESTS_MAX = 64
@@ -106,10 +109,15 @@ class RejectsSeen:
 
 
 def named(text: str, names: Mapping[str, str]) -> str:
-    """The protocol knows incarnations; people know workers. `names`: incarnation -> worker."""
-    for incarnation, name in names.items():
+    """The protocol knows incarnations; people know workers. `names`: incarnation -> worker.
+
+    Cut before and after each name, for names may be made up so that a text grows with every one.
+    """
+    text = text[:TEXT_LENGTH_MAX]
+    for incarnation, known in names.items():
         if len(incarnation) >= INCARNATION_LEAST and incarnation in text:
-            text = text.replace(f"{name} ({incarnation})", name).replace(incarnation, name)
+            name = known[:NAME_LENGTH_MAX]
+            text = text.replace(f"{name} ({incarnation})", name).replace(incarnation, name)[:TEXT_LENGTH_MAX]
     return text
 
 

@@ -20,10 +20,12 @@ from lockstep.watch.told import (
     REASON_LENGTH_MAX,
     REASONS_COUNTED_MAX,
     REJECTS_NAMED_MAX,
+    TEXT_LENGTH_MAX,
     Asked,
     Left,
     Phase,
     RejectsSeen,
+    named,
 )
 from tests.heard_topic import P0, P1, T1, T2, W0, W1, Topic, announced
 
@@ -182,3 +184,10 @@ def test_a_worker_that_fails_says_why_and_one_that_leaves_in_peace_is_no_news(to
     count = len(topic.news)
     topic.send(ParticipantLeave(partitions=(P0,)), sender="worker-0", who=W1)
     assert len(topic.news) == count and topic.known.left_in_peace
+
+
+def test_names_that_are_made_up_do_not_let_a_text_grow() -> None:
+    """Each is put in many times, and holds the next one as often."""
+    ids = [f"{number:012d}" for number in range(20)]
+    names = {one: following * 5_000 for one, following in zip(ids, ids[1:], strict=False)}
+    assert len(named(ids[0] * 10_000, names)) <= TEXT_LENGTH_MAX
