@@ -78,7 +78,7 @@ REASON_CHARS_MAX = 2_000
 """Of why a participant leaves."""
 
 NAME_CHARS_MAX = 200
-"""Of a sender, a transaction's id, an instant: whoever reads may keep them, and put them into sentences."""
+"""Of a sender, a transaction's id, an instant, a writer: whoever reads may keep them, and put them into sentences."""
 
 ENVELOPE_BYTES_MAX = 64 * 1024
 """Room for everything in an envelope but the body."""
@@ -177,7 +177,8 @@ class MessageDecoder:
 
 
 def _check_names(sender: str, body: Body | None = None) -> None:
-    names = (sender, getattr(body, "transaction", ""), getattr(body, "instant", ""))
+    names = {sender, getattr(body, "transaction", ""), getattr(body, "instant", "")}
+    names.update(getattr(body, "writers", {}).values())
     if (longest := max(map(len, names))) > NAME_CHARS_MAX:
         raise Malformed(f"a name or an id of {longest} characters, {NAME_CHARS_MAX} are allowed")
 

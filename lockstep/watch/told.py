@@ -6,7 +6,7 @@ Times are the broker's, in milliseconds of the Unix epoch, and 0 where a thing h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -15,6 +15,8 @@ from control_topic.spelling import some
 
 REASON_LENGTH_MAX = 400
 """Characters. What somebody wrote may be of any length; what is remembered is not."""
+SOURCE_PARTITIONS_MAX = 100_000
+"""Of a run, of a transaction: those beyond are not remembered, for they may be made up."""
 NAME_LENGTH_MAX = 200
 TEXT_LENGTH_MAX = 4 * REASON_LENGTH_MAX
 """Of a text in which names are put: it grows shorter where they are shorter than incarnations."""
@@ -91,7 +93,8 @@ class RejectsSeen:
         self.count += count
         for one in rejects:
             self._counted(one.reason[:REASON_LENGTH_MAX], 1)
-        self._sampled([(one, time_ms) for one in rejects[-REJECTS_NAMED_MAX:]])
+        newest = rejects[-REJECTS_NAMED_MAX:]
+        self._sampled([(replace(one, reason=one.reason[:REASON_LENGTH_MAX]), time_ms) for one in newest])
 
     def join(self, other: RejectsSeen) -> None:
         """Those of a transaction that is committed."""
