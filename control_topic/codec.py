@@ -78,7 +78,7 @@ REASON_CHARS_MAX = 2_000
 """Of why a participant leaves."""
 
 NAME_CHARS_MAX = 200
-"""Of a sender, a transaction's id, an instant, a writer: whoever reads may keep them, and put them into sentences."""
+"""Of a sender, a transaction's id, an instant, a writer: readers keep them, and put them into sentences."""
 
 ENVELOPE_BYTES_MAX = 64 * 1024
 """Room for everything in an envelope but the body."""

@@ -30,6 +30,8 @@ WRITERS_MAX = 8
 LATE_MS = 1_000
 """Who answers so much later than everybody else is late."""
 LATE_NAMED_MAX = 3
+AHEAD_MS = 60_000
+"""So far the broker's clock may be ahead of the observer's."""
 INCARNATION_LEAST = 12
 """Characters; ours have 32. A shorter one, which somebody made up, would be found within words."""
 
@@ -43,6 +45,13 @@ class Heard:
     message: Message
     marked: bool = True
     """It carries a mark of some run, which nobody has checked here."""
+
+
+def dated(heard: Heard, now_ms: int) -> Heard:
+    """Who writes may choose the time. What is of times to come is of now; `now_ms` 0: nobody knows it."""
+    if now_ms and heard.time_ms > now_ms + AHEAD_MS:
+        return replace(heard, time_ms=now_ms)
+    return heard
 
 
 class Line(NamedTuple):

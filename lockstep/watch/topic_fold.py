@@ -114,6 +114,9 @@ class Fold:
     paused: tuple[Control, int] | None = None
     """The order that paused the run, and when; None where none is known, or it was resumed."""
 
+    resumed_ms: int = 0
+    """It was resumed, since it was last paused."""
+
     def __post_init__(self) -> None:
         self.book = Book(names=self.names, transactions_max=self.transactions_max)
 
@@ -246,6 +249,7 @@ class Fold:
     def _ordered(self, body: Control, time_ms: int) -> None:
         if body.action in (PAUSE, RESUME):
             self.paused = (body, time_ms) if body.action == PAUSE else None
+            self.resumed_ms = time_ms if body.action == RESUME else 0
 
     # --- who is there ---------------------------------------------------------------------------
 
@@ -258,7 +262,7 @@ class Fold:
             self.workers.clear()
             self.restarts.clear()
             self.transactions.clear()
-            self.halted, self.paused, self.waiting_ms = None, None, 0
+            self.halted, self.paused, self.resumed_ms, self.waiting_ms = None, None, 0, 0
         self.run_order = order
         self.run, self.run_ms, self.driver_ms = heard.message.run, heard.time_ms, heard.time_ms
         return [RunIsUp(self.run)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from control_topic.causes import COORDINATOR_LOST, OTHER, REFUSED
@@ -192,7 +194,7 @@ def test_a_worker_that_fails_says_why_and_one_that_leaves_in_peace_is_no_news(to
 def test_names_that_are_made_up_do_not_let_a_text_grow() -> None:
     """Each is put in many times, and holds the next one as often."""
     ids = [f"{number:012d}" for number in range(20)]
-    names = {one: following * 5_000 for one, following in zip(ids, ids[1:], strict=False)}
+    names = {one: following * 5_000 for one, following in pairwise(ids)}
     assert len(named(ids[0] * 10_000, names)) <= TEXT_LENGTH_MAX
 
 
