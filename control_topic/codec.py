@@ -77,6 +77,9 @@ RAW_BYTES_MAX = 1024 * 1024
 REASON_CHARS_MAX = 2_000
 """Of why a participant leaves."""
 
+NAME_CHARS_MAX = 200
+"""Of a sender, a transaction's id, an instant, a writer: readers keep them, and put them into sentences."""
+
 ENVELOPE_BYTES_MAX = 64 * 1024
 """Room for everything in an envelope but the body."""
 
@@ -106,6 +109,7 @@ def encode(message: Message, *, body_bytes_max: int = BODY_BYTES_MAX) -> list[by
     """
     if not 1 <= body_bytes_max <= RAW_BYTES_MAX - ENVELOPE_BYTES_MAX:
         raise ValueError(f"body_bytes_max is {body_bytes_max}, at most {RAW_BYTES_MAX - ENVELOPE_BYTES_MAX}")
+    _check_names(message.sender, message.body)
     try:
         body = _TO_PROTO[type(message.body)](message.body).SerializeToString(deterministic=True)
         parts = split(
@@ -142,6 +146,7 @@ class MessageDecoder:
         if len(raw) > RAW_BYTES_MAX:
             raise Malformed(f"a record of {len(raw)} bytes, at most {RAW_BYTES_MAX} are read")
         envelope = _parse(pb.Envelope, raw)
+        _check_names(envelope.sender)
         if envelope.version != PROTOCOL_VERSION:
             raise Malformed(f"protocol version {envelope.version}, this Lockstep reads {PROTOCOL_VERSION}")
         part = Part(
@@ -156,6 +161,8 @@ class MessageDecoder:
         body = self.joiner.add(part)
         if body is None:
             return Incomplete(part.part, part.parts)
+        read = _body_from_proto(_parse(pb.Body, body))
+        _check_names(envelope.sender, read)
         return Message(
             version=envelope.version,
             pipeline=envelope.pipeline,
@@ -165,8 +172,15 @@ class MessageDecoder:
             incarnation=envelope.incarnation,
             sequence=envelope.sequence,
             sent_at_ms=envelope.sent_at_ms,
-            body=_body_from_proto(_parse(pb.Body, body)),
+            body=read,
         )
+
+
+def _check_names(sender: str, body: Body | None = None) -> None:
+    names = {sender, getattr(body, "transaction", ""), getattr(body, "instant", "")}
+    names.update(getattr(body, "writers", {}).values())
+    if (longest := max(map(len, names))) > NAME_CHARS_MAX:
+        raise Malformed(f"a name or an id of {longest} characters, {NAME_CHARS_MAX} are allowed")
 
 
 def run_named(raw: bytes | None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from control_topic.causes import (
     ABORT_CAUSES,
@@ -30,6 +31,7 @@ from control_topic.messages import (
 from lockstep.watch.told import (
     END_REQUESTS_MAX,
     REASON_LENGTH_MAX,
+    SOURCE_PARTITIONS_MAX,
     Aborted,
     Asked,
     Committed,
@@ -71,7 +73,7 @@ class Book:
             return []  # a repeat for a worker that had not heard it
         news = self.settle(body.committed, time_ms)
         self._advance(body.committed)
-        writers = frozenset(body.writers.values())
+        writers = frozenset(islice(body.writers.values(), SOURCE_PARTITIONS_MAX))
         self.transactions.append(
             Transaction(
                 id=body.transaction,
@@ -115,7 +117,7 @@ class Book:
 
     def progressed(self, message: Message, body: WriteProgress, time_ms: int) -> None:
         transaction = self._find_open(body.transaction)
-        if transaction is not None:
+        if transaction is not None and message.incarnation in transaction.writers:
             transaction.progress[message.incarnation] = body
             transaction.progress_ms = time_ms
 
@@ -123,6 +125,10 @@ class Book:
         transaction = self._find_open(body.transaction)
         if transaction is None or message.incarnation in transaction.answered:
             return
+        if message.incarnation not in transaction.writers:
+            return  # a coordinator refuses it, too
+        remembered = sum(len(one.ranges) for one in transaction.wrote.values())
+        ranges = body.ranges[: SOURCE_PARTITIONS_MAX - remembered]
         wrote = Wrote(
             name=message.sender,
             incarnation=message.incarnation,
@@ -130,14 +136,14 @@ class Book:
             records=sum(one.records for one in body.ranges),
             files=len(body.files),
             size_bytes=sum(file.size_bytes for file in body.files),
-            ranges=body.ranges,
+            ranges=ranges,
         )
         transaction.wrote[message.incarnation] = wrote
         transaction.answered[message.incarnation] = time_ms
         transaction.records += wrote.records
         transaction.files += wrote.files
         transaction.size_bytes += wrote.size_bytes
-        transaction.next.update({one.partition: one.next for one in body.ranges})
+        transaction.next.update({one.partition: one.next for one in ranges})
         transaction.rejects.add(body.rejects, body.reject_count, time_ms)
         if transaction.answered.keys() >= transaction.writers:
             transaction.written_ms = time_ms
@@ -188,7 +194,8 @@ class Book:
 
     def _advance(self, committed: Offsets) -> None:
         for partition, following in committed.items():
-            self.committed[partition] = max(following, self.committed.get(partition, 0))
+            if partition in self.committed or len(self.committed) < SOURCE_PARTITIONS_MAX:
+                self.committed[partition] = max(following, self.committed.get(partition, 0))
 
     def _find_open(self, wanted: str) -> Transaction | None:
         found = self.find(wanted)

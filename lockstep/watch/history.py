@@ -29,6 +29,7 @@ from lockstep.watch.told import (
     RunHalted,
     RunIsUp,
     Transaction,
+    dated,
 )
 from lockstep.watch.topic_fold import Fold
 from lockstep.watch.topic_lines import content
@@ -95,6 +96,7 @@ class History:
     def __init__(self) -> None:
         self.placed = ""
         self.table_epoch = 0
+        self.now_ms = 0  # by the observer's clock, where that is known
         self.ignored = 0
         self.caught_up = False
         self.rates = Rates()
@@ -142,6 +144,7 @@ class History:
 
     def hear(self, heard: Heard) -> None:
         """The next message, in topic order."""
+        heard = dated(heard, self.now_ms)
         message = heard.message
         if not heard.marked or message.epoch > self.table_epoch + EPOCH_LEAD_MAX:
             self.ignored += 1
@@ -299,7 +302,7 @@ class History:
         for one in news:
             if isinstance(one, Committed):
                 done = one.transaction
-                self.rates.add(done.ended_ms, done.records, done.size_bytes)
+                self.rates.add(done.ended_ms, done.records, done.size_bytes, now_ms=self.now_ms)
             elif isinstance(one, Aborted):
                 lost = one.transaction
                 text = f"transaction {lost.id[:ID_SHOWN]} was aborted: {lost.reason}"

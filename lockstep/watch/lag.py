@@ -52,6 +52,11 @@ class EndSamples:
             half = len(self._samples) // 2
             del self._samples[1:half:2]
 
+    def shift(self, by_ms: int) -> None:
+        """The clock by which times are told was set."""
+        self._samples = [(at_ms + by_ms, column) for at_ms, column in self._samples]
+        self._valid_from_ms = {place: at_ms + by_ms for place, at_ms in self._valid_from_ms.items()}
+
     def written_ms(self, partition: SourcePartition, offset: int) -> int | None:
         """When the record at `offset` was written; None where nobody can tell, or it is not there yet."""
         place = self._places.get(partition)

@@ -16,7 +16,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from control_topic.clocks import wall_ms
+from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.errors import ControlTopicError
 from control_topic.kafka import ControlReader, ControlTopic
 from lockstep.brokers.source_topics import SourceTopics
@@ -38,6 +38,8 @@ log = logging.getLogger("lockstep.observer")
 MESSAGES_MAX = 10_000
 """So many of the control topic's newest messages are read at the start."""
 POLL_S = 0.5
+HEAR_S = 0.05
+BREATH_S = 0.001
 LOOK_EVERY_S = 5.0
 LOOK_SHARE = 20
 """A look that takes long is made less often: its thread rests so many times as long as it took."""
@@ -56,6 +58,8 @@ PAGE_EVERY_S = 1.0
 PAGE_AGES_S = 5.0
 """A page grows old though nothing happens: a new one says how old."""
 JOIN_S = 5.0
+CLOCK_SET_MS = 1_000
+"""A wall clock that parts from the other one by so much was set."""
 
 EXPECTED = (ControlTopicError, LockstepError, SourceTopicsError, TableError, StateError, OSError)
 """What a look may fail with; whatever else is a bug, and is logged as one."""
@@ -81,6 +85,7 @@ class Observer:
         self._seen = Seen(settings=_settings(config), asks_driver=True)
         self._guard = threading.Lock()
         self._changed = threading.Condition(self._guard)
+        self._ahead_ms = wall_ms() - monotonic_ms()
         self._changes = 0
         self._building = threading.Lock()
         self._page = Page(0, {})
@@ -118,9 +123,10 @@ class Observer:
         self._stopping.set()
         self._table_stale.set()
         self._table_tried.set()
-        with self._changed:
-            self._changed.notify_all()
         until_s = time.monotonic() + JOIN_S
+        if self._changed.acquire(timeout=JOIN_S):  # else who waits wakes by itself, a little later
+            self._changed.notify_all()
+            self._changed.release()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(max(0.0, until_s - time.monotonic()))
@@ -137,7 +143,7 @@ class Observer:
                 due = changes != self._page_changes or age_s >= PAGE_AGES_S
                 if self._page.number and (not due or age_s < PAGE_EVERY_S):
                     return self._page
-                document = page_document(self._seen.page(wall_ms()))
+                document = page_document(self._seen.page(self._now_ms()))
             self._page = Page(self._page.number + 1, document)
             self._page_changes, self._page_at_s = changes, now_s
             return self._page
@@ -166,7 +172,7 @@ class Observer:
     def source_partitions(self) -> list[dict[str, Any]]:
         """All of them, as the page has the worst."""
         with self._guard:
-            return source_partition_entries(self._seen.page(wall_ms()))
+            return source_partition_entries(self._seen.page(self._now_ms()))
 
     def metrics(self, *, openmetrics: bool) -> bytes:
         """The text of /metrics."""
@@ -175,7 +181,7 @@ class Observer:
     def metrics_seen(self) -> MetricsSeen:
         """What metrics are made of, now."""
         with self._guard:
-            return metrics_seen(self._seen, wall_ms())
+            return metrics_seen(self._seen, self._now_ms())
 
     # --- looking ----------------------------------------------------------------------------------
 
@@ -216,6 +222,15 @@ class Observer:
         if is_news:
             log.warning("%s", problem)
 
+    def _now_ms(self) -> int:
+        """The wall clock's, with the lock held. That somebody sets it makes nothing older or younger."""
+        now_ms = wall_ms()
+        ahead_ms = now_ms - monotonic_ms()
+        if abs(ahead_ms - self._ahead_ms) > CLOCK_SET_MS:
+            self._seen.clock_was_set(ahead_ms - self._ahead_ms)
+            self._ahead_ms = ahead_ms
+        return now_ms
+
     def _note_change(self) -> None:
         self._changes += 1
         self._changed.notify_all()
@@ -236,8 +251,17 @@ class Observer:
             if reader.recoveries != self._recoveries:
                 self._recoveries = reader.recoveries
                 history.begins_again()
-            for one in heard:
+        began_s = time.monotonic()
+        for one in heard:  # each for itself: there may be thousands, and a page or the end waits
+            with self._changed:
+                self._seen.as_of(self._now_ms())
                 history.hear(one)
+            if time.monotonic() - began_s > HEAR_S:
+                if self._stopping.wait(BREATH_S):  # a lock is not given to who has waited longest
+                    return
+                began_s = time.monotonic()
+        with self._changed:
+            self._seen.as_of(self._now_ms())
             catches_up = reader.caught_up and not history.caught_up
             if catches_up:
                 history.caught_up_now()
@@ -267,7 +291,7 @@ class Observer:
             if not exists and self._reader is None:
                 self._seen.history.caught_up_now()
             if self._seen.history.caught_up:
-                self._seen.looked_at_topic(wall_ms(), missing)
+                self._seen.looked_at_topic(self._now_ms(), missing)
                 self._note_change()
 
     def _look_at_table(self) -> None:
@@ -275,7 +299,7 @@ class Observer:
         look = look_at_table(self._config)
         placed = placed_run(self._config) if look.exists else ""
         with self._changed:
-            self._seen.looked_at_table(wall_ms(), look, placed)
+            self._seen.looked_at_table(self._now_ms(), look, placed)
             self._note_change()
 
     def _look_at_broker(self) -> None:
@@ -284,10 +308,11 @@ class Observer:
                 self._kafka, self._config.source.topics, timeout_s=ASK_S, keeps_consumer=True
             )
         with self._guard:
+            self._seen.as_of(self._now_ms())
             state, known = self._seen.committed()
         look = look_at_source(self._source, self._config.group_id)
         with self._changed:
-            self._seen.looked_at_broker(wall_ms(), look, state, known)
+            self._seen.looked_at_broker(self._now_ms(), look, state, known)
             unknown = self._seen.of_unknown_age()
             self._note_change()
         if unknown and time.monotonic() >= self._past_due_s:
@@ -308,7 +333,7 @@ class Observer:
         live = self._ask_live()
         with self._changed:
             answered = self._seen.live is not None
-            self._seen.looked_at_driver(wall_ms(), live)
+            self._seen.looked_at_driver(self._now_ms(), live)
             if live is not None or answered:
                 self._note_change()
             is_stale = self._seen.table_is_stale()

@@ -70,6 +70,9 @@ class PageSeen:
     interval_ms: int
     write_timeout_ms: int
     rows: Sequence[OffsetRow] | None = None
+    rows_are_old: bool = False
+    """The broker has not answered lately: what is behind now is not known."""
+
     written_ms: Mapping[SourcePartition, int] = field(default_factory=dict)
     """When the oldest record that is not committed was written; of those that are behind, as far as known."""
 
@@ -83,7 +86,7 @@ def page_document(seen: PageSeen) -> dict[str, Any]:
     status, history, live = seen.status, seen.history, seen.live
     fold, totals = history.run.fold, history.run.heard
     rows = source_partition_entries(seen)
-    lag = lag_entry(rows if seen.rows is not None else None)
+    lag = lag_entry(rows if seen.rows is not None and not seen.rows_are_old else None)
     return {
         "version": VERSION,
         "at_ms": seen.now_ms,

@@ -12,9 +12,11 @@ class Rates:
     def __init__(self) -> None:
         self._minutes: dict[int, tuple[int, int]] = {}
 
-    def add(self, at_ms: int, records: int, size_bytes: int) -> None:
-        """A commit."""
+    def add(self, at_ms: int, records: int, size_bytes: int, *, now_ms: int = 0) -> None:
+        """A commit. One of times to come would push out what was; `now_ms` 0: nobody knows it."""
         minute = at_ms // STEP_MS
+        if now_ms and minute > now_ms // STEP_MS + 1:
+            return
         before = self._minutes.get(minute, (0, 0))
         self._minutes[minute] = (before[0] + records, before[1] + size_bytes)
         if len(self._minutes) > 2 * STEPS:

@@ -29,8 +29,12 @@ ENDS_RUN = (DRAIN, REACHED_END)
 """Of a transaction's end: after it the run ends by itself."""
 BROKER_OLD_MS = 120_000
 """A look that nobody answers takes a minute until it has failed."""
+LAG_OLD_MS = 60_000
+"""One look that fails makes lag no secret: it would hide an alarm that waits for some minutes of lag."""
 LIVE_KEPT_MS = 4_000
 """One answer that is late is no driver that is gone."""
+LIVE_OLD_MS = 15_000
+"""An answer is that old where the next look fails, or hangs: nobody answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +140,19 @@ class Seen:
 
     # --- what follows -----------------------------------------------------------------------------
 
+    def as_of(self, now_ms: int) -> None:
+        """What is asked next is asked now: an answer of the driver that is too old is none."""
+        self.history.now_ms = now_ms
+        if now_ms - (self.sources.driver_ms or 0) > LIVE_OLD_MS:
+            self.live = None
+
+    def clock_was_set(self, by_ms: int) -> None:
+        """The wall clock was, by so much: nothing is older or younger for it."""
+        told = {name: at_ms + by_ms for name, at_ms in self.sources.to_json().items() if at_ms is not None}
+        self.sources = replace(self.sources, **told)
+        self.samples.shift(by_ms)
+        self._date()
+
     def committed(self) -> tuple[TableState | None, bool]:
         """The table's state as it is known, from the driver where that is newer; and whether it is known."""
         state = self.table.state if self.table is not None else None
@@ -174,9 +191,12 @@ class Seen:
             return "DRAIN" if last.is_open else "STOP"
         if fold.left_in_peace:
             return "STOP"
+        ordered_ms = fold.paused[1] if fold.paused is not None else fold.resumed_ms
+        ordered = "PAUSE" if fold.paused is not None else "RUN"
         if self.answered_by == fold.run and self.answered_mode:
-            return self.answered_mode
-        return "RUN" if fold.heard_ms else None
+            newer = ordered_ms > (self.sources.driver_ms or 0) and self.answered_mode in ("PAUSE", "RUN")
+            return ordered if newer else self.answered_mode
+        return ordered if fold.heard_ms else None
 
     @property
     def heard_commit(self) -> Transaction | None:
@@ -197,13 +217,15 @@ class Seen:
 
     def last_commit(self, now_ms: int) -> LastCommit | None:
         """The newest that table, driver or topic tell of; of one and the same, what the table says."""
-        told = (self._table_commit(now_ms), self._driver_commit(), self._topic_commit(now_ms))
+        self.as_of(now_ms)
+        told = (self._table_commit(now_ms), self._driver_commit(now_ms), self._topic_commit(now_ms))
         found = [one for one in told if one is not None]
         newest = min(found, key=lambda one: one.age_ms, default=None)
         return next((one for one in found if newest and one.transaction == newest.transaction), None)
 
     def status(self, now_ms: int) -> Status:
         """As `lockstep status` concludes it; not known before every place was looked at once."""
+        self.as_of(now_ms)
         settings = self.settings
         source = self.source_now(now_ms)
         guests = strangers(source.members, settings.group) if source is not None else []
@@ -214,7 +236,7 @@ class Seen:
                 fold=self.history.run.fold,
                 last_commit=self.last_commit(now_ms),
                 offsets=self.rows if source is not None else None,
-                members=len(source.members) if source is not None else None,
+                members=self.members(now_ms),
                 strangers=sentence(guests, settings.group) if guests else "",
                 interval_ms=settings.interval_ms,
                 write_timeout_ms=settings.write_timeout_ms,
@@ -232,8 +254,16 @@ class Seen:
         fresh = now_ms - (self.sources.broker_ms or 0) < BROKER_OLD_MS
         return self.source if fresh and BROKER not in self.problems else None
 
+    def members(self, now_ms: int) -> int | None:
+        """Workers in the group: a stranger keeps no run alive. None where the broker has not said lately."""
+        source = self.source_now(now_ms)
+        if source is None:
+            return None
+        return sum(is_ours(one, self.settings.group) for one in source.members)
+
     def page(self, now_ms: int) -> PageSeen:
         """What a document is made of."""
+        self.as_of(now_ms)
         settings = self.settings
         return PageSeen(
             now_ms=now_ms,
@@ -249,6 +279,7 @@ class Seen:
             write_timeout_ms=settings.write_timeout_ms,
             mode=self.mode(),
             rows=self.rows,
+            rows_are_old=now_ms - (self.sources.broker_ms or 0) >= LAG_OLD_MS,
             written_ms=self.written_ms,
             live=self.live,
         )
@@ -291,18 +322,19 @@ class Seen:
     def _table_commit(self, now_ms: int) -> LastCommit | None:
         return self.table.last_commit(now_ms) if self.table is not None else None
 
-    def _driver_commit(self) -> LastCommit | None:
+    def _driver_commit(self, now_ms: int) -> LastCommit | None:
         if self.live is None or self.live.get("last_commit_age_ms") is None:
             return None
         newest = self.live["newest"]
         known = self.history.find(newest["transaction"])
+        answered_ago_ms = max(0, now_ms - (self.sources.driver_ms or 0))
         return LastCommit(
             transaction=newest["transaction"],
             instant=newest["instant"],
             kind="data",
             epoch=int(self.live["epoch"]),
             rows=known.records if known is not None else 0,
-            age_ms=max(0, int(self.live["last_commit_age_ms"])),
+            age_ms=max(0, int(self.live["last_commit_age_ms"])) + answered_ago_ms,
         )
 
     def _topic_commit(self, now_ms: int) -> LastCommit | None:
@@ -323,14 +355,12 @@ class Seen:
 def metrics_seen(seen: Seen, now_ms: int) -> MetricsSeen:
     """What metrics are made of."""
     page = seen.page(now_ms)
-    source = seen.source_now(now_ms)
-    workers = [one for one in source.members if is_ours(one, seen.settings.group)] if source else []
     return MetricsSeen(
         document=page_document(page),
         partitions=source_partition_entries(page),
         counters=seen.history.counters,
         live=seen.live,
-        members=len(workers) if source is not None else None,
+        members=seen.members(now_ms),
         aborts=seen.history.run.fold.aborts if seen.history.caught_up else None,
         workers=seen.settings.workers,
         group=seen.settings.group,

@@ -6,10 +6,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from control_topic.clocks import wall_ms
 from control_topic.kafka import ControlReader, ControlTopic
 from control_topic.messages import Message
 from control_topic.transport import Received
-from lockstep.watch.told import Heard
+from lockstep.watch.told import Heard, dated
 
 MESSAGES_MAX = 2_000
 TIMEOUT_S = 15.0
@@ -62,7 +63,8 @@ def read_tail(
                     f"The control topic {topic} was not read to its end within {timeout_s:.0f} s: {reason}."
                 )
                 return Tail(heard=tuple(heard), problem=problem)
-            heard += filter(None, (as_heard(received, pipeline) for received in reader.poll(POLL_S)))
+            arrived = filter(None, (as_heard(received, pipeline) for received in reader.poll(POLL_S)))
+            heard += [dated(one, wall_ms()) for one in arrived]
     finally:
         reader.close()
     return Tail(heard=tuple(heard))

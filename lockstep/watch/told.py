@@ -6,7 +6,7 @@ Times are the broker's, in milliseconds of the Unix epoch, and 0 where a thing h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -15,6 +15,11 @@ from control_topic.spelling import some
 
 REASON_LENGTH_MAX = 400
 """Characters. What somebody wrote may be of any length; what is remembered is not."""
+SOURCE_PARTITIONS_MAX = 100_000
+"""Of a run, of a transaction: those beyond are not remembered, for they may be made up."""
+NAME_LENGTH_MAX = 200
+TEXT_LENGTH_MAX = 4 * REASON_LENGTH_MAX
+"""Of a text in which names are put: it grows shorter where they are shorter than incarnations."""
 REJECTS_NAMED_MAX = 20
 REASONS_COUNTED_MAX = 20
 END_REQUESTS_MAX = 64
@@ -25,6 +30,8 @@ WRITERS_MAX = 8
 LATE_MS = 1_000
 """Who answers so much later than everybody else is late."""
 LATE_NAMED_MAX = 3
+AHEAD_MS = 60_000
+"""So far the broker's clock may be ahead of the observer's."""
 INCARNATION_LEAST = 12
 """Characters; ours have 32. A shorter one, which somebody made up, would be found within words."""
 
@@ -38,6 +45,13 @@ class Heard:
     message: Message
     marked: bool = True
     """It carries a mark of some run, which nobody has checked here."""
+
+
+def dated(heard: Heard, now_ms: int) -> Heard:
+    """Who writes may choose the time. What is of times to come is of now; `now_ms` 0: nobody knows it."""
+    if now_ms and heard.time_ms > now_ms + AHEAD_MS:
+        return replace(heard, time_ms=now_ms)
+    return heard
 
 
 class Line(NamedTuple):
@@ -88,7 +102,8 @@ class RejectsSeen:
         self.count += count
         for one in rejects:
             self._counted(one.reason[:REASON_LENGTH_MAX], 1)
-        self._sampled([(one, time_ms) for one in rejects[-REJECTS_NAMED_MAX:]])
+        newest = rejects[-REJECTS_NAMED_MAX:]
+        self._sampled([(replace(one, reason=one.reason[:REASON_LENGTH_MAX]), time_ms) for one in newest])
 
     def join(self, other: RejectsSeen) -> None:
         """Those of a transaction that is committed."""
@@ -106,10 +121,15 @@ class RejectsSeen:
 
 
 def named(text: str, names: Mapping[str, str]) -> str:
-    """The protocol knows incarnations; people know workers. `names`: incarnation -> worker."""
-    for incarnation, name in names.items():
+    """The protocol knows incarnations; people know workers. `names`: incarnation -> worker.
+
+    Cut before and after each name, for names may be made up so that a text grows with every one.
+    """
+    text = text[:TEXT_LENGTH_MAX]
+    for incarnation, known in names.items():
         if len(incarnation) >= INCARNATION_LEAST and incarnation in text:
-            text = text.replace(f"{name} ({incarnation})", name).replace(incarnation, name)
+            name = known[:NAME_LENGTH_MAX]
+            text = text.replace(f"{name} ({incarnation})", name).replace(incarnation, name)[:TEXT_LENGTH_MAX]
     return text
 
 

@@ -38,6 +38,7 @@ from control_topic.messages import (
 from lockstep.watch.book import Book
 from lockstep.watch.told import (
     REASON_LENGTH_MAX,
+    SOURCE_PARTITIONS_MAX,
     Claimed,
     Heard,
     Joined,
@@ -112,6 +113,9 @@ class Fold:
 
     paused: tuple[Control, int] | None = None
     """The order that paused the run, and when; None where none is known, or it was resumed."""
+
+    resumed_ms: int = 0
+    """It was resumed, since it was last paused."""
 
     def __post_init__(self) -> None:
         self.book = Book(names=self.names, transactions_max=self.transactions_max)
@@ -239,12 +243,13 @@ class Fold:
     def _aborted(self, body: AbortCommit, time_ms: int) -> list[News]:
         self.waiting_ms = 0
         if body.cause != NOTHING:  # which is no trouble: an operator's commit may find so
-            self.aborts, self.abort_reason = self.aborts + 1, body.reason
+            self.aborts, self.abort_reason = self.aborts + 1, body.reason[:REASON_LENGTH_MAX]
         return self.book.aborted(body, time_ms)
 
     def _ordered(self, body: Control, time_ms: int) -> None:
         if body.action in (PAUSE, RESUME):
             self.paused = (body, time_ms) if body.action == PAUSE else None
+            self.resumed_ms = time_ms if body.action == RESUME else 0
 
     # --- who is there ---------------------------------------------------------------------------
 
@@ -257,7 +262,7 @@ class Fold:
             self.workers.clear()
             self.restarts.clear()
             self.transactions.clear()
-            self.halted, self.paused, self.waiting_ms = None, None, 0
+            self.halted, self.paused, self.resumed_ms, self.waiting_ms = None, None, 0, 0
         self.run_order = order
         self.run, self.run_ms, self.driver_ms = heard.message.run, heard.time_ms, heard.time_ms
         return [RunIsUp(self.run)]
@@ -282,17 +287,22 @@ class Fold:
             return []
         if known is not None and fresh:
             self.restarts[message.sender] = self.restarts.get(message.sender, 0) + 1
+        taken, others = frozenset(body.partitions), 0
         for other in self.workers.values():
-            other.partitions = tuple(one for one in other.partitions if one not in body.partitions)
+            if other.name != message.sender:
+                other.partitions = tuple(one for one in other.partitions if one not in taken)
+                others += len(other.partitions)
+        partitions = body.partitions[: max(0, SOURCE_PARTITIONS_MAX - others)]
         self.workers[message.sender] = WorkerSeen(
-            name=message.sender, incarnation=message.incarnation, partitions=body.partitions
+            name=message.sender, incarnation=message.incarnation, partitions=partitions
         )
-        return [Joined(message.sender, fresh, body.partitions)]
+        return [Joined(message.sender, fresh, partitions)]
 
     def _left(self, message: Message, body: ParticipantLeave) -> list[News]:
         known = self.workers.get(message.sender)
         if known is not None and known.incarnation == message.incarnation:
-            known.partitions = tuple(one for one in known.partitions if one not in body.partitions)
+            given_up = frozenset(body.partitions)
+            known.partitions = tuple(one for one in known.partitions if one not in given_up)
             known.left = not known.partitions and not body.reason
         return [Left(message.sender, body.reason[:REASON_LENGTH_MAX])] if body.reason else []
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import (
+    _TO_PROTO,
+    NAME_CHARS_MAX,
     RAW_BYTES_MAX,
     Incomplete,
     MessageDecoder,
@@ -418,11 +420,35 @@ def test_what_an_older_version_says_has_no_reason_no_cause_and_no_times() -> Non
 
 
 @pytest.mark.parametrize(
-    "changes", [{"epoch": -1}, {"epoch": 2**64}, {"sequence": -1}, {"sender": "x" * 2**20}]
+    "changes",
+    [
+        *({"epoch": -1}, {"epoch": 2**64}, {"sequence": -1}, {"sender": "x" * 2**20}),
+        {"sender": "x" * (NAME_CHARS_MAX + 1)},
+    ],
 )
 def test_an_envelope_that_no_reader_would_accept_is_not_written(changes: dict) -> None:
     with pytest.raises(Malformed):
         encode(message(Halt(reason="stop"), **changes))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        EndCommit(transaction="x" * (NAME_CHARS_MAX + 1)),
+        StartCommit(transaction="t", instant="1" * (NAME_CHARS_MAX + 1), committed={}, writers={}),
+        ParticipantLeave(partitions=(), transaction="x" * (NAME_CHARS_MAX + 1)),
+    ],
+)
+def test_an_id_that_is_too_long_is_neither_written_nor_read(body: Body) -> None:
+    with pytest.raises(Malformed, match="characters"):
+        encode(message(body))
+    assert "characters" in reason(enveloped(_TO_PROTO[type(body)](body)))
+
+
+def test_a_sender_of_any_length_is_not_read() -> None:
+    body = pb.Body(participant_ready=pb.ParticipantReady())
+    assert isinstance(MessageDecoder().feed(enveloped(body, sender="x" * NAME_CHARS_MAX)), Message)
+    assert "characters" in reason(enveloped(body, sender="x" * 100_000))
 
 
 def test_a_reason_that_utf8_cannot_hold_still_travels() -> None:

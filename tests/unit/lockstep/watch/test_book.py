@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from control_topic.causes import COORDINATOR_LOST, OTHER, REFUSED
@@ -13,17 +15,22 @@ from control_topic.messages import (
     ParticipantLeave,
     Range,
     Reject,
+    SourcePartition,
+    WriteProgress,
     WriteStatus,
 )
+from lockstep.watch import book
 from lockstep.watch.told import (
     LATE_MS,
     REASON_LENGTH_MAX,
     REASONS_COUNTED_MAX,
     REJECTS_NAMED_MAX,
+    TEXT_LENGTH_MAX,
     Asked,
     Left,
     Phase,
     RejectsSeen,
+    named,
 )
 from tests.heard_topic import P0, P1, T1, T2, W0, W1, Topic, announced
 
@@ -182,3 +189,39 @@ def test_a_worker_that_fails_says_why_and_one_that_leaves_in_peace_is_no_news(to
     count = len(topic.news)
     topic.send(ParticipantLeave(partitions=(P0,)), sender="worker-0", who=W1)
     assert len(topic.news) == count and topic.known.left_in_peace
+
+
+def test_names_that_are_made_up_do_not_let_a_text_grow() -> None:
+    """Each is put in many times, and holds the next one as often."""
+    ids = [f"{number:012d}" for number in range(20)]
+    names = {one: following * 5_000 for one, following in pairwise(ids)}
+    assert len(named(ids[0] * 10_000, names)) <= TEXT_LENGTH_MAX
+
+
+def test_who_is_no_writer_of_a_transaction_adds_nothing_to_it(topic: Topic) -> None:
+    topic.opened(T1, {P0: 0})
+    spans = (Range(partition=P0, start=0, next=999, records=999),)
+    for number in range(20):
+        status = WriteStatus(transaction=T1, ranges=spans)
+        topic.send(status, sender=f"x{number}", who=f"stranger-{number}")
+        progress = WriteProgress(transaction=T1, records=1, files=1, size_bytes=1, steps=1)
+        topic.send(progress, sender=f"x{number}", who=f"stranger-{number}")
+    topic.reported(T1, P0, 0, 5)
+    [found] = topic.known.transactions
+    assert (found.records, found.next, found.progress, set(found.wrote)) == (5, {P0: 5}, {}, {W0})
+
+
+def test_source_partitions_are_remembered_within_a_bound(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book, "SOURCE_PARTITIONS_MAX", 10)
+    places = [SourcePartition("events", number) for number in range(30)]
+    topic.opened(T1, dict.fromkeys(places[10:], 1))
+    for worker, who in (("worker-0", W0), ("worker-1", W1)):
+        spans = tuple(Range(partition=one, start=0, next=3, records=1) for one in places[:6])
+        topic.send(WriteStatus(transaction=T1, ranges=spans), sender=worker, who=who)
+    [found] = topic.known.transactions
+    assert [len(one.ranges) for one in found.wrote.values()] == [6, 4]
+    assert found.records == 12, "all are counted"
+    topic.acknowledged(T1, dict.fromkeys(places, 7))
+    assert topic.known.committed == dict.fromkeys(places[10:20], 7)

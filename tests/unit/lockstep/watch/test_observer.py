@@ -103,3 +103,26 @@ def test_who_waits_for_a_page_is_told_of_a_newer_one_and_of_the_end(observer: Ob
 
 def test_an_observer_that_was_never_started_can_be_stopped(observer: Observer) -> None:
     observer.stop()
+
+
+def test_the_end_does_not_wait_for_who_holds_the_lock(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "JOIN_S", 0.1)
+    stopping = threading.Thread(target=observer.stop, daemon=True)
+    with observer._guard:
+        stopping.start()
+        stopping.join(30)
+        assert not stopping.is_alive()
+
+
+def test_ages_are_told_rightly_though_the_wall_clock_is_set(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with observer._guard:
+        before_ms = observer._now_ms()
+        observer._seen.looked_at_driver(before_ms, {"run": "r1", "mode": "RUN"})
+        real = module.wall_ms
+        monkeypatch.setattr(module, "wall_ms", lambda: real() + 3_600_000)
+        age_ms = observer._now_ms() - (observer._seen.sources.driver_ms or 0)
+    assert age_ms < 600_000 and observer._seen.live is not None

@@ -269,7 +269,7 @@ def test_what_was_looked_at_before_the_first_commit_is_not_taken_for_up_to_date_
 
 
 def test_a_broker_that_went_away_is_a_problem_and_what_it_said_stays_with_its_age(said: Said) -> None:
-    found = seen(said)
+    found = seen(said, with_driver=False)
     assert found.failed(BROKER, "no answer") and not found.failed(BROKER, "no answer")
     later_ms = said.now_ms + 30_000
     made = document(found, later_ms)

@@ -14,8 +14,10 @@ from control_topic.messages import (
     ParticipantJoin,
     ParticipantLeave,
     RunAnnounce,
+    SourcePartition,
 )
 from control_topic.transport import Received
+from lockstep.watch import topic_fold
 from lockstep.watch.tail import as_heard
 from lockstep.watch.told import Aborted, Claimed, Committed, Joined, Phase, RunHalted, RunIsUp
 from tests.heard_topic import P0, P1, T1, T2, W0, W1, Topic, announced
@@ -198,3 +200,32 @@ def test_a_halt_is_remembered_with_its_reason_and_when_it_was_said(topic: Topic)
     assert topic.known.halted == ("events:0 at offset 7 is poison", 3_000)
     assert topic.news[-1] == RunHalted("events:0 at offset 7 is poison")
     assert topic.known.led_transaction is None
+
+
+class Unsearched(tuple[SourcePartition, ...]):
+    """To look for each of many source partitions in many takes too long."""
+
+    def __contains__(self, one: object) -> bool:
+        raise AssertionError(f"{one} was looked for in a tuple")
+
+
+def test_who_owns_what_is_worked_out_in_one_pass(topic: Topic) -> None:
+    topic.joined("worker-0", W0, P0, P1)
+    topic.send(ParticipantJoin(partitions=Unsearched((P1,))), sender="worker-1", who=W1)
+    topic.send(ParticipantLeave(partitions=Unsearched((P0,))), sender="worker-0", who=W0)
+    assert {one.name: one.partitions for one in topic.known.workers.values()} == {
+        "worker-0": (),
+        "worker-1": (P1,),
+    }
+
+
+def test_all_workers_together_own_a_bounded_number_of_source_partitions(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_fold, "SOURCE_PARTITIONS_MAX", 10)
+    for number in range(4):
+        places = (SourcePartition(f"t{number}", place) for place in range(6))
+        topic.joined(f"worker-{number}", f"{number}" * 32, *places)
+    assert [len(one.partitions) for one in topic.known.workers.values()] == [6, 4, 0, 0]
+    topic.joined("worker-0", "0" * 32, *(SourcePartition("t0", place) for place in range(8)))
+    assert len(topic.known.workers["worker-0"].partitions) == 6
