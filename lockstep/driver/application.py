@@ -149,7 +149,7 @@ class Application:
             observing = RunObserver(stack, config, self._kafka, service)
             observing.keep_file()
             if config.ui.enabled:
-                page = RunPage(config, observing.get())
+                page = RunPage(config, observing.get(), run=self.run_id)
                 stack.callback(page.stop)
                 page.start()
             supervisor = Supervisor(

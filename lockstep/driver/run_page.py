@@ -8,6 +8,7 @@ import time
 
 from control_topic.clocks import wall_ms
 from lockstep.config import Config
+from lockstep.driver.rundir import leave_page
 from lockstep.errors import LockstepError
 from lockstep.watch.observer import Observer
 
@@ -24,8 +25,9 @@ POLL_S = 0.1
 class RunPage:
     """Of the run's observer, which somebody else ends. A page that cannot be is said once."""
 
-    def __init__(self, config: Config, observer: Observer) -> None:
+    def __init__(self, config: Config, observer: Observer, *, run: str) -> None:
         self._config = config
+        self._run = run
         self._observer = observer
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="run-page", daemon=True)
@@ -62,11 +64,21 @@ class RunPage:
         server.start()
         try:
             log.info("the page: %s", server.url)
+            self._leave(server.url)
             self._stopping.wait()
             if server.readers:
                 self._last_words()
         finally:
             server.stop()
+
+    def _leave(self, url: str) -> None:
+        """Only `lockstep support` asks for it."""
+        try:
+            leave_page(self._config.pipeline.id, self._run, url)
+        except OSError as error:
+            log.warning(
+                "`lockstep support` will not find the page: its address could not be left (%s)", error
+            )
 
     def _last_words(self) -> None:
         """A halt is worth a moment: who looks on shall read why, though the driver ends."""

@@ -1,4 +1,5 @@
-"""Where a driver leaves the address and the token of its live status, for `lockstep status` on this machine.
+"""Where a driver leaves the address and the token of its live status, for `lockstep status` on this machine,
+and the address of its page.
 
 One file per pipeline, readable by its owner only, in the state directory: `$LOCKSTEP_STATE`, else
 `$XDG_STATE_HOME/lockstep`, else `~/.local/state/lockstep`. A courtesy: nothing depends on it being there.
@@ -10,7 +11,7 @@ import json
 import os
 import re
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -33,6 +34,9 @@ class RunFile:
     started_at_ms: int
     """Unix epoch."""
 
+    page: str = ""
+    """Where its page is; empty where there is none, or not yet."""
+
     def __repr__(self) -> str:
         return f"RunFile(pipeline={self.pipeline!r}, run={self.run!r}, address={self.address!r})"
 
@@ -46,8 +50,6 @@ def state_dir() -> Path:
 
 def write_run_file(pipeline: str, run: str, address: str, token: str) -> Path:
     """Leave address and token of this process' run, in place of any earlier run's. Raises `OSError`."""
-    path = _path(pipeline)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     entry = RunFile(
         pipeline=pipeline,
         run=run,
@@ -56,6 +58,19 @@ def write_run_file(pipeline: str, run: str, address: str, token: str) -> Path:
         pid=os.getpid(),
         started_at_ms=wall_ms(),
     )
+    return _write(entry)
+
+
+def leave_page(pipeline: str, run: str, page: str) -> None:
+    """Add where the page is to what `run` left, and to nobody else's. Raises `OSError`."""
+    entry = read_run_file(pipeline)
+    if entry is not None and entry.run == run:
+        _write(replace(entry, page=page))
+
+
+def _write(entry: RunFile) -> Path:
+    path = _path(entry.pipeline)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # mkstemp makes it 0600 from the first moment; the rename makes it appear whole.
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".run-")
     try:
@@ -80,8 +95,9 @@ def read_run_file(pipeline: str) -> RunFile | None:
             token=str(values["token"]),
             pid=int(values["pid"]),
             started_at_ms=int(values["started_at_ms"]),
+            page=str(values.get("page", "")),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return entry if entry.pipeline == pipeline else None
 

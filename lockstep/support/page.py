@@ -4,38 +4,56 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 from typing import Any
+from urllib.parse import urlsplit
 
 from lockstep.config import Config
-from lockstep.config.properties import resolve_references
+from lockstep.driver.rundir import RunFile, read_run_file
 from lockstep.errors import Failed
 
-PORTS_TRIED = 21
-"""A page whose port is taken serves on the next that is free."""
 ASK_S = 2.0
 ANSWER_BYTES_MAX = 10_000_000
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses to listen on, which are none to ask."""
 
 
 def page_document(config: Config) -> Any:
-    """Raises `Failed` where nobody serves it."""
-    ui = getattr(config, "ui", None)
-    if ui is None or not ui.port:
-        raise Failed("no page is served on a port that is known")
-    given = getattr(ui, "token", "")
-    token = resolve_references({"token": given}, section="ui")["token"] if given else ""
-    for port in range(ui.port, min(ui.port + PORTS_TRIED, 65_536)):
-        try:
-            names = _get(port, "/api/pipelines", token)
-            if isinstance(names, list) and config.pipeline.id in names:
-                return _get(port, f"/api/p/{names.index(config.pipeline.id)}/page", token)
-        except (OSError, ValueError, http.client.HTTPException):
-            continue
-    raise Failed(f"no page of the pipeline is served here on the ports from {ui.port} on")
+    """Nobody is shown the token but the page that the pipeline's run said is its own.
+
+    Raises `Failed` where nobody serves it.
+    """
+    left = read_run_file(config.pipeline.id)
+    if left is None or not left.page:
+        raise Failed("no run of this pipeline has left on this machine where its page is")
+    if not _lives(left):
+        raise Failed("the run that served the page has ended")
+    token = config.ui.resolved_token()
+    try:
+        names = _get(left.page, "/api/pipelines", token)
+        if isinstance(names, list) and config.pipeline.id in names:
+            return _get(left.page, f"/api/p/{names.index(config.pipeline.id)}/page", token)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise Failed(f"the page does not answer: {error}") from error
+    raise Failed("the page does not show this pipeline")
 
 
-def _get(port: int, path: str, token: str) -> Any:
+def _lives(left: RunFile) -> bool:
+    """Afterwards its port may be anybody's."""
+    try:
+        os.kill(left.pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return left.pid > 0
+
+
+def _get(url: str, path: str, token: str) -> Any:
     """Raises `OSError`, `http.client.HTTPException`, `ValueError` for an answer that is no JSON."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ASK_S)
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    connection = http.client.HTTPConnection(EVERYWHERE.get(host, host), parts.port, timeout=ASK_S)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
         answer = connection.getresponse()

@@ -21,6 +21,7 @@ from lockstep.config import Config
 from lockstep.config.properties import HIDDEN, is_secret_name, resolve_references
 from lockstep.config.sources import flatten
 from lockstep.errors import ConfigError
+from lockstep.support.spelled import BASE64_MIN, hexadecimal, sought, without
 
 ALONE_MAX = 3
 """Secrets of so few characters are replaced where they stand alone: as parts of words they are everywhere."""
@@ -71,7 +72,8 @@ def secrets_of(config: Config, environment: Mapping[str, str], *, more: Iterable
     found |= {
         value for name, value in environment.items() if is_secret_name(name) and len(value) >= ENVIRONMENT_MIN
     }
-    found |= {f"{user}:{secret}" for user, secret in product(users, frozenset(found)) if user != secret}
+    short = {one for one in found if len(one.encode("utf-8", "surrogatepass")) < BASE64_MIN}
+    found |= {f"{user}:{secret}" for user, secret in product(users, short) if user != secret}
     return Secrets(values=frozenset(one for one in found if one.strip()), problems=tuple(problems))
 
 
@@ -106,25 +108,37 @@ class Redactor:
     """Text without secrets."""
 
     def __init__(self, secrets: Secrets) -> None:
-        spelled = {form for value in secrets.values for form in spellings(value)}
-        self._long = sorted((one for one in spelled if len(one) > ALONE_MAX), key=len, reverse=True)
-        short = sorted((one for one in spelled if 0 < len(one) <= ALONE_MAX), key=len, reverse=True)
+        whole = {line for value in secrets.values for line in _lines(value) if len(line) > ALONE_MAX}
+        self._sought = [one for text in sorted(whole, key=_longest_first) for one in sought(text)]
+        spelled = {form for text in whole for form in hexadecimal(text)}
+        spelled |= {form for value in secrets.values if len(value) < BASE64_MIN for form in spellings(value)}
+        self._long = sorted((one for one in spelled if len(one) > ALONE_MAX), key=_longest_first)
+        short = sorted((one for one in spelled if 0 < len(one) <= ALONE_MAX), key=_longest_first)
         alone = "|".join(map(re.escape, short))
         self._short = re.compile(rf"(?<!\w)(?:{alone})(?!\w)") if short else None
         self.has_short = bool(short)
 
     def __call__(self, text: str) -> str:
-        for secret in self._long:  # longest first: what one is a part of goes with it
+        text = without(text, self._sought, HIDDEN)  # longest first: what one is a part of goes with it
+        for secret in self._long:
             text = text.replace(secret, HIDDEN)
         if self._short is not None:
             text = self._short.sub(HIDDEN, text)
         return _ADDRESS.sub(rf"\1{HIDDEN}:{HIDDEN}@", text)
 
 
-def spellings(secret: str) -> set[str]:
-    """As it may stand in a log, a document, an address or a header."""
+def _longest_first(text: str) -> tuple[int, str]:
+    return -len(text), text
+
+
+def _lines(secret: str) -> set[str]:
     lines = [line.strip() for line in secret.splitlines()]
-    forms = {secret, secret.strip(), *(line for line in lines if len(line) >= LINE_MIN)}
+    return {secret, secret.strip(), *(line for line in lines if len(line) >= LINE_MIN)}
+
+
+def spellings(secret: str) -> set[str]:
+    """Of a secret that is too short for its inner part to be looked for: as it stands as a whole."""
+    forms = _lines(secret)
     for one in tuple(forms):
         escaped = json.dumps(one)[1:-1]
         forms |= {escaped, json.dumps(escaped)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1]}

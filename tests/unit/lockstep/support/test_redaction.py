@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import base64
+import html
 import io
 import json
+import re
+import shlex
+import unicodedata
 import zipfile
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -169,6 +174,79 @@ def test_whatever_a_secret_is_no_spelling_of_it_stays(secret: str, before: str, 
     for form in spellings(secret):
         if len(form) > 3:
             assert form not in redact(f"{before}{form}{after}") or form in "***"
+
+
+ODD = "p/a=s&s\"w\u00f6r'd<7> \\x:%y"
+"""All that anything escapes, and no three letters in a row."""
+JSON_OF_IT = json.dumps(ODD)[1:-1]
+PERCENT = quote(ODD, safe="")
+ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;"}
+
+SPELLINGS = {
+    "as it is": ODD,
+    "JSON": JSON_OF_IT,
+    "JSON with \\/": JSON_OF_IT.replace("/", "\\/"),
+    "JSON for HTML": "".join(f"\\u{ord(one):04x}" if one in "=&'<>" else one for one in JSON_OF_IT),
+    "JSON in capitals": JSON_OF_IT.replace("00f6", "00F6"),
+    "JSON in JSON in JSON": json.dumps(json.dumps(json.dumps(ODD))),
+    "JSON, each character": "".join(f"\\u{ord(one):04x}" for one in ODD),
+    "an address": PERCENT,
+    "an address, small": re.sub("%..", lambda found: found.group().lower(), PERCENT),
+    "an address in an address": quote(PERCENT, safe=""),
+    "an address, each byte": "".join(f"%{one:02x}" for one in ODD.encode()),
+    "a form": quote_plus(ODD),
+    "HTML": "".join(ENTITIES.get(one, one) for one in ODD),
+    "HTML of Python's": html.escape(ODD),
+    "HTML twice": html.escape(html.escape(ODD)),
+    "HTML, hexadecimal": "".join(f"&#x{ord(one):X};" for one in ODD),
+    "a shell": shlex.quote(ODD)[1:-1],
+    "a shell, other": ODD.replace("'", "'\\''"),
+    "bytes": repr(ODD.encode())[2:-1],
+    "octal": "".join(chr(one) if one < 128 else f"\\{one:03o}" for one in ODD.encode()),
+    "hexadecimal": ODD.encode().hex(),
+    "hexadecimal, capitals": ODD.encode().hex().upper(),
+    "Latin-1": ODD.encode("latin-1").decode("utf-8", "surrogateescape"),
+    "UTF-8 as Latin-1": ODD.encode().decode("latin-1"),
+    "accents apart": unicodedata.normalize("NFD", ODD),
+    "properties": re.sub(r"([\\:=#! ])", r"\\\1", ODD).replace("\u00f6", "\\u00F6"),
+    "CSV": ODD.replace('"', '""'),
+    "base64": base64.b64encode(ODD.encode()).decode(),
+    "base64 of a user's": base64.b64encode(f"bob:{ODD}".encode()).decode(),
+    "base64 of another's": base64.b64encode(f"alice:{ODD}:".encode()).decode(),
+    "base64 of a line": base64.b64encode(f'x password="{ODD}";'.encode()).decode(),
+    "base64 in JSON": base64.b64encode(f'x password="{ODD}";'.encode()).decode().replace("/", "\\/"),
+    "base64 for addresses": base64.urlsafe_b64encode(f'x password="{ODD}";'.encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("by", SPELLINGS)
+def test_a_secret_goes_however_it_is_spelled(by: str) -> None:
+    redact = Redactor(Secrets(values=frozenset({ODD, f"{ODD}-and-letters"})))
+    shown = redact(f"before {SPELLINGS[by]} behind")
+    rest = re.fullmatch(r'before ("?\S*?)\*\*\*(\S*?) behind', shown)
+    assert rest is not None, shown
+    assert "base64" in by or set(rest[1] + rest[2]) <= set("\\\"'"), shown
+    assert len(rest[1]) <= 24 and len(rest[2]) <= 8, shown
+
+
+def test_a_word_goes_though_each_of_its_letters_is_escaped() -> None:
+    redact = Redactor(Secrets(values=frozenset({"hunter2-long"})))
+    lines = ["", "none %20 here", "".join(f"%{ord(one):x}" for one in "hunter2-long"), "&#104;unter2-long"]
+    assert redact("\n".join([*lines, "\\\\u0068unter2-long", "end"])).split("\n") == [
+        *("", "none %20 here", "***", "***", "***", "end")
+    ]
+
+
+def test_a_secret_that_is_long_goes_as_a_whole() -> None:
+    token = "".join(sha256(bytes([number])).hexdigest() for number in range(20))
+    redact = Redactor(Secrets(values=frozenset({token})))
+    assert set(redact(f"{token} {token.encode().hex()} {quote(token)}")) == {"*", " "}
+
+
+@pytest.mark.parametrize("text", ["\\" * 100_000, "%25" * 50_000, "&amp;" * 30_000, "a\\" * 50_000])
+def test_what_looks_like_the_start_of_one_for_long_costs_no_time(text: str) -> None:
+    redact = Redactor(Secrets(values=frozenset({"\\\\a\\%&", "&&&&%%%%"})))
+    assert redact(text) == text
 
 
 def test_of_two_secrets_the_longer_goes_as_a_whole() -> None:
