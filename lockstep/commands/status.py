@@ -14,7 +14,7 @@ from lockstep.brokers.source_topics import SourceTopics
 from lockstep.commands.options import config_options, standard_options
 from lockstep.config import Config
 from lockstep.config.kafka import checked_kafka
-from lockstep.driver.stands import is_ours, sentence, strangers
+from lockstep.driver.stands import ours, sentence, strangers
 from lockstep.errors import EXIT_HALTED, EXIT_WELL
 from lockstep.offsets.standing import OffsetRow, compare
 from lockstep.output import Output
@@ -61,7 +61,7 @@ def observe(config: Config) -> Status:
             fold=known,
             last_commit=last_commit,
             offsets=offsets,
-            members=None if members is None else sum(is_ours(one, config.group_id) for one in members),
+            members=None if members is None else ours(members, config.group_id),
             strangers=sentence(guests, config.group_id) if guests else "",
             interval_ms=config.transaction.interval_ms,
             write_timeout_ms=config.transaction.write_timeout_ms,

@@ -79,6 +79,11 @@ def is_ours(member: GroupMember, group: str) -> bool:
     return re.fullmatch(re.escape(group) + r"-[0-9]+", member.instance) is not None
 
 
+def ours(members: Iterable[GroupMember], group: str) -> int:
+    """How many workers are in the group: a stranger keeps no run alive."""
+    return sum(is_ours(member, group) for member in members)
+
+
 def strangers(members: Iterable[GroupMember], group: str) -> list[GroupMember]:
     """Who has been given source partitions and is no worker of the pipeline, as its static id says."""
     return [member for member in members if member.partitions and not is_ours(member, group)]

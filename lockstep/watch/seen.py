@@ -11,7 +11,7 @@ from typing import Any
 
 from control_topic.causes import DRAIN, REACHED_END
 from control_topic.messages import Offsets, SourcePartition
-from lockstep.driver.stands import is_ours, sentence, strangers
+from lockstep.driver.stands import ours, sentence, strangers
 from lockstep.offsets.standing import OffsetRow, compare
 from lockstep.watch.driver_seen import DriverSeen, deceased
 from lockstep.watch.history import History
@@ -255,11 +255,9 @@ class Seen:
         return self.source if fresh and BROKER not in self.problems else None
 
     def members(self, now_ms: int) -> int | None:
-        """Workers in the group: a stranger keeps no run alive. None where the broker has not said lately."""
+        """Workers in the group; None where the broker has not said lately."""
         source = self.source_now(now_ms)
-        if source is None:
-            return None
-        return sum(is_ours(one, self.settings.group) for one in source.members)
+        return ours(source.members, self.settings.group) if source is not None else None
 
     def page(self, now_ms: int) -> PageSeen:
         """What a document is made of."""
