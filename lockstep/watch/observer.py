@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -82,6 +82,7 @@ class Observer:
         self._guard = threading.Lock()
         self._changed = threading.Condition(self._guard)
         self._changes = 0
+        self._since_ms = wall_ms()
         self._building = threading.Lock()
         self._page = Page(0, {})
         self._page_changes = -1
@@ -175,7 +176,11 @@ class Observer:
     def metrics_seen(self) -> MetricsSeen:
         """What metrics are made of, now."""
         with self._guard:
-            return metrics_seen(self._seen, wall_ms())
+            return replace(metrics_seen(self._seen, wall_ms()), since_ms=self._since_ms)
+
+    def ask_driver(self) -> None:
+        """Now, and not when it is due."""
+        self._ask_driver()
 
     # --- looking ----------------------------------------------------------------------------------
 
