@@ -248,7 +248,9 @@ class MetricsSection(Section):
         description=(
             "The driver writes its metrics into this file, whole and anew each time, for node_exporter's "
             "textfile collector on its host: an absolute path that ends with `.prom`, in a folder that is "
-            "there, of this pipeline alone. It is removed when the run ends. Empty: no file."
+            "there, of this pipeline alone, with `lockstep` in its name, which the alert *LockstepFileOld* "
+            "goes by. It is removed at an orderly end; a run that halts, or is ended by an error, leaves it "
+            "as it was last. Empty: no file."
         ),
         examples=["/var/lib/node_exporter/lockstep.prom"],
     )

@@ -130,6 +130,11 @@ def _metrics_file(value: str) -> str:
             f"{shown(value)} is not an absolute path that ends with .prom, which node_exporter's textfile "
             'collector asks for: write one such as "/var/lib/node_exporter/lockstep.prom"'
         )
+    if value and "lockstep" not in value.rpartition("/")[2]:
+        raise ValueError(
+            f'{shown(value)} has no "lockstep" in its name, which the alert LockstepFileOld goes by: write '
+            'one such as "/var/lib/node_exporter/lockstep-events.prom"'
+        )
     return value
 
 

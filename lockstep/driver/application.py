@@ -163,6 +163,7 @@ class Application:
                 ending=ending,
             )
             outcome = supervisor.run()
+            observing.finish(outcome)
             hooks.finish(ending_of(outcome))
             return outcome
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
 
 from lockstep.config import Config
 from lockstep.watch.metrics_file import MetricsFile
 from lockstep.watch.observer import Observer
+from table.service.ledger import RunOutcome, RunOutcomeKind
 from table.service.servicer import TableService
+
+log = logging.getLogger("lockstep.observer")
+
+ALARMING = (RunOutcomeKind.HALTED,)
+"""A run that ended so, or by an error, leaves its last metrics for whoever alerts by them. Not one that was
+superseded: a newer run writes its own, perhaps elsewhere, and old ones would hide what these say."""
 
 
 class RunObserver:
@@ -19,6 +27,7 @@ class RunObserver:
     ) -> None:
         self._stack, self._config, self._kafka, self._service = stack, config, kafka, service
         self._observer: Observer | None = None
+        self._outcome: RunOutcome | None = None
 
     def get(self) -> Observer:
         """The one, started."""
@@ -35,6 +44,21 @@ class RunObserver:
         metrics = self._config.metrics
         if not metrics.file:
             return
-        file = MetricsFile(metrics.file, self.get().metrics_seen, period_s=metrics.file_period_ms / 1_000)
-        self._stack.callback(file.stop)
+        observer = self.get()
+        file = MetricsFile(metrics.file, observer.metrics_seen, period_s=metrics.file_period_ms / 1_000)
+        self._stack.callback(self._end_file, file, observer)
         file.start()
+
+    def finish(self, outcome: RunOutcome) -> None:
+        """How the run ends. Whoever is unwound without was ended by an error."""
+        self._outcome = outcome
+
+    def _end_file(self, file: MetricsFile, observer: Observer) -> None:
+        if self._outcome is not None and self._outcome.kind not in ALARMING:
+            file.stop()
+            return
+        try:
+            observer.ask_driver()  # what it was last told may be of before the halt
+        except Exception:  # the run's own end must not be hidden by its metrics'
+            log.exception("the last metrics may be of before the end")
+        file.leave()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -22,6 +23,7 @@ from lockstep.ui.feed import LISTENERS_MAX, Feed, encoded
 from lockstep.ui.gate import Gate
 from lockstep.ui.port import Watched
 from lockstep.ui.scrape import OPENMETRICS_TYPE, PLAIN_TYPE, merged, wants_openmetrics
+from lockstep.ui.shared import Shared
 
 TRANSACTION_LENGTH_MAX = 128
 TYPES: Mapping[str, str] = {
@@ -52,6 +54,8 @@ class Routes:
         self._names = list(watched)
         self._watched = list(watched.values())
         self._feeds = [Feed(one) for one in self._watched]
+        self._source_partitions = [Shared(partial(_partitions_of, one)) for one in self._watched]
+        self._metrics = {form: Shared(partial(self._scraped, form)) for form in (False, True)}
         self._ending = ending
         self.streams = 0
         self._assets = assets()
@@ -104,15 +108,12 @@ class Routes:
         )
 
     async def source_partitions(self, request: Request) -> Response:
-        return await _json(self._watched[self._index(request)].source_partitions)
+        content = await self._source_partitions[self._index(request)].get()
+        return Response(content, media_type="application/json")
 
     async def metrics(self, request: Request) -> Response:
         openmetrics = wants_openmetrics(request.headers.get("accept", ""))
-
-        def text() -> bytes:
-            return merged([one.metrics(openmetrics=openmetrics) for one in self._watched])
-
-        content = await asyncio.to_thread(text)
+        content = await self._metrics[openmetrics].get()
         return Response(content, headers={"Content-Type": OPENMETRICS_TYPE if openmetrics else PLAIN_TYPE})
 
     async def healthz(self, _request: Request) -> Response:
@@ -121,6 +122,9 @@ class Routes:
     def count(self, streams: int) -> None:
         """So many streams of events more."""
         self.streams += streams
+
+    def _scraped(self, openmetrics: bool) -> bytes:
+        return merged([one.metrics(openmetrics=openmetrics) for one in self._watched])
 
     def _asset(self, name: str) -> Response:
         if name not in self._assets:
@@ -149,6 +153,10 @@ class _Counted(Response):
             await self._stream(scope, receive, send)
         finally:
             self._routes.count(-1)
+
+
+def _partitions_of(watched: Watched) -> bytes:
+    return encoded(watched.source_partitions())
 
 
 async def _json(ask: Callable[[], Any], missing: str = "") -> Response:

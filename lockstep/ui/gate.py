@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 
@@ -11,11 +13,16 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lockstep.ui.access import HEADERS, Access
+from lockstep.ui.seldom import Seldom
+
+log = logging.getLogger("lockstep.ui")
 
 SLOW_S = 10.0
 """A reader that takes nothing for so long is dropped: what waits for them is memory of the run's driver."""
 TARGET_BYTES_MAX = 2_048
 QUERY_FIELDS_MAX = 16
+FOREIGN = ("cross-site", "same-site")
+"""Sec-Fetch-Site of what another site's page makes a browser ask. Another port of localhost is same-site."""
 
 ASKS_FOR_TOKEN = """\
 <!doctype html>
@@ -48,13 +55,19 @@ class Gate:
         self._app = app
         self._access = access
         self._cookie = cookie
+        self._failures = Seldom(time.monotonic)
+        self._wrong_tokens = Seldom(time.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
 
+        started = False
+
         async def guarded(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
@@ -65,7 +78,15 @@ class Gate:
                 scope["state"]["transport"].abort()
 
         refusal = self._refusal(scope)
-        await (self._app if refusal is None else refusal)(scope, receive, guarded)
+        try:
+            await (self._app if refusal is None else refusal)(scope, receive, guarded)
+        except Exception:  # whatever is wrong with one answer: it is logged, and has the headers as well
+            count = self._failures.more()
+            if count:
+                log.exception("the page could not answer, %d times since this was last said", count)
+            if started:
+                raise
+            await _no(500, "This could not be answered: the log says why.")(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -78,6 +99,10 @@ class Gate:
         if not self._access.is_here(headers.get("host", "")):
             return _no(
                 421, "This page answers to localhost and to addresses of this machine's loopback only."
+            )
+        if _is_foreign(scope, headers):
+            return _no(
+                403, "Another site's page asks for this: only the page itself may be opened from there."
             )
         return self._without_token(scope, headers)
 
@@ -93,16 +118,41 @@ class Gate:
             cookies=headers.get("cookie", ""),
             cookie=self._cookie,
         )
-        return None if admitted else _asks(headers)
+        if admitted:
+            return None
+        if "authorization" in headers or f"{self._cookie}=" in headers.get("cookie", ""):
+            self._note_wrong_token(scope)
+        return _asks(headers)
 
     def _shown(self, scope: Scope, token: str, others: list[tuple[str, str]]) -> Response:
         """The token was in the address: from now on a cookie stands for it, and the address forgets it."""
         if not self._access.is_token(token):
+            self._note_wrong_token(scope)
             return _asks(Headers(scope=scope))
         path = "/" + scope["path"].lstrip("/\\")  # `//host` would lead elsewhere
         answer = RedirectResponse(path + (f"?{urlencode(others)}" if others else ""), status_code=303)
         answer.set_cookie(self._cookie, self._access.ticket(), path="/", httponly=True, samesite="strict")
         return answer
+
+    def _note_wrong_token(self, scope: Scope) -> None:
+        """That, and by whom; never what was shown, which may be a right one with a typing error."""
+        count = self._wrong_tokens.more()
+        if count:
+            host = (scope.get("client") or ("an unknown address",))[0]
+            log.warning(
+                "a wrong token was shown to the page: %d times since this was last said, now from %s",
+                count,
+                host,
+            )
+
+
+def _is_foreign(scope: Scope, headers: Headers) -> bool:
+    """Whether a browser asks in the name of another site, and not because somebody followed a link to here.
+    Such a page cannot read the answer, and yet each costs the driver what it takes to make it."""
+    if headers.get("sec-fetch-site", "") not in FOREIGN:
+        return False
+    mode, target = headers.get("sec-fetch-mode", ""), headers.get("sec-fetch-dest", "")
+    return (mode, target, scope["path"]) != ("navigate", "document", "/")
 
 
 def _fields(query: bytes) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ def merged(texts: Sequence[bytes]) -> bytes:
     ended = False
     for text in texts:
         family = b""
-        for line in text.splitlines():
+        for line in text.split(b"\n"):  # splitlines() would break at a \r inside a label, too
             if line == END:
                 ended = True
             elif line.startswith((b"# HELP ", b"# TYPE ", b"# UNIT ")):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from control_topic.causes import COMMIT_PARTS, OTHER
+from control_topic.spelling import one_line
 from lockstep.watch.told import Aborted, Claimed, Committed, Joined, News, Phase, RejectsSeen, Transaction
 
 BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -18,6 +19,13 @@ PARTS = (*COMMIT_PARTS, TOTAL, COLLECT, CLOSE)
 others are parts of it, as the table service measures them."""
 
 WORKERS_MAX = 256
+LABEL_LENGTH_MAX = 128
+
+
+def label(name: str) -> str:
+    """A name that somebody else has given, as a label's value: one line, short, and fit for UTF-8."""
+    short = one_line(name[:LABEL_LENGTH_MAX])[:LABEL_LENGTH_MAX]
+    return short.encode("utf-8", "replace").decode()
 
 
 @dataclass(slots=True)
@@ -65,7 +73,7 @@ class Counters:
     _epoch: int = 0
 
     def __post_init__(self) -> None:
-        self.restarts = dict.fromkeys(list(self.workers)[:WORKERS_MAX], 0)
+        self.restarts = dict.fromkeys(list(map(label, self.workers))[:WORKERS_MAX], 0)
 
     @property
     def commits(self) -> int:
@@ -101,7 +109,8 @@ class Counters:
         for part, took_ms in durations_ms(transaction).items():
             self.durations[part].add(took_ms)
 
-    def _joined(self, worker: str) -> None:
+    def _joined(self, name: str) -> None:
+        worker = label(name)
         if worker in self.restarts:
             self.restarts[worker] += 1
         elif len(self.restarts) < WORKERS_MAX:

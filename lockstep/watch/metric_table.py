@@ -87,8 +87,9 @@ METRICS: tuple[Metric, ...] = (
     _gauge(
         "observed_age_seconds",
         values.observed_age,
-        "Since topic, broker, table and driver were last read well; absent for what was never read. A table "
-        "of which all is known is read once a minute.",
+        "Since topic, broker, table and driver were last read well; of topic, broker and table that "
+        "were never read, since the observer began; absent for a driver that never answered. A table of "
+        "which all is known is read once a minute.",
         unit="seconds",
         labels="source",
         alert="topic or broker for longer than 5 min: what else is shown is old",

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from control_topic.causes import ABORT_CAUSES, END_REASONS, OTHER
-from lockstep.watch.counters import WORKERS_MAX, Counters, Histogram
+from lockstep.watch.counters import WORKERS_MAX, Counters, Histogram, label
 from lockstep.watch.status import HEADLINES
 from table.service.roster import LIVES_MS
 
 PARTITIONS_MAX = 1_000
 SERVICES_MAX = 16
 STAGES_MAX = 32
-STALE_MS = 60_000
-"""What a broker said so long ago says nothing of now."""
+STALE_MS = 180_000
+"""What a broker said so long ago says nothing of now. Longer than a slow look and the rest after it take: lag
+that comes and goes would silence whoever alerts by it."""
 MODES = ("run", "pause", "drain", "stop", "halt")
+LOOKED_AT = ("topic", "broker", "table")
 ALIVE = ("running", "idle", "stalled", "starting")
 
 Sample: TypeAlias = tuple[tuple[str, ...], float | Histogram]
@@ -44,6 +46,9 @@ class MetricsSeen:
     workers: int
     """So many the run is to have."""
 
+    since_ms: int = 0
+    """When the observer began to look; 0 where that is not known."""
+
     group: str
     version: str
 
@@ -54,7 +59,7 @@ def build(seen: MetricsSeen) -> Iterator[Sample]:
 
 def run(seen: MetricsSeen) -> Iterator[Sample]:
     if seen.document["run"]:
-        yield (seen.document["run"],), 1
+        yield (label(seen.document["run"]),), 1
 
 
 def state(seen: MetricsSeen) -> Iterator[Sample]:
@@ -70,9 +75,13 @@ def mode(seen: MetricsSeen) -> Iterator[Sample]:
 
 
 def observed_age(seen: MetricsSeen) -> Iterator[Sample]:
+    """Of what was never read, since somebody tries: an observer that begins in an outage tells of it. That no
+    driver has answered is no trouble where there is none."""
     for name, at_ms in seen.document["sources"].items():
-        if at_ms is not None:
-            yield (name.removesuffix("_ms"),), _seconds(seen, at_ms)
+        place = name.removesuffix("_ms")
+        since_ms = at_ms or (seen.since_ms if place in LOOKED_AT else 0)
+        if since_ms:
+            yield (place,), _seconds(seen, since_ms)
 
 
 def since_last_commit(seen: MetricsSeen) -> Iterator[Sample]:
@@ -204,9 +213,10 @@ def worker_buffered(seen: MetricsSeen) -> Iterator[Sample]:
 
 
 def worker_seconds(seen: MetricsSeen) -> Iterator[Sample]:
-    for worker in seen.document["workers"][:WORKERS_MAX]:
-        for stage, taken_s in sorted(worker["seconds"].items())[:STAGES_MAX]:
-            yield (worker["name"], str(stage)), float(taken_s)
+    for name, worker in _workers(seen).items():
+        stages = {label(str(one)): taken_s for one, taken_s in sorted(worker["seconds"].items())[:STAGES_MAX]}
+        for stage, taken_s in stages.items():
+            yield (name, stage), float(taken_s)
 
 
 def worker_restarts(seen: MetricsSeen) -> Iterator[Sample]:
@@ -261,9 +271,17 @@ def _participants(seen: MetricsSeen) -> int | None:
 
 
 def _of_workers(seen: MetricsSeen, field: str) -> Iterator[Sample]:
-    for worker in seen.document["workers"][:WORKERS_MAX]:
+    for name, worker in _workers(seen).items():
         if worker[field] is not None and worker["state"] != "dead":
-            yield (worker["name"],), worker[field]
+            yield (name,), worker[field]
+
+
+def _workers(seen: MetricsSeen) -> Mapping[str, Mapping[str, Any]]:
+    """By label; of several that are alike in it the first, for a scraper takes no series twice."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for worker in seen.document["workers"][:WORKERS_MAX]:
+        found.setdefault(label(worker["name"]), worker)
+    return found
 
 
 def _services(seen: MetricsSeen) -> Iterator[Mapping[str, Any]]:

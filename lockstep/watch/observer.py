@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -87,6 +87,7 @@ class Observer:
         self._changed = threading.Condition(self._guard)
         self._ahead_ms = wall_ms() - monotonic_ms()
         self._changes = 0
+        self._since_ms = wall_ms()
         self._building = threading.Lock()
         self._page = Page(0, {})
         self._page_changes = -1
@@ -181,7 +182,11 @@ class Observer:
     def metrics_seen(self) -> MetricsSeen:
         """What metrics are made of, now."""
         with self._guard:
-            return metrics_seen(self._seen, self._now_ms())
+            return replace(metrics_seen(self._seen, self._now_ms()), since_ms=self._since_ms)
+
+    def ask_driver(self) -> None:
+        """Now, and not when it is due."""
+        self._ask_driver()
 
     # --- looking ----------------------------------------------------------------------------------
 
@@ -228,6 +233,7 @@ class Observer:
         ahead_ms = now_ms - monotonic_ms()
         if abs(ahead_ms - self._ahead_ms) > CLOCK_SET_MS:
             self._seen.clock_was_set(ahead_ms - self._ahead_ms)
+            self._since_ms += ahead_ms - self._ahead_ms
             self._ahead_ms = ahead_ms
         return now_ms
 

@@ -17,7 +17,7 @@ from lockstep.watch.driver_seen import DriverSeen, deceased
 from lockstep.watch.history import History
 from lockstep.watch.lag import EndSamples
 from lockstep.watch.looks import SourceLook, TableLook
-from lockstep.watch.metric_values import MetricsSeen
+from lockstep.watch.metric_values import STALE_MS, MetricsSeen
 from lockstep.watch.page import PageSeen, Sources, TableFacts, page_document, source_partition_entries
 from lockstep.watch.run_seen import ignored_sentence
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
@@ -29,7 +29,7 @@ ENDS_RUN = (DRAIN, REACHED_END)
 """Of a transaction's end: after it the run ends by itself."""
 BROKER_OLD_MS = 120_000
 """A look that nobody answers takes a minute until it has failed."""
-LAG_OLD_MS = 60_000
+LAG_OLD_MS = STALE_MS
 """One look that fails makes lag no secret: it would hide an alarm that waits for some minutes of lag."""
 LIVE_KEPT_MS = 4_000
 """One answer that is late is no driver that is gone."""

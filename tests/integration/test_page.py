@@ -82,6 +82,15 @@ def test_what_changes_is_seen_without_a_reload(serve: Serve, visit: Visit) -> No
     expect(page).to_have_title(re.compile("RUNNING, nothing to do"))
 
 
+@pytest.mark.parametrize("named", ["%", "%E0%A4%A", "unknown"])
+def test_an_address_that_names_no_transaction_keeps_nothing_from_being_shown(
+    serve: Serve, visit: Visit, named: str
+) -> None:
+    page = drawn(visit(serve({"events": Shown()}).url + "#t=" + named))
+    before = page.locator("#last").inner_text()
+    expect(page.locator("#last")).not_to_have_text(before)
+
+
 def test_the_last_commit_grows_older_by_itself(serve: Serve, visit: Visit) -> None:
     page = drawn(visit(serve({"events": Shown()}).url))
     before = page.locator("#last").inner_text()

@@ -107,6 +107,16 @@ function around(id) {
   return at < 0 ? [null, ids.at(-1) ?? null] : [ids[at - 1] ?? null, ids[at + 1] ?? null];
 }
 
+/** The transaction that the address names; empty where it names none that could be one. */
+function named(hash) {
+  const found = /^#t=(.+)$/.exec(hash);
+  try {
+    return found ? decodeURIComponent(found[1]) : "";
+  } catch (error) {
+    return "";
+  }
+}
+
 async function start() {
   const [words, found] = await Promise.all([ask("/api/words"), ask("/api/pipelines")]);
   speaker = words.speaker;
@@ -116,9 +126,9 @@ async function start() {
   partitions.start();
   story.start(words, around);
   const wanted = names.indexOf(sessionStorage.getItem("pipeline"));
-  const opened = /^#t=(.+)$/.exec(location.hash);
+  const opened = named(location.hash);
   choose(Math.max(0, wanted));
-  if (opened) story.open(decodeURIComponent(opened[1]));
+  if (opened) story.open(opened);
   setInterval(tick, calm.matches ? 2 * TICK_MS : TICK_MS);
 }
 

@@ -114,6 +114,19 @@ COMMITS = (
     ),
     Case(
         alert="LockstepNoCommit",
+        says="one scrape of eight does not have the lag",
+        series=RUNNING | {SINCE: "0+60x60", LAG: "5000+0x6 stale " * 8},
+        silent=(3,),
+        fires=(17, 24, 32, 40),
+    ),
+    Case(
+        alert="LockstepNoCommit",
+        says="the lag was there before the broker went away, which is another alert's",
+        series=RUNNING | {SINCE: "0+60x60", LAG: "5000+0x8 stale _x60"},
+        silent=(9, 17, 40),
+    ),
+    Case(
+        alert="LockstepNoCommit",
         says="no mode is known: state alone decides",
         series=standing("running", "") | GROWING,
         fires=(17,),
@@ -206,6 +219,35 @@ RUNS = (
         says="how it ended is not known",
         series=standing("stopped", ""),
         silent=(10, 60),
+    ),
+    Case(
+        alert="LockstepRunGone",
+        says="its driver died while it was paused",
+        series=standing("stopped", "pause"),
+        silent=(4,),
+        fires=(6, 40),
+    ),
+    Case(
+        alert="LockstepRunGone",
+        says="it was paused, and was stopped then",
+        series=standing("stopped", "stop"),
+        silent=(6, 40),
+    ),
+    Case(
+        alert="LockstepStateUnknown",
+        says="a `lockstep ui` began in an outage, and sees nothing",
+        series=standing("unknown", "") | {"lockstep_build_info": always(1)},
+        silent=(5, 14),
+        fires=(16, 60),
+    ),
+    Case(
+        alert="LockstepStateUnknown",
+        says="one of two who look knows it",
+        series={
+            'lockstep_state{state="unknown"}@ui': always(1),
+            'lockstep_state{state="unknown"}@run': always(0),
+        },
+        silent=(20, 60),
     ),
     Case(
         alert="LockstepNotScraped",
@@ -325,6 +367,14 @@ LAGS = (
     ),
     Case(
         alert="LockstepLagGrowing",
+        says="more comes than goes, and one scrape of eight does not say so",
+        series=RUNNING
+        | {LAG_S: " ".join("stale" if minute % 8 == 7 else f"{60 * minute}" for minute in range(90))},
+        silent=(5, 20),
+        fires=(40, 80),
+    ),
+    Case(
+        alert="LockstepLagGrowing",
         says="records of last year come, and are worked off",
         series=RUNNING | {LAG_S: "0+0x30 31536000+0x9 31536000-1000000x29 0+0x10"},
         silent=(31, 40, 60, 70),
@@ -341,6 +391,13 @@ LAGS = (
         series=RUNNING | {LAG_S: always(7_200)},
         silent=(5, 20),
         fires=(27, 90),
+    ),
+    Case(
+        alert="LockstepLagTooOld",
+        says="two hours behind, and one scrape of eight does not say so",
+        series=RUNNING | {LAG_S: "7200+0x6 stale " * 12},
+        silent=(5, 20),
+        fires=(27, 79),
     ),
     Case(
         alert="LockstepLagTooOld",
@@ -426,7 +483,11 @@ QUIET: Mapping[str, Mapping[str, str]] = {
     | {DRIVER_AGE: "0+60x120", MISSING: always(2)},
     "a run that has ended at the end that it was to reach": HEALTHY | standing("stopped", "drain") | LATE,
     "a pipeline that never ran": {**standing("never", ""), LAG: always(5_000), TOPIC_AGE: always(1)},
-    "a pipeline of which nothing is known": standing("unknown", "") | {"lockstep_build_info": always(1)},
+    "a pipeline of which nothing is known for ten minutes": {
+        'lockstep_state{state="unknown"}': "1+0x10 0+0x110",
+        'lockstep_state{state="idle"}': "0+0x10 1+0x110",
+        "lockstep_build_info": always(1),
+    },
     "a first start, before its first commit": standing("starting")
     | {LAG: always(90_000), TOPIC_AGE: always(1)},
     "nothing at all": {"lockstep_build_info": always(1)},

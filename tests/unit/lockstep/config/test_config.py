@@ -479,6 +479,7 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("memory.per_worker", "1kB", "out of bounds: at least 1MB"),
         ("metrics.file", "events.prom", "is not an absolute path that ends with .prom"),
         ("metrics.file", "/var/events.txt", "is not an absolute path that ends with .prom"),
+        ("metrics.file", "/var/lockstep/events.prom", 'has no "lockstep" in its name'),
         ("metrics.file_period", "100ms", "out of bounds: at least 1s"),
         ("source.kafka", "x", "not a table of properties"),
         ("source.kafka", {"a": [1]}, "a must be text, a number, true or false"),

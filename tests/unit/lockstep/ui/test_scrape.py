@@ -68,3 +68,8 @@ def test_what_a_scraper_wants_is_in_its_accept_header() -> None:
     assert wants_openmetrics("application/openmetrics-text;version=1.0.0;q=0.8,text/plain;q=0.5")
     assert not wants_openmetrics("text/plain")
     assert not wants_openmetrics("")
+
+
+def test_a_line_ends_with_a_newline_and_with_nothing_else() -> None:
+    odd = b'# HELP a x\n# TYPE a gauge\na{worker="w\r# EOF"} 1.0\na{worker="\x0bb\x0c"} 1.0\n'
+    assert merged([odd, b""]) == odd

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,18 +11,18 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_classic
 
 from control_topic.causes import ABORT_CAUSES, END_REASONS
-from control_topic.messages import SourcePartition
+from control_topic.messages import ParticipantJoin, SourcePartition
+from lockstep.ui.scrape import merged
 from lockstep.watch.counters import PARTS, WORKERS_MAX
 from lockstep.watch.history import History
 from lockstep.watch.looks import TableLook
 from lockstep.watch.metric_table import METRICS
-from lockstep.watch.metric_values import PARTITIONS_MAX, STALE_MS, MetricsSeen
+from lockstep.watch.metric_values import PARTITIONS_MAX, STALE_MS
 from lockstep.watch.metrics import exposed
-from lockstep.watch.metrics_file import MetricsFile
+from lockstep.watch.observer import ASK_S, LOOK_EVERY_MAX_S, LOOK_EVERY_S
 from lockstep.watch.seen import BROKER, Seen, metrics_seen
-from tests.harness import await_that
 from tests.watched import (
-    HOSTILE,
+    NOW_MS,
     PIPELINE,
     WORKERS,
     Said,
@@ -262,6 +261,46 @@ def test_what_only_the_driver_knows_goes_with_it(said: Said) -> None:
     assert "lockstep_participants_missing" in told, "which the group knows, too"
 
 
+def test_an_observer_that_begins_in_an_outage_says_for_how_long_it_has_seen_nothing() -> None:
+    found = Seen(settings=settings(), asks_driver=True)
+    for place in ("topic", "broker", "table"):
+        found.failed(place, "away")
+    found.looked_at_driver(NOW_MS, None)
+    whole = exposed(
+        lambda: replace(metrics_seen(found, NOW_MS + 90_000), since_ms=NOW_MS), as_openmetrics=False
+    )
+    ages = {
+        sample.labels["source"]: sample.value
+        for family in read_classic(whole.decode())
+        for sample in family.samples
+        if sample.name == "lockstep_observed_age_seconds"
+    }
+    assert ages == {"topic": 90, "broker": 90, "table": 90}, "that no driver answers is no trouble"
+
+
+def test_lag_is_there_for_as_long_as_a_slow_broker_is_looked_at_and_the_observer_rests() -> None:
+    assert STALE_MS > 1_000 * (LOOK_EVERY_MAX_S + 2 * ASK_S + LOOK_EVERY_S)
+
+
+@pytest.mark.parametrize(("openmetrics", "reader"), READERS, ids=["openmetrics", "classic"])
+def test_a_workers_name_is_one_short_line_whoever_gave_it(
+    openmetrics: bool, reader: Callable[[str], Iterator[Any]]
+) -> None:
+    odd = ("w\r# EOF", "w\n# EOF", 'w"} 1\rlockstep_halted{pipeline="prod"} 1\r', "w" * 100_000, "w" * 99_999)
+    said = Said()
+    said.begin()
+    for number, name in enumerate((*odd, "w\ud800")):
+        said.say(ParticipantJoin(partitions=()), sender=name, who=f"{number}" * 32)
+    found = seen(said, with_driver=False)
+    whole = text(found, said.now_ms, openmetrics=openmetrics)
+    families = list(reader(merged([whole.encode(), whole.replace(PIPELINE, "other").encode()]).decode()))
+    told = [sample for family in families for sample in family.samples]
+    assert {sample.labels["pipeline"] for sample in told} == {PIPELINE, "other"}
+    workers = [one.labels["worker"] for one in told if one.name == "lockstep_worker_restarts_total"]
+    assert len(workers) == 2 * len(set(workers)) and "w" * 128 in workers
+    assert all(len(one) <= 128 and one.isprintable() for one in workers)
+
+
 # --- bounds ---------------------------------------------------------------------------------------------
 
 
@@ -280,37 +319,3 @@ def test_the_number_of_series_is_bounded() -> None:
     assert len(lag) == PARTITIONS_MAX
     assert told[("lockstep_lag_records", "t", str(many[-1].number))] == 7, "the worst are among them"
     assert sum(key[0] == "lockstep_worker_buffered_bytes" for key in told) == WORKERS_MAX
-
-
-# --- as a file ------------------------------------------------------------------------------------------
-
-
-def look_of(said: Said) -> Callable[[], MetricsSeen]:
-    found = seen(said)
-    return lambda: metrics_seen(found, said.now_ms)
-
-
-def test_a_file_holds_the_classic_text_and_goes_with_the_run(said: Said, tmp_path: Path) -> None:
-    path = tmp_path / "lockstep.prom"
-    file = MetricsFile(str(path), look_of(said), period_s=0.01)
-    file.start()
-    whole = await_that("metrics file", lambda: path.exists() and path.read_text(encoding="utf-8"))
-    assert HOSTILE not in whole and len(list(read_classic(whole))) == len(METRICS)
-    file.stop()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_cannot_be_written_is_said_once_and_a_folder_that_comes_is_written_to(
-    said: Said, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "missing" / "lockstep.prom"
-    file = MetricsFile(str(path), look_of(said), period_s=60)
-    for _ in range(3):
-        file.write()
-    assert [record.message for record in caplog.records] == [
-        f"metrics.file {path} cannot be written: No such file or directory. Make its folder, or let the "
-        "driver write there; the run goes on without."
-    ]
-    path.parent.mkdir()
-    file.write()
-    assert path.exists() and "is written again" in caplog.text
