@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from lockstep.commands.options import VERBOSITY
 from lockstep.commands.run import _config, command
 
 PIPELINE = """
@@ -32,7 +33,8 @@ def test_where_lines_are_json_a_stray_of_the_launchers_is_one_too(
 ) -> None:
     path = tmp_path / "p.toml"
     path.write_text(PIPELINE, encoding="utf-8")
-    with click.Context(command).scope():
+    with click.Context(command).scope() as context:
+        context.meta[VERBOSITY] = 0
         _config(path, {}, ())
     ended = threading.Thread(target=lambda: int("no"), name="plane")
     ended.start()
