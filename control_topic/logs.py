@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from control_topic.quiet import plain_logs, quiet_kafka_clients
 
 if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
     from threading import ExceptHookArgs
 
 TEXT, JSON = "text", "json"
@@ -82,12 +83,13 @@ def log_strays() -> None:
     logging.captureWarnings(True)
     sys.excepthook = _stray
     threading.excepthook = _stray_of_thread
+    sys.unraisablehook = _stray_of_nobody
 
 
 def _stray(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if issubclass(kind, KeyboardInterrupt):
         return
-    log.critical("the process ends: %s: %s", kind.__name__, error, exc_info=(kind, error, trace))
+    log.critical("the process ends: %s: %s", kind.__name__, _words(error), exc_info=(kind, error, trace))
 
 
 def _stray_of_thread(of: ExceptHookArgs) -> None:
@@ -96,4 +98,19 @@ def _stray_of_thread(of: ExceptHookArgs) -> None:
         return
     name = of.thread.name if of.thread is not None else ""
     caught = (type(error), error, of.exc_traceback)
-    log.critical("thread %s ended: %s: %s", name, type(error).__name__, error, exc_info=caught)
+    kind = type(error).__name__
+    log.critical("thread %s ended: %s: %s", name, kind, _words(error), exc_info=caught)
+
+
+def _stray_of_nobody(of: UnraisableHookArgs) -> None:
+    """Of a `__del__`, or a callback of C: it has no caller that could be told."""
+    error, kind = of.exc_value, of.exc_type
+    caught = (kind, error, of.exc_traceback) if error is not None else None
+    log.error("%s: %s: %s", of.err_msg or "ignored", kind.__name__, _words(error), exc_info=caught)
+
+
+def _words(error: BaseException | None) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - its own code, and its kind is said beside it
+        return "it has no words"

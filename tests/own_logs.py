@@ -17,11 +17,11 @@ def logs_of_its_own() -> Iterator[None]:
     root = logging.getLogger()
     handlers = root.handlers[:]
     before = {logger: logger.level for logger in _loggers()}
-    hooks = sys.excepthook, threading.excepthook
+    hooks = sys.excepthook, threading.excepthook, sys.unraisablehook
     try:
         yield
     finally:
-        sys.excepthook, threading.excepthook = hooks
+        sys.excepthook, threading.excepthook, sys.unraisablehook = hooks
         logging.captureWarnings(False)
         root.handlers[:] = handlers
         for logger in _loggers():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from control_topic.logs import JSON, LAUNCHER, TEXT, hold_lines, write_lines
+from control_topic.logs import JSON, LAUNCHER, TEXT, hold_lines, log_strays, write_lines
 from lockstep.commands.options import (
     LEVELS,
     PATH,
@@ -124,6 +124,7 @@ def _config(path: Path, conf: Mapping[str, str], sets: Sequence[str]) -> Config:
     if form == JSON:
         level = LEVELS[min(0, verbosity())]
         write_lines(logging.getLevelName(level), form=form, worker=LAUNCHER, pipeline=config.pipeline.id)
+        log_strays()
     return config
 
 

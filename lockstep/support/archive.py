@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
+import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 
 from control_topic.spelling import one_line, plain
 from lockstep.errors import ConfigError, Failed
@@ -94,27 +97,54 @@ def writing(path: Path, *, force: bool) -> Iterator[zipfile.ZipFile]:
 
     Raises `ConfigError` where something is there already and is not to be replaced.
     """
-    claimed = not force and _claim(path)
+    if not force and os.path.lexists(path):
+        raise _taken(path)
     name = ""
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")  # 0600
-        with os.fdopen(descriptor, "wb") as raw, zipfile.ZipFile(raw, "w") as file:
-            yield file
-        os.replace(name, path)
-    except BaseException as error:
-        for left in [name] * bool(name) + [path] * claimed:
-            Path(left).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise Failed(f"{path} cannot be written: {error.strerror or error}") from error
-        raise
-
-
-def _claim(path: Path) -> bool:
-    """Take the name, so that nobody's file of this name is replaced at the end."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, RIGHTS))
-    except FileExistsError as error:
-        raise ConfigError(f"{path} is there already: name another with -o, or say --force") from error
+        with _until_told_to_end():
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")  # 0600
+            with os.fdopen(descriptor, "wb") as raw, zipfile.ZipFile(raw, "w") as file:
+                yield file
+            _appear(name, path, force=force)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}; name another with -o") from error
-    return True
+        raise Failed(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        if name:
+            Path(name).unlink(missing_ok=True)
+
+
+def _appear(name: str, path: Path, *, force: bool) -> None:
+    """Give a whole file its name; nobody's file of this name is replaced unless `force` says so."""
+    try:
+        if not force:
+            os.link(name, path)
+            return
+    except FileExistsError as error:
+        raise _taken(path) from error
+    except OSError:  # a file system that knows no links; the name is taken for as long as a rename takes
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, RIGHTS))
+        except FileExistsError as error:
+            raise _taken(path) from error
+    os.replace(name, path)
+
+
+def _taken(path: Path) -> ConfigError:
+    return ConfigError(f"{path} is there already: name another with -o, or say --force")
+
+
+@contextmanager
+def _until_told_to_end() -> Iterator[None]:
+    """SIGTERM ends what is inside as Ctrl-C does: what is half done is tidied away."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

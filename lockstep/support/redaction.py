@@ -1,8 +1,8 @@
 """The secrets that a configuration leads to, and text without them, however they are spelled in it.
 
 What is secret: what a reference (`${env:…}`, `${file:…}`) leads to, a literal whose name says so, what stands
-for a password in an address or a property of several parts, and what this process's environment holds under
-such a name.
+for a password in an address or a property of several parts, what the hooks send and where to, the ticket of
+the page's cookie, and what this process's environment holds under such a name.
 """
 
 from __future__ import annotations
@@ -12,27 +12,35 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from lockstep.config import Config
+from lockstep.config.hooks import host_of
 from lockstep.config.properties import HIDDEN, is_secret_name, resolve_references
 from lockstep.config.sources import flatten
 from lockstep.errors import ConfigError
 from lockstep.support.spelled import BASE64_MIN, hexadecimal, sought, without
+from lockstep.ui.access import LOCALHOST, Access
 
 ALONE_MAX = 3
 """Secrets of so few characters are replaced where they stand alone: as parts of words they are everywhere."""
 LINE_MIN = 16
 """Of a secret of several lines, such as a key, each of this length is one as well: logs are read by line."""
 ENVIRONMENT_MIN = 8
+HEADERS = "hooks.webhook_headers."
+ADDRESSES = frozenset({"hooks.webhook", "hooks.openlineage"})
+"""What is behind their hosts is as good as a password."""
 NO_SECRETS = frozenset({"storage.credentials"})
 """Named like one, and none: it says of what kind they are."""
 
 _REFERENCE = re.compile(r"\$\{[^{}]*\}")
 _ADDRESS = re.compile(r"(://)[^\s/@:\"']{0,200}:([^\s/@\"']{1,200})@")
+_BARE = re.compile(r"(https?://)([^\s/@:\"']{1,200})@", re.IGNORECASE)
+"""A token alone. Of a store's address it may be a container: `abfss://container@account`."""
 _PART = re.compile(r"(?:pass\w*|secret\w*|token\w*|\w*key)\s*[=:]\s*[\"']?([^\"'\s;,&]+)", re.IGNORECASE)
 _USER = re.compile(r"(^|[._-])user(name)?$", re.IGNORECASE)
 
@@ -61,20 +69,48 @@ def secrets_of(config: Config, environment: Mapping[str, str], *, more: Iterable
         except ConfigError as error:
             problems.append(str(error))
             continue
-        hidden = name not in NO_SECRETS and is_secret_name(name)
+        header = name.startswith(HEADERS)
+        hidden = header or (name not in NO_SECRETS and is_secret_name(name))
+        if name in ADDRESSES:
+            found |= set(_behind_the_host(whole))
+        if header:
+            found |= {word for word in whole.split() if len(word) >= ENVIRONMENT_MIN}  # without its "Bearer"
         if hidden or parts:
             found |= {whole, *parts} if hidden or references == [value] else set(parts)
-        found |= {unquote(match[2]) for match in _ADDRESS.finditer(whole)}
+        found |= {unquote(match[2]) for one in (_ADDRESS, _BARE) for match in one.finditer(whole)}
         if hidden:
             found |= set(_PART.findall(whole))
         if _USER.search(name):
             users.add(whole)
+    found |= set(_tickets(config, environment))
     found |= {
         value for name, value in environment.items() if is_secret_name(name) and len(value) >= ENVIRONMENT_MIN
     }
     short = {one for one in found if len(one.encode("utf-8", "surrogatepass")) < BASE64_MIN}
     found |= {f"{user}:{secret}" for user, secret in product(users, short) if user != secret}
     return Secrets(values=frozenset(one for one in found if one.strip()), problems=tuple(problems))
+
+
+def _behind_the_host(address: str) -> Iterator[str]:
+    """What is not shown of it: its path and its query, as a whole and what is long in them."""
+    try:
+        shown, parts = host_of(address), urlsplit(address)
+    except ValueError:  # no address: where it is referred to, all of it is secret
+        return
+    if shown == address:
+        return
+    for one in (address[len(shown) :], parts.path, parts.query, parts.fragment):
+        if len(one.strip("/")) > ALONE_MAX:
+            yield one
+    yield from (unquote(one) for one in parts.path.split("/") if len(one) >= LINE_MIN)
+    yield from (value for _, value in parse_qsl(parts.query) if len(value) >= ENVIRONMENT_MIN)
+
+
+def _tickets(config: Config, environment: Mapping[str, str]) -> Iterator[str]:
+    """What the page's cookie holds."""
+    with suppress(ConfigError, ValueError):  # there is no page with such a token
+        if token := config.ui.resolved_token(environment):
+            yield Access(bind=LOCALHOST, token=token).ticket()
 
 
 def _resolved(name: str, value: str, environment: Mapping[str, str]) -> str:
@@ -124,7 +160,8 @@ class Redactor:
             text = text.replace(secret, HIDDEN)
         if self._short is not None:
             text = self._short.sub(HIDDEN, text)
-        return _ADDRESS.sub(rf"\1{HIDDEN}:{HIDDEN}@", text)
+        text = _ADDRESS.sub(rf"\1{HIDDEN}:{HIDDEN}@", text)
+        return _BARE.sub(rf"\1{HIDDEN}@", text)
 
 
 def _longest_first(text: str) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import logging
@@ -118,6 +119,84 @@ def test_values_that_do_not_fit_their_message_cost_no_line() -> None:
     log.info("%d records", "many")
     log.info("%s and %s", "one")
     assert [line["message"].split(" (")[0] for line in objects(stream)] == ["%d records", "%s and %s"]
+
+
+class Mute(Exception):
+    """It raises another wherever its words are asked for."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __str__(self) -> str:
+        raise self.error
+
+    __repr__ = __str__
+
+
+HOSTILE: dict[str, Any] = {
+    "value": ("%s", Mute(RuntimeError("no")), {}),
+    "value that recurs": ("%s", Mute(RecursionError("no")), {}),
+    "value that says no more": ("%s", Mute(Mute(RuntimeError("no"))), {}),
+    "message": (Mute(OSError("no")), None, {}),
+    "infinity": ("%d", float("inf"), {}),
+    "no character": ("%c", 10**9, {}),
+    "huge number": ("%s", 1, {"epoch": 10**5_000}),
+    "huge number, negative": ("%s", 1, {"epoch": -(10**5_000)}),
+    "field": ("%s", 1, {"transaction": Mute(RuntimeError("no"))}),
+    "error": ("%s", 1, {"exc_info": Mute(RuntimeError("no"))}),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_whatever_a_line_is_about_it_is_one_line_and_nothing_is_printed(
+    case: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = written()
+    message, value, more = HOSTILE[case]
+    caught = more.pop("exc_info", None) if "exc_info" in more else None
+    log.info(message, *([value] if value is not None else []), extra=more, exc_info=caught)
+    (line,) = objects(stream)
+    assert line["level"] == "INFO" and line["logger"] == "lockstep.test" and line["pipeline"] == "p"
+    assert line["message"]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x7f", "\u2028", "\U0001f600", '"', "\ud800"])
+def test_a_line_is_no_longer_for_what_json_makes_of_its_characters(character: str) -> None:
+    stream = written()
+    try:
+        raise ValueError(character * 100_000)
+    except ValueError:
+        log.exception("%s", character * 100_000, extra={"transaction": character * 1_000})
+    assert len(stream.getvalue()) < 64_000
+    (line,) = objects(stream)
+    assert line["message"].endswith("(cut)") and len(line["message"]) > 1_000
+    assert line["exception"].startswith("… (cut)")
+
+
+def test_an_error_that_has_no_caller_is_a_line_and_one_without_words_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stream = written()
+    log_strays()
+
+    class Leaves:
+        def __del__(self) -> None:
+            raise ValueError("left")
+
+    Leaves()
+    gc.collect()
+
+    def fails() -> None:
+        raise Mute(RuntimeError("no"))
+
+    ended = threading.Thread(target=fails, name="plane")
+    ended.start()
+    ended.join()
+    first, second = objects(stream)
+    assert "ValueError: left" in first["message"] and "exception" in first
+    assert second["message"].startswith("thread plane ended: Mute")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_process_that_ends_and_a_warning_of_pythons_are_lines_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
 import zipfile
 from pathlib import Path
@@ -102,7 +106,8 @@ def test_only_its_user_reads_it(tmp_path: Path) -> None:
     try:
         with writing(path, force=False) as file:
             file.writestr("a", "b")
-            assert path.stat().st_size == 0 and stat.S_IMODE(path.stat().st_mode) == 0o600
+            (half,) = tmp_path.iterdir()
+            assert half != path and stat.S_IMODE(half.stat().st_mode) == 0o600
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -118,6 +123,54 @@ def test_nothing_is_replaced_but_by_force(tmp_path: Path) -> None:
     with writing(path, force=True) as file:
         file.writestr("a", "b")
     assert zipfile.is_zipfile(path) and stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_what_appears_under_its_name_meanwhile_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def unknown(*_given: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", unknown)
+    path = tmp_path / "a.zip"
+    with writing(path, force=False) as file:
+        file.writestr("a", "b")
+    assert zipfile.is_zipfile(path)
+    path.unlink()
+    with pytest.raises(ConfigError, match="is there already"), writing(path, force=False) as file:
+        path.write_text("precious")
+    assert [one.read_text() for one in tmp_path.iterdir()] == ["precious"]
+
+
+WRITES = """
+import sys, time
+from pathlib import Path
+from lockstep.support.archive import writing
+with writing(Path(sys.argv[1]), force=False) as file:
+    file.writestr("a", "b")
+    print("half", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_is_told_to_end_half_way_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    path = tmp_path / "a.zip"
+    running = subprocess.Popen(
+        [sys.executable, "-c", WRITES, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with running:
+        assert running.stdout is not None and running.stdout.readline() == "half\n"
+        assert not path.exists()
+        running.send_signal(number)
+        assert running.wait(30) != 0
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("force", [False, True])

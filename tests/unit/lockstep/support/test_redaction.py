@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -25,6 +26,7 @@ from lockstep.support.archive import MANIFEST, Archive
 from lockstep.support.collect import collect
 from lockstep.support.parts import Part, log_parts, parts
 from lockstep.support.redaction import Redactor, Secrets, redacted, secrets_of, spellings
+from lockstep.ui.access import Access
 
 PEM = "-----BEGIN KEY-----\nMIIEvgIBADANBgkqhkiG9w0BAQEFAASC\nBKgwggSkAgEAAoIBAQC7VJTUt9Us8cKj\n-----END"
 ENVIRONMENT = {
@@ -259,3 +261,53 @@ def test_bytes_that_are_no_text_stay_as_they_are(config: Config, tmp_path: Path)
     log.write_bytes(b"\xff\xfe literal-keystore \x80\n")
     members = archived(config, [], (log,))
     assert members["logs/1-run.log"].encode("utf-8", "surrogateescape") == b"\xff\xfe *** \x80\n"
+
+
+def test_what_the_hooks_send_and_where_to_is_secret() -> None:
+    hooks = {
+        "webhook": "https://hooks.example.com/services/T000/B000/0123456789abcdefgh?to=me-and-others",
+        "webhook_headers": {"X-Signing": "of-a-header", "X-Two": "Bearer ${env:PART}"},
+        "openlineage": "https://ol.example.com/api?key=of-a-query",
+    }
+    redact = Redactor(secrets_of(with_more(hooks=hooks), ENVIRONMENT))
+    shown = redact(
+        "webhook https://hooks.example.com/services/T000/B000/0123456789abcdefgh?to=me-and-others says 500; "
+        "POST /services/T000/B000/0123456789abcdefgh; 0123456789abcdefgh; of-a-header; only-a-part; "
+        "me-and-others; https://ol.example.com/api?key=of-a-query; key=of-a-query; of-a-query"
+    )
+    assert shown == (
+        "webhook https://hooks.example.com*** says 500; POST ***; ***; ***; ***; ***; "
+        "https://ol.example.com***; ***; ***"
+    )
+
+
+def test_an_address_that_holds_no_more_than_a_host_or_a_file_hides_nothing() -> None:
+    hooks = {"webhook": "https://hooks.example.com/", "openlineage": "file:///var/log/lineage.json"}
+    assert not secrets_of(with_more(hooks=hooks), {}).values
+
+
+def test_a_token_that_stands_for_a_user_of_an_address_is_secret_and_a_container_is_none() -> None:
+    kafka = {"sasl.oauthbearer.token.endpoint.url": "https://lonely-token@idp.example.org/token"}
+    redact = Redactor(secrets_of(with_more(source=kafka), {}))
+    assert redact("lonely-token, https://of-somebody@host, abfss://lake@account") == (
+        "***, https://***@host, abfss://lake@account"
+    )
+
+
+def test_the_cookie_of_the_page_is_secret() -> None:
+    token = "0123456789-of-the-page"
+    found = secrets_of(with_more(ui={"token": "${env:UI}"}), {"UI": token}).values
+    assert {token, Access(bind="127.0.0.1", token=token).ticket()} == found
+    assert secrets_of(with_more(ui={"token": "${env:UI}"}), {"UI": "short"}).values == {"short"}
+
+
+def with_more(*, source: Mapping[str, str] | None = None, **sections: Mapping[str, Any]) -> Config:
+    return from_mapping(
+        {
+            "pipeline": {"id": "events"},
+            "source": {"bootstrap_servers": "127.0.0.1:1", "topics": ["events"], "kafka": source or {}},
+            "record": {"schema": "id STRING"},
+            "table": {"path": "file:///tmp/x", "name": "events"},
+            **sections,
+        }
+    )
