@@ -105,6 +105,7 @@ class History:
         self._gap = gap
         what = f"commits between instants {state.instant} and {later.instant} are not on the timeline"
         if self._gap_looks <= GAP_LOOKS_MAX:
+            self._reader = None
             raise Unreadable(f"{what} now")
         if self._gap_looks == GAP_LOOKS_MAX + 1:
             log.warning("hooks: %s, and are not told", what)
