@@ -115,7 +115,8 @@ def agrees_with_table(made: dict[str, Any], pipeline: Pipeline) -> None:
     newest = reader.newest_instant(pipeline.id)
     assert newest is not None and newest.state is not None
     assert made["last_commit"]["instant"] == newest.requested
-    assert made["last_commit"]["completed_ms"] == pytest.approx(reader.time_ms(newest.completed), abs=1_000)
+    # The driver counts from when it had heard of it; Hudi's times are of the same clock.
+    assert reader.time_ms(newest.completed) - 1_000 <= made["last_commit"]["completed_ms"] <= made["at_ms"]
     assert made["table"]["mode"] == "insert"
     committed = {(one["topic"], one["partition"]): one["committed"] for one in made["source_partitions"]}
     assert committed == {(place.topic, place.number): at for place, at in newest.state.offsets.items()}

@@ -145,9 +145,10 @@ def test_what_appears_under_its_name_meanwhile_is_not_replaced(
 
 
 WRITES = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from lockstep.support.archive import writing
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 with writing(Path(sys.argv[1]), force=False) as file:
     file.writestr("a", "b")
     print("half", flush=True)
