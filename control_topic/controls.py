@@ -17,7 +17,7 @@ STOP = "stop"
 
 ACTIONS: Mapping[str, str] = {
     SET: "other settings, from the next transaction on, until the run ends",
-    COMMIT: "the open transaction ends now, and all that was consumed by now is committed",
+    COMMIT: "the open transaction ends now, and all that the workers hold is committed",
     PAUSE: "what is open is committed, and no transaction begins until the run is resumed",
     RESUME: "a paused run goes on",
     STOP: "what is open is committed, and the run ends",

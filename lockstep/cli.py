@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ui": ("lockstep.commands.ui", "Show pipelines in a browser: transactions, lag, workers, troubles."),
     "wait": ("lockstep.commands.wait", "For scripts: until the table has what was produced."),
     "set": ("lockstep.commands.set", "Other settings while the run goes on, until it ends."),
-    "commit": ("lockstep.commands.commit", "End the transaction now; wait until all consumed is durable."),
+    "commit": ("lockstep.commands.commit", "End the transaction now; wait until it is durable."),
     "pause": ("lockstep.commands.pause", "Commit what is open, and begin nothing until it is resumed."),
     "resume": ("lockstep.commands.resume", "Let a paused run go on."),
     "stop": ("lockstep.commands.stop", "Commit what is open, and end the run."),

@@ -1,4 +1,4 @@
-"""`lockstep commit`: end the transaction now, and wait until all that was consumed is durable."""
+"""`lockstep commit`: end the transaction now, and wait until all that the workers held is durable."""
 
 from __future__ import annotations
 
