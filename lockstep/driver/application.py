@@ -146,12 +146,7 @@ class Application:
             self._announcer = announcer
             service.clear()  # takes as long as the workers' start, which goes on beside it
             self._keep_watch(stack, service, source, dead_letters, restored=announcer.announce_again)
-            observing = RunObserver(stack, config, self._kafka, service)
-            observing.keep_file()
-            if config.ui.enabled:
-                page = RunPage(config, observing.get(), run=self.run_id)
-                stack.callback(page.stop)
-                page.start()
+            observing = self._observed(stack, service)
             supervisor = Supervisor(
                 self._spark.sparkContext,
                 self._worker_spec(layout, server.address, until, announcement.table_epoch, dead_letter_bytes),
@@ -166,6 +161,16 @@ class Application:
             observing.finish(outcome)
             hooks.finish(ending_of(outcome))
             return outcome
+
+    def _observed(self, stack: ExitStack, service: TableService) -> RunObserver:
+        """Its metrics' file and its page, as far as they are wanted."""
+        observing = RunObserver(stack, self._config, self._kafka, service)
+        observing.keep_file()
+        if self._config.ui.enabled:
+            page = RunPage(self._config, observing.get(), run=self.run_id)
+            stack.callback(page.stop)
+            page.start()
+        return observing
 
     def _keep_watch(
         self,

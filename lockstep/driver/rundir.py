@@ -37,6 +37,16 @@ class RunFile:
     page: str = ""
     """Where its page is; empty where there is none, or not yet."""
 
+    def driver_is_there(self) -> bool:
+        """Whether its process is. It stops answering some seconds before it is gone."""
+        try:
+            os.kill(self.pid, 0)
+        except PermissionError:
+            return True
+        except (OSError, OverflowError):
+            return False
+        return self.pid > 0
+
     def __repr__(self) -> str:
         return f"RunFile(pipeline={self.pipeline!r}, run={self.run!r}, address={self.address!r})"
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from lockstep.errors import Failed
 from lockstep.hooks.commits import Commit, Mark
 from lockstep.hooks.delivery import (
-    BACKOFF_MAX_MS,
     BACKOFF_MS,
     COMMITS_MAX,
     FAILS_FOR_GOOD,
@@ -134,7 +133,7 @@ class Courier:
         now_ms = self._clock_ms()
         with self._guard:
             self._stuck = again(self._stuck, now_ms, why)
-            back_off_ms = min(BACKOFF_MAX_MS, BACKOFF_MS << min(self._stuck.failures - 1, 10))
+            back_off_ms = self._stuck.back_off_ms
         if self._over_ms is not None:
             if now_ms >= self._over_ms:
                 return False

@@ -87,6 +87,11 @@ class Trouble:
     failures: int
     """In a row."""
 
+    @property
+    def back_off_ms(self) -> int:
+        """Before it is tried again: longer each time."""
+        return min(BACKOFF_MAX_MS, BACKOFF_MS << min(self.failures - 1, 10))
+
 
 class Delivery:
     """One hook's. `sent`: the commit up to which all was delivered before. `newest_only`: commits that
@@ -219,10 +224,10 @@ class Delivery:
     def failed(self, now_ms: int, why: str) -> None:
         """Of a `Begin`, a `Deliver` or an `End`: it is tried again, later each time."""
         self._trouble = again(self._trouble, now_ms, why)
-        back_off_ms = BACKOFF_MS << min(self._trouble.failures - 1, 10)
+        back_off_ms = self._trouble.back_off_ms
         if self._until_ms is not None:
             back_off_ms, self._given_up = BACKOFF_MS, self._last_try
-        self._next_ms = now_ms + min(BACKOFF_MAX_MS, back_off_ms)
+        self._next_ms = now_ms + back_off_ms
         if self._newest_only:  # another one may be the newest by then
             self._queue.clear()
             self._held_bytes = 0

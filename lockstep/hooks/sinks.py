@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from lockstep.config import Config
 from lockstep.config.hooks import resolve_lineage, resolve_webhook
 from lockstep.hooks.commits import TableTold
 from lockstep.hooks.port import Sink
+from lockstep.installed import version_of
 from table.catalog import CatalogSpec
 from table.kinds import table_kind
 from table.port import TableLayout
@@ -73,14 +73,6 @@ def catalog_spec(config: Config) -> CatalogSpec:
     return CatalogSpec(uris=hooks.hive, database=hooks.hive_database, table=name, path=table.path)
 
 
-def _version() -> str:
-    """Where Lockstep is not installed but shipped as files, nothing says it."""
-    try:
-        return version("lockstep")
-    except PackageNotFoundError:
-        return "unknown"
-
-
 def _lineage(config: Config, layout: TableLayout) -> Lineage:
     """On the hook's own thread: its library takes half a second to import."""
     from lockstep.hooks.lineage import Lineage, LineageOf, catalog_named, table_named
@@ -94,7 +86,7 @@ def _lineage(config: Config, layout: TableLayout) -> Lineage:
         LineageOf(
             namespace=hooks.openlineage_namespace,
             pipeline=config.pipeline.id,
-            version=_version(),
+            version=version_of("lockstep") or "unknown",
             brokers=config.source.bootstrap_servers,
             topics=config.source.topics,
             record=[(one.name, ddl_name(one.type)) for one in parse_ddl(config.record.ddl)],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from lockstep.config import Config
 from lockstep.config.hooks import host_of, resolve_lineage, resolve_webhook
 from lockstep.errors import LockstepError
 from lockstep.hooks.port import SinkError
+from lockstep.ui.access import is_loopback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +87,7 @@ def _openlineage(config: Config, kafka: Mapping[str, str]) -> tuple[str, str]:
 def sent_in_the_clear(address: str) -> bool:
     """Whether others than this machine see what is sent."""
     parts = urlsplit(address)
-    if parts.scheme != "http":
-        return False
-    try:
-        return not ipaddress.ip_address(parts.hostname or "").is_loopback
-    except ValueError:
-        return parts.hostname != "localhost"
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
 TRIALS: Mapping[str, Trial] = {"topic": _topic, "webhook": _webhook, "openlineage": _openlineage}

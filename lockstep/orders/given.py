@@ -144,7 +144,7 @@ class Orders:
         while True:
             live = self._ask(patient=False)
             last = live or last
-            if live is None and not _is_there(self._file.pid):
+            if live is None and not self._file.driver_is_there():
                 return last
             if self._clock_s() >= deadline_s:
                 raise Failed(
@@ -162,11 +162,6 @@ class Orders:
             if self._clock_s() >= until_s:
                 return None
             self._wait(LOOK_EVERY_S)
-
-
-def _is_there(pid: int) -> bool:
-    """Whether the driver's process is; it stops answering some seconds before it is gone."""
-    return Path(f"/proc/{pid}").exists()
 
 
 def _how_far(live: Live) -> str:

@@ -10,7 +10,6 @@ import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -18,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import confluent_kafka
 
 from lockstep.config import Config
+from lockstep.installed import version_of
 from lockstep.launch.jars import JarsError, find_java
 from lockstep.launch.submit import needs_of
 
@@ -37,7 +37,7 @@ def machine(config: Config) -> dict[str, Any]:
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "timezone": list(time.tzname),
         "python": sys.version,
-        "libraries": {name: _installed(name) for name in LIBRARIES},
+        "libraries": {name: version_of(name) for name in LIBRARIES},
         "librdkafka": confluent_kafka.libversion()[0],
         "java": _java(),
         "jars": list(needs_of(config).packages),
@@ -51,13 +51,6 @@ def machine(config: Config) -> dict[str, Any]:
         },
         "table_room": _room(config.table.path),
     }
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _java() -> str | None:

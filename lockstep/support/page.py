@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 from typing import Any
 from urllib.parse import urlsplit
 
 from lockstep.config import Config
-from lockstep.driver.rundir import RunFile, read_run_file
+from lockstep.driver.rundir import read_run_file
 from lockstep.errors import Failed
 
 ASK_S = 2.0
@@ -26,7 +25,7 @@ def page_document(config: Config) -> Any:
     left = read_run_file(config.pipeline.id)
     if left is None or not left.page:
         raise Failed("no run of this pipeline has left on this machine where its page is")
-    if not _lives(left):
+    if not left.driver_is_there():  # its port may be anybody's
         raise Failed("the run that served the page has ended")
     token = config.ui.resolved_token()
     try:
@@ -36,17 +35,6 @@ def page_document(config: Config) -> Any:
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise Failed(f"the page does not answer: {error}") from error
     raise Failed("the page does not show this pipeline")
-
-
-def _lives(left: RunFile) -> bool:
-    """Afterwards its port may be anybody's."""
-    try:
-        os.kill(left.pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return left.pid > 0
 
 
 def _get(url: str, path: str, token: str) -> Any:

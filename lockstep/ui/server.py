@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import uvicorn
 
-from lockstep.ui.access import LOCALHOST, Access, is_loopback
+from lockstep.ui.access import LOCALHOST, Access
 from lockstep.ui.app import Routes, make_app
 from lockstep.ui.errors import NoPage
 from lockstep.ui.port import Watched
@@ -153,10 +153,3 @@ class PageServer:
         except RuntimeError:  # it has ended already
             log.debug("the page had ended")
         self._thread.join(STOP_S)
-
-
-def refused_bind(bind: str, token: str) -> str:
-    """Why a page may not be there, or empty."""
-    if token or is_loopback(bind):
-        return ""
-    return f"{bind} is open to the network: set ui.token, or leave ui.bind at 127.0.0.1"

@@ -11,12 +11,11 @@ from typing import Any
 from control_topic.kafka import ControlReader
 from control_topic.messages import Halt
 from lockstep.config import Config
+from lockstep.watch.looks import placed_run
 from lockstep.watch.run_seen import ask_driver
 from lockstep.watch.tail import MESSAGES_MAX, as_heard
 from lockstep.watch.told import Heard
 from lockstep.watch.topic_fold import fold
-from table.kinds import table_kind
-from table.service.place import last_started
 
 DRIVER, TOPIC = "driver", "control topic"
 GRACE_S = 30.0
@@ -109,10 +108,7 @@ class Halts:
         """The newest run and why it halted, where it did."""
         if not any(isinstance(one.message.body, Halt) for one in self._heard):
             return None
-        config = self._config
-        notes = table_kind(config.table.format).notes(config.table.path, config.store_settings())
-        placed = last_started(notes, config.pipeline.id)
-        known = fold(self._heard, placed=placed, table_epoch=table_epoch)
+        known = fold(self._heard, placed=placed_run(self._config), table_epoch=table_epoch)
         if known.halted is None or goes_on(self._heard, run=known.run, epoch=known.epoch):
             return None
         return known.run, known.halted[0]

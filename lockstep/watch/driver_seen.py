@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
+
+from lockstep.watch.status import alarms
 
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 SAID_MAX = 256
@@ -46,13 +49,7 @@ class DriverSeen:
         self.deaths = said
 
     def _alarms(self, live: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        said = [str(alarm) for alarm in live.get("alarms", ())]
-        said += [
-            f"worker-{worker['slot']}: {alarm}"
-            for worker in live.get("workers", ())
-            for alarm in worker.get("alarms", ())
-        ]
-        shapes = {_NUMBERS.sub("#", text): text for text in said[:SAID_MAX]}
+        shapes = {_NUMBERS.sub("#", text): text for text in islice(alarms(live), SAID_MAX)}
         for shape, text in shapes.items():
             if shape not in self.alarms:
                 yield "alarm", text

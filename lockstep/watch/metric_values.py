@@ -14,9 +14,6 @@ from table.service.roster import LIVES_MS
 PARTITIONS_MAX = 1_000
 SERVICES_MAX = 16
 STAGES_MAX = 32
-STALE_MS = 180_000
-"""What a broker said so long ago says nothing of now. Longer than a slow look and the rest after it take: lag
-that comes and goes would silence whoever alerts by it."""
 MODES = ("run", "pause", "drain", "stop", "halt")
 LOOKED_AT = ("topic", "broker", "table")
 ALIVE = ("running", "idle", "stalled", "starting")
@@ -252,10 +249,8 @@ def _seconds(seen: MetricsSeen, since_ms: int) -> float:
 
 
 def _has_lag(seen: MetricsSeen) -> bool:
-    """Whether log and table were both looked at, the log not long ago."""
-    at_ms = seen.document["sources"]["broker_ms"]
-    fresh = at_ms is not None and seen.document["at_ms"] - at_ms < STALE_MS
-    return fresh and seen.document["lag"]["records"] is not None
+    """Whether log and table were both looked at, the log not long ago: the document says so."""
+    return seen.document["lag"]["records"] is not None
 
 
 def _behind(seen: MetricsSeen, field: str) -> Iterator[Mapping[str, Any]]:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from control_topic.clocks import monotonic_ms, wall_ms
@@ -22,6 +21,7 @@ from control_topic.kafka import ControlReader, ControlTopic
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
 from lockstep.errors import LockstepError
+from lockstep.installed import version_of
 from lockstep.watch.looks import SourceLook, look_at_source, look_at_table, placed_run
 from lockstep.watch.metric_values import MetricsSeen
 from lockstep.watch.metrics import exposed
@@ -357,12 +357,5 @@ def _settings(config: Config) -> Settings:
         interval_ms=config.transaction.interval_ms,
         write_timeout_ms=config.transaction.write_timeout_ms,
         workers=config.pipeline.workers,
-        version=_version(),
+        version=version_of("lockstep") or "unknown",
     )
-
-
-def _version() -> str:
-    try:
-        return version("lockstep")
-    except PackageNotFoundError:  # run from its sources
-        return "unknown"

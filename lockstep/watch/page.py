@@ -81,11 +81,13 @@ class PageSeen:
     """What the run is to do, or was to do last."""
 
 
-def page_document(seen: PageSeen) -> dict[str, Any]:
-    """As docs and the page's own code expect it."""
+def page_document(seen: PageSeen, rows: Sequence[Mapping[str, Any]] | None = None) -> dict[str, Any]:
+    """As docs and the page's own code expect it. `rows`: `source_partition_entries` of the same, where they
+    are made already.
+    """
     status, history, live = seen.status, seen.history, seen.live
     fold, totals = history.run.fold, history.run.heard
-    rows = source_partition_entries(seen)
+    rows = source_partition_entries(seen) if rows is None else rows
     lag = lag_entry(rows if seen.rows is not None and not seen.rows_are_old else None)
     return {
         "version": VERSION,

@@ -17,7 +17,7 @@ from lockstep.watch.driver_seen import DriverSeen, deceased
 from lockstep.watch.history import History
 from lockstep.watch.lag import EndSamples
 from lockstep.watch.looks import SourceLook, TableLook
-from lockstep.watch.metric_values import STALE_MS, MetricsSeen
+from lockstep.watch.metric_values import MetricsSeen
 from lockstep.watch.page import PageSeen, Sources, TableFacts, page_document, source_partition_entries
 from lockstep.watch.run_seen import ignored_sentence
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
@@ -29,8 +29,9 @@ ENDS_RUN = (DRAIN, REACHED_END)
 """Of a transaction's end: after it the run ends by itself."""
 BROKER_OLD_MS = 120_000
 """A look that nobody answers takes a minute until it has failed."""
-LAG_OLD_MS = STALE_MS
-"""One look that fails makes lag no secret: it would hide an alarm that waits for some minutes of lag."""
+LAG_OLD_MS = 180_000
+"""What a broker said so long ago says nothing of now. Longer than a slow look and the rest after it take, and
+than one that fails: lag that comes and goes would silence whoever alerts by it."""
 LIVE_KEPT_MS = 4_000
 """One answer that is late is no driver that is gone."""
 LIVE_OLD_MS = 15_000
@@ -353,9 +354,10 @@ class Seen:
 def metrics_seen(seen: Seen, now_ms: int) -> MetricsSeen:
     """What metrics are made of."""
     page = seen.page(now_ms)
+    partitions = source_partition_entries(page)
     return MetricsSeen(
-        document=page_document(page),
-        partitions=source_partition_entries(page),
+        document=page_document(page, partitions),
+        partitions=partitions,
         counters=seen.history.counters,
         live=seen.live,
         members=seen.members(now_ms),

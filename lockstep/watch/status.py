@@ -304,7 +304,12 @@ def _driver_says(live: Mapping[str, Any]) -> Iterable[str]:
     failures = live.get("failures", {})
     if failures.get("outage_ms") and failures.get("reasons"):
         yield f"The table cannot be written to at present: {failures['reasons'][-1]}"
-    yield from live.get("alarms", ())
+    yield from alarms(live)
+
+
+def alarms(live: Mapping[str, Any]) -> Iterable[str]:
+    """The driver's own, and its workers' by their names."""
+    yield from map(str, live.get("alarms", ()))
     for worker in live.get("workers", ()):
         yield from (f"worker-{worker['slot']}: {alarm}" for alarm in worker.get("alarms", ()))
 

@@ -106,7 +106,7 @@ class Orders:
 
     def to_json(self, now_ms: int) -> dict[str, Any]:
         """For the status: base units, ages instead of times."""
-        changed = asdict(self.tuning) if self.tuning is not None and self.tuning != self._configured else {}
+        in_force = asdict(self.tuning) if self.tuning is not None else {}
         return {
             "number": self.number,
             "settled": self.settled,
@@ -114,8 +114,8 @@ class Orders:
             "paused": _said(self.paused, now_ms) if self.paused is not None else None,
             "settings": {
                 SETTINGS[name]: value
-                for name, value in changed.items()
-                if self._configured is None or value != getattr(self._configured, name)
+                for name, value in in_force.items()
+                if value != getattr(self._configured, name)
             },
             "orders": [_said(taken, now_ms) for taken in self._taken],
         }

@@ -17,10 +17,10 @@ from lockstep.watch.counters import PARTS, WORKERS_MAX
 from lockstep.watch.history import History
 from lockstep.watch.looks import TableLook
 from lockstep.watch.metric_table import METRICS
-from lockstep.watch.metric_values import PARTITIONS_MAX, STALE_MS
+from lockstep.watch.metric_values import PARTITIONS_MAX
 from lockstep.watch.metrics import exposed
 from lockstep.watch.observer import ASK_S, LOOK_EVERY_MAX_S, LOOK_EVERY_S
-from lockstep.watch.seen import BROKER, Seen, metrics_seen
+from lockstep.watch.seen import BROKER, LAG_OLD_MS, Seen, metrics_seen
 from tests.watched import (
     NOW_MS,
     PIPELINE,
@@ -235,8 +235,8 @@ def test_there_is_no_lag_of_a_table_that_nobody_has_read(said: Said) -> None:
 def test_what_the_broker_said_long_ago_says_nothing_of_now(said: Said) -> None:
     found = seen(said, with_driver=False)
     found.failed(BROKER, "no answer")
-    assert "lockstep_total_lag_records" in names(found, said.now_ms + STALE_MS - 1)
-    later = names(found, said.now_ms + STALE_MS)
+    assert "lockstep_total_lag_records" in names(found, said.now_ms + LAG_OLD_MS - 1)
+    later = names(found, said.now_ms + LAG_OLD_MS)
     assert not [name for name in later if "lag" in name or "freshness" in name]
     assert "lockstep_participants" not in later and "lockstep_observed_age_seconds" in later
 
@@ -279,7 +279,7 @@ def test_an_observer_that_begins_in_an_outage_says_for_how_long_it_has_seen_noth
 
 
 def test_lag_is_there_for_as_long_as_a_slow_broker_is_looked_at_and_the_observer_rests() -> None:
-    assert STALE_MS > 1_000 * (LOOK_EVERY_MAX_S + 2 * ASK_S + LOOK_EVERY_S)
+    assert LAG_OLD_MS > 1_000 * (LOOK_EVERY_MAX_S + 2 * ASK_S + LOOK_EVERY_S)
 
 
 @pytest.mark.parametrize(("openmetrics", "reader"), READERS, ids=["openmetrics", "classic"])
