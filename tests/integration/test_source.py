@@ -271,8 +271,8 @@ def test_a_broker_that_restarts_is_waited_for(broker: Broker, make_topic: Callab
 
 def test_a_cluster_that_has_fenced_its_brokers_is_waited_for_and_ends_nobody(tmp_path: Path) -> None:
     """Answers of such a cluster name no broker, at which librdkafka's `describe_cluster` ends the process."""
-    # there for a second of each 2.7: shorter, and librdkafka, which asks in steps of whole seconds, may miss it
-    # for minutes
+    # there for a second of each 2.7: were it shorter, librdkafka, which asks in steps of whole seconds, might
+    # miss it for minutes
     flapping = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "2700"}
     with Broker(tmp_path, heap_mb=512, properties=flapping) as broker:
         create_topic(broker.bootstrap_servers, "events")
