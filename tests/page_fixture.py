@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from lockstep.ui.port import Watched
+from lockstep.ui.port import Ordering, Watched
 from lockstep.ui.server import PageServer
 from tests.debian import NotToBeHad, chromium
 
@@ -20,7 +20,7 @@ document.addEventListener("securitypolicyviolation", (one) => window.violations.
 """
 ANSWER_MS = 15_000
 
-Serve: TypeAlias = Callable[[Mapping[str, Watched]], PageServer]
+Serve: TypeAlias = Callable[..., PageServer]
 Visit: TypeAlias = Callable[..., Page]
 
 
@@ -47,9 +47,16 @@ def serve() -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def start(
-            watched: Mapping[str, Watched], *, port: int = 0, token: str = "", speaker: str = "The driver"
+            watched: Mapping[str, Watched],
+            *,
+            port: int = 0,
+            token: str = "",
+            speaker: str = "The driver",
+            orders: Mapping[str, Ordering] | None = None,
         ) -> PageServer:
-            server = PageServer(watched, bind="127.0.0.1", port=port, token=token, speaker=speaker)
+            server = PageServer(
+                watched, bind="127.0.0.1", port=port, token=token, speaker=speaker, orders=orders
+            )
             server.start()
             stack.callback(server.stop)
             return server

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from control_topic.controls import SET, SETTINGS
-from lockstep.commands.options import PATH, standard_options
+from lockstep.commands.options import config_options, standard_options
+from lockstep.config import Config
 from lockstep.orders.given import Orders, chosen, order
 from lockstep.orders.words import spelled, why_option
 from lockstep.output import Output
 
 
 @click.command("set")
-@click.option("-c", "--config", "config_path", type=PATH, required=True, help="The pipeline's TOML file.")
+@config_options(with_schema=False)
 @click.argument("assignments", nargs=-1, required=True, metavar="SETTING=VALUE…")
 @why_option
 @standard_options
-def command(output: Output, config_path: Path, assignments: tuple[str, ...], why: str) -> int:
+def command(output: Output, config: Config, assignments: tuple[str, ...], why: str) -> int:
     """Other settings for the run that goes on, from its next transaction until it ends.
 
     transaction.interval, transaction.write_timeout, transaction.max_records, transaction.max_bytes. The
     configuration stays as it is: the next run begins with it.
     """
-    config, settings = chosen(config_path, assignments)
+    settings = chosen(config, assignments)
     with Orders(config.pipeline.id) as orders:
         answer = orders.give(order(SET, why=why, settings=settings))
         in_force = asdict(answer.tuning) if answer.tuning is not None else {}

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 
+from control_topic.spelling import one_line
 from lockstep.commands.options import PATH, standard_options
 from lockstep.config import Config, load
 from lockstep.config.kafka import checked_kafka
+from lockstep.driver.rundir import RUN_FILES_MAX, RunFile, run_files
 from lockstep.errors import EXIT_WELL, ConfigError
+from lockstep.orders.by_page import PageOrders
 from lockstep.output import Output
 from lockstep.ui.server import PageServer
 from lockstep.watch.observer import Observer
 from lockstep.watch.run_seen import ask_driver
 
-PIPELINES_MAX = 32
+PIPELINES_MAX = RUN_FILES_MAX
+Wanted: TypeAlias = tuple[Path, Sequence[str]]
+"""A pipeline's file, and what is set beside it, as `--set` spells it."""
 FOREVER_S = 3_600.0
 
 
@@ -29,8 +36,8 @@ FOREVER_S = 3_600.0
     "paths",
     type=PATH,
     multiple=True,
-    required=True,
-    help="A pipeline's TOML file. May be repeated: one page shows all of them.",
+    help="A pipeline's TOML file. May be repeated: one page shows all of them. Without it: every pipeline "
+    "that this user runs on this machine.",
 )
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=None, help="Instead of the first one's ui.port."
@@ -42,17 +49,24 @@ def command(output: Output, paths: tuple[Path, ...], port: int | None, bind: str
 
     Control topic, table and log are enough; where a run's driver is on this machine, it is asked, too. Where
     the page listens and which token its readers must show is what [ui] of the first file says. It is served
-    whatever ui.enabled says, which is about the driver.
+    whatever ui.enabled says, which is about the driver. A pipeline takes orders here where its own ui.control
+    says so, and its ui.token is the page's.
     """
-    configs = load_all(paths, port=port, bind=bind)
+    configs = load_all([(path, ()) for path in paths] or started_here(output), port=port, bind=bind)
     ui = configs[0].ui
+    token = ui.resolved_token()
     with ExitStack() as stack:
         watched = {}
         for config in configs:
             ask_live = functools.partial(ask_driver, config.pipeline.id)
             watched[config.pipeline.id] = Observer(config, checked_kafka(config), ask_live=ask_live)
+        orders = {
+            config.pipeline.id: PageOrders(config)
+            for config in configs
+            if config.ui.control and config.ui.resolved_token() == token
+        }
         server = PageServer(
-            watched, bind=ui.bind, port=ui.port, token=ui.resolved_token(), speaker="`lockstep ui`"
+            watched, bind=ui.bind, port=ui.port, token=token, speaker="`lockstep ui`", orders=orders
         )
         server.start()
         stack.callback(server.stop)
@@ -70,14 +84,43 @@ def command(output: Output, paths: tuple[Path, ...], port: int | None, bind: str
     return EXIT_WELL
 
 
-def load_all(paths: tuple[Path, ...], *, port: int | None, bind: str | None) -> list[Config]:
-    """The pipelines' configurations; the first with the options in place of its own. Raises `ConfigError`."""
-    if len(paths) > PIPELINES_MAX:
-        raise ConfigError(f"{len(paths)} pipelines are too many for one page: at most {PIPELINES_MAX}")
+def started_here(output: Output) -> list[Wanted]:
+    """Of the runs that this user has started on this machine, those whose file is still theirs.
+
+    Raises `ConfigError` where there are none.
+    """
+    found: list[Wanted] = []
+    for entry in run_files():
+        if why := _why_not(entry):
+            output.note(f"pipeline {one_line(entry.pipeline)} is left out: {one_line(why)}")
+        else:
+            found.append((Path(entry.config), entry.sets))
+    if not found:
+        raise ConfigError("no run of this user goes on on this machine: name a pipeline's file with -c")
+    return found
+
+
+def _why_not(entry: RunFile) -> str:
+    """Empty where the file of a run can be read, and is still its own."""
+    if not entry.config:
+        return "its run is of an older version, which does not say with which file it was started"
+    try:
+        pipeline = load(Path(entry.config), sets=entry.sets, with_schema=False).pipeline.id
+    except ConfigError as error:
+        return str(error)
+    return "" if pipeline == entry.pipeline else f"{entry.config} is of pipeline {pipeline} now"
+
+
+def load_all(wanted: Sequence[Wanted], *, port: int | None, bind: str | None) -> list[Config]:
+    """The pipelines' configurations, of files and what is set beside; the first with the options in place of
+    its own. Raises `ConfigError`."""
+    if len(wanted) > PIPELINES_MAX:
+        raise ConfigError(f"{len(wanted)} pipelines are too many for one page: at most {PIPELINES_MAX}")
     given = (("ui.port", port), ("ui.bind", bind))
-    sets = [f"{name}={value}" for name, value in given if value is not None]
+    own = [f"{name}={value}" for name, value in given if value is not None]
     configs = [
-        load(path, sets=sets if number == 0 else (), with_schema=False) for number, path in enumerate(paths)
+        load(path, sets=[*sets, *own] if number == 0 else sets, with_schema=False)
+        for number, (path, sets) in enumerate(wanted)
     ]
     names = [config.pipeline.id for config in configs]
     if len(set(names)) < len(names):

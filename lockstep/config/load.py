@@ -55,12 +55,19 @@ def load(
 def from_mapping(mapping: Mapping[str, Mapping[str, Any]], *, with_schema: bool = True) -> Config:
     """The configuration in a mapping as the file would have it. Raises `InvalidConfiguration`."""
     settings = SettingsLayers()
-    settings.overlay(
-        Given(name, value, "", "mapping", as_text=False)
-        for name, value in flatten(mapping)
-        if name not in SECTIONS or value != {}
-    )
+    settings.overlay(_settings_of(mapping))
     return _build(settings, with_schema=with_schema)
+
+
+def overlaid(config: Config, sets: Sequence[str]) -> Config:
+    """A configuration as it would be with these, spelled as by `--set`. Without the schema's own checks.
+
+    Raises `InvalidConfiguration`, `ConfigError` for what is not NAME=VALUE.
+    """
+    settings = SettingsLayers()
+    settings.overlay(_settings_of(config.to_mapping()))
+    settings.overlay(read_sets(sets))
+    return _build(settings, with_schema=False)
 
 
 def from_json(text: str) -> Config:
@@ -72,6 +79,12 @@ def from_json(text: str) -> Config:
     if not isinstance(mapping, Mapping):
         raise ConfigError("what should be a configuration is not an object of sections")
     return from_mapping(mapping)
+
+
+def _settings_of(mapping: Mapping[str, Mapping[str, Any]]) -> Iterator[Given]:
+    for name, value in flatten(mapping):
+        if name not in SECTIONS or value != {}:
+            yield Given(name, value, "", "mapping", as_text=False)
 
 
 def _build(settings: SettingsLayers, *, with_schema: bool) -> Config:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class UiSection(Section):
-    """The page: what a run does, live, for a browser, and its metrics for a scraper. It only reads."""
+    """The page: what a run does, live, for a browser, and its metrics for a scraper."""
 
     enabled: bool = Field(
         default=True,
@@ -49,6 +49,13 @@ class UiSection(Section):
             "read, which is allowed on loopback only."
         ),
         examples=["${file:/run/secrets/page-token}"],
+    )
+    control: bool = Field(
+        default=False,
+        description=(
+            "Whether readers of the page may order of the run what `lockstep commit`, `pause`, `resume`, "
+            "`set` and `stop` do. Needs `ui.token`: whoever has it may."
+        ),
     )
 
     def resolved_token(self, environment: Mapping[str, str] | None = None) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -59,7 +60,7 @@ DEATHS_EXTRA = 3
 
 
 class Application:
-    """`kafka`: librdkafka properties with secrets resolved."""
+    """`kafka`: librdkafka properties with secrets resolved. `path`, `sets`: what `config` was read from."""
 
     def __init__(
         self,
@@ -69,6 +70,8 @@ class Application:
         *,
         log_level: str,
         run_id: str = "",
+        path: Path | None = None,
+        sets: Sequence[str] = (),
     ) -> None:
         self._spark = spark
         self._config = config
@@ -77,6 +80,7 @@ class Application:
         self.run_id = run_id or secrets.token_hex(8)
         self._token = secrets.token_urlsafe(32)
         self._key = secrets.token_bytes(KEY_BYTES)
+        self._path, self._sets = path, tuple(sets)
         self._service: TableService | None = None
         self._stop_reason = ""
         self._announcer: Announcer | None = None
@@ -256,7 +260,14 @@ class Application:
     def _leave_run_file(self, address: str) -> None:
         """Only `lockstep status` asks for it, and has less to say without."""
         try:
-            write_run_file(self._config.pipeline.id, run=self.run_id, address=address, token=self._token)
+            write_run_file(
+                self._config.pipeline.id,
+                run=self.run_id,
+                address=address,
+                token=self._token,
+                config=self._path,
+                sets=self._sets,
+            )
         except OSError as error:
             log.warning(
                 "`lockstep status` will not show what this run does: its address could not be left (%s)",

@@ -51,6 +51,7 @@ class RunPage:
             log.exception("the page has ended unexpectedly; the run goes on without it")
 
     def _serve_until_stopped(self) -> None:
+        from lockstep.orders.by_page import PageOrders
         from lockstep.ui.server import PageServer
 
         ui = self._config.ui
@@ -60,6 +61,7 @@ class RunPage:
             port=ui.port,
             token=ui.resolved_token(),
             speaker="The driver",
+            orders={self._config.pipeline.id: PageOrders(self._config)} if ui.control else None,
         )
         server.start()
         try:

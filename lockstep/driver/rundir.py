@@ -11,6 +11,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +19,8 @@ from pathlib import Path
 from control_topic.clocks import wall_ms
 
 FILE_BYTES_MAX = 65_536
+PREFIX = "run-"
+RUN_FILES_MAX = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,12 @@ class RunFile:
 
     page: str = ""
     """Where its page is; empty where there is none, or not yet."""
+
+    config: str = ""
+    """The file that it was started with, absolute."""
+
+    sets: tuple[str, ...] = ()
+    """And what its command line set beside, as `--set` spells it: never a secret."""
 
     def driver_is_there(self) -> bool:
         """Whether its process is. It stops answering some seconds before it is gone."""
@@ -58,7 +67,9 @@ def state_dir() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "lockstep"
 
 
-def write_run_file(pipeline: str, run: str, address: str, token: str) -> Path:
+def write_run_file(
+    pipeline: str, run: str, address: str, token: str, *, config: Path | None = None, sets: Sequence[str] = ()
+) -> Path:
     """Leave address and token of this process' run, in place of any earlier run's. Raises `OSError`."""
     entry = RunFile(
         pipeline=pipeline,
@@ -67,6 +78,8 @@ def write_run_file(pipeline: str, run: str, address: str, token: str) -> Path:
         token=token,
         pid=os.getpid(),
         started_at_ms=wall_ms(),
+        config=str(config.absolute()) if config is not None else "",
+        sets=tuple(sets),
     )
     return _write(entry)
 
@@ -95,10 +108,32 @@ def _write(entry: RunFile) -> Path:
 
 def read_run_file(pipeline: str) -> RunFile | None:
     """What the pipeline's newest run on this machine left; None where there is nothing readable."""
+    entry = _read(_path(pipeline))
+    return entry if entry is not None and entry.pipeline == pipeline else None
+
+
+def run_files() -> list[RunFile]:
+    """What the newest run of each pipeline left on this machine, by pipeline; the newest `RUN_FILES_MAX`.
+
+    An orderly end takes its own away: what is here goes on, or its driver was killed.
+    """
+    paths = list(state_dir().glob(f"{PREFIX}*.json"))
+    read = (_read(path) for path in sorted(paths, key=_modified_s, reverse=True)[:RUN_FILES_MAX])
+    return sorted((entry for entry in read if entry is not None), key=lambda entry: entry.pipeline)
+
+
+def _modified_s(path: Path) -> float:
     try:
-        with _path(pipeline).open(encoding="utf-8") as file:
+        return path.stat().st_mtime
+    except OSError:  # taken away meanwhile
+        return 0.0
+
+
+def _read(path: Path) -> RunFile | None:
+    try:
+        with path.open(encoding="utf-8") as file:
             values = json.loads(file.read(FILE_BYTES_MAX))
-        entry = RunFile(
+        return RunFile(
             pipeline=str(values["pipeline"]),
             run=str(values["run"]),
             address=str(values["address"]),
@@ -106,10 +141,11 @@ def read_run_file(pipeline: str) -> RunFile | None:
             pid=int(values["pid"]),
             started_at_ms=int(values["started_at_ms"]),
             page=str(values.get("page", "")),
+            config=str(values.get("config", "")),
+            sets=tuple(str(one) for one in values.get("sets", ())),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return entry if entry.pipeline == pipeline else None
 
 
 def remove_run_file(pipeline: str, run: str) -> None:
@@ -122,4 +158,4 @@ def remove_run_file(pipeline: str, run: str) -> None:
 def _path(pipeline: str) -> Path:
     """A readable name that no other pipeline's id can lead to."""
     readable = re.sub(r"[^A-Za-z0-9._-]", "_", pipeline)[:100]
-    return state_dir() / f"run-{readable}-{sha256(pipeline.encode()).hexdigest()[:12]}.json"
+    return state_dir() / f"{PREFIX}{readable}-{sha256(pipeline.encode()).hexdigest()[:12]}.json"

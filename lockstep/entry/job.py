@@ -193,7 +193,15 @@ def _session(config: Config, run: str) -> SparkSession:
 
 
 def _run(spark: SparkSession, config: Config, asked: _Asked, run: str) -> int:
-    application = Application(spark, config, checked_kafka(config), log_level=asked.log_level, run_id=run)
+    application = Application(
+        spark,
+        config,
+        checked_kafka(config),
+        log_level=asked.log_level,
+        run_id=run,
+        path=asked.path,
+        sets=asked.sets,
+    )
     last_resort = LastResort(jvm_pid(spark), asked.leave)
     catcher = Catcher(application)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -7,11 +7,10 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from control_topic.controls import SET, SETTINGS, WHO_CHARS_MAX, WHY_CHARS_MAX
-from lockstep.config import Config, load
+from lockstep.config import Config, overlaid
 from lockstep.driver.rundir import RunFile, read_run_file
 from lockstep.errors import ConfigError, Failed
 from table.service.calls import Order, Ordered, Result, Unreached
@@ -47,8 +46,8 @@ def who() -> str:
     return f"{user}@{socket.gethostname()}"[:WHO_CHARS_MAX]
 
 
-def chosen(config_path: Path, assignments: Sequence[str]) -> tuple[Config, dict[str, int]]:
-    """The configuration overlaid with these, and what they set, by field in base units.
+def chosen(config: Config, assignments: Sequence[str]) -> dict[str, int]:
+    """What they set, as `--set` spells it, by field in base units.
 
     Raises `ConfigError` for what cannot be set while a run goes on, or cannot be at all.
     """
@@ -58,19 +57,27 @@ def chosen(config_path: Path, assignments: Sequence[str]) -> tuple[Config, dict[
         raise ConfigError(
             f"{strange[0]} cannot be set while a run goes on; what can is {', '.join(sorted(by_name))}"
         )
-    config = load(config_path, sets=(*STANDING_BACK, *assignments), with_schema=False)
-    return config, {by_name[name]: getattr(config.transaction, by_name[name]) for name in names}
+    wanted = overlaid(config, (*STANDING_BACK, *assignments))
+    return {by_name[name]: getattr(wanted.transaction, by_name[name]) for name in names}
 
 
 def order(
-    action: str, *, why: str = "", settings: Mapping[str, int] | None = None, lives_ms: int = 0
+    action: str,
+    *,
+    why: str = "",
+    settings: Mapping[str, int] | None = None,
+    lives_ms: int = 0,
+    by: str = "",
 ) -> Order:
-    """Raises `ConfigError` for a reason that is too long, or settings that are none."""
+    """`by`: who gives it; whoever runs this command where it is not given.
+
+    Raises `ConfigError` for a reason that is too long, or settings that are none.
+    """
     if len(why) > WHY_CHARS_MAX:
-        raise ConfigError(f"--why has {len(why):,} characters; {WHY_CHARS_MAX:,} are the most")
+        raise ConfigError(f"the reason why has {len(why):,} characters; {WHY_CHARS_MAX:,} are the most")
     if action == SET and not settings:
         raise ConfigError("name at least one setting, as in transaction.interval=2s")
-    return Order(action=action, settings=settings or {}, who=who(), why=why, lives_ms=lives_ms)
+    return Order(action=action, settings=settings or {}, who=by or who(), why=why, lives_ms=lives_ms)
 
 
 class Orders:

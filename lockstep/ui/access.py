@@ -28,6 +28,15 @@ HEADERS: Mapping[str, str] = {
 """Of every answer."""
 
 
+def is_own(site: str, origin: str, host: str) -> bool:
+    """Whether a request comes from the page itself, by the headers Sec-Fetch-Site, Origin and Host, which a
+    browser writes and no script can. What names neither is not a browser of these days: not from the page."""
+    if site:
+        return site == "same-origin"
+    scheme, separator, place = origin.partition("://")
+    return scheme in ("http", "https") and bool(separator) and place.lower() == host.lower() != ""
+
+
 def is_loopback(bind: str) -> bool:
     """Whether only this machine reaches an address. A name other than localhost may mean anything."""
     if bind == LOCALHOST:
@@ -68,12 +77,14 @@ class Access:
 
     def admits(self, *, authorization: str, cookies: str, cookie: str) -> bool:
         """Whether a request shows the token: as a bearer, or by the cookie that `ticket` is the value of."""
-        if not self.token:
-            return True
-        scheme, _, given = authorization.partition(" ")
-        if scheme.lower() == "bearer" and self.is_token(given.strip()):
+        if not self.token or self.is_bearer(authorization):
             return True
         return any(_same(one, self.ticket()) for one in _values(cookies, cookie))
+
+    def is_bearer(self, authorization: str) -> bool:
+        """Whether the header shows the token: no other site's page can make a browser send it."""
+        scheme, _, given = authorization.partition(" ")
+        return scheme.lower() == "bearer" and self.is_token(given.strip())
 
     def is_token(self, given: str) -> bool:
         """In a time that does not tell how much of it is right."""

@@ -1,4 +1,4 @@
-"""The page's routes. Everything is read; nothing is changed."""
+"""The page's routes. Everything is read; nothing is changed, but by an order where the page takes some."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from control_topic.causes import ABORT_CAUSES, COMMIT_PARTS, END_REASONS
+from control_topic.controls import ACTIONS
 from lockstep.ui.access import Access
 from lockstep.ui.events import EventStream
 from lockstep.ui.feed import LISTENERS_MAX, Feed, encoded
 from lockstep.ui.gate import Gate
-from lockstep.ui.port import Watched
+from lockstep.ui.ordering import OrderDesk
+from lockstep.ui.port import Ordering, Watched
 from lockstep.ui.scrape import OPENMETRICS_TYPE, PLAIN_TYPE, merged, wants_openmetrics
 from lockstep.ui.shared import Shared
 
@@ -32,7 +34,12 @@ TYPES: Mapping[str, str] = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-WORDS = {"end_reasons": END_REASONS, "abort_causes": ABORT_CAUSES, "commit_parts": COMMIT_PARTS}
+WORDS = {
+    "end_reasons": END_REASONS,
+    "abort_causes": ABORT_CAUSES,
+    "commit_parts": COMMIT_PARTS,
+    "actions": ACTIONS,
+}
 
 
 def assets() -> dict[str, tuple[bytes, str]]:
@@ -47,10 +54,20 @@ def assets() -> dict[str, tuple[bytes, str]]:
 
 class Routes:
     """`watched`: pipelines by name, in the order of their numbers. `ending`: set once the page ends, on the
-    loop that serves it. `speaker`: whom readers miss then. `streams`: so many of events go on."""
+    loop that serves it. `speaker`: whom readers miss then. `orders`: who gives those of readers, by pipeline;
+    nobody where the page is only read. `streams`: so many of events go on."""
 
-    def __init__(self, watched: Mapping[str, Watched], ending: asyncio.Event, speaker: str) -> None:
-        self._words = {"speaker": speaker, **{name: dict(words) for name, words in WORDS.items()}}
+    def __init__(
+        self,
+        watched: Mapping[str, Watched],
+        ending: asyncio.Event,
+        *,
+        speaker: str,
+        orders: Mapping[str, Ordering],
+    ) -> None:
+        words = {name: dict(words) for name, words in WORDS.items()}
+        self._words = {"speaker": speaker, "takes_orders": sorted(orders), **words}
+        self._desks = {name: OrderDesk(ordering) for name, ordering in orders.items()}
         self._names = list(watched)
         self._watched = list(watched.values())
         self._feeds = [Feed(one) for one in self._watched]
@@ -61,7 +78,7 @@ class Routes:
         self._assets = assets()
 
     def all(self) -> Sequence[Route]:
-        """Of `GET` and, with it, of `HEAD`."""
+        """Of `GET` and, with it, of `HEAD`; of `POST` what changes something."""
         one = "/api/p/{index:int}"
         return (
             Route("/", self.index),
@@ -72,6 +89,7 @@ class Routes:
             Route(f"{one}/events", self.events),
             Route(f"{one}/transactions/{{transaction}}", self.story),
             Route(f"{one}/source_partitions", self.source_partitions),
+            Route(f"{one}/orders", self.order, methods=["POST"]),
             Route("/metrics", self.metrics),
             Route("/healthz", self.healthz),
         )
@@ -111,6 +129,12 @@ class Routes:
         content = await self._source_partitions[self._index(request)].get()
         return Response(content, media_type="application/json")
 
+    async def order(self, request: Request) -> Response:
+        desk = self._desks.get(self._names[self._index(request)])
+        if desk is None:
+            raise HTTPException(403, "This pipeline takes no orders from here.")
+        return await desk.serve(request)
+
     async def metrics(self, request: Request) -> Response:
         openmetrics = wants_openmetrics(request.headers.get("accept", ""))
         content = await self._metrics[openmetrics].get()
@@ -118,6 +142,11 @@ class Routes:
 
     async def healthz(self, _request: Request) -> Response:
         return Response("ok\n", media_type="text/plain")
+
+    @property
+    def takes_orders(self) -> bool:
+        """Of some pipeline, at least."""
+        return bool(self._desks)
 
     def count(self, streams: int) -> None:
         """So many streams of events more."""
@@ -179,8 +208,9 @@ async def _refused(_request: Request, error: Exception) -> Response:
 
 def make_app(routes: Routes, *, access: Access, cookie: str) -> ASGIApp:
     """`cookie`: the name of the one that stands for the token."""
+    gate = Middleware(Gate, access=access, cookie=cookie, takes_orders=routes.takes_orders)
     return Starlette(
         routes=routes.all(),
-        middleware=[Middleware(Gate, access=access, cookie=cookie)],
+        middleware=[gate],
         exception_handlers={HTTPException: _refused},
     )

@@ -1,9 +1,11 @@
-"""Before any route: whoever does not just read, comes from elsewhere or has no token is refused."""
+"""Before any route: whoever comes from elsewhere, has no token, or does not just read where that is all that
+there is, is refused."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
@@ -12,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lockstep.ui.access import HEADERS, Access
+from lockstep.ui.access import HEADERS, Access, is_own
 from lockstep.ui.seldom import Seldom
 
 log = logging.getLogger("lockstep.ui")
@@ -21,6 +23,11 @@ SLOW_S = 10.0
 """A reader that takes nothing for so long is dropped: what waits for them is memory of the run's driver."""
 TARGET_BYTES_MAX = 2_048
 QUERY_FIELDS_MAX = 16
+ORDERS = re.compile(r"/api/p/[0-9]{1,4}/orders")
+"""The only place that takes more than a question."""
+ORDER_BYTES_MAX = 8_192
+WRONG_TOKEN_S = 0.5
+"""Whoever shows a wrong token waits for the answer: with `CONNECTIONS_MAX` of them, some hundred a second."""
 FOREIGN = ("cross-site", "same-site")
 """Sec-Fetch-Site of what another site's page makes a browser ask. Another port of localhost is same-site."""
 
@@ -49,14 +56,16 @@ leads to.</p>
 
 
 class Gate:
-    """`cookie`: the name of the one that stands for the token."""
+    """`cookie`: the name of the one that stands for the token. `takes_orders`: whether any are taken."""
 
-    def __init__(self, app: ASGIApp, *, access: Access, cookie: str) -> None:
+    def __init__(self, app: ASGIApp, *, access: Access, cookie: str, takes_orders: bool) -> None:
         self._app = app
         self._access = access
         self._cookie = cookie
+        self._takes_orders = takes_orders
         self._failures = Seldom(time.monotonic)
         self._wrong_tokens = Seldom(time.monotonic)
+        self._wrong = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -77,7 +86,10 @@ class Gate:
             except TimeoutError:  # what was sent before is not read
                 scope["state"]["transport"].abort()
 
+        wrong_before = self._wrong
         refusal = self._refusal(scope)
+        if self._wrong > wrong_before:
+            await asyncio.sleep(WRONG_TOKEN_S)
         try:
             await (self._app if refusal is None else refusal)(scope, receive, guarded)
         except Exception:  # whatever is wrong with one answer: it is logged, and has the headers as well
@@ -90,10 +102,10 @@ class Gate:
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        if scope["method"] not in ("GET", "HEAD"):
-            return _no(405, "This page is only read: GET and HEAD.", {"Allow": "GET, HEAD"})
-        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-            return _no(413, "A request with a body is not taken.", {"Connection": "close"})
+        is_order = scope["method"] == "POST" and ORDERS.fullmatch(scope["path"]) is not None
+        refusal = self._no_order(scope, headers) if is_order else _no_question(scope, headers)
+        if refusal is not None:
+            return refusal
         if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > TARGET_BYTES_MAX:
             return _no(414, f"An address of more than {TARGET_BYTES_MAX} bytes is not taken.")
         if not self._access.is_here(headers.get("host", "")):
@@ -105,6 +117,27 @@ class Gate:
                 403, "Another site's page asks for this: only the page itself may be opened from there."
             )
         return self._without_token(scope, headers)
+
+    def _no_order(self, scope: Scope, headers: Headers) -> Response | None:
+        """What a browser sends by itself, its cookie, counts only where the page itself asks."""
+        closed = {"Connection": "close"}  # what comes of its body is not read
+        length = headers.get("content-length", "")
+        if not self._takes_orders:
+            return _no(403, "This page is only read: ui.control = false.", closed)
+        if "transfer-encoding" in headers or not length.isdecimal():
+            return _no(411, "An order says how long it is.", closed)
+        if len(length) > len(str(ORDER_BYTES_MAX)) or int(length) > ORDER_BYTES_MAX:
+            return _no(413, f"An order of more than {ORDER_BYTES_MAX:,} bytes is not taken.", closed)
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return _no(415, "An order is JSON, and says so: Content-Type: application/json.", closed)
+        if scope["query_string"]:
+            return _no(400, "An order has nothing in its address: the token is shown as a bearer.", closed)
+        from_page = is_own(
+            headers.get("sec-fetch-site", ""), headers.get("origin", ""), headers.get("host", "")
+        )
+        if not from_page and not self._access.is_bearer(headers.get("authorization", "")):
+            return _no(403, "An order comes from the page itself, or with the token as a bearer.", closed)
+        return None
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
         if not self._access.token:
@@ -136,6 +169,7 @@ class Gate:
 
     def _note_wrong_token(self, scope: Scope) -> None:
         """That, and by whom; never what was shown, which may be a right one with a typing error."""
+        self._wrong += 1
         count = self._wrong_tokens.more()
         if count:
             host = (scope.get("client") or ("an unknown address",))[0]
@@ -144,6 +178,14 @@ class Gate:
                 count,
                 host,
             )
+
+
+def _no_question(scope: Scope, headers: Headers) -> Response | None:
+    if scope["method"] not in ("GET", "HEAD"):
+        return _no(405, "This is only read: GET and HEAD.", {"Allow": "GET, HEAD"})
+    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+        return _no(413, "A request with a body is not taken.", {"Connection": "close"})
+    return None
 
 
 def _is_foreign(scope: Scope, headers: Headers) -> bool:

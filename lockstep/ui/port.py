@@ -1,7 +1,9 @@
-"""What the page is shown from: somebody who watches a pipeline."""
+"""What the page is shown from: somebody who watches a pipeline, and somebody who gives it orders."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 
@@ -34,3 +36,24 @@ class Watched(Protocol):
 
     def metrics(self, *, openmetrics: bool) -> bytes:
         """For a scraper."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedOrder:
+    """What a reader of the page orders, as they wrote it."""
+
+    action: str
+    """Of `control_topic.controls.ACTIONS`."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Setting -> value, as the configuration calls and spells them."""
+    who: str = ""
+    why: str = ""
+    host: str = ""
+    """From where."""
+
+
+class Ordering(Protocol):
+    """Gives orders to one pipeline's run. Every call is safe from any thread."""
+
+    def give(self, wanted: WantedOrder) -> int:
+        """The order's number, once it is taken. Raises `LockstepError` where it is not."""

@@ -15,7 +15,7 @@ import uvicorn
 from lockstep.ui.access import LOCALHOST, Access
 from lockstep.ui.app import Routes, make_app
 from lockstep.ui.errors import NoPage
-from lockstep.ui.port import Watched
+from lockstep.ui.port import Ordering, Watched
 from lockstep.ui.protocol import CONNECTIONS_MAX, BoundedProtocol
 
 log = logging.getLogger("lockstep.ui")
@@ -58,16 +58,27 @@ def listen(bind: str, port: int) -> socket.socket:
 
 
 class PageServer:
-    """Serves from `start` to `stop`. `watched`: pipelines by name. `speaker`: who serves, for people."""
+    """Serves from `start` to `stop`. `watched`: pipelines by name. `speaker`: who serves, for people.
+    `orders`: who gives the orders of readers, by pipeline; the page of all others is only read."""
 
     def __init__(
-        self, watched: Mapping[str, Watched], *, bind: str, port: int, token: str, speaker: str
+        self,
+        watched: Mapping[str, Watched],
+        *,
+        bind: str,
+        port: int,
+        token: str,
+        speaker: str,
+        orders: Mapping[str, Ordering] | None = None,
     ) -> None:
-        """Raises `NoPage` where this would be open to the network."""
+        """Raises `NoPage` where this would be open to the network, or anybody could give orders."""
         try:
             self._access = Access(bind=bind, token=token)
         except ValueError as error:
             raise NoPage(f"There is no page: {error}.") from error
+        if orders and not token:
+            raise NoPage("There is no page: one that takes orders needs ui.token.")
+        self._orders = orders or {}
         self._watched = watched
         self._speaker = speaker
         self._bind = bind
@@ -101,7 +112,7 @@ class PageServer:
         if wanted not in (0, self._port):
             log.warning("port %d is taken: the page is on port %d", wanted, self._port)
         self._ending = asyncio.Event()
-        self._routes = Routes(self._watched, self._ending, self._speaker)
+        self._routes = Routes(self._watched, self._ending, speaker=self._speaker, orders=self._orders)
         app = make_app(self._routes, access=self._access, cookie=f"lockstep-{self._port}")
         config = uvicorn.Config(
             app,

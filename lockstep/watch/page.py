@@ -25,6 +25,8 @@ from lockstep.watch.told import REASON_LENGTH_MAX, REASONS_COUNTED_MAX
 VERSION = 1
 TRANSACTIONS_SHOWN_MAX = 300
 PARTITIONS_SHOWN_MAX = 100
+DONE, OPEN, GIVEN_UP = "done", "open", "given up"
+"""How an order stands."""
 SERVICE_FIELDS = (
     *("name", "mode", "every", "commits", "running_ms", "doing", "done", "last_instant", "last_what"),
     *("last_took_ms", "last_age_ms", "failures", "problem"),
@@ -107,6 +109,7 @@ def page_document(seen: PageSeen, rows: Sequence[Mapping[str, Any]] | None = Non
             for led in history.coordinators()
         ],
         "mode": seen.mode,
+        "control": control_entry(live, seen.now_ms),
         "settings": {"interval_ms": seen.interval_ms, "write_timeout_ms": seen.write_timeout_ms},
         "table": {
             "path": seen.table.path,
@@ -136,6 +139,36 @@ def page_document(seen: PageSeen, rows: Sequence[Mapping[str, Any]] | None = Non
         "dead_letters": _dead_letters(totals),
         "sources": seen.sources.to_json(),
     }
+
+
+def control_entry(live: Mapping[str, Any] | None, now_ms: int) -> dict[str, Any] | None:
+    """The orders to the run, the newest first, and what is in force; null where no driver tells."""
+    control = (live or {}).get("control")
+    if control is None:
+        return None
+    return {
+        "paused": control.get("paused") is not None,
+        "settings": control.get("in_force") or {},
+        "changed": sorted(control.get("settings") or ()),
+        "orders": [
+            {
+                "number": one["number"],
+                "action": one["action"],
+                "settings": one["settings"],
+                "who": one_line(one["who"]),
+                "why": one_line(one["why"] or ""),
+                "time_ms": now_ms - one["age_ms"],
+                "state": _order_state(control, one["number"]),
+            }
+            for one in reversed(control.get("orders") or ())
+        ],
+    }
+
+
+def _order_state(control: Mapping[str, Any], number: int) -> str:
+    if number in (control.get("expired") or ()):
+        return GIVEN_UP
+    return DONE if number <= control.get("settled", 0) else OPEN
 
 
 def source_partition_entries(seen: PageSeen) -> list[dict[str, Any]]:

@@ -112,6 +112,7 @@ class Orders:
             "settled": self.settled,
             "expired": list(self._expired),
             "paused": _said(self.paused, now_ms) if self.paused is not None else None,
+            "in_force": {SETTINGS[name]: value for name, value in in_force.items()},
             "settings": {
                 SETTINGS[name]: value
                 for name, value in in_force.items()

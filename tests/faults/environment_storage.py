@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -15,8 +14,8 @@ from tests.faults.scenario import ON_FILES, Outcome, Scenario, put
 from tests.faults.stage import Stage
 from tests.harness import await_that
 from tests.locked_table import locked
+from tests.small_disk import filled, mount, small_disk, unmount
 
-TMPFS_BYTES = 64 * 1024 * 1024
 LEFT_BYTES = 160 * 1024
 """Enough for some instants, and less than one transaction's files."""
 BUDGET_S = 600
@@ -27,49 +26,19 @@ NO_SPACE = "No space left on device"
 # --- a file system of the test's own ----------------------------------------------------------------
 
 
-class NoMount(RuntimeError):
-    """The test may not mount: run it as root in a place that lets it."""
-
-
-def _mount(*arguments: str) -> None:
-    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NoMount(f"mount {' '.join(arguments)}: {done.stderr.strip()}: this scenario needs root")
-
-
-def _unmount(folder: Path) -> None:
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 @contextmanager
-def small_disk(stage: Stage) -> Iterator[Path]:
+def on_small_disk(stage: Stage) -> Iterator[Path]:
     """The table on a tmpfs of its own; unmounted when nothing of the pipeline runs any more."""
-    table = stage.pipeline.table
-    table.mkdir(parents=True)
-    _mount("-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "lockstep-fault", str(table))
-    try:
-        yield table
-    finally:
-        stage.close()
-        _unmount(table)
+    with small_disk(stage.pipeline.table):
+        try:
+            yield stage.pipeline.table
+        finally:
+            stage.close()
 
 
-@contextmanager
-def full(stage: Stage, *, left_bytes: int = 0) -> Iterator[None]:
+def full(stage: Stage, *, left_bytes: int = 0) -> AbstractContextManager[None]:
     """So much is left on the disk, by default not one byte, until the ballast goes."""
-    ballast = stage.pipeline.table / ".ballast"
-    with ballast.open("wb", buffering=0) as file:
-        chunk = bytes(1024 * 1024)
-        while chunk:
-            try:
-                file.write(chunk)
-            except OSError:
-                chunk = chunk[: len(chunk) // 2]
-        file.truncate(max(0, os.fstat(file.fileno()).st_size - left_bytes))
-    try:
-        yield
-    finally:
-        ballast.unlink()
+    return filled(stage.pipeline.table, left_bytes=left_bytes)
 
 
 @contextmanager
@@ -84,7 +53,7 @@ def read_only(stage: Stage) -> Iterator[None]:
     try:
         yield
     finally:
-        _mount("-o", "remount,rw", str(table))
+        mount("-o", "remount,rw", str(table))
 
 
 # --- parts of the table are gone --------------------------------------------------------------------
@@ -96,12 +65,12 @@ def behind_a_mount(stage: Stage) -> Iterator[Path]:
     table, kept = stage.pipeline.table, _kept(stage)
     for folder in (table, kept):
         folder.mkdir(parents=True)
-    _mount("--bind", str(kept), str(table))
+    mount("--bind", str(kept), str(table))
     try:
         yield table
     finally:
         stage.close()
-        _unmount(table)
+        unmount(table)
 
 
 def _kept(stage: Stage) -> Path:
@@ -110,9 +79,9 @@ def _kept(stage: Stage) -> Path:
 
 @contextmanager
 def unmounted(stage: Stage) -> Iterator[None]:
-    _unmount(stage.pipeline.table)
+    unmount(stage.pipeline.table)
     yield
-    _mount("--bind", str(_kept(stage)), str(stage.pipeline.table))
+    mount("--bind", str(_kept(stage)), str(stage.pipeline.table))
 
 
 @contextmanager
@@ -164,7 +133,7 @@ put(
         "the disk under the table is full for 30 s",
         "nothing half-written is ever read; once there is room, commits go on by themselves, at the "
         "latest when a lock file that found no room has expired (one minute)",
-        partial(goes_on, fault=lasting(30, full), said=(NO_SPACE,), on=small_disk),
+        partial(goes_on, fault=lasting(30, full), said=(NO_SPACE,), on=on_small_disk),
         80,
     ),
     Scenario(
@@ -176,7 +145,7 @@ put(
             goes_on,
             fault=lasting(90, partial(full, left_bytes=LEFT_BYTES)),
             said=(NO_SPACE,),
-            on=small_disk,
+            on=on_small_disk,
             per_second=8 * CALM_PER_SECOND,
         ),
         60,
@@ -185,13 +154,13 @@ put(
         "disk_full_for_good",
         "the disk under the table is full and stays so",
         "the run halts and says that no space is left; with room again, the next run loses nothing",
-        partial(halts, during=full, said=(NO_SPACE,), deadline_s=BUDGET_S + 120, on=small_disk),
+        partial(halts, during=full, said=(NO_SPACE,), deadline_s=BUDGET_S + 120, on=on_small_disk),
     ),
     Scenario(
         "table_read_only_for_30_s",
         "the table's file system is read-only for 30 s",
         "once it can be written again, commits go on by themselves",
-        partial(goes_on, fault=lasting(30, read_only), said=("Read-only file system",), on=small_disk),
+        partial(goes_on, fault=lasting(30, read_only), said=("Read-only file system",), on=on_small_disk),
         40,
     ),
     Scenario(

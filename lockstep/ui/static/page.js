@@ -2,6 +2,7 @@
 
 import { $, h, keyed, say, set } from "./dom.js";
 import { Feed } from "./feed.js";
+import * as orders from "./orders.js";
 import * as parts from "./parts.js";
 import * as partitions from "./partitions.js";
 import * as story from "./story.js";
@@ -39,6 +40,7 @@ function choose(index) {
   sessionStorage.setItem("pipeline", names[index]);
   story.turn(index);
   partitions.turn(index);
+  orders.turn(index, names[index]);
   tabs(index);
   set($("main"), "aria-busy", "true");
   feed = new Feed(index, { page: came, alive: () => told(0), lost: told, refused });
@@ -66,7 +68,7 @@ function came(next) {
 }
 
 function draw() {
-  for (const one of [summary, transactions, parts, partitions]) one.show(page);
+  for (const one of [summary, transactions, orders, parts, partitions]) one.show(page);
   set($("main"), "aria-busy", null);
   set($("main"), "data-shown", page.at_ms);
   say($("problems"), page.problems.join(" "));
@@ -124,6 +126,7 @@ async function start() {
   transactions.start(words, story.open);
   parts.start(story.open);
   partitions.start();
+  orders.start(words);
   story.start(words, around);
   const wanted = names.indexOf(sessionStorage.getItem("pipeline"));
   const opened = named(location.hash);

@@ -103,6 +103,7 @@ enabled = true
 port = 8420
 bind = "127.0.0.1"
 token = ""
+control = false
 
 [metrics]
 file = ""

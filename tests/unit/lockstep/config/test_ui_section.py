@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from lockstep.commands.ui import load_all
+from lockstep.commands.ui import load_all, started_here
 from lockstep.config import Config, InvalidConfiguration, from_json, from_mapping
+from lockstep.driver.rundir import write_run_file
 from lockstep.errors import ConfigError
+from lockstep.output import ConsoleOutput
 
 REFERENCE = "${env:PAGE}"
 SECRET = "a-token-of-some-length"
@@ -45,6 +47,12 @@ def test_a_page_for_others_wants_a_token_whether_the_driver_serves_it_or_not(
 ) -> None:
     assert "is open to the network" in problems_of(bind=bind, enabled=enabled)
     assert config_of(bind=bind, enabled=enabled, token=REFERENCE).ui.bind == bind
+
+
+def test_a_page_that_takes_orders_wants_a_token_wherever_it_is() -> None:
+    assert config_of().ui.control is False
+    assert "lets readers of the page stop the run" in problems_of(control=True)
+    assert config_of(control=True, token=REFERENCE).ui.control is True
 
 
 def test_an_address_is_an_address() -> None:
@@ -94,17 +102,35 @@ name = "{name}"
 def test_the_command_does_not_open_to_the_network_without_a_token(tmp_path: Path) -> None:
     """Neither by its option, nor where the file says that the driver serves no page."""
     with pytest.raises(InvalidConfiguration, match="is open to the network"):
-        load_all((written(tmp_path, "a"),), port=None, bind="0.0.0.0")
+        load_all(((written(tmp_path, "a"), ()),), port=None, bind="0.0.0.0")
     disabled = written(tmp_path, "b", '[ui]\nenabled = false\nbind = "0.0.0.0"')
     with pytest.raises(InvalidConfiguration, match="is open to the network"):
-        load_all((disabled,), port=None, bind=None)
+        load_all(((disabled, ()),), port=None, bind=None)
 
 
 def test_the_first_of_several_files_says_where_the_page_is(tmp_path: Path) -> None:
     first, second = written(tmp_path, "a", "[ui]\nport = 8500"), written(tmp_path, "b", "[ui]\nport = 8600")
-    configs = load_all((first, second), port=None, bind=None)
+    configs = load_all(((first, ()), (second, ())), port=None, bind=None)
     assert [one.pipeline.id for one in configs] == ["a", "b"]
     assert configs[0].ui.port == 8500
-    assert load_all((first, second), port=9000, bind="::1")[0].ui.port == 9000
+    assert load_all(((first, ()), (second, ())), port=9000, bind="::1")[0].ui.port == 9000
     with pytest.raises(ConfigError, match="of one pipeline"):
-        load_all((first, first), port=None, bind=None)
+        load_all(((first, ()), (first, ())), port=None, bind=None)
+
+
+def test_without_a_file_the_pipelines_that_were_started_here_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_STATE", str(tmp_path / "state"))
+    output = ConsoleOutput()
+    with pytest.raises(ConfigError, match="name a pipeline's file with -c"):
+        started_here(output)
+    first, second = written(tmp_path, "a"), written(tmp_path, "b")
+    for name, path in (("b", second), ("a", first), ("gone", tmp_path / "gone.toml"), ("c", first)):
+        write_run_file(name, run=name, address="x", token="t", config=path, sets=("ui.port=8500",))
+    write_run_file("older", run="r", address="x", token="t")
+    assert started_here(output) == [(first, ("ui.port=8500",)), (second, ("ui.port=8500",))]
+    assert [one.ui.port for one in load_all(started_here(output), port=None, bind=None)] == [8500, 8500]
+    said = capsys.readouterr().out
+    assert "pipeline c is left out" in said and "is of pipeline a now" in said
+    assert "pipeline gone is left out" in said and "pipeline older is left out" in said

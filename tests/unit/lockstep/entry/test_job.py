@@ -33,7 +33,7 @@ def test_a_state_folder_that_takes_nothing_ends_no_run(
     (tmp_path / "file").touch()
     monkeypatch.setenv("LOCKSTEP_STATE", str(tmp_path / "file"))
     config = SimpleNamespace(pipeline=SimpleNamespace(id="events"))
-    run: Any = SimpleNamespace(_config=config, run_id="r1", _token="secret")
+    run: Any = SimpleNamespace(_config=config, run_id="r1", _token="secret", _path=None, _sets=())
     Application._leave_run_file(run, "127.0.0.1:1")
     assert "`lockstep status` will not show what this run does" in caplog.text
     assert "secret" not in caplog.text

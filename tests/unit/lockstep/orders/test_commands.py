@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
-from control_topic.controls import RESUME
+from control_topic.controls import PAUSE, RESUME, SET, WHO_CHARS_MAX
 from lockstep import cli
 from lockstep.config import load
 from lockstep.config.tuning import objection, tuning_of
 from lockstep.driver.rundir import read_run_file, remove_run_file, write_run_file
-from lockstep.errors import Failed
+from lockstep.errors import ConfigError, Failed
+from lockstep.orders import by_page
+from lockstep.orders.by_page import PageOrders
 from lockstep.orders.given import OUTLIVES_MS, Orders, who
+from lockstep.ui.port import WantedOrder
 from table.memory.timeline import MemoryTimeline
 from table.service.calls import CoordinatorReport, Order, RunMode, WorkerReport
 from table.service.orders import COMMIT_LIVES_MAX_MS
@@ -209,6 +212,44 @@ def test_an_order_to_commit_outlives_whoever_waits_for_it(
     assert tell("commit", "--timeout", "3600")[0] == 0
     (given,) = driver.service._ledger.orders._taken
     assert given.order.lives_ms == 3_600_000 + OUTLIVES_MS <= COMMIT_LIVES_MAX_MS
+
+
+def test_an_order_from_the_page_says_who_gave_it_and_from_where(config: Path, driver: Driver) -> None:
+    page = PageOrders(load(config))
+    settings = {"transaction.interval": "2s", "transaction.max_bytes": "1GB"}
+    wanted = WantedOrder(action=SET, settings=settings, who="Anna\nof ops", why="a backlog", host="192.0.2.7")
+    assert page.give(wanted) == 1
+    (control,) = driver.said
+    assert control.settings == {"interval_ms": 2_000, "max_bytes": 1_000_000_000}
+    assert (control.who, control.why) == ("Anna of ops, on the page, from 192.0.2.7", "a backlog")
+    assert page.give(WantedOrder(action=PAUSE, host="h")) == 2
+    assert driver.said[1].who == "somebody, on the page, from h"
+    assert len(by_page.who(WantedOrder(action=PAUSE, who="x" * 300, host="h" * 300))) == WHO_CHARS_MAX
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "name at least one setting"),
+        ({"transaction.interval": "soon"}, "transaction.interval: 'soon'"),
+        ({"transaction.interval": "1ms"}, "transaction.interval: "),
+        ({"transaction.max_records": "many"}, "transaction.max_records: "),
+        ({"transaction.write_limit": "1h"}, "cannot be set while a run goes on"),
+        ({"ui.token=x;transaction.interval": "1s"}, "cannot be set while a run goes on"),
+    ],
+)
+def test_what_the_page_cannot_set_is_refused_in_a_sentence(
+    config: Path, driver: Driver, settings: dict[str, str], words: str
+) -> None:
+    with pytest.raises(ConfigError) as told:
+        PageOrders(load(config)).give(WantedOrder(action=SET, settings=settings))
+    assert words in str(told.value) and "--set" not in str(told.value)
+    assert driver.said == []
+
+
+def test_the_page_says_as_the_commands_do_that_no_run_is_here(config: Path) -> None:
+    with pytest.raises(Failed, match="no run of pipeline events has left its address"):
+        PageOrders(load(config)).give(WantedOrder(action=PAUSE))
 
 
 @pytest.mark.parametrize("name", ["commit", "pause", "resume", "stop"])

@@ -9,8 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from control_topic.clocks import wall_ms
+from lockstep.ui.port import WantedOrder
 
 HOUR_MS = 3_600_000
+IN_FORCE = {
+    "transaction.interval": 2_000,
+    "transaction.write_timeout": 60_000,
+    "transaction.max_records": 0,
+    "transaction.max_bytes": 512_000_000,
+}
 STAGES = ("wait", "consume", "decode", "derive", "encode", "upload")
 
 
@@ -161,6 +168,7 @@ def document(*, pipeline: str = "events", count: int = 120, now_ms: int = 0, **m
             {"epoch": 1, "name": "coordinator@worker-1", "since_ms": now_ms - HOUR_MS},
         ],
         "mode": "RUN",
+        "control": {"paused": False, "settings": dict(IN_FORCE), "changed": [], "orders": []},
         "settings": {"interval_ms": 2_000, "write_timeout_ms": 60_000},
         "table": {"path": "file:///data/lake/events", "format": "hudi", "mode": "insert", "busy_with": None},
         "last_commit": last
@@ -261,6 +269,34 @@ def story(entry: Mapping[str, Any]) -> dict[str, Any]:
 class ShownPage:
     number: int
     document: dict[str, Any]
+
+
+def order(number: int, now_ms: int, **more: Any) -> dict[str, Any]:
+    """One to commit, that is done."""
+    made = {
+        "number": number,
+        "action": "commit",
+        "settings": {},
+        "who": "anna@host-a",
+        "why": "before a deployment",
+        "time_ms": now_ms - 60_000,
+        "state": "done",
+    }
+    return {**made, **more}
+
+
+class Desk:
+    """`lockstep.ui.port.Ordering`: takes every order, or refuses with what a test puts there."""
+
+    def __init__(self, refusal: Exception | None = None) -> None:
+        self.refusal = refusal
+        self.given: list[WantedOrder] = []
+
+    def give(self, wanted: WantedOrder) -> int:
+        if self.refusal is not None:
+            raise self.refusal
+        self.given.append(wanted)
+        return len(self.given)
 
 
 class Shown:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from control_topic.causes import COMMIT_PARTS, DRAIN, REACHED_END
+from control_topic.controls import COMMIT, PAUSE, SET, Tuning
 from control_topic.messages import Halt, ParticipantLeave, SourcePartition
 from lockstep.watch.counters import PARTS
 from lockstep.watch.history import History, RunHeard
@@ -15,6 +16,7 @@ from lockstep.watch.looks import SourceLook, TableLook
 from lockstep.watch.page import (
     PARTITIONS_SHOWN_MAX,
     TRANSACTIONS_SHOWN_MAX,
+    control_entry,
     lag_entry,
     page_document,
     source_partition_entries,
@@ -22,6 +24,8 @@ from lockstep.watch.page import (
 from lockstep.watch.page_rows import story
 from lockstep.watch.seen import BROKER, LIVE_KEPT_MS, TABLE, TOPIC, Seen
 from lockstep.watch.topic_fold import Fold
+from table.service.calls import Order
+from table.service.orders import Orders
 from tests.watched import (
     HOSTILE,
     PARTITIONS,
@@ -40,7 +44,7 @@ TOP = {
     *("version", "at_ms", "pipeline", "state", "headline", "advice", "problems", "halted", "run", "run_ms"),
     *("epoch", "coordinator", "coordinators", "mode", "settings", "table", "last_commit", "freshness_ms"),
     *("lag", "rates", "totals", "transactions", "source_partitions", "source_partitions_total", "workers"),
-    *("services", "troubles", "dead_letters", "sources"),
+    *("services", "troubles", "dead_letters", "sources", "control"),
 }
 TRANSACTION = {
     *("id", "instant", "run", "epoch", "phase", "started_ms", "end_ms", "written_ms", "ended_ms", "records"),
@@ -183,6 +187,35 @@ def test_the_driver_repeats_itself_and_its_troubles_do_not(said: Said) -> None:
     found.looked_at_driver(said.now_ms + 2_000, again)
     newest = found.history.troubles()[0]
     assert (newest.kind, newest.text) == ("death", f"worker-2: killed by {HOSTILE} (4 times)")
+
+
+def test_orders_stand_newest_first_with_what_became_of_them(said: Said) -> None:
+    orders = Orders(Tuning(interval_ms=2_000, write_timeout_ms=60_000))
+    orders.take(1_000, Order(action=COMMIT, who="a", lives_ms=10))
+    orders.take(2_000, Order(action=SET, settings={"interval_ms": 500}, who="b\n<b>", why="a\x1b[1m backlog"))
+    orders.heard(2)
+    orders.take(3_000, Order(action=PAUSE, who="c"))
+    asked_ms = 9_000
+    made = control_entry({"control": orders.to_json(asked_ms)}, said.now_ms)
+    assert made is not None
+    assert [(one["number"], one["action"], one["state"]) for one in made["orders"]] == [
+        (3, "pause", "open"),
+        (2, "set", "done"),
+        (1, "commit", "given up"),
+    ]
+    assert made["orders"][1]["settings"] == {"transaction.interval": 500}
+    assert (made["orders"][1]["who"], made["orders"][1]["why"]) == ("b <b>", "a\\x1b[1m backlog")
+    assert made["orders"][0]["time_ms"] == said.now_ms - (asked_ms - 3_000)
+    assert (made["paused"], made["changed"]) == (True, ["transaction.interval"])
+    assert made["settings"]["transaction.interval"] == 500
+    assert made["settings"]["transaction.write_timeout"] == 60_000
+
+
+def test_without_a_driver_or_with_an_older_one_what_it_does_not_tell_is_not_there(said: Said) -> None:
+    assert control_entry(None, said.now_ms) is None
+    assert control_entry({}, said.now_ms) is None
+    older = control_entry({"control": {"number": 0, "settled": 0, "orders": []}}, said.now_ms)
+    assert older == {"paused": False, "settings": {}, "changed": [], "orders": []}
 
 
 def test_hostile_text_is_in_it_as_text_and_in_one_line() -> None:

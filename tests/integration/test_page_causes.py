@@ -1,0 +1,82 @@
+"""From a red page to the cause in three clicks, as somebody who was woken up: each on a real run."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.harness import Pipeline, Run, await_that
+from tests.locked_table import locked
+from tests.page_fixture import Visit, browser, visit
+from tests.small_disk import NoMount, filled, small_disk
+
+__all__ = ["browser", "visit"]
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+SOON_MS = 90_000
+
+
+def begun(pipeline: Pipeline, visit: Visit) -> tuple[Run, Page]:
+    """A run that has committed, and its page."""
+    run = pipeline.start()
+    address = await_that("the page's address", lambda: re.search(r"the page: (\S+)", run.text()))
+    pipeline.produce(300)
+    run.await_rows(pipeline.produced)
+    page = visit(address[1])
+    expect(page.locator("main[data-shown]")).to_be_attached(timeout=SOON_MS)
+    return run, page
+
+
+def test_a_worker_killed_in_a_loop(pipeline: Pipeline, visit: Visit) -> None:
+    run, page = begun(pipeline, visit)
+    for number in range(1, 3):
+        killed = run.kill_worker(coordinator=False)
+        expect(page.locator("#workers")).to_contain_text(f"started again {number} time", timeout=SOON_MS)
+        await_that(
+            "the worker's successor", lambda gone=killed: run.workers(coordinator=False) not in ([], [gone])
+        )
+    expect(page.locator("#troubles")).to_contain_text("SIGKILL")
+    expect(page.locator("#workers")).to_contain_text("SIGKILL")
+
+
+def test_a_full_disk(pipeline: Pipeline, visit: Visit) -> None:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(small_disk(pipeline.table))
+        except NoMount as error:
+            pytest.skip(str(error))
+        stack.callback(pipeline.close)
+        _run, page = begun(pipeline, visit)
+        with filled(pipeline.table):
+            pipeline.produce(3_000)
+            expect(page.locator("#stand")).to_contain_text("No space left on device", timeout=SOON_MS)
+            expect(page.locator("#troubles")).to_contain_text("No space left on device", timeout=SOON_MS)
+
+
+def test_a_poison_record(pipeline: Pipeline, visit: Visit) -> None:
+    pipeline.settings["record.on_error"] = "dead_letter"
+    _run, page = begun(pipeline, visit)
+    pipeline.produce_raw([b"this is no JSON"], partition=1)
+    expect(page.locator("#dead-reasons")).to_contain_text("JSON", timeout=SOON_MS)
+    expect(page.locator("#dead-sample")).to_contain_text(f"{pipeline.topic}:1@")
+    expect(page.locator("main")).not_to_contain_text("this is no JSON")
+
+
+def test_a_lock_that_somebody_else_holds(pipeline: Pipeline, visit: Visit) -> None:
+    _run, page = begun(pipeline, visit)
+    with locked(pipeline.table):
+        pipeline.produce(300)
+        expect(page.locator("#stand")).to_contain_text(re.compile("lock", re.IGNORECASE), timeout=SOON_MS)
+
+
+def test_a_consumer_that_is_too_slow(pipeline: Pipeline, visit: Visit) -> None:
+    pipeline.settings.update(
+        {"source.kafka.fetch.message.max.bytes": "1000", "source.kafka.fetch.max.bytes": "1000"}
+    )
+    _run, page = begun(pipeline, visit)
+    pipeline.produce(60_000)
+    expect(page.locator("#behind-more")).to_contain_text("records", timeout=SOON_MS)
