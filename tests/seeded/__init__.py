@@ -13,7 +13,7 @@ import sys
 import traceback
 from typing import Final
 
-from tests.seeded import clocks, files, locks, others, rejects, sources, stores, strangers, words
+from tests.seeded import clocks, files, locks, orders, others, rejects, sources, stores, strangers, words
 from tests.seeded.base import NAME, Bug, Note, note, put_in
 
 _ALL: tuple[Bug, ...] = (
@@ -26,6 +26,7 @@ _ALL: tuple[Bug, ...] = (
     *sources.BUGS,
     *stores.BUGS,
     *words.BUGS,
+    *orders.BUGS,
 )
 
 BUGS: Final = {bug.name: bug for bug in _ALL}

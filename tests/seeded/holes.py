@@ -22,4 +22,6 @@ class Hole(StrEnum):
     WRITERS = "Who writes for long is taken for silent."
     LEFT = "What a driver that died has left is nobody's, and stays for ever."
     WORDS = "What an operator reads has no cause, no name, or no end."
+    ORDERS = "Who may not gives an order, or one is answered as done that is not, or is done for ever."
+    TOLD = "Whoever waits for a commit is never told of it, or is told too early."
     OFFSETS = "An operator's change of offsets goes past what every commit is asked."
