@@ -1,0 +1,77 @@
+"""Orders to a run, whoever is told of its commits, and whoever waits for them: what each may rely on."""
+
+from __future__ import annotations
+
+from tests.seeded.base import Bug, always, of
+from tests.seeded.clocks import nothing
+from tests.seeded.holes import Hole
+
+ORDERS = "tests/unit/table/service/test_orders.py"
+ORDERING = "tests/unit/lockstep/ui/test_ordering.py"
+NOTES = "tests/unit/lockstep/hooks/test_notes.py"
+WAITING = "tests/unit/lockstep/waiting/test_source.py"
+REDACTION = "tests/unit/lockstep/support/test_redaction.py"
+
+
+BUGS = (
+    Bug(
+        "a_cookie_orders_whoever_sends_it",
+        "What another site makes a browser send has its cookie, and is taken for an order of the page.",
+        Hole.ORDERS,
+        {"lockstep.ui.gate:is_own": always(True)},
+        of(ORDERING, "test_a_cookie_counts_only_where_the_page_itself_asks"),
+    ),
+    Bug(
+        "a_page_takes_orders_without_a_token",
+        "Whoever reaches the page may order what they like.",
+        Hole.ORDERS,
+        {"lockstep.ui.access:Access.admits": always(True), "lockstep.ui.gate:is_own": always(True)},
+        of(ORDERING, "test_without_the_token_nobody_gives_any"),
+    ),
+    Bug(
+        "a_commit_that_was_given_up_is_taken_for_done",
+        "Nobody says which orders to commit were given up, and what settles past them counts as their end.",
+        Hole.ORDERS,
+        {"table.service.orders:Orders.expired": always(())},
+        of(
+            ORDERS,
+            "test_a_commit_that_was_given_up_is_said_to_be_and_is_not_taken_for_done",
+            "test_a_commit_that_was_given_up_unseen_is_not_done_with_a_later_one",
+        ),
+    ),
+    Bug(
+        "a_commit_is_tried_for_ever",
+        "An order to commit that nobody can do is told to every coordinator as long as the run goes on.",
+        Hole.ORDERS,
+        {"table.service.orders:Orders._give_up": nothing},
+        of(ORDERS, "test_a_commit_that_nobody_can_do_is_not_wanted_for_ever"),
+    ),
+    Bug(
+        "a_note_that_cannot_be_read_is_none",
+        "A hook whose note is damaged begins behind the newest commit, and those between are never told.",
+        Hole.TOLD,
+        {"lockstep.hooks.notes:HookNote._read": always(None)},
+        of(NOTES, "test_nobody_goes_on_without_a_note_that_cannot_be_read_and_nobody_writes_over_it"),
+    ),
+    Bug(
+        "a_hook_notes_nothing",
+        "Up to where a hook has told is noted by nobody.",
+        Hole.TOLD,
+        {"lockstep.hooks.notes:HookNote.write": nothing},
+        of(NOTES, "test_it_goes_on_behind_what_was_delivered"),
+    ),
+    Bug(
+        "a_wait_does_not_ask_whose_offsets_they_are",
+        "`lockstep wait` takes offsets of a topic that was made again, or of another cluster, for reached.",
+        Hole.TOLD,
+        {"lockstep.waiting.wait:Wait._not_its_source": always("")},
+        of(WAITING, "test_offsets_of_another_topic_or_cluster_are_not_what_is_waited_for"),
+    ),
+    Bug(
+        "a_secret_goes_by_one_spelling_only",
+        "An archive for a colleague has secrets in it that stand there escaped.",
+        Hole.WORDS,
+        {"lockstep.support.redaction:spellings": lambda _right: lambda secret: {secret}},
+        of(REDACTION, "test_a_secret_goes_however_it_is_spelled"),
+    ),
+)
