@@ -62,16 +62,16 @@ BUGS = (
     ),
     Bug(
         "a_wait_does_not_ask_whose_offsets_they_are",
-        "`lockstep wait` takes offsets of a topic that was made again, or of another cluster, for reached.",
+        "Who waits takes offsets of a topic that was made again, or of another cluster, for reached.",
         Hole.TOLD,
         {"lockstep.waiting.wait:Wait._not_its_source": always("")},
         of(WAITING, "test_offsets_of_another_topic_or_cluster_are_not_what_is_waited_for"),
     ),
     Bug(
-        "a_secret_goes_by_one_spelling_only",
-        "An archive for a colleague has secrets in it that stand there escaped.",
+        "a_secret_stays_where_it_is_spelled_in_hexadecimal",
+        "An archive for a colleague has secrets in it, spelled as bytes are dumped.",
         Hole.WORDS,
-        {"lockstep.support.redaction:spellings": lambda _right: lambda secret: {secret}},
+        {"lockstep.support.redaction:hexadecimal": always(())},
         of(REDACTION, "test_a_secret_goes_however_it_is_spelled"),
     ),
 )

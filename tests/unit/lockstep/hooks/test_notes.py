@@ -13,6 +13,7 @@ from lockstep.hooks.notes import HookNote, NoteUnreadable
 from table.memory.store import MemoryStore
 
 OLD, NEW = Mark(3, 100, "20260101000000000"), Mark(3, 200, "20260102000000000")
+NEWER = Mark(3, 300, "20260103000000000")
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_a_hook_begins_behind_the_newest_commit_and_that_is_noted_at_once(store:
 def test_it_goes_on_behind_what_was_delivered(store: MemoryStore) -> None:
     note(store).begin(OLD)
     note(store).write(NEW)
-    assert note(store).begin(NEW) == NEW
+    assert note(store).begin(NEWER) == NEW
 
 
 def test_pipelines_and_hooks_have_notes_of_their_own(store: MemoryStore) -> None:
