@@ -23,6 +23,10 @@ from table.service.source_facts import MissingTopic, SourceRefused, SourceUnavai
 
 _client_log = logging.getLogger(f"{__name__}.librdkafka")
 
+PROPERTIES_REFUSED = (
+    "librdkafka refuses the properties in source.kafka; `lockstep validate` names the wrong one."
+)
+"""Its own text may quote a value, and a value may be a secret."""
 ATTEMPT_TIMEOUT_S = 10.0
 ANSWER_MARGIN_S = 1.0
 ATTEMPTS_MAX = 40
@@ -145,10 +149,7 @@ class Questions:
         try:
             self.admin = self.another_admin()
         except KafkaException as error:
-            # librdkafka's own text may quote a value, and a value may be a secret.
-            raise SourceRefused(
-                "librdkafka refuses the properties in source.kafka; `lockstep validate` names the wrong one."
-            ) from error
+            raise SourceRefused(PROPERTIES_REFUSED) from error
 
     def another_admin(self) -> AdminClient:
         """A client of the caller's own."""

@@ -26,6 +26,7 @@ from lockstep.brokers.questions import (
     ATTEMPT_TIMEOUT_S,
     MISSING,
     NO_LEADER,
+    PROPERTIES_REFUSED,
     Failed,
     Leaderless,
     NoGroup,
@@ -33,7 +34,13 @@ from lockstep.brokers.questions import (
     TryAgain,
     gather,
 )
-from table.service.source_facts import NoCoordinator, SourceFacts, SourceTopicsError, SourceUnavailable
+from table.service.source_facts import (
+    NoCoordinator,
+    SourceFacts,
+    SourceRefused,
+    SourceTopicsError,
+    SourceUnavailable,
+)
 
 _client_log = logging.getLogger(f"{__name__}.librdkafka")
 
@@ -190,7 +197,10 @@ class SourceTopics:
             return self._kept[1]
         self.close()
         properties = {**self._questions.properties, "group.id": group, "enable.auto.commit": False}
-        consumer = Consumer(properties, logger=_client_log)
+        try:
+            consumer = Consumer(properties, logger=_client_log)
+        except KafkaException as error:
+            raise SourceRefused(PROPERTIES_REFUSED) from error
         if self._keeps_consumer:
             self._kept = (group, consumer)
         return consumer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from lockstep.config.model import Config
 from lockstep.config.properties import HIDDEN, is_secret_name, resolve_references
@@ -19,16 +20,21 @@ def resolve_kafka(config: Config, *, environment: Mapping[str, str] | None = Non
 
 
 def checked_kafka(config: Config) -> dict[str, str]:
-    """`resolve_kafka`, read by librdkafka: raises `ConfigError` for an unknown name or a wrong value as well.
+    """`resolve_kafka`, read by librdkafka: raises `ConfigError` for an unknown name, a wrong value, or values
+    that do not go together as well.
 
-    Makes a client and drops it; whether anybody answers is not waited for.
+    Makes a client of each kind, as a run's driver and workers will, and drops it; whether anybody answers is
+    not waited for.
     """
-    from confluent_kafka import KafkaException
+    from confluent_kafka import Consumer, KafkaException, Producer
     from confluent_kafka.admin import AdminClient
 
     properties = resolve_kafka(config)
+    quiet: dict[str, Any] = {**properties, "log_level": "0"}
     try:
-        AdminClient({**properties, "log_level": "0"})
+        AdminClient(quiet)
+        Consumer({**quiet, "group.id": config.group_id}).close()
+        Producer(quiet)
     except KafkaException as error:
         reason = error.args[0].str()
         for name, value in properties.items():

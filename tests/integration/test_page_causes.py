@@ -39,8 +39,8 @@ def test_a_worker_killed_in_a_loop(pipeline: Pipeline, visit: Visit) -> None:
         await_that(
             "the worker's successor", lambda gone=killed: run.workers(coordinator=False) not in ([], [gone])
         )
-    expect(page.locator("#troubles")).to_contain_text("SIGKILL")
-    expect(page.locator("#workers")).to_contain_text("SIGKILL")
+    expect(page.locator("#troubles")).to_contain_text("worker-1: its process died (2 times)")
+    expect(page.locator("#workers")).to_contain_text("its process died")
 
 
 def test_a_full_disk(pipeline: Pipeline, visit: Visit) -> None:
@@ -71,12 +71,3 @@ def test_a_lock_that_somebody_else_holds(pipeline: Pipeline, visit: Visit) -> No
     with locked(pipeline.table):
         pipeline.produce(300)
         expect(page.locator("#stand")).to_contain_text(re.compile("lock", re.IGNORECASE), timeout=SOON_MS)
-
-
-def test_a_consumer_that_is_too_slow(pipeline: Pipeline, visit: Visit) -> None:
-    pipeline.settings.update(
-        {"source.kafka.fetch.message.max.bytes": "1000", "source.kafka.fetch.max.bytes": "1000"}
-    )
-    _run, page = begun(pipeline, visit)
-    pipeline.produce(60_000)
-    expect(page.locator("#behind-more")).to_contain_text("records", timeout=SOON_MS)

@@ -714,6 +714,22 @@ def test_a_property_that_librdkafka_does_not_know_is_named() -> None:
         checked_kafka(config_of({"source.kafka": {"security.protocoll": "x"}}))
 
 
+@pytest.mark.parametrize(
+    ("properties", "named"),
+    [
+        ({"fetch.max.bytes": "1000"}, "message.max.bytes"),  # of consumers alone
+        ({"session.timeout.ms": "500000"}, "max.poll.interval.ms"),
+        ({"enable.idempotence": "true", "acks": "1"}, "acks"),  # of producers alone
+    ],
+)
+def test_properties_that_do_not_go_together_are_named_before_anything_starts(
+    properties: dict[str, str], named: str
+) -> None:
+    """Not by workers that die of them, one after the other."""
+    with pytest.raises(ConfigError, match=named.replace(".", "[.]")):
+        checked_kafka(config_of({"source.kafka": properties}))
+
+
 def test_what_librdkafka_says_never_holds_a_secret() -> None:
     config = config_of({"source.kafka": {"ssl.key.pem": SECRET, "security.protocol": "ssl"}})
     with pytest.raises(ConfigError) as caught:
