@@ -7,6 +7,7 @@ import click
 from control_topic.controls import PAUSE
 from lockstep.commands.options import config_options, standard_options
 from lockstep.config import Config
+from lockstep.errors import Failed
 from lockstep.orders.given import Orders, order
 from lockstep.orders.words import timeout_option, why_option
 from lockstep.output import Output
@@ -27,6 +28,8 @@ def command(output: Output, config: Config, timeout_s: float, why: str) -> int:
     with Orders(config.pipeline.id) as orders:
         number = orders.give(order(PAUSE, why=why)).number
         live = orders.settled(number, timeout_s=timeout_s, what="the pause")
+        if live["control"]["paused"] is None:
+            raise Failed(f"run {orders.run} was resumed by somebody else before it was paused")
         instant = live["newest"]["instant"]
         output.document(
             {"run": orders.run, "number": number, "paused": True, "instant": instant or None},

@@ -13,7 +13,7 @@ import click
 
 from control_topic.spelling import one_line
 from lockstep.commands.options import PATH, standard_options
-from lockstep.config import Config, load
+from lockstep.config import Config, load, resolve_kafka
 from lockstep.config.kafka import checked_kafka
 from lockstep.driver.rundir import RUN_FILES_MAX, RunFile, run_files
 from lockstep.errors import EXIT_WELL, ConfigError
@@ -90,25 +90,32 @@ def started_here(output: Output) -> list[Wanted]:
     Raises `ConfigError` where there are none.
     """
     found: list[Wanted] = []
+    token = ""
     for entry in run_files():
-        if why := _why_not(entry):
-            output.note(f"pipeline {one_line(entry.pipeline)} is left out: {one_line(why)}")
-        else:
-            found.append((Path(entry.config), entry.sets))
+        try:
+            own = _token_of(entry)
+            if found and own != token:
+                raise ConfigError("its page wants another token than that of the first: name it with -c")
+        except ConfigError as error:
+            output.note(f"pipeline {one_line(entry.pipeline)} is left out: {one_line(str(error))}")
+            continue
+        token = own
+        found.append((Path(entry.config), entry.sets))
     if not found:
         raise ConfigError("no run of this user goes on on this machine: name a pipeline's file with -c")
     return found
 
 
-def _why_not(entry: RunFile) -> str:
-    """Empty where the file of a run can be read, and is still its own."""
+def _token_of(entry: RunFile) -> str:
+    """What readers of its page show. Raises `ConfigError` where its file cannot be read, or is another's now,
+    or secrets in it cannot be had here."""
     if not entry.config:
-        return "its run is of an older version, which does not say with which file it was started"
-    try:
-        pipeline = load(Path(entry.config), sets=entry.sets, with_schema=False).pipeline.id
-    except ConfigError as error:
-        return str(error)
-    return "" if pipeline == entry.pipeline else f"{entry.config} is of pipeline {pipeline} now"
+        raise ConfigError("its run is of an older version, which does not say with which file it was started")
+    config = load(Path(entry.config), sets=entry.sets, with_schema=False)
+    if config.pipeline.id != entry.pipeline:
+        raise ConfigError(f"{entry.config} is of pipeline {config.pipeline.id} now")
+    resolve_kafka(config)
+    return config.ui.resolved_token()
 
 
 def load_all(wanted: Sequence[Wanted], *, port: int | None, bind: str | None) -> list[Config]:

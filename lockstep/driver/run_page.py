@@ -61,7 +61,9 @@ class RunPage:
             port=ui.port,
             token=ui.resolved_token(),
             speaker="The driver",
-            orders={self._config.pipeline.id: PageOrders(self._config)} if ui.control else None,
+            orders={self._config.pipeline.id: PageOrders(self._config, run=self._run)}
+            if ui.control
+            else None,
         )
         server.start()
         try:

@@ -113,13 +113,21 @@ def read_run_file(pipeline: str) -> RunFile | None:
 
 
 def run_files() -> list[RunFile]:
-    """What the newest run of each pipeline left on this machine, by pipeline; the newest `RUN_FILES_MAX`.
+    """What the newest run of each pipeline of this user left on this machine, by pipeline; the newest
+    `RUN_FILES_MAX`. What somebody else has put there is not believed.
 
     An orderly end takes its own away: what is here goes on, or its driver was killed.
     """
-    paths = list(state_dir().glob(f"{PREFIX}*.json"))
+    paths = [path for path in state_dir().glob(f"{PREFIX}*.json") if _is_own(path)]
     read = (_read(path) for path in sorted(paths, key=_modified_s, reverse=True)[:RUN_FILES_MAX])
     return sorted((entry for entry in read if entry is not None), key=lambda entry: entry.pipeline)
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.getuid()
+    except OSError:  # taken away meanwhile
+        return False
 
 
 def _modified_s(path: Path) -> float:

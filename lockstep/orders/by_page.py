@@ -5,7 +5,7 @@ from __future__ import annotations
 from control_topic.controls import WHO_CHARS_MAX
 from control_topic.spelling import one_line
 from lockstep.config import Config, InvalidConfiguration
-from lockstep.errors import ConfigError
+from lockstep.errors import ConfigError, Failed
 from lockstep.orders.given import Orders, chosen, order
 from lockstep.ui.port import WantedOrder
 
@@ -14,16 +14,26 @@ NOBODY = "somebody"
 
 
 class PageOrders:
-    """To whichever run of the pipeline goes on here. May be used from any thread."""
+    """To the run of the pipeline that goes on here. May be used from any thread.
 
-    def __init__(self, config: Config) -> None:
+    `run`: whose page it is; empty: of whichever run a reader has seen.
+    """
+
+    def __init__(self, config: Config, *, run: str = "") -> None:
         self._config = config
+        self._run = run
 
     def give(self, wanted: WantedOrder) -> int:
         """The order's number, once it is taken. Raises `ConfigError`, `Failed`."""
         settings = self._settings(wanted)
         asked = order(wanted.action, why=wanted.why, settings=settings, by=who(wanted))
         with Orders(self._config.pipeline.id) as orders:
+            for meant in (self._run, wanted.run):
+                if meant and meant != orders.run:
+                    raise Failed(
+                        f"the order is to run {one_line(meant)}, and what goes on here is run {orders.run}: "
+                        "it was given to neither"
+                    )
             return orders.give(asked).number
 
     def _settings(self, wanted: WantedOrder) -> dict[str, int]:

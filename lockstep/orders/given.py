@@ -118,6 +118,8 @@ class Orders:
             if "unimplemented" in answer.reason:
                 raise Failed("the run is of an older version, which takes no orders while it goes on")
             raise Failed(f"no answer from run {self.run}, which may have taken the order: {answer.reason}")
+        if answer.result is Result.UNKNOWN:
+            raise Failed(f"run {self.run} may have taken the order: {answer.reason}")
         if answer.result is not Result.OK:
             raise Failed(f"run {self.run} does not take the order: {answer.reason}")
         return answer

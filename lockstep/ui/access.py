@@ -28,15 +28,6 @@ HEADERS: Mapping[str, str] = {
 """Of every answer."""
 
 
-def is_own(site: str, origin: str, host: str) -> bool:
-    """Whether a request comes from the page itself, by the headers Sec-Fetch-Site, Origin and Host, which a
-    browser writes and no script can. What names neither is not a browser of these days: not from the page."""
-    if site:
-        return site == "same-origin"
-    scheme, separator, place = origin.partition("://")
-    return scheme in ("http", "https") and bool(separator) and place.lower() == host.lower() != ""
-
-
 def is_loopback(bind: str) -> bool:
     """Whether only this machine reaches an address. A name other than localhost may mean anything."""
     if bind == LOCALHOST:

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lockstep.ui.access import HEADERS, Access, is_own
+from lockstep.ui.access import HEADERS, Access
 from lockstep.ui.seldom import Seldom
 
 log = logging.getLogger("lockstep.ui")
@@ -28,6 +28,7 @@ ORDERS = re.compile(r"/api/p/[0-9]{1,4}/orders")
 ORDER_BYTES_MAX = 8_192
 WRONG_TOKEN_S = 0.5
 """Whoever shows a wrong token waits for the answer: with `CONNECTIONS_MAX` of them, some hundred a second."""
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="lockstep"'}
 FOREIGN = ("cross-site", "same-site")
 """Sec-Fetch-Site of what another site's page makes a browser ask. Another port of localhost is same-site."""
 
@@ -119,7 +120,9 @@ class Gate:
         return self._without_token(scope, headers)
 
     def _no_order(self, scope: Scope, headers: Headers) -> Response | None:
-        """What a browser sends by itself, its cookie, counts only where the page itself asks."""
+        """It shows the token itself. A cookie does not count: a browser sends it whoever's page has asked,
+        and to every port of this host, whoever listens there.
+        """
         closed = {"Connection": "close"}  # what comes of its body is not read
         length = headers.get("content-length", "")
         if not self._takes_orders:
@@ -131,12 +134,11 @@ class Gate:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return _no(415, "An order is JSON, and says so: Content-Type: application/json.", closed)
         if scope["query_string"]:
-            return _no(400, "An order has nothing in its address: the token is shown as a bearer.", closed)
-        from_page = is_own(
-            headers.get("sec-fetch-site", ""), headers.get("origin", ""), headers.get("host", "")
-        )
-        if not from_page and not self._access.is_bearer(headers.get("authorization", "")):
-            return _no(403, "An order comes from the page itself, or with the token as a bearer.", closed)
+            return _no(400, "An order has nothing in its address.", closed)
+        if not self._access.is_bearer(headers.get("authorization", "")):
+            if "authorization" in headers:
+                self._note_wrong_token(scope)
+            return _no(401, "An order shows the token: it is missing or wrong.", {**closed, **CHALLENGE})
         return None
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
@@ -205,10 +207,9 @@ def _fields(query: bytes) -> list[tuple[str, str]]:
 
 
 def _asks(headers: Headers) -> Response:
-    challenge = {"WWW-Authenticate": 'Bearer realm="lockstep"'}
     if "text/html" in headers.get("accept", ""):
-        return HTMLResponse(ASKS_FOR_TOKEN, status_code=401, headers=challenge)
-    return _no(401, "The token is missing or wrong: Authorization: Bearer, or ?token= once.", challenge)
+        return HTMLResponse(ASKS_FOR_TOKEN, status_code=401, headers=CHALLENGE)
+    return _no(401, "The token is missing or wrong: Authorization: Bearer, or ?token= once.", CHALLENGE)
 
 
 def _no(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -16,7 +16,7 @@ from lockstep.ui.port import Ordering, WantedOrder
 
 BODY_S = 10.0
 VALUE_CHARS_MAX = 100
-FIELDS = ("action", "settings", "who", "why")
+FIELDS = ("action", "settings", "who", "why", "run")
 
 
 class BadOrder(Exception):
@@ -42,12 +42,17 @@ def wanted_order(body: bytes, host: str) -> WantedOrder:
         who=_text(document.get("who", ""), "Who orders it"),
         why=_text(document.get("why", ""), "The reason why", WHY_CHARS_MAX),
         host=host,
+        run=_text(document.get("run", ""), "The run"),
     )
 
 
 def _text(value: object, what: str, chars_max: int = VALUE_CHARS_MAX) -> str:
     if not isinstance(value, str):
         raise BadOrder(f"{what} is text.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise BadOrder(f"{what} has characters that are none.") from error
     if len(value) > chars_max:
         raise BadOrder(f"{what} has {len(value):,} characters; {chars_max:,} are the most.")
     return value

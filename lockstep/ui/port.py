@@ -50,6 +50,8 @@ class WantedOrder:
     why: str = ""
     host: str = ""
     """From where."""
+    run: str = ""
+    """Which they saw; empty: whichever goes on."""
 
 
 class Ordering(Protocol):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from control_topic.controls import STOP
 from control_topic.messages import SourcePartition
 from control_topic.spelling import one_line
 from lockstep.offsets.standing import NOT_CONFIGURED, OffsetRow
@@ -158,17 +159,18 @@ def control_entry(live: Mapping[str, Any] | None, now_ms: int) -> dict[str, Any]
                 "who": one_line(one["who"]),
                 "why": one_line(one["why"] or ""),
                 "time_ms": now_ms - one["age_ms"],
-                "state": _order_state(control, one["number"]),
+                "state": _order_state(control, one),
             }
             for one in reversed(control.get("orders") or ())
         ],
     }
 
 
-def _order_state(control: Mapping[str, Any], number: int) -> str:
-    if number in (control.get("expired") or ()):
+def _order_state(control: Mapping[str, Any], one: Mapping[str, Any]) -> str:
+    """As long as the driver answers, it has not stopped."""
+    if one["number"] in (control.get("expired") or ()):
         return GIVEN_UP
-    return DONE if number <= control.get("settled", 0) else OPEN
+    return DONE if one["number"] <= control.get("settled", 0) and one["action"] != STOP else OPEN
 
 
 def source_partition_entries(seen: PageSeen) -> list[dict[str, Any]]:

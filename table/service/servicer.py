@@ -364,12 +364,12 @@ class TableService(Servicer):
 
     def progress(self) -> Progress:
         """How the run stands now."""
-        view = self._transactions.view
         with self._guard:
             now_ms = self._clock_ms()
             standing = self._ledger.standing(now_ms)
             workers, coordinator = self._roster.entries(), self._roster.coordinator(now_ms)
             alarms = tuple(self._alarms.values())
+        view = self._transactions.view  # never older than the orders that are said to be done
         newest, last_ms = view.newest, view.last_commit_at_ms
         return Progress(
             pipeline=self._pipeline,

@@ -66,12 +66,17 @@ def test_a_button_asks_first_and_says_who_and_why(serve: Serve, visit: Visit) ->
     expect(dialog).to_be_hidden()
     assert desk.given == []
     page.get_by_role("button", name="Commit now").click()
+    dialog.get_by_label("Token").fill("another-token-of-some-length")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text("shows the token")
+    dialog.get_by_label("Token").fill(TOKEN)
     dialog.get_by_label("Why").fill("before a deployment")
     dialog.get_by_label("Your name").fill("Anna")
     page.keyboard.press("Enter")
     expect(dialog).to_be_hidden()
     expect(page.locator("#order-told")).to_have_text("Order 1 is taken: commit.")
-    asked = WantedOrder(action="commit", who="Anna", why="before a deployment", host="127.0.0.1")
+    run = documents.document()["run"]
+    asked = WantedOrder(action="commit", who="Anna", why="before a deployment", host="127.0.0.1", run=run)
     assert desk.given == [asked]
     page.get_by_role("button", name="Pause").click()
     expect(dialog.get_by_label("Your name")).to_have_value("Anna")
@@ -89,6 +94,7 @@ def test_settings_are_given_as_they_are_written_and_what_is_refused_stays_open(
     dialog = page.get_by_role("dialog")
     interval = dialog.get_by_label("transaction.interval")
     expect(interval).to_have_attribute("placeholder", "now 2.0 s")
+    dialog.get_by_label("Token").fill(TOKEN)
     interval.fill("11m")
     dialog.get_by_role("button", name="Set", exact=True).click()
     expect(dialog.get_by_role("alert")).to_have_text(re.compile("transaction.interval: too long"))
@@ -129,6 +135,7 @@ def test_hostile_orders_stay_text_within_the_page_and_axe_finds_nothing(
     expect(page.locator("#orders")).to_contain_text("set transaction.max_records = no limit")
     page.get_by_role("button", name="Set …").click()
     dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Token").fill(TOKEN)
     dialog.get_by_role("button", name="Set", exact=True).click()
     expect(dialog.get_by_role("alert")).to_have_text(MARKUP)
     for place in ("document.documentElement", "document.getElementById('order')"):
@@ -154,6 +161,7 @@ def test_a_real_run_is_paused_tuned_resumed_and_stopped_from_its_page(
 
     def give(name: str, button: str = "") -> None:
         page.get_by_role("button", name=name).click()
+        dialog.get_by_label("Token").fill(TOKEN)
         dialog.get_by_label("Why").fill(f"a reason to {name}")
         dialog.get_by_role("button", name=button or name, exact=True).click()
         expect(dialog).to_be_hidden()
@@ -182,3 +190,19 @@ def test_a_real_run_is_paused_tuned_resumed_and_stopped_from_its_page(
     assert orders[0]["why"] == "a reason to Pause"
     assert TOKEN not in run.text()
     pipeline.assert_exact(pipeline.produced)
+
+
+def test_an_order_is_to_the_run_that_was_shown_when_its_button_was_pressed(
+    serve: Serve, visit: Visit
+) -> None:
+    """Another may have taken its place while a reader thinks."""
+    desk, shown = Desk(), Shown(documents.document(count=5, run="run-a"))
+    page = opened(serve, visit, shown, desk)
+    page.get_by_role("button", name="Stop …").click()
+    shown.show(documents.document(count=6, run="run-b"))
+    expect(page.locator("#strip button")).to_have_count(6)
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Token").fill(TOKEN)
+    dialog.get_by_role("button", name="Stop the run").click()
+    expect(dialog).to_be_hidden()
+    assert [one.run for one in desk.given] == ["run-a"]

@@ -13,6 +13,8 @@ let takes = false;
 let latest = null;
 let action = "";
 let sending = false;
+let run = ""; // the one that was shown when the dialog was opened
+let shownRun = "";
 
 export function start(told) {
   words = told;
@@ -36,6 +38,7 @@ export function turn(to, name) {
 
 export function show(page) {
   latest = page.control;
+  shownRun = page.run ?? "";
   const all = latest?.orders ?? [];
   set($("orders-card"), "hidden", !takes && !all.length);
   set($("order-buttons"), "hidden", !takes);
@@ -74,6 +77,7 @@ function may(wanted) {
 
 function begin(wanted) {
   action = wanted;
+  run = shownRun;
   say($("order-title"), NAMES[action]);
   const meaning = words.actions[action];
   say($("order-meaning"), `${meaning[0].toUpperCase()}${meaning.slice(1)}.`);
@@ -98,18 +102,19 @@ async function send() {
   sending = true;
   set($("order-yes"), "disabled", true);
   say($("order-refused"), "");
-  const refused = await give({ action, settings, who, why: $("order-why").value.trim() });
+  const refused = await give({ action, settings, who, why: $("order-why").value.trim(), run });
   sending = false;
   set($("order-yes"), "disabled", false);
   if (refused) say($("order-refused"), refused);
   else $("order").close();
 }
 
-/** Why it was not taken; empty where it was. */
+/** Why it was not taken; empty where it was. The token is kept where it was typed, as long as this page is open. */
 async function give(order) {
+  const token = $("order-token").value.trim();
   try {
     const answer = await fetch(`/api/p/${index}/orders`, {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order), signal: AbortSignal.timeout(ANSWER_MS),
+      method: "POST", headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` }, body: JSON.stringify(order), signal: AbortSignal.timeout(ANSWER_MS),
     });
     const told = await answer.json();
     if (!answer.ok) return told.error;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from lockstep.commands.ui import load_all, started_here
 from lockstep.config import Config, InvalidConfiguration, from_json, from_mapping
-from lockstep.driver.rundir import write_run_file
+from lockstep.driver.rundir import run_files, write_run_file
 from lockstep.errors import ConfigError
 from lockstep.output import ConsoleOutput
 
@@ -134,3 +135,31 @@ def test_without_a_file_the_pipelines_that_were_started_here_are_shown(
     said = capsys.readouterr().out
     assert "pipeline c is left out" in said and "is of pipeline a now" in said
     assert "pipeline gone is left out" in said and "pipeline older is left out" in said
+
+
+def test_of_the_pipelines_that_were_started_here_none_loses_its_token_and_none_takes_the_others_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("PAGE", SECRET)
+    analytics = written(tmp_path, "analytics")
+    payroll = written(tmp_path, "payroll", f'[ui]\ntoken = "{REFERENCE}"')
+    away = written(tmp_path, "away", '[ui]\ntoken = "${env:NOT_SET_HERE}"')
+    elsewhere = written(tmp_path, "elsewhere", '[source.kafka]\n"sasl.password" = "${env:NOT_SET_HERE}"')
+    for path in (analytics, payroll, away, elsewhere):
+        write_run_file(path.stem, run="r", address="x", token="t", config=path)
+    assert started_here(ConsoleOutput()) == [(analytics, ())]
+    said = capsys.readouterr().out
+    assert "pipeline payroll is left out: its page wants another token" in said
+    assert "pipeline away is left out" in said and "pipeline elsewhere is left out" in said
+    assert SECRET not in said
+
+
+def test_what_another_user_has_left_is_not_shown_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_STATE", str(tmp_path / "state"))
+    write_run_file("a", run="r", address="x", token="t", config=written(tmp_path, "a"))
+    assert [one.pipeline for one in run_files()] == ["a"]
+    monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+    assert run_files() == []

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from control_topic.controls import PAUSE, RESUME, SET, WHO_CHARS_MAX
+from control_topic.controls import PAUSE, RESUME, SET, STOP, WHO_CHARS_MAX
 from lockstep import cli
 from lockstep.config import load
 from lockstep.config.tuning import objection, tuning_of
@@ -22,7 +22,8 @@ from lockstep.orders.by_page import PageOrders
 from lockstep.orders.given import OUTLIVES_MS, Orders, who
 from lockstep.ui.port import WantedOrder
 from table.memory.timeline import MemoryTimeline
-from table.service.calls import CoordinatorReport, Order, RunMode, WorkerReport
+from table.service.calls import CoordinatorReport, Order, Ordered, Result, RunMode, WorkerReport
+from table.service.client import TableClient
 from table.service.orders import COMMIT_LIVES_MAX_MS
 from table.stubs import table_pb2 as pb
 from tests.harness import await_that
@@ -245,6 +246,34 @@ def test_what_the_page_cannot_set_is_refused_in_a_sentence(
         PageOrders(load(config)).give(WantedOrder(action=SET, settings=settings))
     assert words in str(told.value) and "--set" not in str(told.value)
     assert driver.said == []
+
+
+@pytest.mark.parametrize(("own", "meant"), [("", "run-0"), ("run-0", ""), ("run-0", RUN), (RUN, "run-0")])
+def test_an_order_reaches_the_run_that_was_meant_or_none(
+    config: Path, driver: Driver, own: str, meant: str
+) -> None:
+    """Another has taken its place since the page was loaded, or since the driver began to serve it."""
+    with pytest.raises(Failed, match="the order is to run run-0, and what goes on here is run run-1"):
+        PageOrders(load(config), run=own).give(WantedOrder(action=STOP, run=meant))
+    assert driver.said == []
+    assert PageOrders(load(config), run=RUN).give(WantedOrder(action=PAUSE, run=RUN)) == 1
+
+
+def test_an_order_of_which_the_answer_is_not_known_may_have_been_taken(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unknown = Ordered(result=Result.UNKNOWN, reason="it broke down")
+    monkeypatch.setattr(TableClient, "control", lambda _client, _order: unknown)
+    with Orders("events") as orders, pytest.raises(Failed, match="may have taken the order: it broke down"):
+        orders.give(Order(action=PAUSE))
+
+
+def test_a_pause_that_somebody_else_has_ended_is_not_said_to_be_one(
+    driver: Driver, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Orders, "settled", lambda *_a, **_k: {"control": {"paused": None}})
+    code, said, err = tell("pause")
+    assert (code, said) == (1, None) and "was resumed by somebody else" in err
 
 
 def test_the_page_says_as_the_commands_do_that_no_run_is_here(config: Path) -> None:

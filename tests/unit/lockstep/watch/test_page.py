@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from control_topic.causes import COMMIT_PARTS, DRAIN, REACHED_END
-from control_topic.controls import COMMIT, PAUSE, SET, Tuning
+from control_topic.controls import COMMIT, PAUSE, SET, STOP, Tuning
 from control_topic.messages import Halt, ParticipantLeave, SourcePartition
 from lockstep.watch.counters import PARTS
 from lockstep.watch.history import History, RunHeard
@@ -206,6 +206,11 @@ def test_orders_stand_newest_first_with_what_became_of_them(said: Said) -> None:
     assert made["orders"][1]["settings"] == {"transaction.interval": 500}
     assert (made["orders"][1]["who"], made["orders"][1]["why"]) == ("b <b>", "a\\x1b[1m backlog")
     assert made["orders"][0]["time_ms"] == said.now_ms - (asked_ms - 3_000)
+    orders.take(4_000, Order(action=STOP, who="d"))
+    orders.heard(9)
+    stopping = control_entry({"control": orders.to_json(asked_ms)}, said.now_ms)
+    assert stopping is not None
+    assert [one["state"] for one in stopping["orders"]] == ["open", "done", "done", "given up"]
     assert (made["paused"], made["changed"]) == (True, ["transaction.interval"])
     assert made["settings"]["transaction.interval"] == 500
     assert made["settings"]["transaction.write_timeout"] == 60_000

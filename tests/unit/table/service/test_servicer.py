@@ -15,7 +15,7 @@ import pytest
 
 from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import offsets_to_proto
-from control_topic.controls import Controls, Tuning
+from control_topic.controls import COMMIT, Controls, Tuning
 from control_topic.errors import Malformed
 from control_topic.messages import (
     Control,
@@ -1482,3 +1482,35 @@ def test_settings_that_no_transaction_can_have_are_malformed() -> None:
     for interval_ms, write_timeout_ms in ((0, 1), (1, 0), (2**63, 1)):
         with pytest.raises(Malformed):
             codec.tuning_from_proto(pb.Tuning(interval_ms=interval_ms, write_timeout_ms=write_timeout_ms))
+
+
+def test_what_is_said_to_be_committed_is_never_older_than_the_orders_that_are_said_to_be_done(
+    driver: Driver,
+) -> None:
+    """A commit lands, and its coordinator reports, as somebody asks: `lockstep commit` takes both."""
+    start = dict(driver.lead().committed)
+    number = driver.client.control(Order(action=COMMIT)).number  # type: ignore[union-attr]
+    begun = driver.client.begin(1, "t1")
+    guard, asks = driver.service._guard, threading.current_thread()
+
+    class Late:
+        """The lock, which another thread is given first."""
+
+        committed = False
+
+        def __enter__(self) -> bool:
+            if threading.current_thread() is asks and not self.committed:
+                self.committed = True
+                upto = {P0: start[P0] + 5, P1: start[P1] + 5}
+                assert driver.commit("t1", start, upto, instant=begun.instant).result is Result.OK
+                said = CoordinatorReport(epoch=1, state="idle", settled=number)
+                driver.client.report(WorkerReport(slot=0, incarnation="w0", coordinator=said))
+            return guard.__enter__()
+
+        def __exit__(self, *exc: object) -> None:
+            guard.__exit__(*exc)  # type: ignore[arg-type]
+
+    driver.service._guard = Late()  # type: ignore[assignment]
+    progress = driver.service.progress()
+    assert progress.standing.control["settled"] == number
+    assert progress.newest_instant == begun.instant
