@@ -278,6 +278,34 @@ def test_the_keyboard_alone_opens_a_story_and_comes_back(serve: Serve, visit: Vi
     expect(bars(page).first).to_be_focused()
 
 
+@pytest.mark.parametrize(
+    ("seconds", "behind", "said"),
+    [
+        (
+            {"wait": 30.0, "consume": 29.0, "decode": 1.0},
+            True,
+            "the broker, or the network, gives them no more",
+        ),
+        (
+            {"consume": 15.0, "decode": 30.0, "encode": 14.0},
+            True,
+            "more workers on more processors would take more",
+        ),
+        ({"upload": 40.0, "decode": 10.0, "wait": 5.0}, True, "they wait for the storage"),
+        ({"wait": 10.0, "decode": 10.0, "upload": 5.0}, True, "1 of 1 there"),
+        ({"wait": 60.0}, False, "1 of 1 there"),
+        ({}, True, "1 of 1 there"),
+    ],
+)
+def test_of_a_run_that_is_behind_is_said_what_keeps_it(
+    serve: Serve, visit: Visit, seconds: dict[str, float], behind: bool, said: str
+) -> None:
+    lag = {"records": 9_000 if behind else 0, "seconds": 3.0 if behind else 0.0}
+    shown = documents.document(count=5, lag=lag, workers=[documents.worker(0, seconds=seconds)])
+    page = drawn(visit(serve({"events": Shown(shown)}).url))
+    expect(page.locator("#workers-sum")).to_have_text(re.compile(f"{re.escape(said)}$"))
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing(serve: Serve, visit: Visit, dark: bool) -> None:
     shown = hostile()

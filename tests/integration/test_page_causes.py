@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.broker_quota import slowed
 from tests.harness import Pipeline, Run, await_that
 from tests.locked_table import locked
 from tests.page_fixture import Visit, browser, visit
@@ -18,6 +19,7 @@ __all__ = ["browser", "visit"]
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
 SOON_MS = 90_000
+SLOWED = "a-slowed-client"
 
 
 def begun(pipeline: Pipeline, visit: Visit) -> tuple[Run, Page]:
@@ -71,3 +73,16 @@ def test_a_lock_that_somebody_else_holds(pipeline: Pipeline, visit: Visit) -> No
     with locked(pipeline.table):
         pipeline.produce(300)
         expect(page.locator("#stand")).to_contain_text(re.compile("lock", re.IGNORECASE), timeout=SOON_MS)
+
+
+def test_a_consumer_that_is_too_slow(pipeline: Pipeline, visit: Visit) -> None:
+    """It is given less than is produced: it waits for the broker nearly all of its time."""
+    pipeline.settings["source.kafka.client.id"] = SLOWED
+    _run, page = begun(pipeline, visit)
+    with slowed(pipeline.broker, SLOWED, bytes_per_s=20_000):
+        pipeline.produce(30_000)
+        expect(page.locator("#behind-more")).to_contain_text("record", timeout=SOON_MS)
+        spent = page.locator("#workers > li").first.locator(".spent-words")
+        expect(spent).to_have_text(re.compile(r"most of its time: (wait|consume) \d+ %, (wait|consume)"))
+        expect(page.locator("#partitions")).to_contain_text("behind")
+        expect(page.locator("#workers-sum")).to_contain_text("the broker, or the network, gives them no more")

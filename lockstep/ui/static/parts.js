@@ -97,12 +97,29 @@ const stageName = (stage) => stage.replaceAll("_", " ");
 function workers(page) {
   const all = page.workers;
   const dead = all.filter((one) => one.state === "dead").length;
-  say($("workers-sum"), all.length ? `${count(all.length - dead)} of ${count(all.length)} there` : "none has reported");
+  const spent = new Map(all.map((one) => [one.name, lately(one, page.at_ms)]));
+  const there = `${count(all.length - dead)} of ${count(all.length)} there`;
+  const slow = page.lag.records > 0 ? limit([...spent.values()]) : "";
+  say($("workers-sum"), all.length ? [there, slow].filter(Boolean).join("; ") : "none has reported");
   const stages = [...new Set(all.flatMap((one) => Object.keys(one.seconds)))].sort((a, b) => STAGES.indexOf(a) - STAGES.indexOf(b));
   keyed($("stages"), stages, (stage) => stage, (stage) => h("li", {}, h("i", { class: `key stage-${stageNumber(stage)}` }), stageName(stage)), () => {});
   const worst = [...all].sort((a, b) => trouble(b) - trouble(a));
-  keyed($("workers"), cut("workers", worst, WORKERS_FIRST, "workers"), (one) => one.name, worker, (node, one) => fillWorker(node, one, page.at_ms));
+  keyed($("workers"), cut("workers", worst, WORKERS_FIRST, "workers"), (one) => one.name, worker, (node, one) => fillWorker(node, one, spent.get(one.name)));
   for (const name of history.keys()) if (!all.some((one) => one.name === name)) history.delete(name);
+}
+
+const MOSTLY = 0.9;
+const IDLE = ["wait", "consume"];
+const BUSY = ["decode", "derive", "encode"];
+
+/** What keeps a run that is behind from being faster, where nearly all of the workers' time says so. */
+function limit(spent) {
+  const sum = (some) => spent.flat().filter(([stage]) => !some || some.includes(stage)).reduce((total, [, value]) => total + value, 0);
+  const total = sum(null);
+  if (!total) return "";
+  if (sum(IDLE) > MOSTLY * total) return "behind, and they wait for records: the broker, or the network, gives them no more";
+  if (sum([...BUSY, "consume"]) > MOSTLY * total) return "behind, and they are busy: more workers on more processors would take more";
+  return sum(["upload"]) > total / 2 ? "behind, and they wait for the storage" : "";
 }
 
 const trouble = (one) => (one.state === "dead" ? 2 : 0) + (one.alarms.length ? 1 : 0);
@@ -119,7 +136,7 @@ function worker() {
     h("ul", { class: "alarms" }));
 }
 
-function fillWorker(node, one, atMs) {
+function fillWorker(node, one, parts) {
   const [who, where, meter, memory, spent, words, restarts, alarms] = node.children;
   say(who.firstChild, one.name);
   say(who.lastChild, one.state);
@@ -133,7 +150,6 @@ function fillWorker(node, one, atMs) {
   set(meter, "data-kind", share > 0.95 ? "bad" : share > 0.85 ? "warn" : null);
   measure(meter, "--share", 100 * Math.min(1, share));
   say(memory, `memory ${size(one.memory_bytes)} of ${size(one.memory_max_bytes)}, ${size(one.buffered_bytes)} of it records that wait`);
-  const parts = lately(one, atMs);
   const total = parts.reduce((sum, [, value]) => sum + value, 0);
   keyed(spent, parts, ([stage]) => stage, ([stage]) => h("i", { class: `stage-${stageNumber(stage)}` }),
     (bar, [, value]) => measure(bar, "--share", total ? (100 * value) / total : 0));
