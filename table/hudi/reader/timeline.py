@@ -21,8 +21,9 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import fastavro
 import pyarrow as pa
@@ -57,6 +58,18 @@ UNREADABLE = (
     *(pa.ArrowException, struct.error, zlib.error, SchemaParseException),
 )
 """What Avro, parquet and JSON readers raise for bytes that are damaged."""
+
+
+class Finished(NamedTuple):
+    """A completed instant, by its file's name."""
+
+    requested: str
+    completed: str
+    action: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.requested}_{self.completed}.{self.action}"
 
 
 class Timeline:
@@ -97,6 +110,22 @@ class Timeline:
             if requested not in seen:
                 seen.add(requested)
                 yield self._instant(requested, completed, action, raw)
+
+    def active(self) -> tuple[list[Finished], frozenset[str]]:
+        """What names say of the active timeline: completed instants, newest completion first, and the
+        requested times of those that are not completed.
+        """
+        names = self._names()
+        finished = _finished(names)
+        done = {one.requested for one in finished}
+        begun = {match[1] for name in names if (match := _PENDING.fullmatch(name))}
+        return finished, frozenset(begun - done)
+
+    def metadata(self, one: Finished) -> Mapping[str, Any]:
+        """A commit's own, as Hudi keeps it. Raises `FileNotFoundError` where it has been archived since."""
+        raw = self._read(self._folder, one.file)
+        with self.decoding(one.requested, one.action):
+            return avro_record(io.BytesIO(raw))
 
     def newest(self, pipeline: str) -> TableState | None:
         """The state of this pipeline's newest commit, archived timeline included; None before genesis."""
@@ -159,13 +188,12 @@ class Timeline:
 
     def _active(self) -> Iterator[Instant]:
         """Completed instants of the active timeline, newest completion first."""
-        found = [match for name in self._names() if (match := COMPLETED.fullmatch(name))]
-        for match in sorted(found, key=lambda m: (m[2], m[1]), reverse=True):
+        for one in _finished(self._names()):
             try:
-                raw = self._read(self._folder, match[0]) if match[3] in METADATA_ACTIONS else b""
+                raw = self._read(self._folder, one.file) if one.action in METADATA_ACTIONS else b""
             except FileNotFoundError:
                 continue  # archived since it was listed, and met again there
-            yield self._instant(match[1], match[2], match[3], raw)
+            yield self._instant(*one, raw)
 
     def _names(self) -> list[str]:
         try:
@@ -178,8 +206,14 @@ class Timeline:
     def _instant(self, requested: str, completed: str, action: str, raw: bytes) -> Instant:
         if action not in METADATA_ACTIONS:
             return Instant(requested=requested, completed=completed, action=action)
-        try:
+        with self.decoding(requested, action):
             return _committed(requested, completed, action, avro_record(io.BytesIO(raw)))
+
+    @contextmanager
+    def decoding(self, requested: str, action: str) -> Iterator[None]:
+        """Whatever damage to an instant's metadata does to who reads it is `Refused`."""
+        try:
+            yield
         except StateError:
             raise
         except UNREADABLE as error:
@@ -273,6 +307,12 @@ class Timeline:
 
     def _read(self, folder: str, name: str) -> bytes:
         return read_bytes(self._store, posixpath.join(folder, name))
+
+
+def _finished(names: Sequence[str]) -> list[Finished]:
+    """Newest completion first."""
+    found = [Finished(*match.groups()) for name in names if (match := COMPLETED.fullmatch(name))]
+    return sorted(found, key=lambda one: (one.completed, one.requested), reverse=True)
 
 
 def _last_of(archive_file: str) -> str:
