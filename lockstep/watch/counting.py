@@ -1,5 +1,5 @@
-"""What a table is made of, counted now and then. That lists all its files: it is done seldom, up to a bound, and
-only where something has been committed since.
+"""What a table is made of, counted now and then. That lists all its files: it is done seldom, up to a bound,
+and only where something has been committed since.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Seen:
             self.history.table_epoch = max(self.history.table_epoch, look.state.epoch)
 
     def counted_files(self, now_ms: int, census: Census | None) -> None:
-        """What the table is made of: the same as before where nothing has changed, None where there is none."""
+        """What the table is made of: the same as before where nothing changed, None where there is none."""
         self._well(FILES)
         if census is None:
             self.counted = None

@@ -4,7 +4,7 @@ import { $, h, keyed, say, set } from "./dom.js";
 import { ago, count, known, moment, now, plural, size } from "./format.js";
 
 const MANY_SHARE = 0.5;
-const MANY_FILES = 100; // of few files most are small, and nobody minds
+const MANY_FILES = 100; // of few files most are small, and nobody minds; of upserts the buckets decide
 const UNCHANGED_MS = 60_000;
 
 export function show(page) {
@@ -16,9 +16,9 @@ export function show(page) {
 }
 
 function counted(files) {
-  const parts = files ? [h("span"), h("span", { "data-since": files.counted_ms }), h("span")] : [h("span")];
   const place = $("table-sum");
-  if (place.childElementCount !== parts.length) place.replaceChildren(...parts);
+  const parts = files ? 3 : 1;
+  if (place.childElementCount !== parts) place.replaceChildren(...Array.from({ length: parts }, () => h("span")));
   const [first, age, rest] = place.children;
   if (!files) {
     say(first, "not counted yet");
@@ -53,7 +53,7 @@ function figuresOf(files, mode) {
       name: "Small files",
       value: files.files ? percent(share) : "–",
       more: `${count(files.small_files)} below ${size(files.small_below_bytes)}`,
-      many: share > MANY_SHARE && files.small_files >= MANY_FILES,
+      many: mode !== "upsert" && share > MANY_SHARE && files.small_files >= MANY_FILES,
     },
   ];
   if (mode === "upsert" || files.log_files) {

@@ -16,7 +16,7 @@ CHANGES_MAX = 100
 
 
 def columns_of(schema: str) -> tuple[Column, ...]:
-    """In their order, Hudi's meta columns aside. Raises `ValueError`, `LookupError`, `TypeError`."""
+    """In their order, Hudi's meta columns aside. Raises whatever damaged JSON leads to."""
     return tuple(
         Column(name=one["name"], kind=show(one["type"]), nullable=is_nullable(one["type"]))
         for one in json.loads(schema)["fields"]
