@@ -22,7 +22,6 @@ from table.hudi.reader.timeline import (
     unavailable,
 )
 from table.port import TableSpec
-from table.store.location import store_at
 
 REPLACING = "replacecommit"
 
@@ -52,17 +51,16 @@ class HudiCensus:
             oldest=min((one.requested for one in finished if one.action in METADATA_ACTIONS), default=""),
             replaced=frozenset().union(*self._replaced.values()),
         )
-        store = store_at(self._spec.path, settings=self._spec.storage)
         try:
             files = count(
-                store.sizes(leaving_out=(META_FOLDER,)),
+                timeline.store.sizes(leaving_out=(META_FOLDER,)),
                 known,
                 small_below_bytes=small_file_bytes(self._spec),
                 files_max=files_max,
                 enough=enough,
             )
         except OSError as error:
-            raise unavailable(store, "", error) from error
+            raise unavailable(timeline.store, "", error) from error
         return Census(as_of=as_of, files=files, schema=self._schemas.told())
 
     def _read(self, timeline: Timeline, finished: Sequence[Finished]) -> None:

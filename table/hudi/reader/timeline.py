@@ -100,6 +100,11 @@ class Timeline:
         self.properties = properties
         self._zone = UTC if properties.get("hoodie.table.timeline.timezone", "LOCAL") == "UTC" else None
 
+    @property
+    def store(self) -> Store:
+        """Where the table is."""
+        return self._store
+
     def completed(self) -> Iterator[Instant]:
         """Completed instants, newest completion first: the active ones, then the archived ones, lazily."""
         seen: set[str] = set()
