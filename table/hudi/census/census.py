@@ -14,13 +14,8 @@ from table.hudi.census.columns import SchemaHistory
 from table.hudi.census.files import Known, count
 from table.hudi.layout import META_FOLDER
 from table.hudi.properties import small_file_bytes
-from table.hudi.reader.timeline import (
-    METADATA_ACTIONS,
-    REARRANGING,
-    Finished,
-    Timeline,
-    unavailable,
-)
+from table.hudi.reader.stored import unavailable
+from table.hudi.reader.timeline import METADATA_ACTIONS, REARRANGING, Finished, Timeline
 from table.port import TableSpec
 
 REPLACING = "replacecommit"

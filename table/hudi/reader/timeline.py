@@ -18,22 +18,17 @@ import json
 import os
 import posixpath
 import re
-import struct
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
-import fastavro
-import pyarrow as pa
 import pyarrow.parquet as pq
-from fastavro.schema import SchemaParseException
 
 from table.chain import earliest_after, newest_of
 from table.errors import Refused, Unavailable
-from table.hudi.layout import PROPERTIES
-from table.instants import CommittedFile, Instant, MissingTable, PendingInstant
+from table.hudi.reader.stored import UNREADABLE, avro_record, properties_of, read_bytes, unavailable
+from table.instants import CommittedFile, Instant, PendingInstant
 from table.state import PREFIX, StateError, TableState, decode
 from table.store.location import store_at
 from table.store.port import Store
@@ -46,18 +41,11 @@ METADATA_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
 REARRANGING = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
 """Operations that move rows to other files and leave them, and their commit times, as they are."""
 
-PROPERTIES_BYTES_MAX = 4 * 1024 * 1024
-INSTANT_BYTES_MAX = 256 * 1024 * 1024
 ARCHIVE_ATTEMPTS = 5
 ARCHIVE_ROWS_PER_BATCH = 64
 
 COMPLETED = re.compile(r"(\d{14,17})_(\d{14,17})\.([a-z]+)")
 _PENDING = re.compile(r"(\d{14,17})(?:\.([a-z]+))?\.(requested|inflight)")
-UNREADABLE = (
-    *(OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, EOFError, RecursionError),
-    *(pa.ArrowException, struct.error, zlib.error, SchemaParseException),
-)
-"""What Avro, parquet and JSON readers raise for bytes that are damaged."""
 
 
 class Finished(NamedTuple):
@@ -83,7 +71,7 @@ class Timeline:
         self._storage = storage
         self._store = store_at(os.fspath(base_path), settings=storage)
         self.place = self._store.place()
-        properties = _properties(self._store)
+        properties = properties_of(self._store)
         version, layout = (
             properties.get("hoodie.table.version"),
             properties.get("hoodie.timeline.layout.version"),
@@ -351,71 +339,6 @@ def _committed(requested: str, completed: str, action: str, metadata: Mapping[st
     )
 
 
-def table_properties(
-    base_path: str | os.PathLike[str], storage: StoreSettings | None = None
-) -> dict[str, str]:
-    """`hoodie.properties` of the table. Raises `MissingTable`, `Unavailable`."""
-    return _properties(store_at(os.fspath(base_path), settings=storage))
-
-
-def _properties(store: Store) -> dict[str, str]:
-    for name in PROPERTIES:
-        try:
-            raw = store.read(posixpath.join(".hoodie", name), bytes_max=PROPERTIES_BYTES_MAX)
-            return parse_properties(raw.decode("utf-8"))
-        except FileNotFoundError:
-            continue
-        except (OSError, UnicodeDecodeError) as error:
-            raise unavailable(store, posixpath.join(".hoodie", name), error) from error
-    raise MissingTable(
-        f"There is no Hudi table at {store.place()}: `lockstep run` creates it; check table.path if it should"
-        " exist."
-    )
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """A Java properties file, as far as Hudi writes them: `key=value` lines with `\\`-escapes."""
-    properties: dict[str, str] = {}
-    for line in text.splitlines():
-        stripped = line.strip()
-        if stripped and not stripped.startswith(("#", "!")):
-            key, _, value = stripped.partition("=")
-            properties[_unescape(key.strip())] = _unescape(value.strip())
-    return properties
-
-
-def _unescape(text: str) -> str:
-    def one(match: re.Match[str]) -> str:
-        if match[1]:
-            return chr(int(match[1], 16))
-        return {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(match[2], match[2])
-
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", one, text)
-
-
-def read_bytes(store: Store, path: str) -> bytes:
-    """The file's bytes. Raises `FileNotFoundError` as it is, everything else as `Unavailable`."""
-    try:
-        raw = store.read(path, bytes_max=INSTANT_BYTES_MAX + 1)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise unavailable(store, path, error) from error
-    if len(raw) > INSTANT_BYTES_MAX:
-        raise Refused(
-            f"{store.place(path)} is larger than {INSTANT_BYTES_MAX} bytes, which no timeline file should be."
-        )
-    return raw
-
-
-def avro_record(file: BinaryIO) -> dict[str, Any]:
-    """The one record of an Avro container file."""
-    record = next(iter(fastavro.reader(file)), None)
-    if not isinstance(record, dict):
-        raise ValueError("it holds no record")
-    return record
-
-
 def _with_rollback(one: PendingInstant) -> PendingInstant:
     return PendingInstant(
         requested=one.requested,
@@ -424,7 +347,3 @@ def _with_rollback(one: PendingInstant) -> PendingInstant:
         owner=one.owner,
         rollback_requested=True,
     )
-
-
-def unavailable(store: Store, path: str, error: Exception) -> Unavailable:
-    return Unavailable(f"{store.place(path)} cannot be read: {error}. Check the storage and its permissions.")
