@@ -113,6 +113,6 @@ const more = (number) => (number > 0 ? `and ${count(number)} more` : "");
 function since(schema) {
   if (!schema.since_instant) return "";
   const hidden = more(schema.changes_total - schema.changes.length);
-  const none = schema.changes.length ? "" : "no change ";
-  return `${hidden ? `${hidden}, all ` : none}since instant ${schema.since_instant} (${moment(schema.since_ms)}); what was before is not looked at`;
+  const what = hidden || (schema.changes.length ? "all changes" : "no change");
+  return `${what} since instant ${schema.since_instant} (${moment(schema.since_ms)}); what was before is not looked at`;
 }
