@@ -11,11 +11,12 @@ from typing import Any
 from control_topic.spelling import one_line
 from table.census import Census, ColumnChange
 
-COLUMNS_SHOWN_MAX = 300
+COLUMNS_SHOWN_MAX = 200
 CHANGES_SHOWN_MAX = 20
-COLUMNS_OF_A_CHANGE_MAX = 20
-TYPE_LENGTH_MAX = 200
-NAME_LENGTH_MAX = 300
+COLUMNS_OF_A_CHANGE_MAX = 10
+TYPE_LENGTH_MAX = 160
+NAME_LENGTH_MAX = 120
+PATH_LENGTH_MAX = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ def files_entry(counted: Counted | None) -> dict[str, Any] | None:
         "table_partitions": files.table_partitions,
         "worst": [
             {
-                "path": _cut(one.path, NAME_LENGTH_MAX),
+                "path": _cut(one.path, PATH_LENGTH_MAX),
                 "files": one.files,
                 "small_files": one.small_files,
                 "bytes": one.size_bytes,

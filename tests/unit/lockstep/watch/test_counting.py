@@ -148,6 +148,32 @@ def test_a_table_is_counted_seldom() -> None:
     assert COUNT_FIRST_S >= 30 and COUNT_EVERY_S >= 300 and LOOK_SHARE >= 20
 
 
+@pytest.mark.parametrize(("took_s", "rest_s"), [(0.0, COUNT_EVERY_S), (0.1, 2.0), (0.3, 6.0)])
+def test_after_a_count_it_rests_for_twenty_times_as_long_and_five_minutes_at_least(
+    counter: Counter, config: Config, monkeypatch: pytest.MonkeyPatch, took_s: float, rest_s: float
+) -> None:
+    if took_s:  # else a count would have to take a quarter of a minute
+        monkeypatch.setattr(module, "COUNT_EVERY_S", 0.5)
+    rests: list[float | None] = []
+
+    class Stopping(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if "files" in threading.current_thread().name:
+                rests.append(timeout)
+            return super().wait(timeout)
+
+    monkeypatch.setattr(module, "COUNT_FIRST_S", 0.25)
+    counter.meanwhile = lambda: threading.Event().wait(took_s)
+    one = Observer(config, {"bootstrap.servers": NOWHERE}, ask_live=lambda: None)
+    one._stopping = Stopping()
+    one.start()
+    try:
+        await_that("rest", lambda: len(rests) > 1)
+    finally:
+        one.stop()
+    assert rests[0] == 0.25 and (rests[1] or 0) >= rest_s
+
+
 def test_the_page_and_the_metrics_have_the_count(observer: Observer) -> None:
     assert files(observer) is None and b"lockstep_table_files" not in observer.metrics(openmetrics=True)
     observer.start()
