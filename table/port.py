@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # heavy, and most who import this write no rows
     import pyarrow as pa
 
     from table.catalog import Catalog, CatalogSpec
+    from table.census import TableCensus
     from table.rows import Rows
 
 INSERT, UPSERT = "insert", "upsert"
@@ -397,6 +398,9 @@ class TableKind(Protocol):
 
     def reader(self, path: str, storage: StoreSettings | None = None) -> TableReader:
         """Of the table at this path or URI. Raises as `TableReader` does."""
+
+    def census(self, spec: TableSpec) -> TableCensus:
+        """Who counts the files and columns of the table that this asks for."""
 
     def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         """Where notes about the table at this path are kept. It is there once the table is."""

@@ -32,6 +32,18 @@ COMMIT = {
         {"name": "operationType", "type": ["null", "string"], "default": None},
     ],
 }
+REPLACE = {
+    **COMMIT,
+    "name": "HoodieReplaceCommitMetadata",
+    "fields": [
+        *COMMIT["fields"],
+        {
+            "name": "partitionToReplaceFileIds",
+            "type": ["null", {"type": "map", "values": {"type": "array", "items": "string"}}],
+            "default": None,
+        },
+    ],
+}
 PLAN = {
     "type": "record",
     "name": "HoodieRollbackPlan",

@@ -32,6 +32,7 @@ from lockstep.watch.history import History
 from lockstep.watch.looks import SourceLook, TableLook
 from lockstep.watch.seen import Seen, Settings
 from lockstep.watch.told import Heard
+from table.census import Census, Column, ColumnChange, SchemaCensus, SchemaChange, Tally
 from table.instants import CommittedFile, Instant
 from table.state import TableState, nest
 
@@ -354,6 +355,35 @@ def table_look(said: Said) -> TableLook:
     return TableLook(exists=True, mode="upsert", instant=instant, completed_ms=said.last_ms - 100)
 
 
+def table_census(**more: Any) -> Census:
+    """What a count of the table found."""
+    tally = Tally(60_000_000)
+    tally.add("region=eu", [1_000_000] * 30, [5_000] * 4)
+    tally.add(f"region={HOSTILE}", [2_000_000, 90_000_000])
+    schema = SchemaCensus(
+        columns=(
+            Column(name="id", kind="STRING", nullable=False),
+            Column(name="amount", kind="BIGINT", nullable=True),
+            Column(name=HOSTILE, kind=f"STRUCT<{HOSTILE}: INT>", nullable=True),
+        ),
+        changes=(
+            SchemaChange(
+                instant="20260101000000103",
+                completed_ms=NOW_MS - 60_000,
+                changes=(
+                    ColumnChange(name="amount", was="INT", now="BIGINT"),
+                    ColumnChange(name=HOSTILE, was="", now="STRUCT"),
+                    ColumnChange(name="gone", was="DATE", now=""),
+                ),
+            ),
+        ),
+        since="20260101000000001",
+        since_ms=NOW_MS - 3_600_000,
+    )
+    made = {"as_of": "20260101000000103", "files": tally.total(is_whole=True), "schema": schema}
+    return Census(**(made | more))
+
+
 def source_look(said: Said, behind: Mapping[SourcePartition, int] | None = None) -> SourceLook:
     """What the broker says: logs whose ends are this far beyond what is committed."""
     behind = behind or {}
@@ -388,6 +418,7 @@ def seen(said: Said | None = None, *, with_driver: bool = True) -> Seen:
     now_ms = said.now_ms
     found.looked_at_topic(now_ms)
     found.looked_at_table(now_ms - 2_000, table_look(said), said.run)
+    found.counted_files(now_ms - 30_000, table_census())
     if with_driver:
         found.looked_at_driver(now_ms, live(said))
     state, known = found.committed()

@@ -345,6 +345,19 @@ UPKEEP = Row(
             unit="s",
         ),
         Panel(
+            title="Files of the table",
+            says="Base files that it is made of now, and those of them that a clustering would put together.",
+            asks=[(one("lockstep_table_files"), "files"), (one("lockstep_table_small_files"), "small files")],
+            width=12,
+        ),
+        Panel(
+            title="Size of the table",
+            says="What its base files hold; replaced ones that are not cleaned yet aside.",
+            asks=[(one("lockstep_table_size_bytes"), "bytes")],
+            width=12,
+            unit="bytes",
+        ),
+        Panel(
             title="Dead letters",
             says="Rejected records in a minute.",
             asks=[(f"60 * {rate('lockstep_dead_letters_total')}", "dead letters")],

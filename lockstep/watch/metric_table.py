@@ -141,6 +141,28 @@ METRICS: tuple[Metric, ...] = (
         alert="any, or more than usual: what share is normal only you can know",
     ),
     _gauge(
+        "table_files",
+        values.table_files,
+        "Base files that the table is made of now; log files, replaced and uncommitted ones aside. Counted "
+        "each five minutes at most, where something was committed; absent before. Of a table of more than "
+        "200,000 files a least.",
+        unit="files",
+    ),
+    _gauge(
+        "table_size_bytes",
+        values.table_size,
+        "What they hold, as of the same count.",
+        unit="bytes",
+    ),
+    _gauge(
+        "table_small_files",
+        values.table_small_files,
+        "Those of them that are smaller than what a clustering puts together, as of the same count: half of "
+        "`table.target_file_size`, unless `table.hudi` says otherwise.",
+        unit="files",
+        alert="a share of `lockstep_table_files` that readers feel; how much that is only you can know",
+    ),
+    _gauge(
         "lag_records",
         values.lag_records,
         "Offsets between the table and the end of the log, gaps included: the 1,000 source partitions "

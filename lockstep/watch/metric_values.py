@@ -125,6 +125,18 @@ def files(seen: MetricsSeen) -> Iterator[Sample]:
         yield (), seen.counters.files
 
 
+def table_files(seen: MetricsSeen) -> Iterator[Sample]:
+    yield from _counted(seen, "files")
+
+
+def table_size(seen: MetricsSeen) -> Iterator[Sample]:
+    yield from _counted(seen, "bytes")
+
+
+def table_small_files(seen: MetricsSeen) -> Iterator[Sample]:
+    yield from _counted(seen, "small_files")
+
+
 def dead_letters(seen: MetricsSeen) -> Iterator[Sample]:
     if seen.counters is not None:
         yield (), seen.counters.rejects.count
@@ -246,6 +258,12 @@ def service_last_age(seen: MetricsSeen) -> Iterator[Sample]:
 
 def _seconds(seen: MetricsSeen, since_ms: int) -> float:
     return max(0, int(seen.document["at_ms"]) - since_ms) / 1_000
+
+
+def _counted(seen: MetricsSeen, field: str) -> Iterator[Sample]:
+    counted = seen.document["table"]["files"]
+    if counted is not None:
+        yield (), counted[field]
 
 
 def _has_lag(seen: MetricsSeen) -> bool:

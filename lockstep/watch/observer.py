@@ -22,12 +22,13 @@ from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
 from lockstep.errors import LockstepError
 from lockstep.installed import version_of
+from lockstep.watch.counting import FileCounts
 from lockstep.watch.looks import SourceLook, look_at_source, look_at_table, placed_run
 from lockstep.watch.metric_values import MetricsSeen
 from lockstep.watch.metrics import exposed
 from lockstep.watch.page import page_document, source_partition_entries
 from lockstep.watch.page_rows import story
-from lockstep.watch.seen import BROKER, DRIVER, TABLE, TOPIC, Seen, Settings, metrics_seen
+from lockstep.watch.seen import BROKER, DRIVER, FILES, TABLE, TOPIC, Seen, Settings, metrics_seen
 from lockstep.watch.tail import as_heard
 from table.errors import TableError
 from table.service.source_facts import SourceTopicsError
@@ -44,6 +45,12 @@ LOOK_EVERY_S = 5.0
 LOOK_SHARE = 20
 """A look that takes long is made less often: its thread rests so many times as long as it took."""
 LOOK_EVERY_MAX_S = 60.0
+COUNT_FIRST_S = 30.0
+"""A run that begins has better things to do than to list files."""
+COUNT_EVERY_S = 300.0
+COUNT_AGAIN_S = 60.0
+"""After a count that failed."""
+COUNT_EVERY_MAX_S = 3_600.0
 TABLE_FIRST_S = 15.0
 """The table says whose messages count: the topic waits so long for its first look."""
 TABLE_QUIET_S = 60.0
@@ -101,11 +108,13 @@ class Observer:
         self._past_due_s = 0.0
         self._source: SourceTopics | None = None
         self._control_topic: ControlTopic | None = None
+        self._counts = FileCounts(config, is_over=self._stopping.is_set)
         looks = {
             TOPIC: (self._follow_topic, 0.0),
             TABLE: (self._look_at_table, LOOK_EVERY_S),
             BROKER: (self._look_at_broker, LOOK_EVERY_S),
             DRIVER: (self._ask_driver, ASK_DRIVER_EVERY_S),
+            FILES: (self._count_files, COUNT_EVERY_S),
         }
         self._threads = [
             threading.Thread(
@@ -191,6 +200,10 @@ class Observer:
     # --- looking ----------------------------------------------------------------------------------
 
     def _keep_looking(self, place: str, look: Callable[[], None], every_s: float) -> None:
+        again_s, rest_max_s = LOOK_EVERY_S, LOOK_EVERY_MAX_S
+        if place == FILES:
+            again_s, rest_max_s = COUNT_AGAIN_S, COUNT_EVERY_MAX_S
+            self._stopping.wait(COUNT_FIRST_S)
         while not self._stopping.is_set():
             began_s, rest_s, well = time.monotonic(), every_s, False
             try:
@@ -198,16 +211,16 @@ class Observer:
                 well = True
             except EXPECTED as error:
                 self._note_failure(place, str(error))
-                rest_s = LOOK_EVERY_S
+                rest_s = again_s
             except Exception as error:  # without its thread a place would never be looked at again
                 log.exception("looking at the %s failed unexpectedly; it is tried again", place)
                 self._note_failure(place, f"The {place} could not be looked at: {error!r}.")
-                rest_s = LOOK_EVERY_S
+                rest_s = again_s
             if place == TABLE:
                 self._table_tried.set()
-            if place in (TABLE, BROKER):
+            if place in (TABLE, BROKER, FILES):
                 took_s = time.monotonic() - began_s
-                rest_s = max(rest_s, min(LOOK_SHARE * took_s, LOOK_EVERY_MAX_S))
+                rest_s = max(rest_s, min(LOOK_SHARE * took_s, rest_max_s))
             if rest_s:
                 self._stopping.wait(rest_s)
             if place == TABLE and well and self._seen.committed()[0] is not None:
@@ -306,6 +319,12 @@ class Observer:
         placed = placed_run(self._config) if look.exists else ""
         with self._changed:
             self._seen.looked_at_table(self._now_ms(), look, placed)
+            self._note_change()
+
+    def _count_files(self) -> None:
+        census = self._counts.look()
+        with self._changed:
+            self._seen.counted_files(self._now_ms(), census)
             self._note_change()
 
     def _look_at_broker(self) -> None:

@@ -20,6 +20,7 @@ from lockstep.watch.page_rows import (
     transaction_entry,
     worker_entries,
 )
+from lockstep.watch.page_table import Counted, files_entry, schema_entry
 from lockstep.watch.status import Status
 from lockstep.watch.told import REASON_LENGTH_MAX, REASONS_COUNTED_MAX
 
@@ -59,6 +60,7 @@ class TableFacts:
     path: str
     format: str
     mode: str | None = None
+    counted: Counted | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +119,8 @@ def page_document(seen: PageSeen, rows: Sequence[Mapping[str, Any]] | None = Non
             "format": seen.table.format,
             "mode": seen.table.mode,
             "busy_with": (live.get("table", {}).get("busy_with") or None) if live is not None else None,
+            "files": files_entry(seen.table.counted),
+            "schema": schema_entry(seen.table.counted),
         },
         "last_commit": last_commit_entry(seen),
         "freshness_ms": None if lag["seconds"] is None else round(1_000 * lag["seconds"]),

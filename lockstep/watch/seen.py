@@ -19,12 +19,15 @@ from lockstep.watch.lag import EndSamples
 from lockstep.watch.looks import SourceLook, TableLook
 from lockstep.watch.metric_values import MetricsSeen
 from lockstep.watch.page import PageSeen, Sources, TableFacts, page_document, source_partition_entries
+from lockstep.watch.page_table import Counted
 from lockstep.watch.run_seen import ignored_sentence
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
 from lockstep.watch.told import Phase, Transaction
+from table.census import Census
 from table.state import StateError, TableState, flatten
 
 TOPIC, BROKER, TABLE, DRIVER = "topic", "broker", "table", "driver"
+FILES = "table's files"
 ENDS_RUN = (DRAIN, REACHED_END)
 """Of a transaction's end: after it the run ends by itself."""
 BROKER_OLD_MS = 120_000
@@ -62,6 +65,7 @@ class Seen:
     history: History = field(default_factory=History)
     sources: Sources = field(default_factory=Sources)
     table: TableLook | None = None
+    counted: Counted | None = None
     source: SourceLook | None = None
     rows: list[OffsetRow] | None = None
     samples: EndSamples = field(default_factory=EndSamples)
@@ -102,6 +106,16 @@ class Seen:
         self.history.placed = placed or self.history.placed
         if look.state is not None:
             self.history.table_epoch = max(self.history.table_epoch, look.state.epoch)
+
+    def counted_files(self, now_ms: int, census: Census | None) -> None:
+        """What the table is made of: the same as before where nothing changed, None where there is none."""
+        self._well(FILES)
+        if census is None:
+            self.counted = None
+        elif self.counted is not None and self.counted.census is census:
+            self.counted = replace(self.counted, checked_ms=now_ms)
+        else:
+            self.counted = Counted(census=census, at_ms=now_ms, checked_ms=now_ms)
 
     def looked_at_broker(self, now_ms: int, look: SourceLook, state: TableState | None, known: bool) -> None:
         """What the broker says. `state`: the table's, as it was known before the broker was asked; `known`:
@@ -151,6 +165,8 @@ class Seen:
         """The wall clock was, by so much: nothing is older or younger for it."""
         told = {name: at_ms + by_ms for name, at_ms in self.sources.to_json().items() if at_ms is not None}
         self.sources = replace(self.sources, **told)
+        if self.counted is not None:
+            self.counted = self.counted.shifted(by_ms)
         self.samples.shift(by_ms)
         self._date()
 
@@ -273,6 +289,7 @@ class Seen:
                 path=settings.table_path,
                 format=settings.table_format,
                 mode=self.table.mode if self.table is not None else None,
+                counted=self.counted,
             ),
             interval_ms=settings.interval_ms,
             write_timeout_ms=settings.write_timeout_ms,
@@ -304,7 +321,7 @@ class Seen:
         return missing
 
     def _problems(self, now_ms: int) -> Sequence[str]:
-        told = list(self.problems.values())
+        told = list(dict.fromkeys(self.problems.values()))  # table and its files are away for one reason
         if self.history.ignored:
             told.append(ignored_sentence(self.history.ignored, self.settings.control_topic))
         answered_ms = self.sources.driver_ms

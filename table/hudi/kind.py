@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from table.census import TableCensus
 from table.hudi.layout import META_FOLDER
 from table.port import (
     AS_ORDERING,
@@ -82,6 +83,12 @@ class Hudi:
         from table.hudi.reader.reader import HudiReader
 
         return HudiReader(path, storage)
+
+    def census(self, spec: TableSpec) -> TableCensus:
+        """By the timeline and a listing, without Spark."""
+        from table.hudi.census.census import HudiCensus
+
+        return HudiCensus(spec)
 
     def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         """Beside Hudi's own."""

@@ -171,6 +171,9 @@ OBEYED = (
 )
 """What the write client obeys when it completes, rolls back, cleans, archives and clusters."""
 
+SMALL_FILES = "hoodie.clustering.plan.strategy.small.file.limit"
+"""Bytes: what is smaller is put together."""
+
 OBEYED_WHILE_CLUSTERING = ("hoodie.parquet.", "hoodie.bulkinsert.")
 
 SYNC = "catalog sync belongs to Spark's datasource: run Hudi's sync tool beside Lockstep"
@@ -218,6 +221,12 @@ def merge(
     lock = shared_lock(path)
     retries = {RETRIES: "25" if lock is SHARED_LOCK else str(LEASE_RETRIES)}
     return {**DEFAULTS, **lock, **retries, **given, **REQUIRED, **REQUIRED_OF_MODE[mode], **fixed}
+
+
+def small_file_bytes(spec: TableSpec) -> int:
+    """What is smaller is small: what a clustering takes, half of the target where nothing else is given."""
+    given = spec.properties.get(SMALL_FILES, "")
+    return int(given) if given.isdecimal() else spec.target_file_bytes // 2
 
 
 def archives_beside(spec: TableSpec, services: Mapping[str, str]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from control_topic.clocks import wall_ms
+from table.census import TableCensus
 from table.errors import Refused
 from table.memory.store import MemoryStore
 from table.memory.timeline import MemoryTimeline
@@ -77,6 +78,11 @@ class Memory:
         from table.memory.reader import MemoryTableReader
 
         return MemoryTableReader(TIMELINES.get(path, MemoryTimeline()), path)
+
+    def census(self, spec: TableSpec) -> TableCensus:
+        from table.memory.census import MemoryCensus
+
+        return MemoryCensus(TIMELINES.setdefault(spec.path, MemoryTimeline()), spec)
 
     def notes(self, path: str, storage: StoreSettings | None = None) -> Store:
         return NOTES.setdefault(path, MemoryStore())

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from table.store.paths import inside
-from table.store.port import Capabilities, Data, ShowsAtOnce, Sink, Stat
+from table.store.port import Capabilities, Data, FileSize, ShowsAtOnce, Sink, Stat
 
 
 @dataclass(slots=True)
@@ -95,6 +95,12 @@ class MemoryStore(ShowsAtOnce):
         for name, entry in below.items():
             if isinstance(entry, _Folder) and name not in leaving_out:
                 yield from self.walk(_joined(folder, name), leaving_out=leaving_out)
+
+    def sizes(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[FileSize]:
+        for below, names in self.walk(folder, leaving_out=leaving_out):
+            for name in names:
+                if size_bytes := len(self._file(_joined(below, name)).data):
+                    yield FileSize(below, name, size_bytes)
 
     def stat(self, path: str) -> Stat | None:
         entry = self._entries.get(inside(path))

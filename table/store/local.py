@@ -13,7 +13,7 @@ from typing import BinaryIO
 from table.store.location import Location
 from table.store.objects.settings import ObjectSettings
 from table.store.paths import DRAFT, inside
-from table.store.port import Capabilities, ShowsAtOnce, Sink, Stat, Store
+from table.store.port import Capabilities, FileSize, ShowsAtOnce, Sink, Stat, Store
 
 MODE = 0o644
 
@@ -96,6 +96,16 @@ class LocalStore(ShowsAtOnce):
         for error in refused:
             if not isinstance(error, FileNotFoundError):  # else it went meanwhile, or never was
                 raise error
+
+    def sizes(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[FileSize]:
+        for below, names in self.walk(folder, leaving_out=leaving_out):
+            for name in names:
+                try:
+                    size_bytes = os.stat(os.path.join(self._root, below, name)).st_size
+                except FileNotFoundError:  # it went meanwhile
+                    continue
+                if size_bytes:
+                    yield FileSize(below, name, size_bytes)
 
     def stat(self, path: str) -> Stat | None:
         try:

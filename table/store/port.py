@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, BinaryIO, Protocol, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, Protocol, TypeAlias
 
 Data: TypeAlias = Any
 """Whatever has a buffer: bytes, Arrow's own."""
@@ -53,6 +53,14 @@ class Stat:
     identity: tuple[int | str, ...]
     """Tells it from every other that was or will be at the same path."""
     is_folder: bool = False
+
+
+class FileSize(NamedTuple):
+    """A file with something in it. `folder`: the path of what it is in."""
+
+    folder: str
+    name: str
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +150,11 @@ class Store(Protocol):
         out. None where it is not there.
 
         Folders that may not be listed keep no others from being given: the first `OSError` is raised then.
+        """
+
+    def sizes(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[FileSize]:
+        """Of the same files as `walk`, those that are empty aside, as they are listed: whoever has seen
+        enough asks for no more. Those of a folder come one after another where no folder is in it.
         """
 
     def stat(self, path: str) -> Stat | None:

@@ -358,6 +358,35 @@ class TableKindPromises:
         assert reader.newest("another") is None and reader.newest_instant("another") is None
         assert reader.mode == "insert" and reader.damage() == ""
 
+    def test_a_census_counts_what_is_committed_and_looks_again_only_where_that_has_changed(
+        self, site: Site
+    ) -> None:
+        def take(unless: str | None = None, files_max: int = 1_000) -> Any:
+            return census.take(unless=unless, files_max=files_max, enough=lambda: False)
+
+        census = site.kind.census(site.spec)
+        with pytest.raises(MissingTable):
+            take()
+        driver = site.driver()
+        instant = driver.begin("t1")
+        files = driver.write(instant, 5)
+        assert take().files.files == 0
+        driver.table.commit(driver.planned("t1", instant, 5, files), fence=accept)
+        first = take()
+        assert (first.files.files, first.files.size_bytes) == (2, sum(file.size_bytes for file in files))
+        assert first.files.is_whole and first.files.small_files == first.files.table_partitions == 2
+        assert first.files.small_below_bytes == site.spec.target_file_bytes // 2
+        assert sorted(one.path for one in first.files.worst) == ["a", "b"]
+        assert [one.name for one in first.schema.columns][:3] == ["id", "amount", "day"]
+        left = driver.begin("t2")
+        driver.write(left, 3, first=5)
+        assert take(first.as_of) is None, "nothing is complete that was not"
+        driver.table.roll_back(left)
+        driver.run("t3", 4, first=5)
+        second = take(first.as_of)
+        assert second.files.files == 4 and second.as_of != first.as_of
+        assert not take(files_max=1).files.is_whole
+
     def test_instants_are_named_by_the_clock(self, site: Site) -> None:
         driver, reader_ms = site.driver(), []
         before_ms = wall_ms()

@@ -204,6 +204,18 @@ def test_a_folder_lists_what_is_in_it_and_a_walk_what_is_below_it(store: Store) 
     assert list(store.walk("nowhere")) == []
 
 
+def test_sizes_are_those_of_the_files_that_are_not_empty(store: Store) -> None:
+    for folder in ("a/b", "a/.hidden", "c"):
+        store.make_folder(folder)
+    for path in ("one", "a/two", "a/b/three", "a/.hidden/four", "c/five"):
+        store.put(path, path.encode())
+    store.put("a/empty", b"")
+    found = {(one.folder, one.name): one.size_bytes for one in store.sizes(leaving_out={".hidden"})}
+    assert found == {("", "one"): 3, ("a", "two"): 5, ("a/b", "three"): 9, ("c", "five"): 6}
+    assert [tuple(one) for one in store.sizes("a/b")] == [("a/b", "three", 9)]
+    assert list(store.sizes("nowhere")) == []
+
+
 def test_a_file_tells_its_size_its_times_and_itself_from_its_successor(store: Store) -> None:
     store.make_folder("a")
     store.put("a/one", b"abc")

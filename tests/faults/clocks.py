@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import product
 
-from table.hudi.reader.timeline import table_properties
+from table.hudi.reader.stored import table_properties
 from tests.faults import upkeep
 from tests.faults.aim import hit
 from tests.faults.clock import Clock, make_clock
@@ -235,7 +235,7 @@ def _put_in_local_time(stage: Stage) -> None:
         file.write_text("\n".join([*lines, "hoodie.table.timeline.timezone=LOCAL", ""]))
         checksum = folder / ".hoodie.properties.crc"
         checksum.unlink(missing_ok=True)
-    assert table_properties(table)["hoodie.table.timeline.timezone"] == "LOCAL"
+    assert table_properties(str(table))["hoodie.table.timeline.timezone"] == "LOCAL"
 
 
 def _started_in_other_time_zones(stage: Stage) -> Outcome:

@@ -14,10 +14,14 @@ import pyarrow.parquet as pq
 
 from control_topic.messages import Lost, Range, Reject, SourcePartition
 from table.errors import TableError
+from table.hudi.avro import to_avro
+from table.hudi.census.census import HudiCensus
 from table.hudi.reader.timeline import Timeline
+from table.port import TableSpec
+from table.schema import parse_ddl
 from table.state import StateError, TableState, decode, encode, owner
 from tests.fuzz.target import Target, damaged, noise, require
-from tests.hudi_avro import COMMIT, PLAN, avro
+from tests.hudi_avro import COMMIT, PLAN, REPLACE, avro
 
 P0 = SourcePartition("events", 0)
 STATE = TableState(
@@ -44,6 +48,9 @@ def sound() -> dict[str, bytes]:
     """A timeline's files: active, pending and archived instants; path below `.hoodie` -> bytes."""
     stats = {"": [{"path": "a.parquet", "numWrites": 3}]}
     commit = {"partitionToWriteStats": stats, "extraMetadata": encode(STATE), "operationType": "INSERT"}
+    schema = to_avro(parse_ddl("id STRING NOT NULL, s STRUCT<a: ARRAY<INT>>"), "t")
+    commit["extraMetadata"] |= {"schema": schema}
+    replaced = {**commit, "operationType": "CLUSTER", "partitionToReplaceFileIds": {"a": ["x-0"]}}
     foreign = {"partitionToWriteStats": None, "extraMetadata": None, "operationType": "UPSERT"}
     begun = {**foreign, "extraMetadata": owner("p", "r", "t2")}
     archived = pa.table(
@@ -61,6 +68,7 @@ def sound() -> dict[str, bytes]:
         "hoodie.properties": b"#x\nhoodie.table.version=9\nhoodie.timeline.layout.version=2\na\\:b=\\u00e9\n",
         f"timeline/{_time(5)}_{_time(6)}.commit": avro(COMMIT, commit, "deflate"),
         f"timeline/{_time(7)}_{_time(8)}.replacecommit": avro(COMMIT, foreign, "null"),
+        f"timeline/{_time(8)}_{_time(9)}.replacecommit": avro(REPLACE, replaced, "deflate"),
         f"timeline/{_time(9)}.inflight": avro(COMMIT, begun, "null"),
         f"timeline/{_time(9)}.commit.requested": b"",
         f"timeline/{_time(11)}.rollback.requested": avro(
@@ -121,7 +129,14 @@ def _read(base: Path, changes: dict[str, bytes]) -> None:
     except TableError as error:
         require(bool(str(error)), "refused without a word", changes)
         return
-    for look in (lambda: timeline.newest("p"), timeline.pending, lambda: _walk(timeline)):
+    census = HudiCensus(TableSpec(path=str(base), name="t", mode="insert", ddl="id STRING"))
+    looks = (
+        lambda: timeline.newest("p"),
+        timeline.pending,
+        lambda: _walk(timeline),
+        lambda: census.take(unless=None, files_max=9, enough=lambda: False),
+    )
+    for look in looks:
         try:
             look()
         except (TableError, StateError) as error:

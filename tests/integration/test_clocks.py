@@ -21,7 +21,8 @@ from table.hudi.driver.guard import guarded
 from table.hudi.driver.held import Page, page_file
 from table.hudi.driver.history import _stretches
 from table.hudi.driver.watchdog import CLOCK
-from table.hudi.reader.timeline import Timeline, table_properties
+from table.hudi.reader.stored import table_properties
+from table.hudi.reader.timeline import Timeline
 from table.hudi.upkeep import plans
 from tests.integration.test_hudi_table import PIPELINE, PLAIN, QUICK_ARCHIVE, SOURCE, WITHIN_COMMITS, Driver
 
@@ -50,7 +51,7 @@ def from_now(seconds: float) -> str:
 def test_the_timeline_of_a_new_table_is_in_utc(driver: Callable[..., Driver]) -> None:
     made = driver()
     instant = made.run("t1", rows=1)
-    assert table_properties(made.path)["hoodie.table.timeline.timezone"] == "UTC"
+    assert table_properties(str(made.path))["hoodie.table.timeline.timezone"] == "UTC"
     assert from_now(-600) < instant <= from_now(0)
 
 

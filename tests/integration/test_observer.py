@@ -15,6 +15,7 @@ from control_topic.causes import ABORT_CAUSES, END_REASONS
 from control_topic.clocks import wall_ms
 from lockstep.config import load
 from lockstep.config.kafka import checked_kafka
+from lockstep.watch import observer as module
 from lockstep.watch.counters import PARTS
 from lockstep.watch.observer import Observer
 from lockstep.watch.run_seen import ask_driver
@@ -63,6 +64,8 @@ def test_the_page_of_a_run_is_what_the_status_and_the_table_say(
     pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCKSTEP_STATE", str(tmp_path / "state"))
+    for name in ("COUNT_FIRST_S", "COUNT_EVERY_S", "COUNT_AGAIN_S"):
+        monkeypatch.setattr(module, name, 1.0)
     file = tmp_path / "lockstep.prom"
     pipeline.settings |= {"metrics.file": str(file), "metrics.file_period": "1s"}
     pipeline.produce(RECORDS)
@@ -74,6 +77,7 @@ def test_the_page_of_a_run_is_what_the_status_and_the_table_say(
         agrees_with_status(made, json.loads(pipeline.command("status", "--output", "json").stdout))
         agrees_with_table(made, pipeline)
         tells_of_transactions(made, observer)
+        counts_the_table(observer, pipeline)
         figures = scraped(observer)
         assert figures["lockstep_records_total"] == made["totals"]["records"] == RECORDS
         assert figures["lockstep_max_lag_seconds"] == figures["lockstep_participants_missing"] == 0
@@ -120,6 +124,23 @@ def agrees_with_table(made: dict[str, Any], pipeline: Pipeline) -> None:
     assert made["table"]["mode"] == "insert"
     committed = {(one["topic"], one["partition"]): one["committed"] for one in made["source_partitions"]}
     assert committed == {(place.topic, place.number): at for place, at in newest.state.offsets.items()}
+
+
+def counts_the_table(observer: Observer, pipeline: Pipeline) -> None:
+    """Before anything was aborted or replaced all files that are there are the table."""
+
+    def there(document: dict[str, Any]) -> bool:
+        found = [path for path in pipeline.table.rglob("*.parquet") if ".hoodie" not in path.parts]
+        counted = document["table"]["files"]
+        return bool(found) and counted is not None and counted["files"] == len(found)
+
+    made = await_page(observer, "count of all files", there)
+    counted, schema = made["table"]["files"], made["table"]["schema"]
+    assert counted["files"] == counted["small_files"] == made["totals"]["files"]
+    assert counted["bytes"] == made["totals"]["bytes"] and not counted["at_least"]
+    assert counted["table_partitions"] == len(counted["worst"]) > 1
+    assert [one["name"] for one in schema["columns"]][:1] == ["event_id"] and schema["changes"] == []
+    assert scraped(observer)["lockstep_table_files"] == counted["files"]
 
 
 def tells_of_transactions(made: dict[str, Any], observer: Observer) -> None:

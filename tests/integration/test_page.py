@@ -164,6 +164,7 @@ def hostile() -> dict[str, Any]:
     shown["coordinator"] = text
     shown["coordinators"] = [{"epoch": 3, "name": text, "since_ms": shown["at_ms"]}]
     shown["table"]["path"] = f"s3a://{LONG}/{MARKUP}"
+    shown["table"].update(hostile_table(shown["at_ms"], text))
     shown["transactions"][-2] = documents.aborted(1, shown["at_ms"], reason=text, cause=MARKUP, late=text)
     shown["troubles"] = [{"time_ms": shown["at_ms"], "kind": MARKUP, "text": text}]
     shown["source_partitions"] = [documents.source_partition(0, topic=text, owner=text, verdict=MARKUP)]
@@ -179,6 +180,22 @@ def hostile() -> dict[str, Any]:
         "sample": [{"source_partition": text, "offset": 1, "reason": text, "time_ms": shown["at_ms"]}],
     }
     return shown
+
+
+def hostile_table(now_ms: int, text: str) -> dict[str, Any]:
+    """Its files and columns, whatever is named in them being this text."""
+    worst = [{"path": text, "files": 9, "small_files": 8, "bytes": 7}]
+    files = documents.table_files(now_ms, worst=worst, log_files=3, at_least=True)
+    changed = {"name": text, "was": text, "now": text}
+    change = {"instant": text, "completed_ms": now_ms, "columns": [changed] * 3, "columns_total": 9}
+    schema = documents.table_schema(
+        now_ms,
+        columns=[{"name": text, "type": text, "nullable": False}],
+        changes=[change],
+        changes_total=7,
+        since_instant=text,
+    )
+    return {"files": files, "schema": schema}
 
 
 @pytest.mark.parametrize("width", [400, 1_600])
@@ -198,6 +215,9 @@ def test_what_others_write_stays_text_and_within_the_page(serve: Serve, visit: V
     expect(page.locator("#halt")).to_contain_text(MARKUP)
     expect(page.locator("#partitions th").first).to_contain_text(MARKUP)
     expect(page.locator("#tabs")).to_contain_text(MARKUP)
+    page.locator("#schema-sum").click()
+    for name in ("#worst", "#schema", "#schema-changes", "#schema-since"):
+        expect(page.locator(name)).to_contain_text(MARKUP)
     assert overflow_px(page) <= 0
     page.locator("#strip button[data-phase=aborted]").last.click()
     expect(page.get_by_role("dialog")).to_contain_text(MARKUP)

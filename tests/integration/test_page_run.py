@@ -64,6 +64,8 @@ def test_a_real_run_is_seen_as_it_goes_and_as_it_ends(pipeline: Pipeline, visit:
     expect(story).to_contain_text("the same records are read again")
     page.keyboard.press("Escape")
 
+    expect(page.locator("#table-figures")).to_contain_text("Small files", timeout=SOON_MS)
+    expect(page.locator("#schema-sum")).to_contain_text("columns now")
     run.kill()
     expect(page.locator("#notices")).to_contain_text("The driver does not answer since", timeout=TOLD_MS)
 

@@ -7,12 +7,14 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import obstore
 import psutil
 import pytest
 
 from lockstep.stores.local import S3Server
+from table.hudi.reader.timeline import Timeline
 from table.kinds import HUDI, table_kind
 from table.store.objects.requests import Request
 from table.store.objects.store import ObjectStore
@@ -69,7 +71,7 @@ def memory_bounded() -> Iterator[None]:
 
 
 def test_a_sweep_and_looks_at_a_table_among_many_objects_ask_what_is_promised(
-    opened: Callable[..., S3Driver], s3: S3Server
+    opened: Callable[..., S3Driver], s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = opened()
     driver.run("one", 3)
@@ -94,3 +96,23 @@ def test_a_sweep_and_looks_at_a_table_among_many_objects_ask_what_is_promised(
         found = [row for file in rows.files for batch in file.batches for row in batch.to_pylist()]
         assert len(found) == 3
         assert looked.requests.total() <= 40, looked.requests.counts()
+        looks: list[ObjectStore] = []
+
+        class Watched(Timeline):
+            def __init__(self, *given: Any) -> None:
+                super().__init__(*given)
+                assert isinstance(self.store, ObjectStore)
+                looks.append(self.store)
+
+        monkeypatch.setattr("table.hudi.census.census.Timeline", Watched)
+        census = table_kind(HUDI).census(driver.spec)
+        first = census.take(unless=None, files_max=200_000, enough=lambda: False)
+        assert first is not None and first.files.is_whole and first.files.files == 1
+        asked = looks[-1].requests.counts()
+        assert asked[Request.LIST] <= IN_IT // 1_000 + 5, asked
+        assert sum(asked.values()) <= IN_IT // 1_000 + 8, asked
+        assert census.take(unless=first.as_of, files_max=200_000, enough=lambda: False) is None
+        assert looks[-1].requests.total() <= 3, looks[-1].requests.counts()
+        some = census.take(unless=None, files_max=2_500, enough=lambda: False)
+        assert some is not None and not some.files.is_whole
+        assert looks[-1].requests.total() <= 8, "no more is listed than is asked for"

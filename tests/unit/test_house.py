@@ -23,6 +23,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "table.store.objects": ("table", "table.store"),
     "table.service": ("control_topic", "coordinator", "table", "table.store"),
     "table.hudi.reader": ("control_topic", "table", "table.hudi", "table.store"),
+    "table.hudi.census": ("table", "table.hudi", "table.hudi.files", "table.hudi.reader", "table.store"),
     "table.partitioners": (),
     "table.hudi.files": ("control_topic", "table", "table.hudi", "table.partitioners", "table.store"),
     "table.hudi.driver": (

@@ -7,6 +7,7 @@ import * as parts from "./parts.js";
 import * as partitions from "./partitions.js";
 import * as story from "./story.js";
 import * as summary from "./summary.js";
+import * as table from "./table.js";
 import * as transactions from "./transactions.js";
 
 const TICK_MS = 1_000;
@@ -68,7 +69,7 @@ function came(next) {
 }
 
 function draw() {
-  for (const one of [summary, transactions, orders, parts, partitions]) one.show(page);
+  for (const one of [summary, transactions, orders, parts, partitions, table]) one.show(page);
   set($("main"), "aria-busy", null);
   set($("main"), "data-shown", page.at_ms);
   say($("problems"), page.problems.join(" "));

@@ -11,18 +11,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from table.errors import Contradiction
-from table.hudi.avro import AVRO_TYPES
+from table.hudi.avro_ddl import (
+    DECIMAL,
+    INSIDE,
+    RECORD,
+    digits_of,
+    in_full,
+    is_nullable,
+    shape_of,
+    show,
+    without_null,
+)
 from table.hudi.files.base_file import META_COLUMNS
 from table.port import TableSpec
-from table.schema import DDL_NAMES, KAFKA_PREFIX
+from table.schema import KAFKA_PREFIX
 
 PROMOTIONS = frozenset({("INT", "BIGINT"), ("INT", "DOUBLE"), ("FLOAT", "DOUBLE")})
 """(what the table has, what it may become): every value is the same number in the new type. Of columns only:
 a field inside a column whose type changes makes Spark's vectorized reader give up."""
-
-RECORD, DECIMAL = "record", "decimal"
-INSIDE: Mapping[str, tuple[str, str]] = {"array": ("items", "[]"), "map": ("values", "{}")}
-"""Where an array's and a map's elements are, and how a path names them."""
 
 
 def evolve(table_schema: str, wanted_schema: str, spec: TableSpec) -> str:
@@ -63,7 +69,7 @@ class _Merge:
                 raise self._missing(parent, field, asked)
         added = [field for name, field in asked.items() if name not in known]
         for field in added:
-            if not _nullable(field["type"]):
+            if not is_nullable(field["type"]):
                 raise self._new_not_null(parent + field["name"], field["type"])
         kept = [self._field(field, asked.get(field["name"]), parent) for field in has["fields"]]
         return {**has, "fields": [*kept, *added]}
@@ -74,12 +80,12 @@ class _Merge:
         kind = self._type(has["type"], wanted["type"], parent + has["name"])
         if kind == has["type"]:
             return has
-        nulls_are_new = _nullable(kind) and not _nullable(has["type"])
+        nulls_are_new = is_nullable(kind) and not is_nullable(has["type"])
         return {**has, "type": kind, **({"default": None} if nulls_are_new else {})}
 
     def _type(self, has: Any, wanted: Any, path: str) -> Any:
-        old, new = _value(has), _value(wanted)
-        nulls_are_new = _nullable(wanted) and not _nullable(has)
+        old, new = without_null(has), without_null(wanted)
+        nulls_are_new = is_nullable(wanted) and not is_nullable(has)
         if path in self._fixed and (nulls_are_new or show(old) != show(new)):
             raise self._differs(path, has, wanted, "files and rows are found by it: write in record.schema")
         kind = self._value_type(old, new, path)
@@ -87,14 +93,14 @@ class _Merge:
             raise self._differs(path, has, wanted, "values that are there cannot be read so: write")
         if kind == old:
             return ["null", old] if nulls_are_new else has
-        return ["null", kind] if _nullable(has) or nulls_are_new else kind
+        return ["null", kind] if is_nullable(has) or nulls_are_new else kind
 
     def _value_type(self, old: Any, new: Any, path: str) -> Any | None:
         """The type, nulls aside, that readers get all values of both right with; None where there is none."""
-        shape = _shape(old)
-        if shape == _shape(new) == RECORD:
+        shape = shape_of(old)
+        if shape == shape_of(new) == RECORD:
             return self.record(old, new, f"{path}.")
-        if shape == _shape(new) and shape in INSIDE:
+        if shape == shape_of(new) and shape in INSIDE:
             key, suffix = INSIDE[shape]
             return {**old, key: self._type(old[key], new[key], path + suffix)}
         if show(old) == show(new):
@@ -110,18 +116,18 @@ class _Merge:
                 f"{name} in record.schema"
             )
         return Contradiction(
-            f"{self._where}: it has the field {parent}{name} {_text(field['type'])}, the configuration has "
+            f"{self._where}: it has the field {parent}{name} {in_full(field['type'])}, the configuration has "
             "not: add it to record.schema"
         )
 
     def _differs(self, path: str, has: Any, wanted: Any, advice: str) -> Contradiction:
         return Contradiction(
-            f"{self._where}: field {path} is {_text(has)}, the configuration says {_text(wanted)}: {advice} "
-            f"{_text(has)}, or write to another path"
+            f"{self._where}: field {path} is {in_full(has)}, the configuration says {in_full(wanted)}: "
+            f"{advice} {in_full(has)}, or write to another path"
         )
 
     def _new_not_null(self, path: str, kind: Any) -> Contradiction:
-        where = f"{self._where}: it has no field {path}, the configuration says {_text(kind)}"
+        where = f"{self._where}: it has no field {path}, the configuration says {in_full(kind)}"
         if path.startswith(KAFKA_PREFIX):
             return Contradiction(f"{where}: set table.kafka_columns = false, or write to another path")
         return Contradiction(
@@ -129,59 +135,11 @@ class _Merge:
         )
 
 
-def show(kind: Any) -> str:
-    """An Avro type as DDL, its own null aside; what DDL has no word for as JSON."""
-    kind = _value(kind)
-    shape = _shape(kind)
-    if shape == RECORD:
-        inner = ", ".join(f"{field['name']}: {_text(field['type'])}" for field in kind["fields"])
-        return f"STRUCT<{inner}>"
-    if shape == DECIMAL:
-        return "DECIMAL({},{})".format(*_digits(kind))
-    if shape == "array":
-        return f"ARRAY<{show(kind['items'])}>"
-    return f"MAP<STRING,{show(kind['values'])}>" if shape == "map" else _SCALARS.get(shape, shape)
-
-
-def _text(kind: Any) -> str:
-    return show(kind) + ("" if _nullable(kind) else " NOT NULL")
-
-
-def _shape(kind: Any) -> str:
-    """`record`, `array`, `map`, `decimal`; of others one spelling of the type, logical type included."""
-    if not isinstance(kind, Mapping):
-        return kind if isinstance(kind, str) else json.dumps(kind)
-    logical = kind.get("logicalType")
-    if logical == DECIMAL:
-        return DECIMAL
-    base = _shape(kind["type"])
-    return f"{base} {logical}" if logical else base
-
-
-_SCALARS = {_shape(avro): DDL_NAMES[arrow] for arrow, avro in AVRO_TYPES.items()}
-
-
 def _is_promotion(old: Any, new: Any) -> bool:
-    if _shape(old) == _shape(new) == DECIMAL:
-        (precision, scale), (wider, finer) = _digits(old), _digits(new)
+    if shape_of(old) == shape_of(new) == DECIMAL:
+        (precision, scale), (wider, finer) = digits_of(old), digits_of(new)
         return finer >= scale and wider - finer >= precision - scale
     return (show(old), show(new)) in PROMOTIONS
-
-
-def _digits(kind: Mapping[str, Any]) -> tuple[int, int]:
-    return int(kind["precision"]), int(kind.get("scale", 0))
-
-
-def _nullable(kind: Any) -> bool:
-    return isinstance(kind, list) and "null" in kind
-
-
-def _value(kind: Any) -> Any:
-    """A type without its null."""
-    if not isinstance(kind, list):
-        return kind
-    branches = [branch for branch in kind if branch != "null"]
-    return branches[0] if len(branches) == 1 else branches
 
 
 def _fields(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -190,15 +148,15 @@ def _fields(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _canonical(kind: Any, never_null: set[str]) -> Any:
     """What tells two types apart: not the order of fields, nor names of types. `never_null`: of the top."""
-    value, shape = _value(kind), _shape(_value(kind))
+    value, shape = without_null(kind), shape_of(without_null(kind))
     if shape == RECORD:
         fields = _fields(value).items()
         inner: Any = {
-            name: _canonical(_value(field["type"]) if name in never_null else field["type"], set())
+            name: _canonical(without_null(field["type"]) if name in never_null else field["type"], set())
             for name, field in fields
         }
     elif shape in INSIDE:
         inner = _canonical(value[INSIDE[shape][0]], set())
     else:
         inner = show(value)
-    return shape, _nullable(kind), inner
+    return shape, is_nullable(kind), inner

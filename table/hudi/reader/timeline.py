@@ -18,21 +18,17 @@ import json
 import os
 import posixpath
 import re
-import struct
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
-import fastavro
-import pyarrow as pa
 import pyarrow.parquet as pq
-from fastavro.schema import SchemaParseException
 
 from table.chain import earliest_after, newest_of
 from table.errors import Refused, Unavailable
-from table.hudi.layout import PROPERTIES
-from table.instants import CommittedFile, Instant, MissingTable, PendingInstant
+from table.hudi.reader.stored import UNREADABLE, avro_record, properties_of, read_bytes, unavailable
+from table.instants import CommittedFile, Instant, PendingInstant
 from table.state import PREFIX, StateError, TableState, decode
 from table.store.location import store_at
 from table.store.port import Store
@@ -45,18 +41,23 @@ METADATA_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
 REARRANGING = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
 """Operations that move rows to other files and leave them, and their commit times, as they are."""
 
-PROPERTIES_BYTES_MAX = 4 * 1024 * 1024
-INSTANT_BYTES_MAX = 256 * 1024 * 1024
 ARCHIVE_ATTEMPTS = 5
 ARCHIVE_ROWS_PER_BATCH = 64
 
 COMPLETED = re.compile(r"(\d{14,17})_(\d{14,17})\.([a-z]+)")
 _PENDING = re.compile(r"(\d{14,17})(?:\.([a-z]+))?\.(requested|inflight)")
-UNREADABLE = (
-    *(OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, EOFError, RecursionError),
-    *(pa.ArrowException, struct.error, zlib.error, SchemaParseException),
-)
-"""What Avro, parquet and JSON readers raise for bytes that are damaged."""
+
+
+class Finished(NamedTuple):
+    """A completed instant, by its file's name."""
+
+    requested: str
+    completed: str
+    action: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.requested}_{self.completed}.{self.action}"
 
 
 class Timeline:
@@ -70,7 +71,7 @@ class Timeline:
         self._storage = storage
         self._store = store_at(os.fspath(base_path), settings=storage)
         self.place = self._store.place()
-        properties = _properties(self._store)
+        properties = properties_of(self._store)
         version, layout = (
             properties.get("hoodie.table.version"),
             properties.get("hoodie.timeline.layout.version"),
@@ -87,6 +88,11 @@ class Timeline:
         self.properties = properties
         self._zone = UTC if properties.get("hoodie.table.timeline.timezone", "LOCAL") == "UTC" else None
 
+    @property
+    def store(self) -> Store:
+        """Where the table is."""
+        return self._store
+
     def completed(self) -> Iterator[Instant]:
         """Completed instants, newest completion first: the active ones, then the archived ones, lazily."""
         seen: set[str] = set()
@@ -97,6 +103,22 @@ class Timeline:
             if requested not in seen:
                 seen.add(requested)
                 yield self._instant(requested, completed, action, raw)
+
+    def active(self) -> tuple[list[Finished], frozenset[str]]:
+        """What names say of the active timeline: completed instants, newest completion first, and the
+        requested times of those that are not completed.
+        """
+        names = self._names()
+        finished = _finished(names)
+        done = {one.requested for one in finished}
+        begun = {match[1] for name in names if (match := _PENDING.fullmatch(name))}
+        return finished, frozenset(begun - done)
+
+    def metadata(self, one: Finished) -> Mapping[str, Any]:
+        """A commit's own, as Hudi keeps it. Raises `FileNotFoundError` where it has been archived since."""
+        raw = self._read(self._folder, one.file)
+        with self.decoding(one.requested, one.action):
+            return avro_record(io.BytesIO(raw))
 
     def newest(self, pipeline: str) -> TableState | None:
         """The state of this pipeline's newest commit, archived timeline included; None before genesis."""
@@ -159,13 +181,12 @@ class Timeline:
 
     def _active(self) -> Iterator[Instant]:
         """Completed instants of the active timeline, newest completion first."""
-        found = [match for name in self._names() if (match := COMPLETED.fullmatch(name))]
-        for match in sorted(found, key=lambda m: (m[2], m[1]), reverse=True):
+        for one in _finished(self._names()):
             try:
-                raw = self._read(self._folder, match[0]) if match[3] in METADATA_ACTIONS else b""
+                raw = self._read(self._folder, one.file) if one.action in METADATA_ACTIONS else b""
             except FileNotFoundError:
                 continue  # archived since it was listed, and met again there
-            yield self._instant(match[1], match[2], match[3], raw)
+            yield self._instant(*one, raw)
 
     def _names(self) -> list[str]:
         try:
@@ -178,8 +199,14 @@ class Timeline:
     def _instant(self, requested: str, completed: str, action: str, raw: bytes) -> Instant:
         if action not in METADATA_ACTIONS:
             return Instant(requested=requested, completed=completed, action=action)
-        try:
+        with self.decoding(requested, action):
             return _committed(requested, completed, action, avro_record(io.BytesIO(raw)))
+
+    @contextmanager
+    def decoding(self, requested: str, action: str) -> Iterator[None]:
+        """Whatever damage to an instant's metadata does to who reads it is `Refused`."""
+        try:
+            yield
         except StateError:
             raise
         except UNREADABLE as error:
@@ -275,6 +302,12 @@ class Timeline:
         return read_bytes(self._store, posixpath.join(folder, name))
 
 
+def _finished(names: Sequence[str]) -> list[Finished]:
+    """Newest completion first."""
+    found = [Finished(*match.groups()) for name in names if (match := COMPLETED.fullmatch(name))]
+    return sorted(found, key=lambda one: (one.completed, one.requested), reverse=True)
+
+
 def _last_of(archive_file: str) -> str:
     """The greatest requested time in a file of the archived timeline, by its name."""
     return archive_file.split("_")[1]
@@ -306,71 +339,6 @@ def _committed(requested: str, completed: str, action: str, metadata: Mapping[st
     )
 
 
-def table_properties(
-    base_path: str | os.PathLike[str], storage: StoreSettings | None = None
-) -> dict[str, str]:
-    """`hoodie.properties` of the table. Raises `MissingTable`, `Unavailable`."""
-    return _properties(store_at(os.fspath(base_path), settings=storage))
-
-
-def _properties(store: Store) -> dict[str, str]:
-    for name in PROPERTIES:
-        try:
-            raw = store.read(posixpath.join(".hoodie", name), bytes_max=PROPERTIES_BYTES_MAX)
-            return parse_properties(raw.decode("utf-8"))
-        except FileNotFoundError:
-            continue
-        except (OSError, UnicodeDecodeError) as error:
-            raise unavailable(store, posixpath.join(".hoodie", name), error) from error
-    raise MissingTable(
-        f"There is no Hudi table at {store.place()}: `lockstep run` creates it; check table.path if it should"
-        " exist."
-    )
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """A Java properties file, as far as Hudi writes them: `key=value` lines with `\\`-escapes."""
-    properties: dict[str, str] = {}
-    for line in text.splitlines():
-        stripped = line.strip()
-        if stripped and not stripped.startswith(("#", "!")):
-            key, _, value = stripped.partition("=")
-            properties[_unescape(key.strip())] = _unescape(value.strip())
-    return properties
-
-
-def _unescape(text: str) -> str:
-    def one(match: re.Match[str]) -> str:
-        if match[1]:
-            return chr(int(match[1], 16))
-        return {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(match[2], match[2])
-
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", one, text)
-
-
-def read_bytes(store: Store, path: str) -> bytes:
-    """The file's bytes. Raises `FileNotFoundError` as it is, everything else as `Unavailable`."""
-    try:
-        raw = store.read(path, bytes_max=INSTANT_BYTES_MAX + 1)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise unavailable(store, path, error) from error
-    if len(raw) > INSTANT_BYTES_MAX:
-        raise Refused(
-            f"{store.place(path)} is larger than {INSTANT_BYTES_MAX} bytes, which no timeline file should be."
-        )
-    return raw
-
-
-def avro_record(file: BinaryIO) -> dict[str, Any]:
-    """The one record of an Avro container file."""
-    record = next(iter(fastavro.reader(file)), None)
-    if not isinstance(record, dict):
-        raise ValueError("it holds no record")
-    return record
-
-
 def _with_rollback(one: PendingInstant) -> PendingInstant:
     return PendingInstant(
         requested=one.requested,
@@ -379,7 +347,3 @@ def _with_rollback(one: PendingInstant) -> PendingInstant:
         owner=one.owner,
         rollback_requested=True,
     )
-
-
-def unavailable(store: Store, path: str, error: Exception) -> Unavailable:
-    return Unavailable(f"{store.place(path)} cannot be read: {error}. Check the storage and its permissions.")

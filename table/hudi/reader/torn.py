@@ -20,14 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from table.errors import Contradiction
-from table.hudi.reader.timeline import (
-    COMPLETED,
-    METADATA_ACTIONS,
-    UNREADABLE,
-    avro_record,
-    table_properties,
-    unavailable,
-)
+from table.hudi.reader.stored import UNREADABLE, avro_record, table_properties, unavailable
+from table.hudi.reader.timeline import COMPLETED, METADATA_ACTIONS
 from table.store.location import store_at
 from table.store.settings import StoreSettings
 

@@ -16,6 +16,7 @@ from table.errors import TableError
 from table.hudi.driver.asking import elements
 from table.hudi.driver.java import changing
 from table.hudi.driver.session import Session
+from table.hudi.properties import SMALL_FILES, small_file_bytes
 from table.hudi.upkeep import plans
 from table.hudi.upkeep.due import Done, Opener
 from table.hudi.upkeep.plans import OWNER, PendingPlan, Tidied
@@ -34,8 +35,8 @@ class Clustering:
     def __init__(self, spec: TableSpec, pipeline: str) -> None:
         self._pipeline = pipeline
         self._scheduled_only = spec.clustering == SCHEDULE
-        self._strategy = {  # files below half of the target become files of the target; never one alone
-            STRATEGY + "small.file.limit": str(spec.target_file_bytes // 2),
+        self._strategy = {  # small files become files of the target; never one alone
+            SMALL_FILES: str(small_file_bytes(spec)),
             STRATEGY + "target.file.max.bytes": str(spec.target_file_bytes),
             STRATEGY + "single.group.clustering.enabled": "false",
         }

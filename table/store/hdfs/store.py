@@ -24,7 +24,7 @@ from table.store.hdfs.sink import HdfsSink
 from table.store.hdfs.writing import Writing
 from table.store.location import Location, not_yet
 from table.store.paths import DRAFT, inside
-from table.store.port import Capabilities, OutcomeUnknown, ShowsAtOnce, Sink, Stat, Store
+from table.store.port import Capabilities, FileSize, OutcomeUnknown, ShowsAtOnce, Sink, Stat, Store
 from table.store.ranges import in_ranges
 from table.store.security import SIMPLE, asked_security, no_security
 from table.store.settings import StoreSettings
@@ -120,23 +120,14 @@ class HdfsStore(ShowsAtOnce):
         return [posixpath.basename(one.path) for one in self._listed(folder)]
 
     def walk(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[tuple[str, list[str]]]:
-        refused: list[OSError] = []
-        waiting = [folder]
-        while waiting:
-            here = waiting.pop()
-            try:
-                listed = self._listed(here)
-            except FileNotFoundError:  # it went meanwhile, or never was
-                continue
-            except OSError as error:
-                refused.append(error)
-                continue
-            named = [(posixpath.basename(one.path), one.isdir) for one in listed]
-            below = [name for name, isdir in named if isdir and name not in leaving_out]
-            waiting += [posixpath.join(here, name) for name in sorted(below, reverse=True)]
-            yield here, [name for name, isdir in named if not isdir]
-        if refused:
-            raise refused[0]
+        for here, files in self._walk(folder, leaving_out):
+            yield here, [posixpath.basename(one.path) for one in files]
+
+    def sizes(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[FileSize]:
+        for here, files in self._walk(folder, leaving_out):
+            for one in files:
+                if one.length:
+                    yield FileSize(here, posixpath.basename(one.path), one.length)
 
     def stat(self, path: str) -> Stat | None:
         found = self._status(path)
@@ -236,6 +227,25 @@ class HdfsStore(ShowsAtOnce):
         if len(listed) == 1 and not listed[0].isdir and listed[0].path == full:
             raise NotADirectoryError(errno.ENOTDIR, "Not a directory", self.place(folder))
         return [one for one in listed if one.path != full]
+
+    def _walk(self, folder: str, leaving_out: Collection[str]) -> Iterator[tuple[str, list[FileStatus]]]:
+        refused: list[OSError] = []
+        waiting = [folder]
+        while waiting:
+            here = waiting.pop()
+            try:
+                listed = self._listed(here)
+            except FileNotFoundError:  # it went meanwhile, or never was
+                continue
+            except OSError as error:
+                refused.append(error)
+                continue
+            folders = [posixpath.basename(one.path) for one in listed if one.isdir]
+            below = sorted((name for name in folders if name not in leaving_out), reverse=True)
+            waiting += [posixpath.join(here, name) for name in below]
+            yield here, [one for one in listed if not one.isdir]
+        if refused:
+            raise refused[0]
 
     def _status(self, path: str) -> FileStatus | None:
         return self._found(path, self._full(path))

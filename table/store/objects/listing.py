@@ -18,6 +18,7 @@ from obstore.exceptions import BaseError
 from table.store.objects.bucket import PAGE, Bucket
 from table.store.objects.errors import Act, RequestAnswer
 from table.store.objects.requests import Request
+from table.store.port import FileSize
 
 FOLDER_SUFFIX = "_$folder$"
 LAST = "\U0010fffd"
@@ -114,6 +115,13 @@ class Walk:
 
     def __iter__(self) -> Iterator[tuple[str, list[str]]]:
         prefix = _joined(self._root, self._folder)
+        for entry in self.entries():
+            yield from self._take(entry, prefix)
+        yield from self._close(0)
+
+    def entries(self) -> Iterator[Entry]:
+        """The objects, by their whole keys, those that stand for folders among them."""
+        prefix = _joined(self._root, self._folder)
         after = ""
         while True:
             left_out = ""
@@ -121,13 +129,19 @@ class Walk:
                 for entry in page:
                     left_out = self._left_out(entry.key, prefix)
                     if not left_out:
-                        yield from self._take(entry, prefix)
+                        yield entry
                 if left_out:  # to the page's end, and who knows how far beyond: it is stepped over
                     break
             else:
-                break
+                return
             after = f"{left_out}/{LAST}"
-        yield from self._close(0)
+
+    def sizes(self) -> Iterator[FileSize]:
+        """Of all objects with something in them, which stand for no folder."""
+        for entry in self.entries():
+            if entry.size_bytes:
+                folder, _, name = entry.key[len(self._root) + 1 if self._root else 0 :].rpartition("/")
+                yield FileSize(folder, name, entry.size_bytes)
 
     def _left_out(self, key: str, prefix: str) -> str:
         """The key of the folder that is left out and holds it; empty where none does."""

@@ -18,7 +18,7 @@ from table.store.objects.requests import Requests
 from table.store.objects.settings import ObjectSettings
 from table.store.objects.sink import ObjectSink
 from table.store.paths import inside, key_of
-from table.store.port import Capabilities, Sink, Stat, Store, Upload
+from table.store.port import Capabilities, FileSize, Sink, Stat, Store, Upload
 from table.store.ranges import in_ranges
 
 if TYPE_CHECKING:
@@ -142,6 +142,10 @@ class ObjectStore:
     def walk(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[tuple[str, list[str]]]:
         self._key(folder)
         return iter(listing.Walk(self._bucket, self._root, folder, leaving_out))
+
+    def sizes(self, folder: str = "", *, leaving_out: Collection[str] = ()) -> Iterator[FileSize]:
+        self._key(folder)
+        return listing.Walk(self._bucket, self._root, folder, leaving_out).sizes()
 
     def stat(self, path: str) -> Stat | None:
         """Two requests where no file is there: a folder is what something is below."""

@@ -142,6 +142,55 @@ def service(name: str, **more: Any) -> dict[str, Any]:
     return {**made, **more}
 
 
+def table_files(now_ms: int, **more: Any) -> dict[str, Any]:
+    """A count of three minutes ago."""
+    made = {
+        "counted_ms": now_ms - 180_000,
+        "checked_ms": now_ms - 180_000,
+        "files": 1_260,
+        "bytes": 84_000_000_000,
+        "small_files": 212,
+        "small_below_bytes": 60_000_000,
+        "log_files": 0,
+        "log_bytes": 0,
+        "at_least": False,
+        "table_partitions": 3,
+        "worst": [
+            {"path": f"region={name}", "files": 420, "small_files": small, "bytes": 28_000_000_000}
+            for name, small in (("eu", 140), ("us", 60), ("ap", 12))
+        ],
+    }
+    return {**made, **more}
+
+
+def table_schema(now_ms: int, **more: Any) -> dict[str, Any]:
+    """Of nine columns, one of which is new."""
+    some = (("event_id", "STRING"), ("amount", "DOUBLE"), ("region", "STRING"), ("note", "STRING"))
+    kafka = (("topic", "STRING"), ("partition", "INT"), ("offset", "BIGINT"), ("timestamp", "TIMESTAMP"))
+    columns = [*some, *((f"_kafka_{name}", kind) for name, kind in kafka)]
+    made = {
+        "columns": [
+            {"name": name, "type": kind, "nullable": not name.startswith("_kafka_")} for name, kind in columns
+        ],
+        "columns_total": len(columns),
+        "changes": [
+            {
+                "instant": "20261126030102003",
+                "completed_ms": now_ms - 7_000_000,
+                "columns": [
+                    {"name": "note", "was": None, "now": "STRING"},
+                    {"name": "amount", "was": "FLOAT", "now": "DOUBLE"},
+                ],
+                "columns_total": 2,
+            }
+        ],
+        "changes_total": 1,
+        "since_instant": "20261126010000000",
+        "since_ms": now_ms - 2 * HOUR_MS,
+    }
+    return {**made, **more}
+
+
 def document(*, pipeline: str = "events", count: int = 120, now_ms: int = 0, **more: Any) -> dict[str, Any]:
     """A run that goes well; `more` overrides."""
     now_ms = now_ms or wall_ms()
@@ -170,7 +219,14 @@ def document(*, pipeline: str = "events", count: int = 120, now_ms: int = 0, **m
         "mode": "RUN",
         "control": {"paused": False, "settings": dict(IN_FORCE), "changed": [], "orders": []},
         "settings": {"interval_ms": 2_000, "write_timeout_ms": 60_000},
-        "table": {"path": "file:///data/lake/events", "format": "hudi", "mode": "insert", "busy_with": None},
+        "table": {
+            "path": "file:///data/lake/events",
+            "format": "hudi",
+            "mode": "insert",
+            "busy_with": None,
+            "files": table_files(now_ms),
+            "schema": table_schema(now_ms),
+        },
         "last_commit": last
         and {
             "transaction": last["id"],

@@ -47,6 +47,9 @@ lockstep_records_total
 lockstep_bytes_total
 lockstep_files_total
 lockstep_dead_letters_total
+lockstep_table_files
+lockstep_table_size_bytes
+lockstep_table_small_files
 lockstep_lag_records topic source_partition
 lockstep_lag_seconds topic source_partition
 lockstep_total_lag_records
@@ -202,6 +205,15 @@ def test_where_nothing_was_ever_committed_they_count_from_the_runs_start() -> No
     assert ("lockstep_seconds_since_last_commit",) not in samples(found, said.now_ms)
     found.looked_at_table(said.now_ms, TableLook(), "")
     assert samples(found, said.now_ms + 7_000)[("lockstep_seconds_since_last_commit",)] == 7
+
+
+def test_a_table_is_counted_or_nothing_is_said_of_its_files(said: Said) -> None:
+    found = samples(seen(said), said.now_ms)
+    assert found[("lockstep_table_files",)] == 32 and found[("lockstep_table_small_files",)] == 31
+    assert found[("lockstep_table_size_bytes",)] == 122_000_000
+    other = seen(said)
+    other.counted_files(said.now_ms, None)
+    assert not [name for name in names(other, said.now_ms) if name.startswith("lockstep_table_files")]
 
 
 # --- what is not known ----------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ import pytest
 
 from control_topic.messages import EPOCH_LEAD_MAX, EPOCH_MAX, SourcePartition
 from table.errors import Refused
-from table.hudi.reader.timeline import MissingTable, Timeline, parse_properties, table_properties
+from table.hudi.reader.stored import parse_properties, table_properties
+from table.hudi.reader.timeline import Timeline
+from table.instants import MissingTable
 from table.state import StateError, TableState, decode, encode, owner
 from tests.hudi_avro import COMMIT, PLAN, avro
 
@@ -307,7 +309,7 @@ def test_properties_are_unescaped_as_java_escapes_them() -> None:
 def test_properties_are_read_while_they_are_being_rewritten(table: Table) -> None:
     folder = table.base / ".hoodie"
     (folder / "hoodie.properties").rename(folder / "hoodie.properties.backup")
-    assert table_properties(table.base)["hoodie.table.version"] == "9"
+    assert table_properties(str(table.base))["hoodie.table.version"] == "9"
 
 
 def test_an_instants_time_is_of_the_tables_zone(tmp_path: Path) -> None:
