@@ -223,23 +223,26 @@ def _storage_says_how_to_reach_an_object_store(config: Config) -> Iterator[Probl
     yield from check_storage(config.table.path, config.storage)
 
 
-def _a_page_for_others_or_for_orders_has_a_token(config: Config) -> Iterator[Problem]:
+def _a_page_that_anybody_reaches_shows_and_does_little(config: Config) -> Iterator[Problem]:
     if not config.ui.token and not is_loopback(config.ui.bind):
         sentence = (
             f"missing; ui.bind = {config.ui.bind!r} is open to the network: name a secret that readers show, "
             'token = "${file:/run/secrets/page-token}", or leave ui.bind at 127.0.0.1'
         )
         yield Problem(settings=("ui.token", "ui.bind"), sentence=sentence)
-    elif config.ui.control and not config.ui.token:
+        return
+    lets = {"ui.control": config.ui.control, "ui.show_values": config.ui.show_values}
+    what = {"ui.control": "stop the run", "ui.show_values": "see values of records"}
+    for setting in (name for name, allowed in lets.items() if allowed and not config.ui.token):
         sentence = (
-            "missing; ui.control = true lets readers of the page stop the run: name a secret that they show, "
-            'token = "${file:/run/secrets/page-token}"'
+            f"missing; {setting} = true lets readers of the page {what[setting]}: name a secret that they "
+            'show, token = "${file:/run/secrets/page-token}"'
         )
-        yield Problem(settings=("ui.token", "ui.control"), sentence=sentence)
+        yield Problem(settings=("ui.token", setting), sentence=sentence)
 
 
 RELATIONS: tuple[Check, ...] = (
-    _a_page_for_others_or_for_orders_has_a_token,
+    _a_page_that_anybody_reaches_shows_and_does_little,
     _storage_says_how_to_reach_an_object_store,
     _upserts_say_of_which_row,
     _change_events_bring_their_order,

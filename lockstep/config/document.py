@@ -82,7 +82,7 @@ _RELATIONS = """\
 * `control.topic` is not a source topic; a dead-letter topic is neither a source topic nor the control
   topic; `hooks.topic` is none of them.
 * The fields in `table.key` and `table.partition_by` are in `record.schema`.
-* `ui.bind` at an address that others reach needs `ui.token`, and so does `ui.control`.
+* `ui.bind` at an address that others reach needs `ui.token`, and so do `ui.control` and `ui.show_values`.
 * `pipeline.workers` and one more must fit into Spark's slots; that is checked when the job starts.
 """
 

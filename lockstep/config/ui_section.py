@@ -58,6 +58,14 @@ class UiSection(Section):
         ),
     )
 
+    show_values: bool = Field(
+        default=False,
+        description=(
+            "Whether readers of the page may look at the value of a record that became a dead letter: what "
+            "is in it may be nobody else's to see. Needs `ui.token`."
+        ),
+    )
+
     def resolved_token(self, environment: Mapping[str, str] | None = None) -> str:
         """Empty where none is wanted. Raises `ConfigError`, never with a value in it."""
         if not self.token:

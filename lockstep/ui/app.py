@@ -18,7 +18,10 @@ from starlette.types import ASGIApp
 
 from control_topic.causes import ABORT_CAUSES, COMMIT_PARTS, END_REASONS
 from control_topic.controls import ACTIONS
+from control_topic.spelling import one_line
+from lockstep.errors import LockstepError
 from lockstep.ui.access import Access
+from lockstep.ui.errors import Hidden
 from lockstep.ui.events import EventStream
 from lockstep.ui.feed import LISTENERS_MAX, Feed, encoded
 from lockstep.ui.gate import Gate
@@ -74,6 +77,7 @@ class Routes:
         self._source_partitions = [Shared(partial(_partitions_of, one)) for one in self._watched]
         self._metrics = {form: Shared(partial(self._scraped, form)) for form in (False, True)}
         self._ending = ending
+        self._looks_at_value = asyncio.Lock()
         self.streams = 0
         self._assets = assets()
 
@@ -89,6 +93,7 @@ class Routes:
             Route(f"{one}/events", self.events),
             Route(f"{one}/transactions/{{transaction}}", self.story),
             Route(f"{one}/source_partitions", self.source_partitions),
+            Route(f"{one}/dead_letters/{{topic}}/{{partition:int}}/{{offset:int}}", self.dead_letter),
             Route(f"{one}/orders", self.order, methods=["POST"]),
             Route("/metrics", self.metrics),
             Route("/healthz", self.healthz),
@@ -128,6 +133,21 @@ class Routes:
     async def source_partitions(self, request: Request) -> Response:
         content = await self._source_partitions[self._index(request)].get()
         return Response(content, media_type="application/json")
+
+    async def dead_letter(self, request: Request) -> Response:
+        watched, place = self._watched[self._index(request)], request.path_params
+        if self._looks_at_value.locked():
+            raise HTTPException(429, "Another value is being read at this moment.", {"Retry-After": "1"})
+        async with self._looks_at_value:
+            try:
+                return await _json(
+                    lambda: watched.dead_letter(place["topic"], place["partition"], place["offset"]),
+                    missing="The page names no such dead letter, or not any more.",
+                )
+            except LockstepError as error:
+                raise HTTPException(
+                    403 if isinstance(error, Hidden) else 502, one_line(str(error))
+                ) from error
 
     async def order(self, request: Request) -> Response:
         desk = self._desks.get(self._names[self._index(request)])

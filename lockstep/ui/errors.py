@@ -1,4 +1,4 @@
-"""What keeps the page from being served."""
+"""What keeps the page from being served, and what it does not show."""
 
 from __future__ import annotations
 
@@ -7,3 +7,7 @@ from lockstep.errors import LockstepError
 
 class NoPage(LockstepError):
     """The page cannot be served; the sentence says why, and what to do."""
+
+
+class Hidden(LockstepError):
+    """It is there, and is not for readers of the page."""

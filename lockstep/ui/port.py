@@ -34,6 +34,12 @@ class Watched(Protocol):
     def source_partitions(self) -> list[dict[str, Any]]:
         """All of them, the worst first."""
 
+    def dead_letter(self, topic: str, partition: int, offset: int) -> dict[str, Any] | None:
+        """The value of one that the page names; None where it names no such one.
+
+        Raises `Hidden` where values are nobody's to see, `LockstepError` where it cannot be had.
+        """
+
     def metrics(self, *, openmetrics: bool) -> bytes:
         """For a scraper."""
 

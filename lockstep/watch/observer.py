@@ -18,16 +18,19 @@ from typing import Any
 from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.errors import ControlTopicError
 from control_topic.kafka import ControlReader, ControlTopic
+from control_topic.messages import Reject
+from lockstep.brokers.one_record import read_value
 from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
 from lockstep.errors import LockstepError
 from lockstep.installed import version_of
+from lockstep.ui.errors import Hidden
 from lockstep.watch.counting import FileCounts
 from lockstep.watch.looks import SourceLook, look_at_source, look_at_table, placed_run
 from lockstep.watch.metric_values import MetricsSeen
 from lockstep.watch.metrics import exposed
 from lockstep.watch.page import page_document, source_partition_entries
-from lockstep.watch.page_rows import story
+from lockstep.watch.page_rows import story, value_entry
 from lockstep.watch.seen import BROKER, DRIVER, FILES, TABLE, TOPIC, Seen, Settings, metrics_seen
 from lockstep.watch.tail import as_heard
 from table.errors import TableError
@@ -58,6 +61,7 @@ TABLE_QUIET_S = 60.0
 ASK_DRIVER_EVERY_S = 1.0
 ASK_S = 10.0
 TOPIC_ASK_S = 5.0
+VALUE_S = 10.0
 PAST_S = (60, 600, 3_600, 6 * 3_600, 24 * 3_600, 7 * 24 * 3_600)
 """Ages for which a broker is asked where logs ended then, for records that are older than the observer."""
 PAST_EVERY_S = 600.0
@@ -178,6 +182,21 @@ class Observer:
             history = self._seen.history
             found = history.find(transaction)
             return story(found, history.names(found.run)) if found is not None else None
+
+    def dead_letter(self, topic: str, partition: int, offset: int) -> dict[str, Any] | None:
+        """See `lockstep.ui.port.Watched`. Of source topics only, whatever others say was a dead letter."""
+        if not self._config.ui.show_values:
+            raise Hidden(
+                "Values are not shown: ui.show_values = true would let readers of the page see them."
+            )
+        with self._guard:
+            known = self._seen.history.run.heard.rejects.sample
+            found = next((one for one, _ in known if _is_at(one, topic, partition, offset)), None)
+        if found is None or topic not in self._config.source.topics:
+            return None
+        return value_entry(
+            read_value(self._kafka, self._config.group_id, found.partition, offset, timeout_s=VALUE_S)
+        )
 
     def source_partitions(self) -> list[dict[str, Any]]:
         """All of them, as the page has the worst."""
@@ -366,6 +385,10 @@ class Observer:
             self._table_stale.set()
 
 
+def _is_at(one: Reject, topic: str, partition: int, offset: int) -> bool:
+    return (one.partition.topic, one.partition.number, one.offset) == (topic, partition, offset)
+
+
 def _settings(config: Config) -> Settings:
     return Settings(
         pipeline=config.pipeline.id,
@@ -376,5 +399,6 @@ def _settings(config: Config) -> Settings:
         interval_ms=config.transaction.interval_ms,
         write_timeout_ms=config.transaction.write_timeout_ms,
         workers=config.pipeline.workers,
+        shows_values=config.ui.show_values,
         version=version_of("lockstep") or "unknown",
     )

@@ -85,6 +85,9 @@ class PageSeen:
     mode: str | None = None
     """What the run is to do, or was to do last."""
 
+    shows_values: bool = False
+    """Whether readers may ask for the value of a dead letter."""
+
 
 def page_document(seen: PageSeen, rows: Sequence[Mapping[str, Any]] | None = None) -> dict[str, Any]:
     """As docs and the page's own code expect it. `rows`: `source_partition_entries` of the same, where they
@@ -141,7 +144,7 @@ def page_document(seen: PageSeen, rows: Sequence[Mapping[str, Any]] | None = Non
         "troubles": [
             {"time_ms": one.time_ms, "kind": one.kind, "text": one.text} for one in history.troubles()
         ],
-        "dead_letters": _dead_letters(totals),
+        "dead_letters": {**_dead_letters(totals), "values": seen.shows_values},
         "sources": seen.sources.to_json(),
     }
 
@@ -271,7 +274,7 @@ def _totals(counters: Counters) -> dict[str, int]:
 
 
 def _dead_letters(counters: Counters) -> dict[str, Any]:
-    """By reason and by place; the values themselves are in the dead-letter topic and are shown nowhere."""
+    """By reason and by place; the values themselves are not in it."""
     rejects = counters.rejects
     by_reason = sorted(rejects.by_reason.items(), key=lambda item: -item[1])
     reasons = [{"reason": one_line(reason), "count": count} for reason, count in by_reason]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from control_topic.spelling import one_line
+from control_topic.spelling import one_line, plain
 from lockstep.watch.counters import WORKERS_MAX, durations_ms
 from lockstep.watch.told import LINES_MAX, Phase, Transaction
 from lockstep.watch.topic_fold import Fold
 
 MEASURED = ("memory_bytes", "memory_max_bytes", "buffered_bytes")
 """Of a worker's own metrics: those that the page shows."""
+VALUE_BYTES_MAX = 2_000
 
 
 def transaction_entry(one: Transaction, names: Mapping[str, str]) -> dict[str, Any]:
@@ -125,3 +126,11 @@ def _live_worker(fold: Fold, worker: Mapping[str, Any], last_deaths: Mapping[str
         "seconds": dict(worker.get("seconds", {})),
         "alarms": [one_line(alarm) for alarm in worker.get("alarms", ())],
     }
+
+
+def value_entry(value: bytes | None) -> dict[str, Any]:
+    """A record's value, as much of it as a person reads; what is no text is spelled out."""
+    if value is None:
+        return {"text": None, "size_bytes": 0, "is_cut": False}
+    text = plain(value[:VALUE_BYTES_MAX].decode("utf-8", "backslashreplace"))
+    return {"text": text, "size_bytes": len(value), "is_cut": len(value) > VALUE_BYTES_MAX}

@@ -54,6 +54,7 @@ class Settings:
     write_timeout_ms: int
     workers: int
     version: str
+    shows_values: bool = False
 
 
 @dataclass(slots=True)
@@ -298,6 +299,7 @@ class Seen:
             rows_are_old=now_ms - (self.sources.broker_ms or 0) >= LAG_OLD_MS,
             written_ms=self.written_ms,
             live=self.live,
+            shows_values=settings.shows_values,
         )
 
     def _date(self) -> None:

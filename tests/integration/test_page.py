@@ -16,6 +16,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
+from lockstep.errors import Failed
 from lockstep.watch.page import page_document
 from lockstep.watch.page_rows import story
 from tests import watched
@@ -324,6 +325,30 @@ def test_of_a_run_that_is_behind_is_said_what_keeps_it(
     shown = documents.document(count=5, lag=lag, workers=[documents.worker(0, seconds=seconds)])
     page = drawn(visit(serve({"events": Shown(shown)}).url))
     expect(page.locator("#workers-sum")).to_have_text(re.compile(f"{re.escape(said)}$"))
+
+
+def test_a_dead_letters_value_is_hidden_until_it_is_asked_for_and_stays_text(
+    serve: Serve, visit: Visit
+) -> None:
+    shown, hidden = Shown(documents.document(count=5)), documents.document(count=5)
+    shown.values["events:3@41233"] = {"text": MARKUP, "size_bytes": 9_000, "is_cut": True}
+    page = drawn(visit(serve({"events": shown}).url, width=400))
+    button = page.get_by_role("button", name="The value at events:3@41233")
+    expect(page.locator("#dead-sample")).to_contain_text("events:3@41233")
+    expect(button).to_be_hidden()
+    hidden["dead_letters"]["values"] = True
+    shown.show(hidden)
+    expect(page.locator("main")).not_to_contain_text(MARKUP)
+    button.click()
+    expect(page.locator("#dead-sample .value")).to_have_text(f"{MARKUP} … (of 9.0 kB)")
+    assert overflow_px(page) <= 0
+    assert Axe().run(page).violations_count == 0
+    shown.values["events:3@41233"] = Failed("it is not in the log any more")
+    button.click()
+    expect(page.locator("#dead-sample .value")).to_be_hidden()
+    button.click()
+    expect(page.locator("#dead-sample .value")).to_have_text("it is not in the log any more")
+    assert page.evaluate("window.hacked") is None
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

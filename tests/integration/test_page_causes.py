@@ -19,16 +19,17 @@ __all__ = ["browser", "visit"]
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
 SOON_MS = 90_000
+TOKEN = "a-token-of-some-length"
 SLOWED = "a-slowed-client"
 
 
-def begun(pipeline: Pipeline, visit: Visit) -> tuple[Run, Page]:
+def begun(pipeline: Pipeline, visit: Visit, *, query: str = "") -> tuple[Run, Page]:
     """A run that has committed, and its page."""
     run = pipeline.start()
     address = await_that("the page's address", lambda: re.search(r"the page: (\S+)", run.text()))
     pipeline.produce(300)
     run.await_rows(pipeline.produced)
-    page = visit(address[1])
+    page = visit(address[1] + query)
     expect(page.locator("main[data-shown]")).to_be_attached(timeout=SOON_MS)
     return run, page
 
@@ -60,12 +61,19 @@ def test_a_full_disk(pipeline: Pipeline, visit: Visit) -> None:
 
 
 def test_a_poison_record(pipeline: Pipeline, visit: Visit) -> None:
-    pipeline.settings["record.on_error"] = "dead_letter"
-    _run, page = begun(pipeline, visit)
+    pipeline.settings |= {
+        "record.on_error": "dead_letter",
+        "ui.show_values": "true",
+        "ui.token": "${env:PAGE_TOKEN}",
+    }
+    pipeline.environment["PAGE_TOKEN"] = TOKEN
+    _run, page = begun(pipeline, visit, query=f"?token={TOKEN}")
     pipeline.produce_raw([b"this is no JSON"], partition=1)
     expect(page.locator("#dead-reasons")).to_contain_text("JSON", timeout=SOON_MS)
     expect(page.locator("#dead-sample")).to_contain_text(f"{pipeline.topic}:1@")
     expect(page.locator("main")).not_to_contain_text("this is no JSON")
+    page.locator("#dead-sample button").first.click()
+    expect(page.locator("#dead-sample .value")).to_have_text("this is no JSON", timeout=SOON_MS)
 
 
 def test_a_lock_that_somebody_else_holds(pipeline: Pipeline, visit: Visit) -> None:

@@ -16,7 +16,9 @@ from confluent_kafka.admin import AdminClient
 from control_topic.messages import SourcePartition
 from lockstep.brokers.group import coordinator_partition
 from lockstep.brokers.local import Broker
+from lockstep.brokers.one_record import read_value
 from lockstep.brokers.source_topics import SourceTopics
+from lockstep.errors import Failed
 from lockstep.offsets.standing import compare, look
 from table.service.source_facts import (
     MissingTopic,
@@ -392,3 +394,20 @@ def test_where_a_group_is_kept_is_where_the_broker_keeps_it(
     with closing(Consumer({**kafka, "group.id": group})) as consumer:
         consumer.commit(offsets=[TopicPartition(make_topic(), 0, 7)], asynchronous=False)
     assert source.end([here], read_committed=False)[here] > before[here]
+
+
+def test_the_value_of_one_record_is_read_by_its_place_and_nothing_else_is_changed(
+    broker: Broker, kafka: dict[str, str]
+) -> None:
+    create_topic(broker.bootstrap_servers, "values")
+    produce(kafka, "values", ["first", "second"])
+    place = SourcePartition("values", 0)
+    assert read_value(kafka, "readers", place, 1, timeout_s=DEADLINE_S) == b"second"
+    with pytest.raises(Failed, match="values:0@2 cannot be read: it is not in the log any more"):
+        read_value(kafka, "readers", place, 2, timeout_s=DEADLINE_S)
+    with pytest.raises(Failed, match="values:0@9 cannot be read"):
+        read_value(kafka, "readers", place, 9, timeout_s=DEADLINE_S)
+    assert SourceTopics(kafka, ["values"]).group_members("readers") == []
+    silent = {**kafka, "bootstrap.servers": "127.0.0.1:1"}
+    with pytest.raises(Failed, match="values:0@1"):
+        read_value(silent, "readers", place, 1, timeout_s=1)

@@ -41,6 +41,7 @@ function choose(index) {
   sessionStorage.setItem("pipeline", names[index]);
   story.turn(index);
   partitions.turn(index);
+  parts.turn(index);
   orders.turn(index, names[index]);
   tabs(index);
   set($("main"), "aria-busy", "true");

@@ -10,6 +10,7 @@ const KINDS = { abort: "aborted", death: "a worker died", coordinator: "coordina
 const STAGES = ["wait", "consume", "decode", "derive", "encode", "upload", "dead_letters"];
 
 let open = () => {};
+let index = 0;
 let latest = null;
 const whole = { troubles: false, workers: false, sample: false };
 
@@ -21,6 +22,11 @@ export function start(opened) {
       show(latest);
     });
   }
+}
+
+/** From now on of another pipeline. */
+export function turn(to) {
+  index = to;
 }
 
 export function show(page) {
@@ -178,15 +184,45 @@ function services(page) {
   set($("services-none"), "hidden", page.services.length > 0);
 }
 
+function letter(one) {
+  const button = h("button", { type: "button", class: "plain", hidden: true, "aria-expanded": "false", "aria-label": `The value at ${one.source_partition}@${one.offset}` }, "value");
+  const value = h("pre", { class: "value", hidden: true, tabindex: "0" });
+  button.addEventListener("click", async () => {
+    const opens = value.hidden;
+    set(value, "hidden", !opens);
+    set(button, "aria-expanded", String(opens));
+    if (!opens) return;
+    say(value, "asking …");
+    say(value, await valueOf(one));
+  });
+  return h("li", {}, h("b"), h("span"), h("time"), button, value);
+}
+
+/** In words where there is none, or it cannot be had. */
+async function valueOf(one) {
+  const at = one.source_partition.lastIndexOf(":");
+  const place = `${encodeURIComponent(one.source_partition.slice(0, at))}/${one.source_partition.slice(at + 1)}/${one.offset}`;
+  try {
+    const answer = await fetch(`/api/p/${index}/dead_letters/${place}`, { cache: "no-store" });
+    const told = await answer.json();
+    if (!answer.ok) return told.error;
+    if (told.text === null) return "It has no value.";
+    return told.is_cut ? `${told.text} … (of ${size(told.size_bytes)})` : told.text;
+  } catch (error) {
+    return "Nobody answers: try again once the page does.";
+  }
+}
+
 function deadLetters(page) {
-  const { count: all, reasons, sample } = page.dead_letters;
+  const { count: all, reasons, sample, values } = page.dead_letters;
   say($("dead-sum"), all ? `${plural(all, "record")} did not fit and went aside` : "none");
   keyed($("dead-reasons"), reasons, (one) => one.reason, () => h("li", {}, h("b"), h("span")), (node, one) => {
     say(node.firstChild, count(one.count));
     say(node.lastChild, one.reason);
   });
-  keyed($("dead-sample"), cut("sample", sample, SAMPLE_FIRST, "of the sample"), (one) => `${one.source_partition} ${one.offset}`, () => h("li", {}, h("b"), h("span"), h("time")), (node, one) => {
-    const [place, reason, time] = node.children;
+  keyed($("dead-sample"), cut("sample", sample, SAMPLE_FIRST, "of the sample"), (one) => `${one.source_partition} ${one.offset}`, letter, (node, one) => {
+    const [place, reason, time, button] = node.children;
+    set(button, "hidden", !values);
     say(place, `${one.source_partition}@${one.offset}`);
     say(reason, one.reason);
     say(time, moment(one.time_ms));

@@ -104,6 +104,7 @@ port = 8420
 bind = "127.0.0.1"
 token = ""
 control = false
+show_values = false
 
 [metrics]
 file = ""

@@ -56,6 +56,12 @@ def test_a_page_that_takes_orders_wants_a_token_wherever_it_is() -> None:
     assert config_of(control=True, token=REFERENCE).ui.control is True
 
 
+def test_a_page_that_shows_values_wants_a_token_wherever_it_is() -> None:
+    assert config_of().ui.show_values is False
+    assert "lets readers of the page see values of records" in problems_of(show_values=True)
+    assert config_of(show_values=True, token=REFERENCE).ui.show_values is True
+
+
 def test_an_address_is_an_address() -> None:
     assert "is no address to listen on" in problems_of(bind="example.org")
     assert "is no address to listen on" in problems_of(bind="127.0.0.1:8420")

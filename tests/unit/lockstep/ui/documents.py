@@ -263,6 +263,7 @@ def document(*, pipeline: str = "events", count: int = 120, now_ms: int = 0, **m
             if one["phase"] == "aborted"
         ],
         "dead_letters": {
+            "values": False,
             "count": 3,
             "reasons": [{"reason": "amount: not a DOUBLE", "count": 2}, {"reason": "not JSON", "count": 1}],
             "sample": [
@@ -362,6 +363,8 @@ class Shown:
         self._page = ShownPage(1, shown if shown is not None else document())
         self._changed = threading.Condition()
         self.stories: dict[str, dict[str, Any]] = {}
+        self.values: dict[str, dict[str, Any] | Exception] = {}
+        """Of dead letters, by place."""
         self.all_source_partitions: list[dict[str, Any]] | None = None
         self.metrics_text = b"# HELP up x\n# TYPE up gauge\nup 1\n"
 
@@ -389,6 +392,12 @@ class Shown:
         if self.all_source_partitions is not None:
             return self.all_source_partitions
         found: list[dict[str, Any]] = self._page.document["source_partitions"]
+        return found
+
+    def dead_letter(self, topic: str, partition: int, offset: int) -> dict[str, Any] | None:
+        found = self.values.get(f"{topic}:{partition}@{offset}")
+        if isinstance(found, Exception):
+            raise found
         return found
 
     def metrics(self, *, openmetrics: bool) -> bytes:

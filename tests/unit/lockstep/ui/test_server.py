@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from control_topic.causes import END_REASONS
+from lockstep.errors import Failed
 from lockstep.ui import feed, gate, protocol
-from lockstep.ui.errors import NoPage
+from lockstep.ui.errors import Hidden, NoPage
 from lockstep.ui.server import PageServer, listen
 from tests.unit.lockstep.ui import documents
 from tests.unit.lockstep.ui.documents import Shown
@@ -395,3 +396,30 @@ def test_a_page_ends_with_its_readers() -> None:
     with pytest.raises(ConnectionRefusedError):
         Client(server).connect()
     server.stop()
+
+
+# --- values of dead letters -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [
+        ({"text": "x", "size_bytes": 1, "is_cut": False}, 200),
+        (Hidden("Values are not shown."), 403),
+        (Failed("it is not in the log any more"), 502),
+    ],
+)
+def test_a_dead_letters_value_is_what_the_pipeline_says(start: Start, value: Any, status: int) -> None:
+    shown = Shown()
+    shown.values["a.topic:3@41"] = value
+    client = start(shown)
+    answer, content = client.ask("/api/p/0/dead_letters/a.topic/3/41")
+    assert answer.status == status
+    assert json.loads(content) == (value if status == 200 else {"error": str(value)})
+
+
+@pytest.mark.parametrize("place", ["a.topic/3/42", "other/3/41", "a.topic/x/41", "a.topic/3/-1", "a.topic/3"])
+def test_of_no_other_record_is_the_value_said(start: Start, place: str) -> None:
+    shown = Shown()
+    shown.values["a.topic:3@41"] = {"text": "x", "size_bytes": 1, "is_cut": False}
+    assert start(shown).ask(f"/api/p/0/dead_letters/{place}")[0].status == 404

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from control_topic.messages import Reject, SourcePartition
 from lockstep.config import Config, from_mapping
+from lockstep.ui.errors import Hidden
 from lockstep.watch import observer as module
 from lockstep.watch.observer import Observer
 from tests.harness import await_that
@@ -126,3 +128,38 @@ def test_ages_are_told_rightly_though_the_wall_clock_is_set(
         monkeypatch.setattr(module, "wall_ms", lambda: real() + 3_600_000)
         age_ms = observer._now_ms() - (observer._seen.sources.driver_ms or 0)
     assert age_ms < 600_000 and observer._seen.live is not None
+
+
+def test_a_value_is_read_where_the_configuration_lets_it_and_of_dead_letters_of_source_topics_only(
+    config: Config, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is a dead letter the control topic says, where others may write: nobody reads another topic so."""
+    read: list[tuple[SourcePartition, int]] = []
+
+    def read_value(_kafka: object, _group: str, place: SourcePartition, offset: int, **_more: float) -> bytes:
+        read.append((place, offset))
+        return b"a\x00\xff" + b"x" * 3_000
+
+    monkeypatch.setattr(module, "read_value", read_value)
+    rejects = tuple(
+        Reject(partition=SourcePartition(topic, 3), offset=41, reason="not JSON")
+        for topic in ("events", "somebody-elses")
+    )
+    hidden = Observer(config, {"bootstrap.servers": NOWHERE}, ask_live=driver.ask)
+    shows = config.ui.model_copy(update={"show_values": True})
+    shown = Observer(
+        config.model_copy(update={"ui": shows}), {"bootstrap.servers": NOWHERE}, ask_live=driver.ask
+    )
+    for one in (hidden, shown):
+        one._seen.history.run.heard.rejects.add(rejects, 2, 1_000)
+    with pytest.raises(Hidden, match=r"ui\.show_values"):
+        hidden.dead_letter("events", 3, 41)
+    assert not hidden.page().document["dead_letters"]["values"]
+    for topic, number, offset in (("somebody-elses", 3, 41), ("events", 2, 41), ("events", 3, 42)):
+        assert shown.dead_letter(topic, number, offset) is None
+    assert read == []
+    assert shown.page().document["dead_letters"]["values"]
+    value = shown.dead_letter("events", 3, 41)
+    assert value is not None and (value["size_bytes"], value["is_cut"]) == (3_003, True)
+    assert value["text"].startswith("a\\x00\\xffxxx")
+    assert read == [(SourcePartition("events", 3), 41)]
