@@ -14,7 +14,9 @@ from control_topic.messages import Reject, SourcePartition
 from lockstep.config import Config, from_mapping
 from lockstep.ui.errors import Hidden
 from lockstep.watch import observer as module
+from lockstep.watch.history import RunHeard
 from lockstep.watch.observer import Observer
+from lockstep.watch.topic_fold import Fold
 from tests.harness import await_that
 
 NOWHERE = "127.0.0.1:1"
@@ -151,7 +153,8 @@ def test_a_value_is_read_where_the_configuration_lets_it_and_of_dead_letters_of_
         config.model_copy(update={"ui": shows}), {"bootstrap.servers": NOWHERE}, ask_live=driver.ask
     )
     for one in (hidden, shown):
-        one._seen.history.run.heard.rejects.add(rejects, 2, 1_000)
+        heard = one._seen.history._runs[""] = RunHeard(fold=Fold(), whole=True)
+        heard.heard.rejects.add(rejects, 2, 1_000)
     with pytest.raises(Hidden, match=r"ui\.show_values"):
         hidden.dead_letter("events", 3, 41)
     assert not hidden.page().document["dead_letters"]["values"]
