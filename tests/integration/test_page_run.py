@@ -92,6 +92,27 @@ def test_a_run_that_has_ended_is_seen_without_its_driver(
 
 
 @pytest.mark.integration
+def test_without_a_file_the_page_is_of_the_runs_that_go_on_here(pipeline: Pipeline, visit: Visit) -> None:
+    """With what their command lines had set beside their files."""
+    run = pipeline.start()
+    pipeline.produce(300)
+    run.await_rows(pipeline.produced)
+    command = [sys.executable, "-m", "lockstep.cli", "ui", "--port", "0"]
+    environment = pipeline._environment()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = next(line for line in process.stdout if "http://" in line)
+            page = visit(str(re.findall(r"http://\S+", said)[0]))
+            expect(page.locator("#pipeline")).to_have_text(pipeline.id, timeout=SOON_MS)
+            committed(page, 1)
+            expect(page.locator("#workers > li")).to_have_count(2)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.mark.integration
 def test_a_halt_is_still_read_when_its_driver_has_ended(pipeline: Pipeline, visit: Visit) -> None:
     run = pipeline.start()
     page = visit(address(run))
