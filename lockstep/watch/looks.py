@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lockstep.brokers.group import GroupMember
@@ -10,10 +11,13 @@ from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
 from lockstep.offsets.standing import SourceView, look
 from lockstep.watch.status import LastCommit
+from table.followed import FollowedTable
 from table.instants import Instant, MissingTable
 from table.kinds import table_kind
 from table.service.place import last_started
 from table.state import TableState
+
+PROVE_EVERY_S = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +59,38 @@ class SourceLook:
     members: Sequence[GroupMember]
 
 
+class TableLooks:
+    """Looks at one table again and again, and reads what is new: all of it each `PROVE_EVERY_S` only, which a
+    restore is found out by. `clock_s`: never goes back.
+    """
+
+    def __init__(self, config: Config, *, clock_s: Callable[[], float] = time.monotonic) -> None:
+        kind, path, storage = table_kind(config.table.format), config.table.path, config.store_settings()
+        self._table = FollowedTable(lambda: kind.reader(path, storage), pipeline=config.pipeline.id)
+        self._clock_s = clock_s
+        self._proof_due_s = clock_s()
+
+    def look(self) -> TableLook:
+        """Raises `table.errors.TableError` and `table.state.StateError`, as the table's reader does."""
+        try:
+            if self._clock_s() >= self._proof_due_s:
+                self._table.prove()
+                self._proof_due_s = self._clock_s() + PROVE_EVERY_S
+            else:
+                self._table.look()
+        except MissingTable:
+            return TableLook()
+        instant, reader = self._table.newest, self._table.reader
+        if instant is None or instant.state is None:
+            return TableLook(exists=True, mode=reader.mode)
+        return TableLook(
+            exists=True, mode=reader.mode, instant=instant, completed_ms=reader.time_ms(instant.completed)
+        )
+
+
 def look_at_table(config: Config) -> TableLook:
-    """Raises `table.errors.TableError` and `table.state.StateError`, as the table's reader does."""
-    try:
-        timeline = table_kind(config.table.format).reader(config.table.path, config.store_settings())
-        instant = timeline.newest_instant(config.pipeline.id)
-    except MissingTable:
-        return TableLook()
-    if instant is None or instant.state is None:
-        return TableLook(exists=True, mode=timeline.mode)
-    return TableLook(
-        exists=True, mode=timeline.mode, instant=instant, completed_ms=timeline.time_ms(instant.completed)
-    )
+    """Once. Raises as `TableLooks` does."""
+    return TableLooks(config).look()
 
 
 def look_at_source(source: SourceTopics, group: str) -> SourceLook:

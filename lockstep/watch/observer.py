@@ -26,7 +26,7 @@ from lockstep.errors import LockstepError
 from lockstep.installed import version_of
 from lockstep.ui.errors import Hidden
 from lockstep.watch.counting import FileCounts
-from lockstep.watch.looks import SourceLook, look_at_source, look_at_table, placed_run
+from lockstep.watch.looks import SourceLook, TableLooks, look_at_source, placed_run
 from lockstep.watch.metric_values import MetricsSeen
 from lockstep.watch.metrics import exposed
 from lockstep.watch.page import page_document, source_partition_entries
@@ -112,6 +112,7 @@ class Observer:
         self._past_due_s = 0.0
         self._source: SourceTopics | None = None
         self._control_topic: ControlTopic | None = None
+        self._table_looks = TableLooks(config)
         self._counts = FileCounts(config, is_over=self._stopping.is_set)
         looks = {
             TOPIC: (self._follow_topic, 0.0),
@@ -334,7 +335,7 @@ class Observer:
 
     def _look_at_table(self) -> None:
         self._table_stale.clear()
-        look = look_at_table(self._config)
+        look = self._table_looks.look()
         placed = placed_run(self._config) if look.exists else ""
         with self._changed:
             self._seen.looked_at_table(self._now_ms(), look, placed)

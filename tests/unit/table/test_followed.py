@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
 
 from control_topic.messages import SourcePartition
-from lockstep.waiting.table_look import FRESH_MAX, TableLook
+from lockstep.config import Config, from_mapping
+from lockstep.waiting.table_look import TableLook
+from lockstep.watch import looks
 from table.errors import Unavailable
+from table.followed import FRESH_MAX
 from table.instants import Instant
 from table.memory.reader import MemoryTableReader
 from table.memory.table import MemoryTable
@@ -28,9 +34,9 @@ class Counting(MemoryTableReader):
             Counting.read += 1
             yield one
 
-    def newest(self, pipeline: str) -> TableState | None:
+    def newest_instant(self, pipeline: str) -> Instant | None:
         Counting.whole += 1
-        return super().newest(pipeline)
+        return super().newest_instant(pipeline)
 
 
 class Site:
@@ -118,10 +124,50 @@ def test_a_store_that_is_away_keeps_what_was_seen_and_says_so() -> None:
     site = Site()
     site.commit(1)
     site.look.look()
-    site.look._forget()
+    site.look._table._forget()
     site.broken = True
     site.look.look()
     assert site.offset() == 1 and site.look.problem == "the store is away"
     site.broken = False
     site.commit(2)
     assert site.look.look() and site.offset() == 2 and not site.look.problem
+
+
+def test_whoever_watches_a_table_reads_what_is_new_and_all_of_it_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site, now_s = Site(), [1_000.0]
+    kind = SimpleNamespace(reader=lambda _path, _storage: site.open())
+    monkeypatch.setattr(looks, "table_kind", lambda _format: kind)
+    watched = looks.TableLooks(config_of("p"), clock_s=lambda: now_s[0])
+    assert not watched.look().exists
+    site.commit(1)
+    gone = site.commit(2)
+    first = watched.look()
+    assert first.state is not None and first.state.offsets[P0] == 2
+    before, whole = Counting.read, Counting.whole
+    assert watched.look().instant == first.instant
+    assert (Counting.read - before, Counting.whole) == (1, whole)
+    del site.timeline.instants[gone]
+    site.commit(2, pipeline="other")
+    now_s[0] += looks.PROVE_EVERY_S
+    proved = watched.look()
+    assert proved.state is not None and proved.state.offsets[P0] == 1
+    site.broken = True
+    watched._table._forget()
+    with pytest.raises(Unavailable):
+        watched.look()
+    site.broken = False
+    again = watched.look()
+    assert again.state is not None and again.state.offsets[P0] == 1
+
+
+def config_of(pipeline: str) -> Config:
+    return from_mapping(
+        {
+            "pipeline": {"id": pipeline},
+            "source": {"bootstrap_servers": "127.0.0.1:1", "topics": ["events"]},
+            "record": {"schema": "event_id STRING"},
+            "table": {"path": "file:///nowhere/table", "name": "events"},
+        }
+    )
