@@ -10,6 +10,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from control_topic import messages as m
+from control_topic.bounds import TOPIC_CHARS_MAX
 from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import Incomplete, MessageDecoder, Unreadable, encode
 from control_topic.controls import ACTIONS, SET, SETTINGS, Controls, Tuning
@@ -38,7 +39,8 @@ def _text(random: Random) -> str:
 
 
 def _partition(random: Random) -> m.SourcePartition:
-    return m.SourcePartition(_text(random), random.choice((0, 1, 7, 2**31 - 1)))
+    topic = "".join(random.choice("ab0-._") for _ in range(random.choice((1, 3, TOPIC_CHARS_MAX))))
+    return m.SourcePartition("t" if topic == "." else topic, random.choice((0, 1, 7, 2**31 - 1)))
 
 
 def _offset(random: Random) -> int:
