@@ -25,6 +25,11 @@ REASONS_COUNTED_MAX = 20
 END_REQUESTS_MAX = 64
 LINES_MAX = 500
 """Messages of one transaction."""
+DETAILS_MAX = 3 * SOURCE_PARTITIONS_MAX
+"""Ranges, writers and so on of all transactions of a run: the oldest are forgotten first. Fifty transactions
+of nearly three thousand source partitions have as many."""
+WORKERS_MAX = 4_096
+"""Of a transaction: those beyond are made up."""
 WRITERS_MAX = 8
 """Of an older transaction: those who answered last."""
 LATE_MS = 1_000
@@ -213,6 +218,9 @@ class Transaction:
     """Who asked for its end, in order, `END_REQUESTS_MAX` at most."""
 
     rejects: RejectsSeen = field(default_factory=RejectsSeen)
+    details: int = 0
+    """So many things are remembered of it that `reduce` forgets, beside its messages."""
+
     lines: list[Line] = field(default_factory=list)
     """Its messages, `LINES_MAX` at most, where they are kept."""
 
@@ -247,7 +255,7 @@ class Transaction:
         self.writers = frozenset(self.wrote)
         self.answered = {one.incarnation: one.answered_ms for one in last}
         self.next, self.progress, self.rejects = {}, {}, RejectsSeen(count=self.rejects.count)
-        self.asked = self.asked[-1:]
+        self.asked, self.details = self.asked[-1:], 0
         self.lines = self.lines[-lines_max:] if lines_max else []
 
 
@@ -257,7 +265,6 @@ class WorkerSeen:
 
     name: str
     incarnation: str
-    partitions: tuple[SourcePartition, ...] = ()
     left: bool = False
     """It gave up all that it had, and has failed in nothing."""
 

@@ -19,7 +19,6 @@ from control_topic.messages import (
     WriteProgress,
     WriteStatus,
 )
-from lockstep.watch import book
 from lockstep.watch.told import (
     LATE_MS,
     REASON_LENGTH_MAX,
@@ -211,10 +210,8 @@ def test_who_is_no_writer_of_a_transaction_adds_nothing_to_it(topic: Topic) -> N
     assert (found.records, found.next, found.progress, set(found.wrote)) == (5, {P0: 5}, {}, {W0})
 
 
-def test_source_partitions_are_remembered_within_a_bound(
-    topic: Topic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(book, "SOURCE_PARTITIONS_MAX", 10)
+def test_source_partitions_are_remembered_within_a_bound(topic: Topic) -> None:
+    topic.known.book.places_max = 10
     places = [SourcePartition("events", number) for number in range(30)]
     topic.opened(T1, dict.fromkeys(places[10:], 1))
     for worker, who in (("worker-0", W0), ("worker-1", W1)):

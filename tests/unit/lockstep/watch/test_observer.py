@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,3 +127,65 @@ def test_ages_are_told_rightly_though_the_wall_clock_is_set(
         monkeypatch.setattr(module, "wall_ms", lambda: real() + 3_600_000)
         age_ms = observer._now_ms() - (observer._seen.sources.driver_ms or 0)
     assert age_ms < 600_000 and observer._seen.live is not None
+
+
+class Reader:
+    """A reader that is behind until it is told otherwise; `asked`: how often where the log ends."""
+
+    def __init__(self) -> None:
+        self.caught_up, self.recoveries, self.asked = True, 0, 0
+        self.behind = False
+
+    def poll(self, _timeout_s: float) -> list[Any]:
+        self.caught_up = not self.behind
+        return []
+
+    def ask_for_end(self, _timeout_s: float) -> None:
+        self.asked += 1
+        self.caught_up = not self.behind
+
+    def close(self) -> None: ...
+
+
+def test_the_topic_was_looked_at_when_that_was_asked_up_to_which_it_was_read(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, now_s = Reader(), [1_000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(module, "monotonic_ms", lambda: round(1_000 * now_s[0]))
+    monkeypatch.setattr(module, "wall_ms", lambda: round(1_000 * now_s[0]))
+    observer._ahead_ms = 0
+    observer._reader = reader  # type: ignore[assignment]
+    observer._control_topic = SimpleNamespace(describe=lambda timeout_s: SimpleNamespace(exists=True))  # type: ignore[assignment]
+    observer._table_tried.set()
+
+    def follow(after_s: float) -> int | None:
+        now_s[0] += after_s
+        observer._follow_topic()
+        return observer._seen.sources.topic_ms
+
+    assert follow(0) is None, "it was only just read up to its end: from here on it is asked"
+    assert follow(0) == 1_000_000
+    reader.behind = True
+    assert [follow(6) for _ in range(10)] == [1_000_000] * 10
+    assert reader.asked == 2, "else the end would go before whoever reads"
+    reader.behind = False
+    assert follow(4) == 1_006_000, "it was read as far as it went a minute ago, and may have grown since"
+    assert follow(6) == 1_070_000
+
+
+def test_where_nobody_says_how_far_the_topic_goes_it_was_not_looked_at(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader()
+
+    def silent(_timeout_s: float) -> None:
+        raise module.ControlTopicError("Where the control topic ends the broker does not say.")
+
+    monkeypatch.setattr(reader, "ask_for_end", silent)
+    observer._seen.history.caught_up_now()
+    observer._reader = reader  # type: ignore[assignment]
+    observer._control_topic = SimpleNamespace(describe=lambda timeout_s: SimpleNamespace(exists=True))  # type: ignore[assignment]
+    with pytest.raises(module.ControlTopicError):
+        observer._ask_for_topic()
+    assert observer._seen.sources.topic_ms is None
