@@ -5,6 +5,7 @@ Times are the broker's, in milliseconds of the Unix epoch, and 0 where a thing h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -39,6 +40,7 @@ AHEAD_MS = 60_000
 """So far the broker's clock may be ahead of the observer's."""
 INCARNATION_LEAST = 12
 """Characters; ours have 32. A shorter one, which somebody made up, would be found within words."""
+_WORDS = re.compile(r"[^\s()\[\]{},;:'\"]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +130,12 @@ class RejectsSeen:
 def named(text: str, names: Mapping[str, str]) -> str:
     """The protocol knows incarnations; people know workers. `names`: incarnation -> worker.
 
-    Cut before and after each name, for names may be made up so that a text grows with every one.
+    Cut before and after each name, for names may be made up so that a text grows with every one. The text's
+    words are looked for among the names, not thousands of names in the text.
     """
     text = text[:TEXT_LENGTH_MAX]
-    for incarnation, known in names.items():
-        if len(incarnation) >= INCARNATION_LEAST and incarnation in text:
+    for incarnation in dict.fromkeys(one.rstrip(".") for one in _WORDS.findall(text)):
+        if len(incarnation) >= INCARNATION_LEAST and (known := names.get(incarnation)) is not None:
             name = known[:NAME_LENGTH_MAX]
             text = text.replace(f"{name} ({incarnation})", name).replace(incarnation, name)[:TEXT_LENGTH_MAX]
     return text
