@@ -1,4 +1,5 @@
-"""Messages to bytes and back. With `control_topic.values`, all there is that knows the protobuf messages.
+"""Messages to bytes and back. With `control_topic.values` and `wire`, all there is that knows the protobuf
+messages.
 
 The wire form is `proto/control.proto`. Whatever the bytes are, decoding answers and never raises; what
 encoding would not be able to read back, it refuses to write.
@@ -12,6 +13,18 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
+from control_topic.bounds import (
+    ADDRESS_CHARS_MAX,
+    NAME_CHARS_MAX,
+    RAW_BYTES_MAX,
+    REASON_CHARS_MAX,
+    SOURCE_PARTITIONS_MAX,
+    WORD_CHARS_MAX,
+    cut,
+    few_enough,
+    short_enough,
+)
+from control_topic.controls import WHO_CHARS_MAX, WHY_CHARS_MAX
 from control_topic.errors import Malformed
 from control_topic.messages import (
     EPOCH_MAX,
@@ -38,21 +51,24 @@ from control_topic.parts import Joiner, Part, split
 from control_topic.stubs import control_pb2 as pb
 from control_topic.values import (
     columns,
+    limited,
     offsets_from_proto,
     offsets_to_proto,
     partitions_from_proto,
     partitions_to_proto,
     ranges_from_proto,
     ranges_to_proto,
-    readable,
     rows,
     set_to,
     took_ms,
     write_status_from_proto,
     write_status_to_proto,
 )
+from control_topic.wire import check_size
 
 __all__ = [
+    "NAME_CHARS_MAX",
+    "RAW_BYTES_MAX",
     "Incomplete",
     "MessageDecoder",
     "Unreadable",
@@ -70,15 +86,6 @@ __all__ = [
 
 BODY_BYTES_MAX = 512 * 1024
 """Bytes of a body that travel in one Kafka record, unless told otherwise."""
-
-RAW_BYTES_MAX = 1024 * 1024
-"""A record larger than this is refused before it is parsed. Kafka's own default limit is the same."""
-
-REASON_CHARS_MAX = 2_000
-"""Of why a participant leaves."""
-
-NAME_CHARS_MAX = 200
-"""Of a sender, a transaction's id, an instant, a writer: readers keep them, and put them into sentences."""
 
 ENVELOPE_BYTES_MAX = 64 * 1024
 """Room for everything in an envelope but the body."""
@@ -109,9 +116,11 @@ def encode(message: Message, *, body_bytes_max: int = BODY_BYTES_MAX) -> list[by
     """
     if not 1 <= body_bytes_max <= RAW_BYTES_MAX - ENVELOPE_BYTES_MAX:
         raise ValueError(f"body_bytes_max is {body_bytes_max}, at most {RAW_BYTES_MAX - ENVELOPE_BYTES_MAX}")
-    _check_names(message.sender, message.body)
+    _check_envelope(message)
+    _check_names(message.body)
     try:
         body = _TO_PROTO[type(message.body)](message.body).SerializeToString(deterministic=True)
+        check_size(body)
         parts = split(
             pipeline=message.pipeline,
             run=message.run,
@@ -132,6 +141,7 @@ class MessageDecoder:
 
     def __init__(self, joiner: Joiner | None = None) -> None:
         self.joiner = joiner if joiner is not None else Joiner()
+        self.bodies_bytes = 0  # of all that were read
 
     def feed(self, raw: bytes | None) -> Message | Unreadable | Incomplete:
         """The message that `raw`, one record's value, completes; never raises."""
@@ -146,7 +156,7 @@ class MessageDecoder:
         if len(raw) > RAW_BYTES_MAX:
             raise Malformed(f"a record of {len(raw)} bytes, at most {RAW_BYTES_MAX} are read")
         envelope = _parse(pb.Envelope, raw)
-        _check_names(envelope.sender)
+        _check_envelope(envelope)
         if envelope.version != PROTOCOL_VERSION:
             raise Malformed(f"protocol version {envelope.version}, this Lockstep reads {PROTOCOL_VERSION}")
         part = Part(
@@ -161,8 +171,10 @@ class MessageDecoder:
         body = self.joiner.add(part)
         if body is None:
             return Incomplete(part.part, part.parts)
+        check_size(body)
+        self.bodies_bytes += len(body)
         read = _body_from_proto(_parse(pb.Body, body))
-        _check_names(envelope.sender, read)
+        _check_names(read)
         return Message(
             version=envelope.version,
             pipeline=envelope.pipeline,
@@ -176,11 +188,13 @@ class MessageDecoder:
         )
 
 
-def _check_names(sender: str, body: Body | None = None) -> None:
-    names = {sender, getattr(body, "transaction", ""), getattr(body, "instant", "")}
-    names.update(getattr(body, "writers", {}).values())
-    if (longest := max(map(len, names))) > NAME_CHARS_MAX:
-        raise Malformed(f"a name or an id of {longest} characters, {NAME_CHARS_MAX} are allowed")
+def _check_envelope(of: Message | pb.Envelope) -> None:
+    short_enough(of.pipeline, of.run, of.sender, of.incarnation)
+
+
+def _check_names(body: Body) -> None:
+    short_enough(getattr(body, "transaction", ""), getattr(body, "instant", ""))
+    short_enough(*set(getattr(body, "writers", {}).values()))
 
 
 def run_named(raw: bytes | None) -> str:
@@ -243,8 +257,9 @@ def _start_to_proto(start: StartCommit) -> pb.StartCommit:
 
 
 def _start_from_proto(start: pb.StartCommit) -> StartCommit:
+    few_enough(len(start.incarnations), SOURCE_PARTITIONS_MAX, "incarnations")
     writers: dict[SourcePartition, str] = {}
-    for group in start.writers:
+    for group in limited(start.writers):
         for partition, index in rows(group.topic, group.partitions, group.writers):
             if index >= len(start.incarnations):
                 raise Malformed(f"{partition} has writer {index} of {len(start.incarnations)}")
@@ -263,7 +278,9 @@ def _start_from_proto(start: pb.StartCommit) -> StartCommit:
 _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
     RunAnnounce: lambda b: pb.Body(
         run_announce=pb.RunAnnounce(
-            address=b.address, table_epoch=b.table_epoch, started_at_ms=b.started_at_ms
+            address=cut(b.address, ADDRESS_CHARS_MAX),
+            table_epoch=b.table_epoch,
+            started_at_ms=b.started_at_ms,
         )
     ),
     CoordinatorClaim: lambda _: pb.Body(coordinator_claim=pb.CoordinatorClaim()),
@@ -274,16 +291,16 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
         participant_leave=pb.ParticipantLeave(
             partitions=partitions_to_proto(b.partitions),
             transaction=b.transaction,
-            reason=readable(b.reason[:REASON_CHARS_MAX]),
+            reason=cut(b.reason, REASON_CHARS_MAX),
         )
     ),
     ParticipantReady: lambda _: pb.Body(participant_ready=pb.ParticipantReady()),
     StartCommit: lambda b: pb.Body(start_commit=_start_to_proto(b)),
     EndRequest: lambda b: pb.Body(
-        end_request=pb.EndRequest(transaction=b.transaction, reason=readable(b.reason))
+        end_request=pb.EndRequest(transaction=b.transaction, reason=cut(b.reason, WORD_CHARS_MAX))
     ),
     EndCommit: lambda b: pb.Body(
-        end_commit=pb.EndCommit(transaction=b.transaction, reason=readable(b.reason))
+        end_commit=pb.EndCommit(transaction=b.transaction, reason=cut(b.reason, WORD_CHARS_MAX))
     ),
     WriteProgress: lambda b: pb.Body(
         write_progress=pb.WriteProgress(
@@ -305,24 +322,26 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
     ),
     AbortCommit: lambda b: pb.Body(
         abort_commit=pb.AbortCommit(
-            transaction=b.transaction, reason=readable(b.reason), cause=readable(b.cause)
+            transaction=b.transaction,
+            reason=cut(b.reason, REASON_CHARS_MAX),
+            cause=cut(b.cause, WORD_CHARS_MAX),
         )
     ),
-    Halt: lambda b: pb.Body(halt=pb.Halt(reason=readable(b.reason))),
+    Halt: lambda b: pb.Body(halt=pb.Halt(reason=cut(b.reason, REASON_CHARS_MAX))),
     Control: lambda b: pb.Body(
         control=pb.Control(
             number=b.number,
-            action=readable(b.action),
+            action=cut(b.action, WORD_CHARS_MAX),
             settings=set_to(b.settings),
-            who=readable(b.who),
-            why=readable(b.why),
+            who=cut(b.who, WHO_CHARS_MAX),
+            why=cut(b.why, WHY_CHARS_MAX),
         )
     ),
 }
 
 _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
     "run_announce": lambda b: RunAnnounce(
-        address=b.run_announce.address,
+        address=cut(b.run_announce.address, ADDRESS_CHARS_MAX),
         table_epoch=b.run_announce.table_epoch,
         started_at_ms=b.run_announce.started_at_ms,
     ),
@@ -333,12 +352,16 @@ _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
     "participant_leave": lambda b: ParticipantLeave(
         partitions=partitions_from_proto(b.participant_leave.partitions),
         transaction=b.participant_leave.transaction,
-        reason=b.participant_leave.reason,
+        reason=cut(b.participant_leave.reason, REASON_CHARS_MAX),
     ),
     "participant_ready": lambda _: ParticipantReady(),
     "start_commit": lambda b: _start_from_proto(b.start_commit),
-    "end_request": lambda b: EndRequest(transaction=b.end_request.transaction, reason=b.end_request.reason),
-    "end_commit": lambda b: EndCommit(transaction=b.end_commit.transaction, reason=b.end_commit.reason),
+    "end_request": lambda b: EndRequest(
+        transaction=b.end_request.transaction, reason=cut(b.end_request.reason, WORD_CHARS_MAX)
+    ),
+    "end_commit": lambda b: EndCommit(
+        transaction=b.end_commit.transaction, reason=cut(b.end_commit.reason, WORD_CHARS_MAX)
+    ),
     "write_progress": lambda b: WriteProgress(
         transaction=b.write_progress.transaction,
         records=b.write_progress.records,
@@ -355,16 +378,16 @@ _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
     ),
     "abort_commit": lambda b: AbortCommit(
         transaction=b.abort_commit.transaction,
-        reason=b.abort_commit.reason,
-        cause=b.abort_commit.cause,
+        reason=cut(b.abort_commit.reason, REASON_CHARS_MAX),
+        cause=cut(b.abort_commit.cause, WORD_CHARS_MAX),
     ),
-    "halt": lambda b: Halt(reason=b.halt.reason),
+    "halt": lambda b: Halt(reason=cut(b.halt.reason, REASON_CHARS_MAX)),
     "control": lambda b: Control(
         number=b.control.number,
-        action=b.control.action,
+        action=cut(b.control.action, WORD_CHARS_MAX),
         settings=set_to(b.control.settings),
-        who=b.control.who,
-        why=b.control.why,
+        who=cut(b.control.who, WHO_CHARS_MAX),
+        why=cut(b.control.why, WHY_CHARS_MAX),
     ),
 }
 

@@ -16,12 +16,14 @@ from confluent_kafka import Message as Record
 
 from control_topic.codec import Incomplete, Unreadable
 from control_topic.complaints import Complaints
+from control_topic.errors import ControlTopicUnavailable
 from control_topic.messages import Body
 from control_topic.record_headers import headers_of
 from control_topic.refused_writes import RefusedWrites
 from control_topic.topic import ControlTopic, TopicFacts
 from control_topic.topic_watch import TopicWatch
 from control_topic.transport import (
+    BYTES_PER_POLL_MAX,
     MESSAGES_PER_POLL_MAX,
     TAIL_MESSAGES,
     Envelopes,
@@ -103,7 +105,8 @@ class ControlReader:
         self._forged_said = (0, 0.0)  # how many, and when that was said last
         self._complaints = Complaints(f"reading the control topic {topic}")
         self._position: int | None = None  # None: not assigned
-        self._end_at_start: int | None = None  # None: not known yet
+        self._end: int | None = None  # as last asked for; None: not known yet
+        self._reached = 0  # all before it was read, or is nothing that can be
         self._caught_up = False
         self._retry_at = 0.0
         self._in_the_way = 0
@@ -116,6 +119,28 @@ class ControlReader:
     @property
     def caught_up(self) -> bool:
         return self._caught_up
+
+    @property
+    def bodies_bytes(self) -> int:
+        """Of all bodies that were read, each whole."""
+        return self._receiver.bodies_bytes
+
+    def ask_for_end(self, timeout_s: float) -> None:
+        """From here on `caught_up` is said of the end that the log has now.
+
+        Raises `ControlTopicUnavailable` where the broker does not say.
+        """
+        self._caught_up = False
+        if self._position is None:
+            return  # where reading begins is not known either: its end will be asked for
+        try:
+            place = TopicPartition(self._topic, PARTITION)
+            _, self._end = self._consumer.get_watermark_offsets(place, timeout=timeout_s, cached=False)
+        except KafkaException as error:
+            raise ControlTopicUnavailable(
+                f"Where the control topic {self._topic} ends the broker does not say: {error.args[0].str()}."
+            ) from error
+        self._note_progress(self._reached)
 
     @property
     def highest_epoch(self) -> int:
@@ -164,14 +189,15 @@ class ControlReader:
     def _fetch(self, timeout_s: float) -> list[Received]:
         record = self._consumer.poll(timeout_s if self._position is not None else min(timeout_s, RETRY_S))
         taken = []
-        looked_at = 0
+        looked_at, enough_bytes = 0, self.bodies_bytes + BYTES_PER_POLL_MAX
         while record is not None:  # one by one: a record's headers take sixty times their bytes
             if (received := self._receive(record)) is not None:
                 taken.append(received)
             looked_at += 1
-            record = self._consumer.poll(0) if looked_at < MESSAGES_PER_POLL_MAX else None
-        if looked_at:
-            self._note_progress()
+            more = looked_at < MESSAGES_PER_POLL_MAX and self.bodies_bytes < enough_bytes
+            record = self._consumer.poll(0) if more else None
+        if looked_at and self._position is not None:
+            self._note_progress(self._position)
         return taken
 
     def close(self) -> None:
@@ -202,7 +228,8 @@ class ControlReader:
         error = record.error()
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
-                self._caught_up = self._caught_up or self._position is not None
+                if self._position is not None:  # what is behind it is no message: a transaction's marks
+                    self._note_progress(max(self._position, record.offset() or 0))
             elif error.code() in _POSITION_LOST:
                 self._lose_position(f"{error.name()}: {error.str()}")
             else:
@@ -234,9 +261,9 @@ class ControlReader:
             self._receiver.last_forged,
         )
 
-    def _note_progress(self) -> None:
-        if self._position is not None and self._end_at_start is not None:
-            self._caught_up = self._caught_up or self._position >= self._end_at_start
+    def _note_progress(self, reached: int) -> None:
+        self._reached = max(self._reached, reached)
+        self._caught_up = self._caught_up or (self._end is not None and self._reached >= self._end)
 
     def _pass_over(self) -> None:
         """Go on behind what cannot be read, by ever longer steps: where its batch ends nobody says."""
@@ -255,7 +282,7 @@ class ControlReader:
     def _lose_position(self, why: str) -> None:
         """With a new consumer: the one that there is may know an epoch by which the new log is outdated."""
         self.recoveries += 1
-        self._position, self._retry_at = None, 0.0
+        self._position, self._reached, self._retry_at = None, 0, 0.0
         self._start = "tail"
         self._consumer.close()
         self._consumer = self._open_consumer()
@@ -292,8 +319,8 @@ class ControlReader:
                 self._topic,
                 self.partitions,
             )
-        self._position, self._end_at_start = position, high
-        self._note_progress()
+        self._position, self._end = position, high
+        self._note_progress(position)
 
 
 def _mac(record: Record) -> bytes | None:

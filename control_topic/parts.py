@@ -47,10 +47,12 @@ class Part:
 def split(*, pipeline: str, run: str, incarnation: str, body: bytes, payload_bytes_max: int) -> list[Part]:
     """The body in parts of at most `payload_bytes_max` bytes, in order; at least one.
 
-    Raises `Malformed` where that takes more than `PARTS_MAX` parts.
+    Raises `Malformed` where that takes more than `PARTS_MAX` parts, or more than any reader keeps.
     """
     if payload_bytes_max < 1:
         raise ValueError(f"payload_bytes_max is {payload_bytes_max}, at least 1 is needed")
+    if len(body) > PENDING_BYTES_MAX:
+        raise Malformed(f"a body of {len(body)} bytes, at most {PENDING_BYTES_MAX} are put together again")
     digest = hashlib.sha256(body).digest()
     starts = range(0, max(len(body), 1), payload_bytes_max)
     if len(starts) > PARTS_MAX:

@@ -31,6 +31,13 @@ def one_line(text: str) -> str:
     return plain(_BREAKS.sub(" ", text))
 
 
+def short_line(text: str, length_max: int) -> str:
+    """As `one_line`, of at most so many characters. Cut before that, for to spell out megabytes keeps every
+    other thread waiting, and after it, for what is spelled out is longer.
+    """
+    return one_line(text[:length_max])[:length_max]
+
+
 def _spelled_out(found: re.Match[str]) -> str:
     code = ord(found.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

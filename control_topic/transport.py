@@ -18,6 +18,8 @@ Start: TypeAlias = Literal["tail", "beginning", "end"] | int
 
 TAIL_MESSAGES = 10_000
 MESSAGES_PER_POLL_MAX = 500
+BYTES_PER_POLL_MAX = 1024 * 1024
+"""Of bodies: a source partition of three bytes takes a hundred once it is read, and all of a poll is held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,11 @@ class Receiver:
         self.untrusted = 0
         self.forged = 0
         self.last_forged = -1
+
+    @property
+    def bodies_bytes(self) -> int:
+        """Of all bodies that were read, each whole."""
+        return self._decoder.bodies_bytes
 
     def receive(
         self, *, offset: int, time_ms: int, raw: bytes | None, mac: bytes | None = None

@@ -1,7 +1,8 @@
 """Offsets, partitions, ranges and write statuses to protobuf and back, shared by both protocols.
 
 `proto/table.proto` uses these messages of `proto/control.proto` too. Nothing that is read is trusted:
-every function raises `Malformed` for content that cannot be, and the same when asked to write it.
+every function raises `Malformed` for content that cannot be, and the same when asked to write it; a list
+that is too long before anything is made of it (`control_topic.bounds`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, repeat
 from typing import Any, TypeVar
 
+from control_topic.bounds import (
+    FILES_MAX,
+    REJECT_CHARS_MAX,
+    SOURCE_PARTITIONS_MAX,
+    cut,
+    few_enough,
+    readable,
+    topic_name,
+)
 from control_topic.causes import COMMIT_PARTS
 from control_topic.controls import SETTINGS
 from control_topic.errors import Malformed
@@ -25,6 +35,25 @@ from control_topic.messages import (
     WriteStatus,
 )
 from control_topic.stubs import control_pb2 as pb
+
+__all__ = [
+    "OFFSET_MAX",
+    "PARTITION_MAX",
+    "columns",
+    "limited",
+    "offsets_from_proto",
+    "offsets_to_proto",
+    "partitions_from_proto",
+    "partitions_to_proto",
+    "ranges_from_proto",
+    "ranges_to_proto",
+    "readable",
+    "rows",
+    "set_to",
+    "took_ms",
+    "write_status_from_proto",
+    "write_status_to_proto",
+]
 
 OFFSET_MAX = 2**63 - 1
 """Kafka's offsets are signed 64-bit; what the wire could hold beyond that is refused."""
@@ -43,6 +72,7 @@ def offsets_to_proto(offsets: Offsets) -> list[pb.TopicOffsets]:
 
 def offsets_from_proto(groups: Iterable[pb.TopicOffsets]) -> dict[SourcePartition, int]:
     """The inverse of `offsets_to_proto`. Raises `Malformed` where a partition is named twice."""
+    groups = limited(groups)
     pairs = [
         pair for group in groups for pair in rows(group.topic, group.partitions, _offsets(group.offsets))
     ]
@@ -65,6 +95,7 @@ def partitions_to_proto(partitions: Iterable[SourcePartition]) -> list[pb.TopicP
 
 def partitions_from_proto(groups: Iterable[pb.TopicPartitions]) -> tuple[SourcePartition, ...]:
     """The inverse of `partitions_to_proto`, order kept. Raises `Malformed` for a repeated partition."""
+    groups = limited(groups)
     partitions = tuple(partition for group in groups for (partition,) in rows(group.topic, group.partitions))
     _refuse_repeated(partitions)
     return partitions
@@ -91,6 +122,7 @@ def ranges_from_proto(groups: Iterable[pb.TopicRanges]) -> tuple[Range, ...]:
 
     Raises `Malformed` for a range that is none, and for a repeated partition.
     """
+    groups = limited(groups)
     ranges = tuple(
         _range(partition, start, following, records)
         for group in groups
@@ -104,6 +136,8 @@ def ranges_from_proto(groups: Iterable[pb.TopicRanges]) -> tuple[Range, ...]:
 
 def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
     """Raises `Malformed` for a partition that has two ranges, and for numbers out of range."""
+    few_enough(len(status.files), FILES_MAX, "files")
+    few_enough(len(status.lost), SOURCE_PARTITIONS_MAX, "lost ranges")
     return pb.WriteStatus(
         transaction=status.transaction,
         ranges=ranges_to_proto(status.ranges),
@@ -120,16 +154,16 @@ def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
         ],
         rejects=[
             pb.Reject(
-                topic=r.partition.topic,
+                topic=topic_name(r.partition.topic),
                 partition=_number(r.partition.number),
                 offset=_offset(r.offset),
-                reason=readable(r.reason),
+                reason=cut(r.reason, REJECT_CHARS_MAX),
             )
             for r in status.rejects
         ],
         lost=[
             pb.Lost(
-                topic=x.partition.topic,
+                topic=topic_name(x.partition.topic),
                 partition=_number(x.partition.number),
                 start=x.start,
                 next=x.next,
@@ -144,6 +178,8 @@ def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
     """The inverse of `write_status_to_proto`. Raises `Malformed` for content that cannot be."""
     if len(status.rejects) > REJECTS_LISTED_MAX:
         raise Malformed(f"{len(status.rejects)} rejects by name; more than {REJECTS_LISTED_MAX} are counted")
+    few_enough(len(status.files), FILES_MAX, "files")
+    few_enough(len(status.lost), SOURCE_PARTITIONS_MAX, "lost ranges")
     return WriteStatus(
         transaction=status.transaction,
         ranges=ranges_from_proto(status.ranges),
@@ -160,23 +196,18 @@ def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
         ),
         rejects=tuple(
             Reject(
-                partition=SourcePartition(r.topic, _number(r.partition)),
+                partition=_place(r.topic, r.partition),
                 offset=_offset(r.offset),
-                reason=r.reason,
+                reason=cut(r.reason, REJECT_CHARS_MAX),
             )
             for r in status.rejects
         ),
         lost=tuple(
-            _lost(Lost(partition=SourcePartition(x.topic, _number(x.partition)), start=x.start, next=x.next))
+            _lost(Lost(partition=_place(x.topic, x.partition), start=x.start, next=x.next))
             for x in status.lost
         ),
         reject_count=_offset(status.reject_count),
     )
-
-
-def readable(text: str) -> str:
-    """Text for people, made fit for UTF-8: a lone surrogate (an odd file name) becomes a question mark."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def took_ms(parts: Mapping[str, int]) -> dict[str, int]:
@@ -198,12 +229,23 @@ def set_to(settings: Mapping[str, int]) -> dict[str, int]:
 
 def rows(topic: str, numbers: Sequence[int], *columns: Sequence[int]) -> Iterable[tuple[Any, ...]]:
     """(source partition, one of each column) per number. Raises `Malformed` where the lengths differ."""
+    topic_name(topic)
     lengths = {len(numbers), *map(len, columns)}
     if len(lengths) > 1:
         raise Malformed(f"{topic}: parallel arrays of {', '.join(map(str, sorted(lengths)))} entries")
     return zip(
         map(SourcePartition._make, zip(repeat(topic), _within(_number, numbers))), *columns, strict=True
     )
+
+
+_Group = TypeVar("_Group", pb.TopicPartitions, pb.TopicOffsets, pb.TopicRanges, pb.TopicWriters)
+
+
+def limited(groups: Iterable[_Group]) -> tuple[_Group, ...]:
+    """All of them. Raises `Malformed` where they have too many source partitions together."""
+    known = tuple(groups)
+    few_enough(sum(len(group.partitions) for group in known), SOURCE_PARTITIONS_MAX, "source partitions")
+    return known
 
 
 _Value = TypeVar("_Value")
@@ -213,11 +255,14 @@ def columns(
     pairs: Iterable[tuple[SourcePartition, _Value]],
 ) -> Iterator[tuple[str, list[int], list[_Value]]]:
     """(topic, partition numbers, values) per run of the same topic, order kept."""
+    count = 0
     for topic, group in groupby(pairs, key=lambda pair: pair[0].topic):
         members = list(group)
+        count += len(members)
+        few_enough(count, SOURCE_PARTITIONS_MAX, "source partitions")
         numbers = [partition.number for partition, _ in members]
         _within(_number, numbers)
-        yield topic, numbers, [value for _, value in members]
+        yield topic_name(topic), numbers, [value for _, value in members]
 
 
 def _offsets(values: Sequence[int]) -> Sequence[int]:
@@ -226,6 +271,7 @@ def _offsets(values: Sequence[int]) -> Sequence[int]:
 
 def _within(check: Callable[[int], int], values: Sequence[int]) -> Sequence[int]:
     """The values, checked at their extremes: `check` raises for what is out of a range."""
+    few_enough(len(values), SOURCE_PARTITIONS_MAX, "numbers in a list")
     if values:
         check(min(values))
         check(max(values))
@@ -242,6 +288,10 @@ def _number(value: int) -> int:
     if not 0 <= value <= PARTITION_MAX:
         raise Malformed(f"{value} is not a source partition's number")
     return value
+
+
+def _place(topic: str, number: int) -> SourcePartition:
+    return SourcePartition(topic_name(topic), _number(number))
 
 
 def _range(partition: SourcePartition, start: int, following: int, records: int) -> Range:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, KeysView, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Set
 
 from control_topic.messages import SourcePartition
 
@@ -33,6 +33,10 @@ class Owners(Mapping[SourcePartition, str]):
     def incarnations(self) -> KeysView[str]:
         """Everybody who owns something."""
         return self._owned.keys()
+
+    def of(self, who: str) -> Set[SourcePartition]:
+        """What `who` owns."""
+        return self._owned.get(who, frozenset())
 
     def assign(self, who: str, partitions: Iterable[SourcePartition]) -> bool:
         """`who` owns these and no others."""

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
+from control_topic.bounds import TOPIC_CHARS_MAX
 from lockstep.config.problems import nearest, shown
 from lockstep.config.properties import is_reference, refused_references
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
@@ -23,7 +24,7 @@ from table.kinds import OFFERED
 from table.partitioners.kinds import PARTITIONERS
 from table.store.location import FILE, SPELLINGS, TABLES, Location
 
-TOPIC_LENGTH_MAX = 249
+TOPIC_LENGTH_MAX = TOPIC_CHARS_MAX
 """Kafka's own limit (org.apache.kafka.common.internals.Topic)."""
 REJECTS_MAX = 10**15
 

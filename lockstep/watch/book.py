@@ -32,6 +32,7 @@ from lockstep.watch.told import (
     END_REQUESTS_MAX,
     REASON_LENGTH_MAX,
     SOURCE_PARTITIONS_MAX,
+    WORKERS_MAX,
     Aborted,
     Asked,
     Committed,
@@ -49,6 +50,9 @@ class Book:
 
     names: Mapping[str, str]
     run: str = ""
+    places_max: int = SOURCE_PARTITIONS_MAX
+    """So many source partitions are remembered, of the run and of each transaction."""
+
     transactions_max: int = 0
     transactions: list[Transaction] = field(default_factory=list)
     """Oldest first: those whose START was heard."""
@@ -73,7 +77,7 @@ class Book:
             return []  # a repeat for a worker that had not heard it
         news = self.settle(body.committed, time_ms)
         self._advance(body.committed)
-        writers = frozenset(islice(body.writers.values(), SOURCE_PARTITIONS_MAX))
+        writers = frozenset(islice(dict.fromkeys(body.writers.values()), WORKERS_MAX))
         self.transactions.append(
             Transaction(
                 id=body.transaction,
@@ -83,6 +87,7 @@ class Book:
                 writers=writers,
                 workers=len(writers),
                 started_ms=time_ms,
+                details=len(writers),
             )
         )
         if self.transactions_max and len(self.transactions) > self.transactions_max:
@@ -118,6 +123,7 @@ class Book:
     def progressed(self, message: Message, body: WriteProgress, time_ms: int) -> None:
         transaction = self._find_open(body.transaction)
         if transaction is not None and message.incarnation in transaction.writers:
+            transaction.details += message.incarnation not in transaction.progress
             transaction.progress[message.incarnation] = body
             transaction.progress_ms = time_ms
 
@@ -128,7 +134,7 @@ class Book:
         if message.incarnation not in transaction.writers:
             return  # a coordinator refuses it, too
         remembered = sum(len(one.ranges) for one in transaction.wrote.values())
-        ranges = body.ranges[: SOURCE_PARTITIONS_MAX - remembered]
+        ranges = body.ranges[: max(0, self.places_max - remembered)]
         wrote = Wrote(
             name=message.sender,
             incarnation=message.incarnation,
@@ -140,6 +146,7 @@ class Book:
         )
         transaction.wrote[message.incarnation] = wrote
         transaction.answered[message.incarnation] = time_ms
+        transaction.details += 2 + 2 * len(ranges)
         transaction.records += wrote.records
         transaction.files += wrote.files
         transaction.size_bytes += wrote.size_bytes
@@ -194,7 +201,7 @@ class Book:
 
     def _advance(self, committed: Offsets) -> None:
         for partition, following in committed.items():
-            if partition in self.committed or len(self.committed) < SOURCE_PARTITIONS_MAX:
+            if partition in self.committed or len(self.committed) < self.places_max:
                 self.committed[partition] = max(following, self.committed.get(partition, 0))
 
     def _find_open(self, wanted: str) -> Transaction | None:

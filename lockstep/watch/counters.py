@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from control_topic.causes import COMMIT_PARTS, OTHER
-from control_topic.spelling import one_line
+from control_topic.spelling import short_line
 from lockstep.watch.told import Aborted, Claimed, Committed, Joined, News, Phase, RejectsSeen, Transaction
 
 BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -24,8 +24,7 @@ LABEL_LENGTH_MAX = 128
 
 def label(name: str) -> str:
     """A name that somebody else has given, as a label's value: one line, short, and fit for UTF-8."""
-    short = one_line(name[:LABEL_LENGTH_MAX])[:LABEL_LENGTH_MAX]
-    return short.encode("utf-8", "replace").decode()
+    return short_line(name, LABEL_LENGTH_MAX).encode("utf-8", "replace").decode()
 
 
 @dataclass(slots=True)

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from control_topic.messages import EPOCH_LEAD_MAX, Offsets, RunAnnounce, StartCommit
-from control_topic.spelling import one_line
+from control_topic.spelling import short_line
 from lockstep.watch.counters import Counters
 from lockstep.watch.rates import Rates
 from lockstep.watch.told import (
+    DETAILS_MAX,
     LINES_MAX,
     REASON_LENGTH_MAX,
+    SOURCE_PARTITIONS_MAX,
     Aborted,
     Claimed,
     Committed,
@@ -42,6 +44,8 @@ RUNS_MAX = 6
 DETAILED = 50
 """So many of the newest run's transactions are kept with their ranges and all their messages."""
 DETAILED_EARLIER = 5
+EARLIER_SHARE = 10
+"""Of a run that is not the newest a tenth of source partitions and details is kept: anybody can begin one."""
 LINES_OLDER_MAX = 8
 LINE_LENGTH_MAX = 200
 TROUBLES_MAX = 100
@@ -87,7 +91,7 @@ class RunHeard:
 
     def trouble(self, time_ms: int, kind: str, text: str) -> None:
         """Remember one."""
-        self.troubles.append(Trouble(time_ms, kind, one_line(text)[:REASON_LENGTH_MAX]))
+        self.troubles.append(Trouble(time_ms, kind, short_line(text, REASON_LENGTH_MAX)))
 
 
 class History:
@@ -153,6 +157,7 @@ class History:
             return
         run = self._run_of(heard)
         run.fold.table_epoch = self.table_epoch
+        run.fold.book.places_max = self._share(SOURCE_PARTITIONS_MAX, message.run == self._newest_name())
         news = run.fold.hear(heard)
         run.heard.hear(news)
         if run.followed is not None:
@@ -178,7 +183,7 @@ class History:
 
     def trouble(self, time_ms: int, kind: str, text: str) -> None:
         """Remember what no message tells of."""
-        self._troubles.append(Trouble(time_ms, kind, one_line(text)[:REASON_LENGTH_MAX]))
+        self._troubles.append(Trouble(time_ms, kind, short_line(text, REASON_LENGTH_MAX)))
 
     def troubles(self) -> list[Trouble]:
         """Of all runs, newest first."""
@@ -197,7 +202,7 @@ class History:
     def died(self, worker: str, reason: str) -> None:
         """What a worker died of last."""
         self.last_deaths.pop(worker, None)
-        self.last_deaths[worker] = one_line(reason)[:REASON_LENGTH_MAX]
+        self.last_deaths[worker] = short_line(reason, REASON_LENGTH_MAX)
         while len(self.last_deaths) > SENDERS_MAX:
             del self.last_deaths[next(iter(self.last_deaths))]
 
@@ -228,6 +233,9 @@ class History:
             del self._runs[next(one for one in self._runs if one not in (newest, name))]
         return run
 
+    def _share(self, count: int, is_newest: bool) -> int:
+        return count if is_newest else count // EARLIER_SHARE
+
     def _newest_name(self) -> str:
         return self.placed or self.announced or next(reversed(self._runs), "")
 
@@ -235,10 +243,12 @@ class History:
         self._newest = newest
         for name, run in self._runs.items():
             if name != newest:
+                run.fold.forget_places(self._share(SOURCE_PARTITIONS_MAX, False))
                 transactions = run.fold.transactions
                 del transactions[:-EARLIER_MAX]
                 for one in transactions[:-DETAILED_EARLIER]:
                     one.reduce(lines_max=LINES_OLDER_MAX)
+                self._forget_details(run, is_newest=False)
 
     # --- what is remembered -----------------------------------------------------------------------
 
@@ -254,7 +264,7 @@ class History:
                 heard.offset,
                 heard.time_ms,
                 message.type_name,
-                one_line(message.sender)[:LINE_LENGTH_MAX],
+                short_line(message.sender, LINE_LENGTH_MAX),
                 content(message, length_max=LINE_LENGTH_MAX),
             )
         )
@@ -264,6 +274,11 @@ class History:
         keep = DETAILED if is_newest else DETAILED_EARLIER
         for one in run.fold.transactions[-keep - 2 : -keep]:
             one.reduce(lines_max=LINES_OLDER_MAX)
+        details = 0
+        for one in reversed(run.fold.transactions[-keep:]):
+            details += one.details
+            if details > self._share(DETAILS_MAX, is_newest):
+                one.reduce(lines_max=LINES_OLDER_MAX)
         if not is_newest:
             del run.fold.transactions[:-EARLIER_MAX]
 

@@ -87,9 +87,9 @@ METRICS: tuple[Metric, ...] = (
     _gauge(
         "observed_age_seconds",
         values.observed_age,
-        "Since topic, broker, table and driver were last read well; of topic, broker and table that "
-        "were never read, since the observer began; absent for a driver that never answered. A table of "
-        "which all is known is read once a minute.",
+        "Since topic, broker, table and driver were last read well, the topic up to where it ended then; of "
+        "topic, broker and table that were never read, since the observer began; absent for a driver that "
+        "never answered. A table of which all is known is read once a minute.",
         unit="seconds",
         labels="source",
         alert="topic or broker for longer than 5 min: what else is shown is old",

@@ -109,6 +109,7 @@ class Observer:
         self._reader: ControlReader | None = None
         self._recoveries = 0
         self._topic_due_s = 0.0
+        self._asked_s: float | None = None  # where the topic ends, and it was not read so far yet
         self._past_due_s = 0.0
         self._source: SourceTopics | None = None
         self._control_topic: ControlTopic | None = None
@@ -305,6 +306,7 @@ class Observer:
             if catches_up:
                 history.caught_up_now()
                 self._topic_due_s = 0.0
+            self._note_end_reached(reader)
             if heard or catches_up:
                 self._note_change()
             is_stale = self._seen.table_is_stale()
@@ -315,6 +317,7 @@ class Observer:
         """Whether the topic is there, and so whether it is true that nothing more has arrived."""
         name = self._config.control.topic
         self._control_topic = self._control_topic or ControlTopic(self._kafka, name)
+        asked_s = time.monotonic()
         exists = self._control_topic.describe(timeout_s=TOPIC_ASK_S).exists
         self._topic_due_s = time.monotonic() + LOOK_EVERY_S
         if exists and self._reader is None:
@@ -325,13 +328,26 @@ class Observer:
                 tail_messages=MESSAGES_MAX,
                 pipeline=self._config.pipeline.id,
             )
-        missing = "" if exists else f"The control topic {name} does not exist: no run has been here yet."
+        if self._asked_s is None and exists and self._reader is not None and self._seen.history.caught_up:
+            self._reader.ask_for_end(TOPIC_ASK_S)
+            self._asked_s = asked_s
         with self._changed:
-            if not exists and self._reader is None:
-                self._seen.history.caught_up_now()
-            if self._seen.history.caught_up:
-                self._seen.looked_at_topic(self._now_ms(), missing)
-                self._note_change()
+            if not exists:
+                if self._reader is None:
+                    self._seen.history.caught_up_now()
+                if self._seen.history.caught_up:
+                    missing = f"The control topic {name} does not exist: no run has been here yet."
+                    self._seen.looked_at_topic(self._now_ms(), missing)
+            elif self._reader is not None:
+                self._note_end_reached(self._reader)
+            self._note_change()
+
+    def _note_end_reached(self, reader: ControlReader) -> None:
+        """With the lock held. The topic was looked at when that was asked up to which it was read by now."""
+        if self._asked_s is not None and reader.caught_up:
+            ago_ms = round(1_000 * (time.monotonic() - self._asked_s))
+            self._seen.looked_at_topic(self._now_ms() - ago_ms)
+            self._asked_s = None
 
     def _look_at_table(self) -> None:
         self._table_stale.clear()

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from control_topic.bounds import REASON_CHARS_MAX
 from control_topic.controls import STOP
 from control_topic.messages import SourcePartition
-from control_topic.spelling import one_line
+from control_topic.spelling import one_line, short_line
 from lockstep.offsets.standing import NOT_CONFIGURED, OffsetRow
 from lockstep.watch.counters import Counters
 from lockstep.watch.history import History
@@ -252,14 +253,16 @@ def _owners(seen: PageSeen) -> dict[str, str]:
             if worker["state"] != "dead"
             for place in worker.get("partitions", ())
         }
-    workers = seen.history.run.fold.workers.values()
-    return {str(place): one_line(worker.name) for worker in workers for place in worker.partitions}
+    return {str(place): one_line(name) for place, name in seen.history.run.fold.owners.items()}
 
 
 def _halted(status: Status) -> dict[str, Any] | None:
     if status.halted is None:
         return None
-    return {"reason": one_line(str(status.halted["reason"])), "time_ms": status.halted["time"]}
+    return {
+        "reason": short_line(str(status.halted["reason"]), REASON_CHARS_MAX),
+        "time_ms": status.halted["time"],
+    }
 
 
 def _totals(counters: Counters) -> dict[str, int]:
@@ -277,7 +280,9 @@ def _dead_letters(counters: Counters) -> dict[str, Any]:
     """By reason and by place; the values themselves are not in it."""
     rejects = counters.rejects
     by_reason = sorted(rejects.by_reason.items(), key=lambda item: -item[1])
-    reasons = [{"reason": one_line(reason), "count": count} for reason, count in by_reason]
+    reasons = [
+        {"reason": short_line(reason, REASON_LENGTH_MAX), "count": count} for reason, count in by_reason
+    ]
     if rest := rejects.count - sum(rejects.by_reason.values()):
         reasons = [*reasons[: REASONS_COUNTED_MAX - 1], {"reason": "other", "count": rest}]
     return {
@@ -287,7 +292,7 @@ def _dead_letters(counters: Counters) -> dict[str, Any]:
             {
                 "source_partition": str(one.partition),
                 "offset": one.offset,
-                "reason": one_line(one.reason)[:REASON_LENGTH_MAX],
+                "reason": short_line(one.reason, REASON_LENGTH_MAX),
                 "time_ms": time_ms,
             }
             for one, time_ms in reversed(rejects.sample)

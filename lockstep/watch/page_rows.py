@@ -89,7 +89,7 @@ def worker_entries(
     if live is not None:
         return [_live_worker(fold, worker, last_deaths) for worker in live.get("workers", ())][:WORKERS_MAX]
     return [
-        _entry(fold, worker.name, last_deaths) | {"source_partitions": len(worker.partitions)}
+        _entry(fold, worker.name, last_deaths) | {"source_partitions": len(fold.owners.of(worker.name))}
         for worker in sorted(fold.workers.values(), key=lambda worker: worker.name)[:WORKERS_MAX]
     ]
 

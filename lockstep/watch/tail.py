@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from control_topic.transport import Received
 from lockstep.watch.told import Heard, dated
 
 MESSAGES_MAX = 2_000
+BYTES_MAX = 32 * 1024 * 1024
+"""Of the messages that are kept where not all are asked for, as they travel: the newest."""
 TIMEOUT_S = 15.0
 POLL_S = 0.2
 
@@ -49,7 +52,8 @@ def read_tail(
     if not ControlTopic(kafka, topic).describe(timeout_s=timeout_s).exists:
         return Tail(heard=(), problem=f"The control topic {topic} does not exist: no run has been here yet.")
     deadline = time.monotonic() + timeout_s
-    heard: list[Heard] = []
+    kept: deque[tuple[int, list[Heard]]] = deque()
+    kept_bytes, problem = 0, ""
     reader = (
         ControlReader(kafka, topic, start="beginning", pipeline=pipeline)
         if messages_max is None
@@ -62,9 +66,18 @@ def read_tail(
                 problem = (
                     f"The control topic {topic} was not read to its end within {timeout_s:.0f} s: {reason}."
                 )
-                return Tail(heard=tuple(heard), problem=problem)
-            arrived = filter(None, (as_heard(received, pipeline) for received in reader.poll(POLL_S)))
-            heard += [dated(one, wall_ms()) for one in arrived]
+                break
+            before_bytes = reader.bodies_bytes
+            arrived = list(filter(None, (as_heard(received, pipeline) for received in reader.poll(POLL_S))))
+            if arrived:
+                kept.append((reader.bodies_bytes - before_bytes, [dated(one, wall_ms()) for one in arrived]))
+                kept_bytes += kept[-1][0]
+            while messages_max is not None and kept_bytes > BYTES_MAX and len(kept) > 1:
+                kept_bytes -= kept.popleft()[0]
+                problem = (
+                    f"Of the control topic {topic} only the newest {BYTES_MAX // 2**20} MiB were looked at:"
+                    " its messages are larger than they should be."
+                )
     finally:
         reader.close()
-    return Tail(heard=tuple(heard))
+    return Tail(heard=tuple(one for _, some in kept for one in some), problem=problem)

@@ -5,6 +5,7 @@ Times are the broker's, in milliseconds of the Unix epoch, and 0 where a thing h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -25,6 +26,11 @@ REASONS_COUNTED_MAX = 20
 END_REQUESTS_MAX = 64
 LINES_MAX = 500
 """Messages of one transaction."""
+DETAILS_MAX = 3 * SOURCE_PARTITIONS_MAX
+"""Ranges, writers and so on of all transactions of a run: the oldest are forgotten first. Fifty transactions
+of nearly three thousand source partitions have as many."""
+WORKERS_MAX = 4_096
+"""Of a transaction: those beyond are made up."""
 WRITERS_MAX = 8
 """Of an older transaction: those who answered last."""
 LATE_MS = 1_000
@@ -34,6 +40,7 @@ AHEAD_MS = 60_000
 """So far the broker's clock may be ahead of the observer's."""
 INCARNATION_LEAST = 12
 """Characters; ours have 32. A shorter one, which somebody made up, would be found within words."""
+_WORDS = re.compile(r"[^\s()\[\]{},;:'\"]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +130,12 @@ class RejectsSeen:
 def named(text: str, names: Mapping[str, str]) -> str:
     """The protocol knows incarnations; people know workers. `names`: incarnation -> worker.
 
-    Cut before and after each name, for names may be made up so that a text grows with every one.
+    Cut before and after each name, for names may be made up so that a text grows with every one. The text's
+    words are looked for among the names, not thousands of names in the text.
     """
     text = text[:TEXT_LENGTH_MAX]
-    for incarnation, known in names.items():
-        if len(incarnation) >= INCARNATION_LEAST and incarnation in text:
+    for incarnation in dict.fromkeys(one.rstrip(".") for one in _WORDS.findall(text)):
+        if len(incarnation) >= INCARNATION_LEAST and (known := names.get(incarnation)) is not None:
             name = known[:NAME_LENGTH_MAX]
             text = text.replace(f"{name} ({incarnation})", name).replace(incarnation, name)[:TEXT_LENGTH_MAX]
     return text
@@ -213,6 +221,9 @@ class Transaction:
     """Who asked for its end, in order, `END_REQUESTS_MAX` at most."""
 
     rejects: RejectsSeen = field(default_factory=RejectsSeen)
+    details: int = 0
+    """So many things are remembered of it that `reduce` forgets, beside its messages."""
+
     lines: list[Line] = field(default_factory=list)
     """Its messages, `LINES_MAX` at most, where they are kept."""
 
@@ -247,7 +258,7 @@ class Transaction:
         self.writers = frozenset(self.wrote)
         self.answered = {one.incarnation: one.answered_ms for one in last}
         self.next, self.progress, self.rejects = {}, {}, RejectsSeen(count=self.rejects.count)
-        self.asked = self.asked[-1:]
+        self.asked, self.details = self.asked[-1:], 0
         self.lines = self.lines[-lines_max:] if lines_max else []
 
 
@@ -257,7 +268,6 @@ class WorkerSeen:
 
     name: str
     incarnation: str
-    partitions: tuple[SourcePartition, ...] = ()
     left: bool = False
     """It gave up all that it had, and has failed in nothing."""
 

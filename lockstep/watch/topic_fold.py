@@ -10,7 +10,7 @@ milliseconds of the Unix epoch, and 0 where a thing has not happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from control_topic.announcements import run_order
@@ -35,10 +35,10 @@ from control_topic.messages import (
     WriteProgress,
     WriteStatus,
 )
+from coordinator.owners import Owners
 from lockstep.watch.book import Book
 from lockstep.watch.told import (
     REASON_LENGTH_MAX,
-    SOURCE_PARTITIONS_MAX,
     Claimed,
     Heard,
     Joined,
@@ -93,6 +93,9 @@ class Fold:
 
     workers: dict[str, WorkerSeen] = field(default_factory=dict)
     """By name."""
+
+    owners: Owners = field(default_factory=Owners)
+    """Source partition -> the name of the worker that said so last."""
 
     names: dict[str, str] = field(default_factory=dict)
     """Incarnation -> sender."""
@@ -260,6 +263,7 @@ class Fold:
             return []
         if heard.message.run != self.run:
             self.workers.clear()
+            self.owners = Owners()
             self.restarts.clear()
             self.transactions.clear()
             self.halted, self.paused, self.resumed_ms, self.waiting_ms = None, None, 0, 0
@@ -279,31 +283,44 @@ class Fold:
         return [Claimed(message.sender, message.epoch)]
 
     def _joined(self, message: Message, body: ParticipantJoin) -> list[News]:
-        known = self.workers.get(message.sender)
+        name, known = message.sender, self.workers.get(message.sender)
         fresh = known is None or known.incarnation != message.incarnation
-        if known is not None and not fresh and known.partitions == body.partitions:
+        if not fresh and self.owners.of(name) == frozenset(body.partitions):
             return []
         if known is None and len(self.workers) >= NAMES_MAX:
             return []
         if known is not None and fresh:
-            self.restarts[message.sender] = self.restarts.get(message.sender, 0) + 1
-        taken, others = frozenset(body.partitions), 0
-        for other in self.workers.values():
-            if other.name != message.sender:
-                other.partitions = tuple(one for one in other.partitions if one not in taken)
-                others += len(other.partitions)
-        partitions = body.partitions[: max(0, SOURCE_PARTITIONS_MAX - others)]
-        self.workers[message.sender] = WorkerSeen(
-            name=message.sender, incarnation=message.incarnation, partitions=partitions
-        )
-        return [Joined(message.sender, fresh, partitions)]
+            self.restarts[name] = self.restarts.get(name, 0) + 1
+        partitions = self._owns(name, body.partitions)
+        self.workers[name] = WorkerSeen(name=name, incarnation=message.incarnation)
+        return [Joined(name, fresh, partitions)]
+
+    def _owns(self, name: str, places: Sequence[SourcePartition]) -> tuple[SourcePartition, ...]:
+        """A worker owns these and no others, as far as there is room; nobody else owns them any more.
+
+        Takes as long as what it says, not as what all others own: a message of a few bytes is soon forged.
+        """
+        for place in places:
+            if (other := self.owners.get(place, name)) != name:
+                self.owners.release(other, (place,))
+        room = self.book.places_max - (len(self.owners) - len(self.owners.of(name)))
+        partitions = tuple(places[: max(0, room)])
+        self.owners.assign(name, partitions)
+        return partitions
+
+    def forget_places(self, count_max: int) -> None:
+        """Another run is the newest: nobody asks for more of this one's source partitions than so many."""
+        self.book.places_max = count_max
+        if len(self.owners) > count_max:
+            self.owners = Owners()
+        if len(self.book.committed) > count_max:
+            self.book.committed.clear()
 
     def _left(self, message: Message, body: ParticipantLeave) -> list[News]:
         known = self.workers.get(message.sender)
         if known is not None and known.incarnation == message.incarnation:
-            given_up = frozenset(body.partitions)
-            known.partitions = tuple(one for one in known.partitions if one not in given_up)
-            known.left = not known.partitions and not body.reason
+            self.owners.release(message.sender, body.partitions)
+            known.left = not self.owners.of(message.sender) and not body.reason
         return [Left(message.sender, body.reason[:REASON_LENGTH_MAX])] if body.reason else []
 
 

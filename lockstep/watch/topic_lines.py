@@ -366,5 +366,5 @@ def _join(*parts: str) -> str:
 
 def content(message: Message, *, length_max: int) -> str:
     """What the message says, in one line of at most so many characters."""
-    said = one_line(_condense(message, message.body))
+    said = one_line(_condense(message, message.body)[: length_max + 1])
     return said if len(said) <= length_max else said[: length_max - 1] + "…"

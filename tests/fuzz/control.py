@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from random import Random
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from control_topic import messages as m
+from control_topic.bounds import REASON_CHARS_MAX, TOPIC_CHARS_MAX
 from control_topic.causes import COMMIT_PARTS
 from control_topic.codec import Incomplete, MessageDecoder, Unreadable, encode
 from control_topic.controls import ACTIONS, SET, SETTINGS, Controls, Tuning
@@ -38,7 +40,8 @@ def _text(random: Random) -> str:
 
 
 def _partition(random: Random) -> m.SourcePartition:
-    return m.SourcePartition(_text(random), random.choice((0, 1, 7, 2**31 - 1)))
+    topic = "".join(random.choice("ab0-._") for _ in range(random.choice((1, 3, TOPIC_CHARS_MAX))))
+    return m.SourcePartition("t" if topic == "." else topic, random.choice((0, 1, 7, 2**31 - 1)))
 
 
 def _offset(random: Random) -> int:
@@ -129,7 +132,7 @@ def _records(random: Random) -> list[bytes]:
     sent = _message(random)
     records = encode(sent, body_bytes_max=random.choice((3, 17, 100_000)))
     envelope = control_pb.Envelope.FromString(records[0])
-    match random.randrange(8):
+    match random.randrange(9):
         case 0:
             return [damaged(random, raw) for raw in records]
         case 1:
@@ -151,10 +154,52 @@ def _records(random: Random) -> list[bytes]:
         case 6:
             envelope.body, envelope.pipeline = b"", "p" * random.choice((0, 3_000, 100_000))
             envelope.part, envelope.parts = 0, 2
+        case 7:
+            envelope.body = _oversized(random)
+            envelope.digest = hashlib.sha256(envelope.body).digest()
+            envelope.part, envelope.parts = 0, 1
         case _:
             random.shuffle(records)
             return records if len(records) == 1 else records[random.randint(0, 1) :]
     return [envelope.SerializeToString()]
+
+
+def _oversized(random: Random) -> bytes:
+    """A body with a text or a list that nobody of ours would write."""
+    text = random.choice(("t", "\x1b", "\u2603")) * random.choice((250, 1_001, 8_001, 60_000))
+    group = {"topic": text, "partitions": [0], "offsets": [1]}
+    body = random.choice(
+        (
+            {"halt": {"reason": text}},
+            {"abort_commit": {"reason": text, "cause": text}},
+            {"participant_leave": {"reason": text}},
+            {"end_commit": {"reason": text}},
+            {"run_announce": {"address": text}},
+            {"control": {"action": text, "who": text, "why": text}},
+            {"ack_commit": {"committed": [group]}},
+            {"write_status": {"rejects": [{"topic": "t", "reason": text}], "reject_count": 1}},
+            {"write_status": {"lost": [{"topic": text}]}},
+            {"start_commit": {"incarnations": [text], "writers": [{"topic": "t"}]}},
+        )
+    )
+    return control_pb.Body(**body).SerializeToString() * random.choice((1, 1, 1, 2))
+
+
+def _longest(value: Any) -> int:
+    """Of the texts in a message, those of its files left aside: a bound in bytes is theirs."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, m.DataFile):
+        return 0
+    if isinstance(value, Mapping):
+        return max(map(_longest, [*value, *value.values()]), default=0)
+    if isinstance(value, tuple):
+        return max(map(_longest, value), default=0)
+    return (
+        max((_longest(getattr(value, one.name)) for one in fields(value)), default=0)
+        if is_dataclass(value)
+        else 0
+    )
 
 
 def _number(random: Random) -> int:
@@ -184,6 +229,7 @@ def check_topic(case: dict[str, list[bytes]]) -> int:
         if isinstance(answer, Unreadable):
             require(bool(answer.reason), "unreadable without a reason", raw)
         if isinstance(answer, m.Message):
+            require(_longest(answer) <= REASON_CHARS_MAX, "a text of any length is read", raw)
             require(answer.version == m.PROTOCOL_VERSION, "another version's message is read", raw)
             again = MessageDecoder().feed(encode(answer)[0])
             require(again == answer, f"an accepted message reads {again} when it is written again", raw)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import pairwise
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -20,6 +21,7 @@ from control_topic.messages import (
     EndCommit,
     Halt,
     Message,
+    ParticipantJoin,
     SourcePartition,
     StartCommit,
     WriteStatus,
@@ -269,6 +271,48 @@ def test_a_reader_of_an_empty_topic_has_caught_up(kafka, topic) -> None:
     with closing(ControlReader(kafka, topic)) as reader:
         assert not reader.caught_up
         assert read(reader, lambda got: reader.caught_up) == []
+
+
+def test_a_reader_that_is_asked_for_the_end_anew_has_caught_up_when_it_comes_there(
+    kafka, topic, writer
+) -> None:
+    write(writer, ends(0, 3))
+    with closing(ControlReader(kafka, topic, start="beginning")) as reader:
+        assert len(read(reader, lambda got: reader.caught_up)) == 3
+        write(writer, ends(3, 900))
+        assert reader.caught_up, "as far as it went when reading began"
+        reader.ask_for_end(DEADLINE_S)
+        assert not reader.caught_up
+        assert len(read(reader, lambda got: reader.caught_up)) == 897
+        reader.ask_for_end(DEADLINE_S)
+        assert reader.caught_up
+
+
+def test_a_reader_has_caught_up_though_the_log_ends_with_what_is_no_message(kafka, topic) -> None:
+    """The mark of a transaction that somebody gave up: it has an offset, and is given to nobody."""
+    with closing(ControlReader(kafka, topic, start="beginning")) as reader:
+        read(reader, lambda got: reader.caught_up)
+        stranger = Producer({**kafka, "transactional.id": topic})
+        stranger.init_transactions(DEADLINE_S)
+        stranger.begin_transaction()
+        stranger.produce(topic, b"no message")
+        stranger.flush(DEADLINE_S)
+        stranger.abort_transaction(DEADLINE_S)
+        for _ in range(2):
+            reader.ask_for_end(DEADLINE_S)
+            read(reader, lambda got: reader.caught_up)
+
+
+def test_a_poll_gives_less_where_messages_are_large(kafka, topic, writer) -> None:
+    """Each is held until all of a poll are: 500 that somebody wrote would be gigabytes."""
+    large = ParticipantJoin(partitions=tuple(SourcePartition("t", number) for number in range(100_000)))
+    write(writer, [large] * 12)
+    with closing(ControlReader(kafka, topic, start="beginning")) as reader:
+        polls = []
+        read(reader, lambda got: reader.caught_up or polls.append(len(got)))
+        most = max(after - before for before, after in pairwise([0, *polls]))
+        assert 1 <= most <= 5
+        assert reader.bodies_bytes > 12 * 200_000
 
 
 def test_a_worker_hears_what_its_runs_key_has_marked_and_a_warning_tells_of_the_rest(

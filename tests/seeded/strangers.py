@@ -8,6 +8,8 @@ from typing import Any
 from tests.seeded.base import Bug, of
 from tests.seeded.holes import Hole
 
+BOUNDS = "tests/unit/control_topic/test_bounds.py"
+OBSERVER = "tests/unit/lockstep/watch/test_observer.py"
 TRUST = "tests/unit/control_topic/test_trust.py"
 ON_A_BROKER = "tests/integration/test_control_topic_strangers.py"
 
@@ -19,6 +21,26 @@ def read_before_it_is_believed(right: Any) -> Any:
         return right(receiver, offset=offset, time_ms=time_ms, raw=raw, mac=mac)
 
     return receive
+
+
+def of_any_name(_right: Any) -> Any:
+    return lambda name: name
+
+
+def whole(_right: Any) -> Any:
+    return lambda text, _chars_max: text.encode("utf-8", "replace").decode("utf-8")
+
+
+def of_any_size(_right: Any) -> Any:
+    return lambda body: None
+
+
+def caught_up_for_good(right: Any) -> Any:
+    def note_end_reached(observer: Any, reader: Any) -> None:
+        reader.caught_up = True
+        right(observer, reader)
+
+    return note_end_reached
 
 
 def of_text(right: Any) -> Any:
@@ -83,6 +105,34 @@ def with_growing_windows(right: Any) -> Any:
 
 
 BUGS = (
+    Bug(
+        "a_topic_has_any_name",
+        "A source topic's name on the control topic is of any length, and is kept by whoever reads it.",
+        Hole.STRANGERS,
+        {"control_topic.values:topic_name": of_any_name},
+        of(BOUNDS, "test_a_topic_that_kafka_does_not_allow_is_neither_written_nor_read"),
+    ),
+    Bug(
+        "what_people_read_is_of_any_length",
+        "Why a run halts or a transaction is aborted is kept whole by whoever reads it.",
+        Hole.STRANGERS,
+        {"control_topic.codec:cut": whole},
+        of(BOUNDS, "test_what_people_read_is_cut_by_who_writes_it_and_by_who_reads_it"),
+    ),
+    Bug(
+        "what_a_body_becomes_is_seen_when_it_is_there",
+        "A body's entries are counted when protobuf has made fifty bytes of each two.",
+        Hole.STRANGERS,
+        {"control_topic.codec:check_size": of_any_size},
+        of(BOUNDS, "test_a_text_of_megabytes_is_refused_before_it_is_parsed"),
+    ),
+    Bug(
+        "a_topic_that_was_read_once_is_fresh_for_good",
+        "However far a reader has fallen behind, the control topic was looked at just now.",
+        Hole.STRANGERS,
+        {"lockstep.watch.observer:Observer._note_end_reached": caught_up_for_good},
+        of(OBSERVER, "test_the_topic_was_looked_at_when_that_was_asked_up_to_which_it_was_read"),
+    ),
     Bug(
         "what_nobody_has_marked_is_read",
         "A record is parsed, and kept as a part of a larger message, before anybody looks at its mark.",

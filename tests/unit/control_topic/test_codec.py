@@ -61,7 +61,8 @@ INT64_MAX = 2**63 - 1
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 offset = st.integers(0, INT64_MAX)
-source_partition = st.builds(SourcePartition, text, st.integers(0, 2**31 - 1))
+topic = st.text("abz059._-", min_size=1, max_size=20).filter(lambda name: name not in (".", ".."))
+source_partition = st.builds(SourcePartition, topic, st.integers(0, 2**31 - 1))
 source_partitions = st.lists(source_partition, unique=True, max_size=8).map(tuple)
 offsets = st.dictionaries(source_partition, offset, max_size=8)
 

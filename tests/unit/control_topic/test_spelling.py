@@ -13,7 +13,7 @@ from rich.text import Text
 
 from control_topic.messages import Halt, Message
 from control_topic.quiet import PlainFormatter, plain_logs
-from control_topic.spelling import one_line, plain, some
+from control_topic.spelling import one_line, plain, short_line, some
 from control_topic.transport import Received
 from lockstep.output import ConsoleOutput, JsonOutput, table
 from lockstep.watch import topic_lines
@@ -111,3 +111,15 @@ def test_the_logs_of_every_process_are_written_so(monkeypatch: pytest.MonkeyPatc
     plain_logs()
     assert isinstance(handler.formatter, PlainFormatter)
     assert (handler.formatter._fmt, handler.formatter.datefmt) == ("x %(message)s", "%H")
+
+
+def test_a_short_line_is_cut_before_it_is_spelled_out_and_after() -> None:
+    assert short_line("a\nb", 10) == "a b"
+    assert short_line("\x1b" * 10, 10) == "\\x1b\\x1b\\x"
+
+    class Measured(str):
+        def __getitem__(self, place: object) -> str:
+            assert place == slice(None, 10)
+            return "short"
+
+    assert short_line(Measured("long"), 10) == "short"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,6 @@ from control_topic.messages import (
     WriteProgress,
     WriteStatus,
 )
-from lockstep.watch import book
 from lockstep.watch.told import (
     LATE_MS,
     REASON_LENGTH_MAX,
@@ -211,10 +211,8 @@ def test_who_is_no_writer_of_a_transaction_adds_nothing_to_it(topic: Topic) -> N
     assert (found.records, found.next, found.progress, set(found.wrote)) == (5, {P0: 5}, {}, {W0})
 
 
-def test_source_partitions_are_remembered_within_a_bound(
-    topic: Topic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(book, "SOURCE_PARTITIONS_MAX", 10)
+def test_source_partitions_are_remembered_within_a_bound(topic: Topic) -> None:
+    topic.known.book.places_max = 10
     places = [SourcePartition("events", number) for number in range(30)]
     topic.opened(T1, dict.fromkeys(places[10:], 1))
     for worker, who in (("worker-0", W0), ("worker-1", W1)):
@@ -225,3 +223,20 @@ def test_source_partitions_are_remembered_within_a_bound(
     assert found.records == 12, "all are counted"
     topic.acknowledged(T1, dict.fromkeys(places, 7))
     assert topic.known.committed == dict.fromkeys(places[10:20], 7)
+
+
+class Unwalked(dict[str, str]):
+    """Thousands of names may be made up."""
+
+    def items(self) -> Any:
+        raise AssertionError("all names were looked for")
+
+    __iter__ = keys = values = items
+
+
+def test_the_words_of_a_reason_are_looked_for_among_the_names_and_not_the_names_in_it() -> None:
+    names = Unwalked({W0: "worker-0", W1: "worker-1"})
+    assert named(f"worker-0 ({W0}) is silent, so are {W1}, ({W1}): {W1}.", names) == (
+        "worker-0 is silent, so are worker-1, (worker-1): worker-1."
+    )
+    assert named(f"nobody, x{W0}", names) == f"nobody, x{W0}"

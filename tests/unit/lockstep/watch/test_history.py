@@ -8,19 +8,25 @@ from dataclasses import replace
 from types import FunctionType, ModuleType
 from typing import Any
 
+import pytest
+
 from control_topic.causes import BYTES, COORDINATOR_LOST, END_REASONS, INTERVAL, WORKER_DIED
 from control_topic.messages import (
     EPOCH_LEAD_MAX,
     CoordinatorClaim,
     Halt,
+    ParticipantJoin,
     RunAnnounce,
     SourcePartition,
+    StartCommit,
     WriteProgress,
 )
+from lockstep.watch import history
 from lockstep.watch.counters import BUCKETS_S, Counters, Histogram
 from lockstep.watch.history import (
     COORDINATORS_MAX,
     DETAILED,
+    DETAILED_EARLIER,
     EARLIER_MAX,
     LINES_OLDER_MAX,
     RUNS_MAX,
@@ -29,7 +35,7 @@ from lockstep.watch.history import (
     History,
 )
 from lockstep.watch.rates import STEP_MS, STEPS, Rates
-from lockstep.watch.told import LINES_MAX, Phase
+from lockstep.watch.told import LINES_MAX, SOURCE_PARTITIONS_MAX, WORKERS_MAX, Phase
 from tests.watched import PARTITIONS, WORKERS, Said, rich
 
 MEMORY_BYTES_MAX = 50_000_000
@@ -303,6 +309,60 @@ def test_earlier_runs_keep_less() -> None:
     earlier = [one for one in said.history.transactions(TRANSACTIONS_MAX) if one.run == "r1"]
     assert len(earlier) == EARLIER_MAX
     assert sum(any(wrote.ranges for wrote in one.wrote.values()) for one in earlier) == 5
+
+
+def detailed(said: Said, run: str) -> int:
+    """So many transactions of a run are kept with their ranges."""
+    of_it = [one for one in said.history.transactions(TRANSACTIONS_MAX) if one.run == run]
+    return sum(any(wrote.ranges for wrote in one.wrote.values()) for one in of_it)
+
+
+def test_details_of_all_transactions_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forged START and a WRITE_STATUS of 100,000 source partitions are a megabyte on the topic, and took
+    twenty here, fifty times."""
+    each = 2 * len(PARTITIONS) + 3 * len(WORKERS)
+    monkeypatch.setattr(history, "DETAILS_MAX", 10 * each)
+    said = running(DETAILED)
+    said.start()
+    assert detailed(said, "r1") == 9
+    assert said.history.find(f"{1:08x}" + "f" * 24) is not None, "sums stay"
+    monkeypatch.setattr(history, "DETAILS_MAX", 30 * each)
+    said.begin("r2", 2)
+    assert detailed(said, "r1") == 2
+
+
+def test_a_run_of_1000_source_partitions_keeps_the_details_of_all_that_are_to_have_them() -> None:
+    said = Said(partitions=tuple(SourcePartition("events", number) for number in range(1_000)))
+    said.begin()
+    for _ in range(DETAILED):
+        said.whole()
+    assert detailed(said, "r1") == DETAILED
+    said.begin("r2", 2)
+    said.start()
+    assert detailed(said, "r1") == DETAILED_EARLIER
+
+
+def test_of_a_run_that_is_not_the_newest_fewer_source_partitions_are_remembered() -> None:
+    many = tuple(SourcePartition("t", number) for number in range(SOURCE_PARTITIONS_MAX))
+    said = running(1)
+    said.by(WORKERS[0], ParticipantJoin(partitions=many))
+    first = said.history.run.fold
+    assert len(first.owners) == len(many)
+    said.begin("r2", 2)
+    assert (len(first.owners), len(first.committed)) == (0, len(PARTITIONS))
+    said.run = "r1"
+    said.by(WORKERS[0], ParticipantJoin(partitions=many))
+    said.say(StartCommit(transaction="t", instant="1", committed=dict.fromkeys(many, 1), writers={}))
+    assert len(first.owners) == len(first.committed) == SOURCE_PARTITIONS_MAX // 10
+    assert len(said.history.run.fold.owners) == len(PARTITIONS)
+
+
+def test_a_transaction_has_no_more_writers_than_there_can_be_workers() -> None:
+    said = running(1)
+    writers = {SourcePartition("t", number): f"w{number}" for number in range(WORKERS_MAX + 10)}
+    said.say(StartCommit(transaction="t", instant="1", committed={}, writers=writers))
+    found = said.history.find("t")
+    assert found is not None and len(found.writers) == WORKERS_MAX
 
 
 def test_2000_transactions_of_1000_source_partitions_stay_below_50_mb() -> None:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -166,3 +167,65 @@ def test_a_value_is_read_where_the_configuration_lets_it_and_of_dead_letters_of_
     assert value is not None and (value["size_bytes"], value["is_cut"]) == (3_003, True)
     assert value["text"].startswith("a\\x00\\xffxxx")
     assert read == [(SourcePartition("events", 3), 41)]
+
+
+class Reader:
+    """A reader that is behind until it is told otherwise; `asked`: how often where the log ends."""
+
+    def __init__(self) -> None:
+        self.caught_up, self.recoveries, self.asked = True, 0, 0
+        self.behind = False
+
+    def poll(self, _timeout_s: float) -> list[Any]:
+        self.caught_up = not self.behind
+        return []
+
+    def ask_for_end(self, _timeout_s: float) -> None:
+        self.asked += 1
+        self.caught_up = not self.behind
+
+    def close(self) -> None: ...
+
+
+def test_the_topic_was_looked_at_when_that_was_asked_up_to_which_it_was_read(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, now_s = Reader(), [1_000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(module, "monotonic_ms", lambda: round(1_000 * now_s[0]))
+    monkeypatch.setattr(module, "wall_ms", lambda: round(1_000 * now_s[0]))
+    observer._ahead_ms = 0
+    observer._reader = reader  # type: ignore[assignment]
+    observer._control_topic = SimpleNamespace(describe=lambda timeout_s: SimpleNamespace(exists=True))  # type: ignore[assignment]
+    observer._table_tried.set()
+
+    def follow(after_s: float) -> int | None:
+        now_s[0] += after_s
+        observer._follow_topic()
+        return observer._seen.sources.topic_ms
+
+    assert follow(0) is None, "it was only just read up to its end: from here on it is asked"
+    assert follow(0) == 1_000_000
+    reader.behind = True
+    assert [follow(6) for _ in range(10)] == [1_000_000] * 10
+    assert reader.asked == 2, "else the end would go before whoever reads"
+    reader.behind = False
+    assert follow(4) == 1_006_000, "it was read as far as it went a minute ago, and may have grown since"
+    assert follow(6) == 1_070_000
+
+
+def test_where_nobody_says_how_far_the_topic_goes_it_was_not_looked_at(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader()
+
+    def silent(_timeout_s: float) -> None:
+        raise module.ControlTopicError("Where the control topic ends the broker does not say.")
+
+    monkeypatch.setattr(reader, "ask_for_end", silent)
+    observer._seen.history.caught_up_now()
+    observer._reader = reader  # type: ignore[assignment]
+    observer._control_topic = SimpleNamespace(describe=lambda timeout_s: SimpleNamespace(exists=True))  # type: ignore[assignment]
+    with pytest.raises(module.ControlTopicError):
+        observer._ask_for_topic()
+    assert observer._seen.sources.topic_ms is None

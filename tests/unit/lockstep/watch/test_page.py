@@ -232,6 +232,14 @@ def test_hostile_text_is_in_it_as_text_and_in_one_line() -> None:
     assert "\n" not in made["troubles"][-1]["text"]
 
 
+def test_a_halt_of_megabytes_makes_no_page_of_megabytes() -> None:
+    said = Said()
+    said.begin()
+    said.say(Halt(reason="\x1b" * 3_000_000), sender="driver")
+    said.say(Halt(reason="\x1b" * 3_000_000))
+    assert len(str(document(seen(said, with_driver=False), said.now_ms))) < 100_000
+
+
 def test_a_page_is_bounded() -> None:
     many = tuple(SourcePartition("t", number) for number in range(PARTITIONS_SHOWN_MAX + 50))
     said = Said(partitions=many)

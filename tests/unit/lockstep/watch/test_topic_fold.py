@@ -17,7 +17,6 @@ from control_topic.messages import (
     SourcePartition,
 )
 from control_topic.transport import Received
-from lockstep.watch import topic_fold
 from lockstep.watch.tail import as_heard
 from lockstep.watch.told import Aborted, Claimed, Committed, Joined, Phase, RunHalted, RunIsUp
 from tests.heard_topic import P0, P1, T1, T2, W0, W1, Topic, announced
@@ -187,11 +186,11 @@ def test_who_joins_again_unchanged_and_who_claims_again_is_no_news(topic: Topic)
 def test_a_source_partition_has_one_owner_the_last_that_said_so(topic: Topic) -> None:
     topic.send(ParticipantJoin(partitions=(P0, P1)), sender="worker-1", who=W1)
     topic.send(ParticipantJoin(partitions=(P0,)), sender="worker-0", who=W0)
-    assert topic.known.workers["worker-1"].partitions == (P1,)
+    assert topic.known.owners.of("worker-1") == {P1}
     topic.send(ParticipantLeave(partitions=(P1,)), sender="worker-1", who="an earlier incarnation")
-    assert topic.known.workers["worker-1"].partitions == (P1,)
+    assert topic.known.owners.of("worker-1") == {P1}
     topic.send(ParticipantLeave(partitions=(P1,)), sender="worker-1", who=W1)
-    assert topic.known.workers["worker-1"].partitions == ()
+    assert not topic.known.owners.of("worker-1")
 
 
 def test_a_halt_is_remembered_with_its_reason_and_when_it_was_said(topic: Topic) -> None:
@@ -213,19 +212,37 @@ def test_who_owns_what_is_worked_out_in_one_pass(topic: Topic) -> None:
     topic.joined("worker-0", W0, P0, P1)
     topic.send(ParticipantJoin(partitions=Unsearched((P1,))), sender="worker-1", who=W1)
     topic.send(ParticipantLeave(partitions=Unsearched((P0,))), sender="worker-0", who=W0)
-    assert {one.name: one.partitions for one in topic.known.workers.values()} == {
-        "worker-0": (),
-        "worker-1": (P1,),
-    }
+    assert dict(topic.known.owners) == {P1: "worker-1"}
 
 
-def test_all_workers_together_own_a_bounded_number_of_source_partitions(
-    topic: Topic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(topic_fold, "SOURCE_PARTITIONS_MAX", 10)
+class Hashed(SourcePartition):
+    """Counts how often one was looked for."""
+
+    times = 0
+
+    def __hash__(self) -> int:
+        Hashed.times += 1
+        return hash(tuple(self))
+
+
+def test_a_join_costs_what_it_says_and_not_what_all_others_own(topic: Topic) -> None:
+    for number in range(50):
+        places = (Hashed("t", 40 * number + place) for place in range(40))
+        topic.joined(f"worker-{number}", f"{number:032}", *places)
+    Hashed.times = 0
+    topic.joined("worker-1", "e" * 32, Hashed("t", 0))
+    assert len(topic.known.owners) == 50 * 40 - 40
+    assert Hashed.times < 200
+
+
+def test_all_workers_together_own_a_bounded_number_of_source_partitions(topic: Topic) -> None:
+    topic.known.book.places_max = 10
     for number in range(4):
         places = (SourcePartition(f"t{number}", place) for place in range(6))
         topic.joined(f"worker-{number}", f"{number}" * 32, *places)
-    assert [len(one.partitions) for one in topic.known.workers.values()] == [6, 4, 0, 0]
+    assert [len(topic.known.owners.of(name)) for name in topic.known.workers] == [6, 4, 0, 0]
     topic.joined("worker-0", "0" * 32, *(SourcePartition("t0", place) for place in range(8)))
-    assert len(topic.known.workers["worker-0"].partitions) == 6
+    assert len(topic.known.owners.of("worker-0")) == 6
+    others = (SourcePartition("t0", place) for place in range(6))
+    topic.joined("worker-3", "3" * 32, *(SourcePartition("t3", place) for place in range(9)), *others)
+    assert len(topic.known.owners) == 10 and not topic.known.owners.of("worker-0")
