@@ -32,8 +32,8 @@ class Orders:
         self._done = 0
         self._not_before_ms = 0
         self._given_back: dict[SourcePartition, int] = {}
-        """The offset up to which each was reported in transactions that were given up, or had been read by who
-        went back, where that is not committed since."""
+        """The offset up to which each was reported in transactions that were given up, or had been read by
+        who went back, where that is not committed since."""
         self.since_ms = 0
 
     def knows_better(self, controls: Controls) -> bool:

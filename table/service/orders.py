@@ -69,8 +69,8 @@ class Orders:
             self._commit_until_ms = max(earlier_ms, now_ms + lives_ms)
             self._waited_for.append(taken.number)
         elif order.action == PAUSE:
-            # One that cannot be done would begin transactions for as long as it lives, and nobody would be told
-            # that the run is paused.
+            # One that cannot be done would begin transactions for as long as it lives, and nobody would be
+            # told that the run is paused.
             self._give_up()
             self.paused = self.paused or taken
         elif order.action == RESUME:

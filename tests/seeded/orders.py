@@ -71,7 +71,7 @@ BUGS = (
     ),
     Bug(
         "a_gap_begins_the_count_of_another_anew",
-        "Where commits are missing at two places of the timeline, each is waited for as if it were new, for ever.",
+        "Where commits are missing at two places of the timeline, each is waited for anew, for ever.",
         Hole.TOLD,
         {"lockstep.hooks.history:Gaps.met": of_one_gap},
         of(HISTORY, "test_each_gap_is_waited_for_by_itself", "test_two_gaps_take_no_longer_than_one"),

@@ -300,7 +300,7 @@ def test_of_several_commits_each_is_done_with_the_transaction_that_was_ended_aft
 
 
 def test_a_commit_that_is_durable_is_done_though_others_were_ordered_while_it_was_committed() -> None:
-    """There is always a newer one, where somebody orders one every few seconds: nobody would get an answer."""
+    """Where somebody orders one every few seconds there is always a newer one: nobody got an answer."""
     talk = CoordinatorTalk().started()
     order(talk, number=1, commit=1)
     done = []

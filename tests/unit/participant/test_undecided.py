@@ -124,7 +124,7 @@ def behind(talk: ParticipantTalk, transaction: str, epoch: int = 1) -> Offsets:
 
 
 def test_who_reads_again_what_it_had_reported_to_a_coordinator_that_is_gone_says_up_to_where_it_was() -> None:
-    """It goes back at START, and END may come right after it: who has ordered a commit was promised the rest."""
+    """It goes back at START, and END may come right after it: who ordered a commit was promised the rest."""
     talk = ParticipantTalk().prepared()
     talk.buffered(P0, 8)
     talk.hear(CoordinatorClaim(), epoch=2)

@@ -135,7 +135,7 @@ def test_while_a_run_is_paused_nothing_begins_but_for_a_commit_or_a_drain() -> N
 
 
 def test_a_pause_gives_up_the_commits_before_it_that_are_not_done() -> None:
-    """Somebody has given one that cannot be done, and waits no more: it would begin transactions for an hour."""
+    """Somebody has given one that cannot be done, and waits no more: it began transactions for an hour."""
     book = ledger()
     number = give(book, COMMIT, lives_ms=3_600_000)
     pause = give(book, PAUSE)
