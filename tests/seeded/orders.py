@@ -11,10 +11,21 @@ from tests.seeded.holes import Hole
 
 ORDERS = "tests/unit/table/service/test_orders.py"
 ORDERING = "tests/unit/lockstep/ui/test_ordering.py"
+SERVICER = "tests/unit/table/service/test_servicer.py"
 NOTES = "tests/unit/lockstep/hooks/test_notes.py"
 HISTORY = "tests/unit/lockstep/hooks/test_history.py"
 WAITING = "tests/unit/lockstep/waiting/test_source.py"
 REDACTION = "tests/unit/lockstep/support/test_redaction.py"
+
+
+def forgetting_refusals(right: Any) -> Any:
+    def begin(transactions: Any, epoch: int, transaction: str) -> Any:
+        answer = right(transactions, epoch, transaction)
+        if answer.result.name == "REFUSED":
+            transactions._known.pop(transaction, None)
+        return answer
+
+    return begin
 
 
 def of_one_gap(right: Any) -> Any:
@@ -68,6 +79,13 @@ BUGS = (
         Hole.ORDERS,
         {"table.service.orders:Orders._forget_late": nothing},
         of(ORDERS, "test_a_commit_that_nobody_can_do_is_not_wanted_for_ever"),
+    ),
+    Bug(
+        "a_begin_that_was_refused_is_begun_when_it_comes_again",
+        "What was refused in a pause begins where the request comes again, and nobody knows of its instant.",
+        Hole.ORDERS,
+        {"table.service.transactions:Transactions.begin": forgetting_refusals},
+        of(SERVICER, "test_a_begin_that_was_refused_because_the_run_is_paused_is_refused_for_good"),
     ),
     Bug(
         "a_gap_begins_the_count_of_another_anew",
