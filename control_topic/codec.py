@@ -8,7 +8,7 @@ encoding would not be able to read back, it refuses to write.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
@@ -275,6 +275,17 @@ def _start_from_proto(start: pb.StartCommit) -> StartCommit:
     )
 
 
+def _report_to_proto(status: WriteStatus) -> pb.WriteStatus:
+    """With what is for the coordinator, and not for the table."""
+    report = write_status_to_proto(status)
+    report.behind.extend(offsets_to_proto(status.behind))
+    return report
+
+
+def _report_from_proto(report: pb.WriteStatus) -> WriteStatus:
+    return replace(write_status_from_proto(report), behind=offsets_from_proto(report.behind))
+
+
 _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
     RunAnnounce: lambda b: pb.Body(
         run_announce=pb.RunAnnounce(
@@ -311,7 +322,7 @@ _TO_PROTO: Mapping[type, Callable[[Any], pb.Body]] = {
             steps=b.steps,
         )
     ),
-    WriteStatus: lambda b: pb.Body(write_status=write_status_to_proto(b)),
+    WriteStatus: lambda b: pb.Body(write_status=_report_to_proto(b)),
     AckCommit: lambda b: pb.Body(
         ack_commit=pb.AckCommit(
             transaction=b.transaction,
@@ -369,7 +380,7 @@ _FROM_PROTO: Mapping[str, Callable[[pb.Body], Body]] = {
         size_bytes=b.write_progress.size_bytes,
         steps=b.write_progress.steps,
     ),
-    "write_status": lambda b: write_status_from_proto(b.write_status),
+    "write_status": lambda b: _report_from_proto(b.write_status),
     "ack_commit": lambda b: AckCommit(
         transaction=b.ack_commit.transaction,
         instant=b.ack_commit.instant,

@@ -198,6 +198,10 @@ class WriteStatus:
     reject_count: int = 0
     """All of them."""
 
+    behind: Offsets = field(default_factory=dict)
+    """Up to where the sender had read before it went back, of those that it has not read as far again. The
+    coordinator is told that; the table is not."""
+
     def __post_init__(self) -> None:
         if self.reject_count < len(self.rejects):
             object.__setattr__(self, "reject_count", len(self.rejects))

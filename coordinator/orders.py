@@ -3,7 +3,8 @@
 A commit is done when a transaction that was ended after it was heard of is committed, or came to nothing, and
 all who own source partitions have reported in it, and none had to leave something out: then none of them
 holds anything that was consumed before. What was reported in a transaction that was given up has been
-consumed, too, and is read again: the table must have come as far as that.
+consumed, too, and so has what a writer says that it had read before it went back: the table must have come as
+far as that.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ class Orders:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._heard = Controls()
-        self._committed = 0
+        self.durable = 0
+        """Every order to commit up to this one is done."""
         self._done = 0
         self._not_before_ms = 0
         self._given_back: dict[SourcePartition, int] = {}
-        """The offset up to which each was reported in transactions that were given up, where that is not
-        committed since."""
+        """The offset up to which each was reported in transactions that were given up, or had been read by
+        who went back, where that is not committed since."""
         self.since_ms = 0
 
     def knows_better(self, controls: Controls) -> bool:
@@ -51,11 +53,14 @@ class Orders:
     @property
     def commit(self) -> int:
         """The order to commit that is not done; 0: there is none."""
-        return self._heard.commit if self._heard.commit > self._committed else 0
+        return self._heard.commit if self._heard.commit > self.durable else 0
 
     def wants_commit(self, now_ms: int) -> bool:
-        """Whether a transaction is to be ended, or begun and ended, for its sake."""
-        return bool(self.commit) and now_ms >= self._not_before_ms
+        """Whether a transaction is to be ended, or begun and ended, for its sake.
+
+        Not for one that a pause came after: that nothing is begun is what the later order says.
+        """
+        return self.commit > self._heard.pause and now_ms >= self._not_before_ms
 
     def decided(
         self,
@@ -68,20 +73,25 @@ class Orders:
 
         `partitions`: all that the source has. `committed`: the table's offsets with it.
         """
+        self._read_again(transaction.read_before())
         back = self._given_back.items()
         self._given_back = {p: end for p, end in back if p in partitions and committed.get(p, 0) < end}
         reported = {one.partition for one in transaction.ranges()}
         theirs = all(owners.get(one) == transaction.writers.get(one) for one in partitions)
         whole = partitions <= reported and theirs and transaction.took_all()
         if transaction.settles and whole and not self._given_back:
-            self._committed = max(self._committed, transaction.settles)
+            self.durable = max(self.durable, transaction.settles)
         return not self.commit
 
     def given_up(self, transaction: Transaction, now_ms: int) -> None:
         """Its writers read again what they reported in it."""
-        for one in transaction.ranges():
-            self._given_back[one.partition] = max(one.next, self._given_back.get(one.partition, 0))
+        self._read_again({one.partition: one.next for one in transaction.ranges()})
+        self._read_again(transaction.read_before())
         self.again(now_ms)
+
+    def _read_again(self, upto: Offsets) -> None:
+        for partition, end in upto.items():
+            self._given_back[partition] = max(end, self._given_back.get(partition, 0))
 
     def taken_over(self, now_ms: int) -> None:
         """The table was recovered: what was open was rolled back, and its writers go back as well."""
@@ -95,10 +105,11 @@ class Orders:
     @property
     def settled(self) -> int:
         """The number up to which every order is done."""
+        done = max(self._done, self.durable)  # what was open at a pause before that is over with it
         if self.commit:
-            return self._done  # there may be more than one, and only the newest is known
+            return done  # there may be more than one, and only the newest is known
         if self._heard.pause and self._machine.state is not State.IDLE:
-            return max(self._done, self._heard.pause - 1)
+            return max(done, self._heard.pause - 1)
         return self._heard.number
 
     def tune(self, settings: Settings) -> Settings:

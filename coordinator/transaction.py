@@ -122,6 +122,13 @@ class Transaction:
         """All ranges received, ordered by source partition."""
         return tuple(sorted((r for s in self.statuses.values() for r in s.ranges), key=lambda r: r.partition))
 
+    def read_before(self) -> Offsets:
+        """Up to where its writers say that they had read what they reported, before they went back."""
+        said: dict[SourcePartition, int] = {}
+        for status in self.statuses.values():
+            said |= status.behind
+        return {one.partition: said[one.partition] for one in self.ranges() if one.partition in said}
+
     def took_all(self) -> bool:
         """Whether it is certain that no writer left records to the next one for the sake of a limit.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from control_topic import causes
-from control_topic.messages import Lost, Range, Reject, SourcePartition
+from control_topic.messages import Lost, Offsets, Range, Reject, SourcePartition
 from participant.events import Blocked, Buffered, Drop, Pause, Poison, Resume, Rewind, Settings, Write
 from participant.machine import Machine
 from participant.transitions import IllegalEvent
@@ -38,6 +39,8 @@ class Owned:
     """Up to where the open transaction's files hold it."""
     next: int = 0
     """Up to where it is decoded."""
+    been: int = 0
+    """Up to where it was, before it was taken again."""
     records: int = 0
     """Of all that is held, as `size_bytes`."""
     size_bytes: int = 0
@@ -171,6 +174,11 @@ class Intake:
         owned = self.owned[partition]
         return [x for x in owned.lost if x.start < owned.written]
 
+    def behind(self, ranges: Iterable[Range]) -> Offsets:
+        """Those that were decoded further before they were taken again, and up to where: an operator may have
+        been promised that it will be committed."""
+        return {r.partition: been for r in ranges if (been := self.owned[r.partition].been) > r.next}
+
     def reported(self, r: Range) -> None:
         """The range is reported: what comes next must begin where it ends."""
         owned = self.owned[r.partition]
@@ -209,12 +217,15 @@ class Intake:
                 written=before.start,
                 next=before.start,
                 committed=before.committed,
+                been=max(before.been, before.next),
             )
             self._machine.do(Drop(partition=partition))
 
     def rewind(self, partition: SourcePartition, offset: int) -> None:
         """It is consumed again from here."""
-        self.owned[partition] = Owned(generation=self._next_generation())
+        before = self.owned[partition]
+        been = max(before.been, before.next)
+        self.owned[partition] = Owned(generation=self._next_generation(), been=been)
         self.place(partition, offset)
 
     def place(self, partition: SourcePartition, offset: int) -> None:

@@ -237,6 +237,7 @@ class Rounds:
             rejects=event.rejects,
             lost=lost,
             reject_count=event.reject_count,
+            behind=self.intake.behind(work.ranges),
         )
         for r in work.ranges:
             self.intake.reported(r)

@@ -215,20 +215,22 @@ class EndCommit(_message.Message):
     def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class WriteStatus(_message.Message):
-    __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count")
+    __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count", "behind")
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     REJECTS_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     REJECT_COUNT_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     ranges: _containers.RepeatedCompositeFieldContainer[TopicRanges]
     files: _containers.RepeatedCompositeFieldContainer[DataFile]
     rejects: _containers.RepeatedCompositeFieldContainer[Reject]
     lost: _containers.RepeatedCompositeFieldContainer[Lost]
     reject_count: int
-    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ...) -> None: ...
+    behind: _containers.RepeatedCompositeFieldContainer[TopicOffsets]
+    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ..., behind: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ...) -> None: ...
 
 class WriteProgress(_message.Message):
     __slots__ = ("transaction", "records", "files", "size_bytes", "steps")

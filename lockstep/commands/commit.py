@@ -21,8 +21,8 @@ def command(output: Output, config: Config, timeout_s: float, why: str) -> int:
     """End the transaction now, and wait until everything that the workers hold is durable.
 
     Before a deployment, and for tests. Answers with the instant that holds it, or fails where that is not
-    known. What was given back meanwhile without a word of it, as by a worker that is lost, is read again and
-    may be committed later. A run that is paused stays so.
+    known, as where somebody pauses the run meanwhile. What a worker had read that is lost by then is read
+    again, and may be committed later. A run that is paused stays so.
     """
     with Orders(config.pipeline.id) as orders:
         lives_ms = int(timeout_s * 1_000) + OUTLIVES_MS

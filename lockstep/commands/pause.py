@@ -21,9 +21,9 @@ from lockstep.output import Output
 def command(output: Output, config: Config, timeout_s: float, why: str) -> int:
     """Commit the open transaction and begin no other until `lockstep resume`. Waits until that is so.
 
-    The workers stay, and stay in the consumer group; they read on until their memory is full. No record
-    is committed meanwhile; what serves the table itself, as compaction and cleaning, goes on. Nothing counts
-    as an outage.
+    Orders to commit that are not done by then are given up, and say so. The workers stay, and stay in the
+    consumer group; they read on until their memory is full. No record is committed meanwhile; what serves
+    the table itself, as compaction and cleaning, goes on. Nothing counts as an outage.
     """
     with Orders(config.pipeline.id) as orders:
         number = orders.give(order(PAUSE, why=why)).number

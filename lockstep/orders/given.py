@@ -134,7 +134,8 @@ class Orders:
             control = (live or {}).get("control") or {}
             if number in (control.get("expired") or ()):
                 raise Failed(
-                    f"{what} was given up before it was done: nobody was expected to wait for it any longer. "
+                    f"{what} was given up before it was done: the run was paused, or nobody was expected to "
+                    "wait for it any longer. "
                     "What was consumed is not known to be in the table; give the order again"
                 )
             if live is not None and int(control.get("settled", 0)) >= number:

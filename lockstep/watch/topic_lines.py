@@ -185,6 +185,7 @@ def _body_json(body: Body) -> dict[str, Any]:
                 "lost": [
                     _partition_json(x.partition) | {"start": x.start, "next": x.next} for x in body.lost
                 ],
+                "behind": _offsets_json(body.behind),
             }
         case AckCommit():
             return {

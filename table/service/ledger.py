@@ -400,7 +400,7 @@ class Ledger:
     def paused(self, now_ms: int) -> bool:
         """Whether no transaction may begin: a coordinator that comes new may not have heard of it."""
         controls = self.orders.controls(now_ms)
-        if controls is None or not controls.pause or controls.commit:
+        if controls is None or not controls.pause or controls.commit > controls.pause:
             return False
         return self._mode in GOING_ON and not self.stopping
 

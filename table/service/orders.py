@@ -57,7 +57,7 @@ class Orders:
 
     def take(self, now_ms: int, order: Order) -> int:
         """Its number."""
-        self._give_up(now_ms)
+        self._forget_late(now_ms)
         self.number += 1
         taken = Taken(number=self.number, order=order, at_ms=now_ms)
         self._taken.append(taken)
@@ -69,6 +69,9 @@ class Orders:
             self._commit_until_ms = max(earlier_ms, now_ms + lives_ms)
             self._waited_for.append(taken.number)
         elif order.action == PAUSE:
+            # One that cannot be done would begin transactions for as long as it lives, and nobody would be
+            # told that the run is paused.
+            self._give_up()
             self.paused = self.paused or taken
         elif order.action == RESUME:
             self.paused = None
@@ -90,7 +93,7 @@ class Orders:
         """What every worker is told; None before the first order."""
         if not self.number:
             return None
-        self._give_up(now_ms)
+        self._forget_late(now_ms)
         return Controls(
             number=self.number,
             commit=self._waited_for[-1] if self._waited_for else 0,
@@ -98,11 +101,14 @@ class Orders:
             tuning=self.tuning,
         )
 
-    def _give_up(self, now_ms: int) -> None:
+    def _forget_late(self, now_ms: int) -> None:
         """Nobody waits any more for what is to be committed."""
         if now_ms >= self._commit_until_ms:
-            self._expired.extend(self._waited_for)
-            self._waited_for.clear()
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self._expired.extend(self._waited_for)
+        self._waited_for.clear()
 
     def to_json(self, now_ms: int) -> dict[str, Any]:
         """For the status: base units, ages instead of times."""

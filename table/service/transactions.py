@@ -229,6 +229,7 @@ class Transactions(Claiming):
             wait_ms = self._ledger.wait_ms(self._clock_ms())
             paused = known is None and self._ledger.paused(self._clock_ms())
         if paused:
+            self._remember(transaction).ended = True  # who asked forgets it: a late repeat begins nothing
             return Answer(result=Result.REFUSED, reason="the run is paused", wait_ms=PAUSED_WAIT_MS)
         if wait_ms:
             return Answer(result=Result.UNAVAILABLE, reason="waiting after a failure", wait_ms=wait_ms)
@@ -237,6 +238,7 @@ class Transactions(Claiming):
         if (refusal := self._stale(epoch)) is not None:
             return refusal
         if newest is None:
+            self._remember(transaction).ended = True
             return Answer(result=Result.REFUSED, reason="the table holds no offsets yet: recover first")
         instant = self._instant_of(transaction) if known is not None else ""
         known = self._remember(transaction)
@@ -251,6 +253,7 @@ class Transactions(Claiming):
 
     def _refused_begin(self, transaction: str, error: Refused) -> Answer:
         """Nobody aborts what did not begin, so that it is counted here."""
+        self._remember(transaction).ended = True
         reason, fault = f"no instant could be opened: {error}", Fault.PIPELINE
         with self._guard:
             now_ms = self._clock_ms()

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -222,6 +223,7 @@ class SimulatedMember(Worker):
         self.driver: Any = SimpleNamespace(offsets=dict)
         self.plane: Any = SimpleNamespace(positions={}, assign=self._assign, stop=lambda: None)
         self.group_channel = Channel()
+        self.assigned = Counter()
         self.claims = None
         self.first = SourcePartition("nobody's", 0)
         self.cut_off_until_ms = 0

@@ -99,6 +99,7 @@ def _body(random: Random) -> m.Body:
                 lost=tuple(
                     m.Lost(partition=r.partition, start=r.start, next=r.next) for r in _ranges(random)
                 ),
+                behind=offsets,
             ),
             m.AckCommit(transaction=text, instant=text, committed=offsets, took_ms=_took_ms(random)),
             m.AbortCommit(transaction=text, reason=text, cause=_text(random)),

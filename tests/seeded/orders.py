@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from threading import Lock
+from typing import Any
+
 from tests.seeded.base import Bug, always, of
 from tests.seeded.clocks import nothing
 from tests.seeded.holes import Hole
@@ -9,7 +12,9 @@ from tests.seeded.holes import Hole
 ORDERS = "tests/unit/table/service/test_orders.py"
 COMMANDS = "tests/unit/lockstep/orders/test_commands.py"
 ORDERING = "tests/unit/lockstep/ui/test_ordering.py"
+SERVICER = "tests/unit/table/service/test_servicer.py"
 NOTES = "tests/unit/lockstep/hooks/test_notes.py"
+HISTORY = "tests/unit/lockstep/hooks/test_history.py"
 WAITING = "tests/unit/lockstep/waiting/test_source.py"
 REDACTION = "tests/unit/lockstep/support/test_redaction.py"
 
@@ -22,6 +27,35 @@ class EverybodysRun(str):
 
     def __ne__(self, other: object) -> bool:
         return False
+
+
+def forgetting_refusals(right: Any) -> Any:
+    def begin(transactions: Any, epoch: int, transaction: str) -> Any:
+        answer = right(transactions, epoch, transaction)
+        if answer.result.name == "REFUSED":
+            transactions._known.pop(transaction, None)
+        return answer
+
+    return begin
+
+
+def of_one_gap(right: Any) -> Any:
+    def met(gaps: Any, before: str, after: str) -> Any:
+        for other in gaps._looks.keys() - {(before, after)}:
+            del gaps._looks[other]
+        return right(gaps, before, after)
+
+    return met
+
+
+def one_by_one(right: Any) -> Any:
+    lock = Lock()
+
+    def walked(history: Any, *asked: Any) -> Any:
+        with lock:
+            return right(history, *asked)
+
+    return walked
 
 
 BUGS = (
@@ -57,8 +91,30 @@ BUGS = (
         "a_commit_is_tried_for_ever",
         "An order to commit that nobody can do is told to every coordinator as long as the run goes on.",
         Hole.ORDERS,
-        {"table.service.orders:Orders._give_up": nothing},
+        {"table.service.orders:Orders._forget_late": nothing},
         of(ORDERS, "test_a_commit_that_nobody_can_do_is_not_wanted_for_ever"),
+    ),
+    Bug(
+        "a_begin_that_was_refused_is_begun_when_it_comes_again",
+        "What was refused in a pause begins where the request comes again, and nobody knows of its instant.",
+        Hole.ORDERS,
+        {"table.service.transactions:Transactions.begin": forgetting_refusals},
+        of(SERVICER, "test_a_begin_that_was_refused_because_the_run_is_paused_is_refused_for_good"),
+    ),
+    Bug(
+        "a_gap_begins_the_count_of_another_anew",
+        "Where commits are missing at two places of the timeline, each is waited for anew, for ever.",
+        Hole.TOLD,
+        {"lockstep.hooks.history:Gaps.met": of_one_gap},
+        of(HISTORY, "test_each_gap_is_waited_for_by_itself", "test_two_gaps_take_no_longer_than_one"),
+        {"lockstep.hooks.history.Unreadable": "not on the timeline now"},
+    ),
+    Bug(
+        "hooks_read_one_after_the_other",
+        "A hook waits while another one reads all that it has missed.",
+        Hole.TOLD,
+        {"lockstep.hooks.history:History._walked": one_by_one},
+        of(HISTORY, "test_no_hook_waits_while_another_reads_what_it_has_missed"),
     ),
     Bug(
         "a_note_that_cannot_be_read_is_none",

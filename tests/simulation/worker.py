@@ -6,7 +6,7 @@ in one order, everything for the core through one inbox.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -61,6 +61,8 @@ class Worker(Clocked):
         )
         self.plane = Plane(self)
         self.group_channel = Channel()
+        self.assigned: Counter[SourcePartition] = Counter()
+        """How often each source partition came to it."""
         self.claims: Claims | None = None
         self.first = world.log.first
         self.cut_off_until_ms = 0
@@ -203,6 +205,7 @@ class Worker(Clocked):
         committed = self.driver.offsets() or {}
         offsets = {p: committed.get(p) for p in partitions}
         self.plane.assign(partitions)
+        self.assigned.update(partitions)
         self.post(ev.Assigned(now_ms=self.clock_ms(), offsets=offsets))
         if self.first in partitions and self.claims is None:
             self.claims = Claims(self)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from control_topic.controls import COMMIT
+from control_topic.controls import COMMIT, PAUSE
 from control_topic.messages import SourcePartition, StartCommit
 from coordinator import events as ev
+from coordinator.transitions import State
 from table.service.calls import Order
 from table.service.orders import COMMIT_LIVES_MS
 from tests.simulation.checkers.base import Checker
@@ -13,7 +14,7 @@ from tests.simulation.driver import Driver
 from tests.simulation.worker import Worker
 
 Held = tuple[Worker, SourcePartition, int, int]
-"""Who, of what, in which reading of it, up to where."""
+"""Who, of what, how often that had come to him, up to where."""
 
 
 class OrdersAreDone(Checker):
@@ -29,12 +30,16 @@ class OrdersAreDone(Checker):
             lives_ms = order.lives_ms or COMMIT_LIVES_MS
             self._until_ms[driver.run, number] = driver.clock_ms() + lives_ms
             self._held[driver.run, number] = [
-                (worker, partition, owned.generation, owned.next)
+                (worker, partition, worker.assigned[partition], owned.next)
                 for worker in driver.workers.values()
                 if worker.alive and not worker.stopped
                 for partition, owned in worker.core.owned.items()
                 if owned.resolved
             ]
+        elif order.action == PAUSE:  # it gives up what was ordered before it and is not done
+            for run, earlier in self._until_ms:
+                if run == driver.run:
+                    self._until_ms[run, earlier] = min(self._until_ms[run, earlier], driver.clock_ms())
 
     def coordinator_sent(self, claims: Claims, action: ev.Send) -> None:
         """Who is not known to the coordinator by then holds what nobody can ask for."""
@@ -51,15 +56,16 @@ class OrdersAreDone(Checker):
                     f"order {number} to commit was given up while somebody waited for it",
                 )
                 continue
-            for worker, partition, generation, following in held:
-                self._is_durable(number, worker, partition, generation, following)
+            for worker, partition, assigned, following in held:
+                self._is_durable(number, worker, partition, assigned, following)
 
     def _is_durable(
-        self, number: int, worker: Worker, partition: SourcePartition, generation: int, following: int
+        self, number: int, worker: Worker, partition: SourcePartition, assigned: int, following: int
     ) -> None:
-        owned = worker.core.owned.get(partition)
-        if not worker.alive or worker.stopped or owned is None or owned.generation != generation:
-            return  # it is gone, or has given up what it held
+        """Whoever has gone back meanwhile, as after an abort or behind a new coordinator, has said so."""
+        is_its_own = partition in worker.core.owned and worker.assigned[partition] == assigned
+        if not worker.alive or worker.stopped or not is_its_own:
+            return  # it is gone, or was taken from it
         if self._writers.get(worker.driver.run, {}).get(partition) != worker.incarnation:
             return
         committed = self.world.committed.get(partition, 0)
@@ -68,6 +74,14 @@ class OrdersAreDone(Checker):
                 f"order {number} to commit is said to be done, {worker.name} held {partition} up to "
                 f"{following}, and the table has it up to {committed}"
             )
+
+    def coordinator_handled(
+        self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
+    ) -> None:
+        """There may always be a newer one that is not: who waits for this one is answered."""
+        orders = claims.core.rounds.orders
+        if orders.settled < orders.durable:
+            self.violated(f"order {orders.durable} to commit is done, and it is said up to {orders.settled}")
 
     def at_end(self) -> None:
         if self.world.ending.obstacles():

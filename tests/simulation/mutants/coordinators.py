@@ -18,6 +18,9 @@ from control_topic.messages import (
 from coordinator.core import Coordinator
 from coordinator.events import Completed, Event, Received, Result, RunMode, WorkerDied
 from coordinator.hearing import Hearing
+from coordinator.machine import Machine
+from coordinator.members import Members
+from coordinator.orders import Orders
 from coordinator.pace import Pace
 from coordinator.rounds import Rounds
 from coordinator.transaction import Transaction
@@ -294,3 +297,34 @@ class SettingsUnheard(Rounds):
 
     def _tune(self) -> None:
         """Not looked at."""
+
+
+class _CommitsBeforeThePause(Orders):
+    def wants_commit(self, now_ms: int) -> bool:
+        return bool(self.commit) and now_ms >= self._not_before_ms
+
+
+class CommitBeforeThePauseBegins(Rounds):
+    """An order to commit that is open as a pause comes begins transactions as ever, for as long as it lives.
+
+    With it goes what the table service does: it gives such orders up, and refuses to begin anything for them.
+    """
+
+    def __init__(self, machine: Machine, members: Members, hearing: Hearing, pace: Pace) -> None:
+        super().__init__(machine, members, hearing, pace)
+        self.orders = _CommitsBeforeThePause(machine)
+
+
+class _SettledWithTheNewest(Orders):
+    @property
+    def settled(self) -> int:
+        return self._done if self.commit else super().settled
+
+
+class SettledWithTheNewest(Rounds):
+    """An order to commit that is done is said to be so when the newest one is: where another comes with each
+    transaction, never."""
+
+    def __init__(self, machine: Machine, members: Members, hearing: Hearing, pace: Pace) -> None:
+        super().__init__(machine, members, hearing, pace)
+        self.orders = _SettledWithTheNewest(machine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from control_topic.messages import DataFile, Halt, Lost, Message, Offsets, Range, SourcePartition, StartCommit
@@ -257,3 +258,10 @@ class BlockedUnheard(Intake):
 
     def block(self, event: Blocked) -> bool:
         return False
+
+
+class GoneBackUnsaid(Intake):
+    """Who goes back, as behind a new coordinator, does not say how far it had been."""
+
+    def behind(self, ranges: Iterable[Range]) -> Offsets:
+        return {}

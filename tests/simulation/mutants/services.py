@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from control_topic.controls import PAUSE, Tuning
 from control_topic.messages import EPOCH_LEAD_MAX, Offsets, SourcePartition, WriteStatus
 from participant.rounds import Rounds
 from table.checks import CommitPlan, assemble
@@ -19,6 +20,7 @@ from table.port import Commit
 from table.service.answering import answers
 from table.service.calls import Answer, Fault, Result
 from table.service.ledger import Ledger
+from table.service.orders import Orders
 from table.service.source_facts import SourceFacts
 from table.service.transactions import SourceBroker, Transactions
 from table.state import TableState
@@ -306,3 +308,23 @@ class BegunWhilePaused(Ledger):
 
     def paused(self, now_ms: int) -> bool:
         return False
+
+
+class _CommitsOutliveAPause(Orders):
+    def _give_up(self) -> None:
+        """Only where nobody waits for them."""
+        newest = self._taken[-1].order.action if self._taken else ""
+        if newest != PAUSE:
+            super()._give_up()
+
+
+class BegunForACommitBeforeThePause(Ledger):
+    """The table service lets a coordinator begin for an order to commit that the pause came after."""
+
+    def __init__(self, *, tuning: Tuning | None = None, **rest: Any) -> None:
+        super().__init__(tuning=tuning, **rest)
+        self.orders = _CommitsOutliveAPause(tuning)
+
+    def paused(self, now_ms: int) -> bool:
+        controls = self.orders.controls(now_ms)
+        return super().paused(now_ms) and (controls is None or not controls.commit)

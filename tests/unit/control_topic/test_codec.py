@@ -121,7 +121,7 @@ BODIES: dict[type, st.SearchStrategy] = {
     WriteProgress: st.builds(
         WriteProgress, transaction=text, records=count, files=count, size_bytes=count, steps=count
     ),
-    WriteStatus: write_status,
+    WriteStatus: st.builds(replace, write_status, behind=offsets),
     AckCommit: st.builds(
         AckCommit,
         transaction=text,

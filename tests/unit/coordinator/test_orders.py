@@ -240,6 +240,36 @@ def test_who_takes_over_with_an_order_that_stands_gives_workers_a_while_to_read_
     assert of(talk.tick(1), c.Begin)
 
 
+def test_a_commit_is_not_done_before_the_table_has_what_a_writer_had_read_before_it_went_back() -> None:
+    """It had reported that to a predecessor, of which this coordinator knows nothing."""
+    talk = CoordinatorTalk().started()
+    order(talk, commit=1)
+    talk.hear(status("t1", (P0, 0, 0), behind={P0: 5}))
+    talk.answer(OK)
+    assert settled(talk) == 0
+    (begin,) = of(talk.tick(1_000), c.Begin)
+    talk.answer(OK, instant="i2", committed={P0: 0})
+    talk.hear(status(begin.transaction, (P0, 0, 4), behind={P0: 5}))
+    talk.answer(OK)
+    assert settled(talk) == 0
+    (begin,) = of(talk.tick(1_000), c.Begin)
+    next_one(talk, begin.transaction, 4, 5)
+    assert settled(talk) == 1
+
+
+def test_what_a_writer_had_read_is_to_be_committed_whoever_reads_it_now() -> None:
+    talk = CoordinatorTalk().started()
+    order(talk, commit=1)
+    talk.hear(status("t1", (P0, 0, 0), behind={P0: 5}))
+    talk.answer(OK)
+    talk.hear(ParticipantJoin(partitions=(P0,)), "b")
+    (begin,) = of(talk.tick(1_000), c.Begin)
+    talk.answer(OK, instant="i2", committed={P0: 0})
+    talk.hear(status(begin.transaction, (P0, 0, 0)), "b")
+    talk.answer(OK)
+    assert settled(talk) == 0
+
+
 @pytest.mark.parametrize(("records", "done"), [(9, 1), (10, 0)])
 def test_a_commit_is_done_under_a_limit_only_where_nobody_had_to_leave_something_out(
     records: int, done: int
@@ -254,19 +284,49 @@ def test_a_commit_is_done_under_a_limit_only_where_nobody_had_to_leave_something
     assert settled(talk) == done
 
 
-def test_of_several_commits_none_is_said_to_be_done_before_the_newest() -> None:
+def test_of_several_commits_each_is_done_with_the_transaction_that_was_ended_after_it() -> None:
     talk = CoordinatorTalk().started()
     order(talk, number=2, commit=2)
     order(talk, number=5, commit=4)
     assert settled(talk) == 0
     talk.hear(status("t1", (P0, 0, 5)))
     talk.answer(OK)
-    assert settled(talk) == 0
+    assert settled(talk) == 2
     talk.tick(1_000)
     talk.answer(OK, instant="i2", committed={P0: 5})
     talk.hear(status("t2", (P0, 5, 5)))
     talk.answer(OK)
     assert settled(talk) == 5
+
+
+def test_a_commit_that_is_durable_is_done_though_others_were_ordered_while_it_was_committed() -> None:
+    """Where somebody orders one every few seconds there is always a newer one: nobody got an answer."""
+    talk = CoordinatorTalk().started()
+    order(talk, number=1, commit=1)
+    done = []
+    for newest in range(2, 6):
+        order(talk, number=newest, commit=newest)
+        transaction, start = f"t{newest - 1}", 5 * (newest - 2)
+        talk.hear(status(transaction, (P0, start, start + 5)))
+        talk.answer(OK)
+        done.append(settled(talk))
+        talk.tick(1_000)
+        talk.answer(OK, instant=f"i{newest}", committed={P0: start + 5})
+    assert done == [1, 2, 3, 4]
+
+
+def test_a_pause_is_reached_with_a_commit_that_was_ordered_after_it_though_another_is_open() -> None:
+    talk = CoordinatorTalk().started()
+    order(talk, PAUSE, number=1, pause=1)
+    order(talk, PAUSE, number=2, pause=1, commit=2)
+    talk.hear(status("t1", (P0, 0, 5)))
+    talk.answer(OK)
+    talk.tick(1_000)
+    talk.answer(OK, instant="i2", committed={P0: 5})
+    order(talk, PAUSE, number=3, pause=1, commit=3)
+    talk.hear(status("t2", (P0, 5, 7)))
+    talk.answer(OK)
+    assert settled(talk) == 2
 
 
 def test_a_commit_that_nobody_waits_for_any_more_is_forgotten() -> None:
@@ -324,6 +384,16 @@ def test_a_paused_run_commits_where_it_is_told_to_and_stays_paused() -> None:
     assert settled(talk) == 2
     talk.hear(ParticipantReady())
     assert talk.tick(60_000) == []
+
+
+def test_a_commit_that_was_ordered_before_the_pause_begins_nothing_while_it_lasts() -> None:
+    """Its driver would be an older one: another gives it up."""
+    talk = CoordinatorTalk().idle()
+    talk.hear(ParticipantJoin(partitions=(P0,)))
+    assert order(talk, PAUSE, number=2, commit=1, pause=2) == []
+    talk.hear(ParticipantReady())
+    assert talk.tick(60_000) == []
+    assert of(order(talk, PAUSE, number=3, commit=3, pause=2), c.Begin)
 
 
 def test_a_paused_run_drains_what_is_held_where_it_is_stopped() -> None:

@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from control_topic.messages import AbortCommit, AckCommit, CoordinatorClaim, EndCommit, ParticipantReady
+from control_topic.messages import (
+    AbortCommit,
+    AckCommit,
+    CoordinatorClaim,
+    EndCommit,
+    Offsets,
+    ParticipantReady,
+    WriteStatus,
+)
 from participant import events as p
+from participant.rejects_max import RejectsMax
 from participant.transitions import State
 from tests.unit.conversation import P0, ParticipantTalk, of, sent
 
@@ -102,3 +111,66 @@ def test_what_was_committed_and_never_acknowledged_to_us_is_kept_when_a_later_de
     talk.hear(AckCommit(transaction="t2", instant="i2", committed={P0: 5}))
     talk.tick(10_000)
     assert not of(talk.start("t3", P0, committed={P0: 5}), p.Rewind)
+
+
+# --- up to where it had read, before it went back -------------------------------------------------
+
+
+def behind(talk: ParticipantTalk, transaction: str, epoch: int = 1) -> Offsets:
+    """What it says of that as it reports this transaction."""
+    talk.hear(EndCommit(transaction=transaction), epoch=epoch)
+    (status,) = sent(talk.flushed(), WriteStatus)
+    return status.behind
+
+
+def test_who_reads_again_what_it_had_reported_to_a_coordinator_that_is_gone_says_up_to_where_it_was() -> None:
+    """It goes back at START, and END may come right after it: who ordered a commit was promised the rest."""
+    talk = ParticipantTalk().prepared()
+    talk.buffered(P0, 8)
+    talk.hear(CoordinatorClaim(), epoch=2)
+    talk.start("t2", P0, committed={P0: 0}, epoch=2)
+    assert behind(talk, "t2", epoch=2) == {P0: 8}
+    talk.hear(AckCommit(transaction="t2", instant="i2", committed={P0: 0}), epoch=2)
+    talk.buffered(P0, 7)
+    talk.start("t3", P0, committed={P0: 0}, epoch=2)
+    assert behind(talk, "t3", epoch=2) == {P0: 8}
+    talk.hear(AckCommit(transaction="t3", instant="i3", committed={P0: 7}), epoch=2)
+    talk.buffered(P0, 8)
+    talk.start("t4", P0, committed={P0: 7}, epoch=2)
+    assert behind(talk, "t4", epoch=2) == {}
+
+
+@pytest.mark.parametrize("state", ["writing", "flushing", "prepared"])
+def test_who_gives_up_what_it_had_read_says_up_to_where_it_was(state: str) -> None:
+    talk: ParticipantTalk = getattr(ParticipantTalk(), state)()
+    talk.hear(AbortCommit(transaction="t1", reason="b died"))
+    if state == "flushing":
+        talk.flushed()
+    talk.start("t2", P0)
+    assert behind(talk, "t2") == {P0: 5}
+
+
+def test_what_was_given_to_somebody_else_meanwhile_is_not_spoken_of() -> None:
+    talk = ParticipantTalk().prepared()
+    talk.hear(AbortCommit(transaction="t1", reason="b died"))
+    talk.revoked(P0)
+    talk.assigned(P0)
+    talk.start("t2", P0)
+    assert behind(talk, "t2") == {}
+
+
+def test_who_has_read_all_of_it_again_has_nothing_to_add() -> None:
+    talk = ParticipantTalk().prepared()
+    talk.hear(AbortCommit(transaction="t1", reason="b died"))
+    talk.buffered(P0, 5)
+    talk.start("t2", P0)
+    assert behind(talk, "t2") == {}
+
+
+def test_who_reads_no_more_over_a_reject_says_up_to_where_it_was() -> None:
+    talk = ParticipantTalk(rejects_max=RejectsMax(count=0)).joining()
+    talk.buffered(P0, 6, rejects=1)
+    told = talk.start("t1", P0)
+    assert of(told, p.Poison)
+    talk.start("t2", P0)
+    assert behind(talk, "t2") == {P0: 6}

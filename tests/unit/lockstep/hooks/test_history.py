@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import lockstep.hooks.history
 from control_topic.messages import Range, SourcePartition
 from lockstep.hooks.commits import Mark
-from lockstep.hooks.history import GAP_LOOKS_MAX, History, Unreadable
+from lockstep.hooks.history import GAP_LOOKS_MAX, Gaps, History, Unreadable
 from table.instants import Instant
 from table.memory.reader import MemoryTableReader
 from table.state import TableState
@@ -148,6 +149,96 @@ def test_commits_that_do_not_come_back_are_not_waited_for_without_an_end(
         found = history.after(marks[0], marks[-1], **MANY)
         assert [one.mark for one in found] == [marks[1], marks[2], *marks[4:]]
     assert caplog.text.count("are not told") == 1
+
+
+def test_each_gap_is_waited_for_by_itself(table: Committed, caplog: pytest.LogCaptureFixture) -> None:
+    """Two of them began each other's count anew: nothing was told any more, without an end."""
+    marks = [Mark.of(table.commit()) for _ in range(12)]
+    reader = Archiving(table.timeline, "memory:/events")
+    reader.gone = frozenset({"t3", "t8"})
+    history = History(lambda: reader, PIPELINE)
+    for at in (marks[5], marks[0]):
+        for _ in range(GAP_LOOKS_MAX):
+            with pytest.raises(Unreadable, match="not on the timeline now"):
+                history.after(at, marks[-1], **MANY)
+        found = history.after(at, marks[-1], **MANY)
+        assert [one.mark for one in found] == [m for m in marks if m > at and m not in (marks[3], marks[8])]
+    assert caplog.text.count("are not told") == 2
+
+
+def test_two_gaps_take_no_longer_than_one(table: Committed) -> None:
+    marks = [Mark.of(table.commit()) for _ in range(12)]
+    reader = Archiving(table.timeline, "memory:/events")
+    reader.gone = frozenset({"t3", "t8"})
+    history = History(lambda: reader, PIPELINE)
+    for _ in range(GAP_LOOKS_MAX):
+        with pytest.raises(Unreadable):
+            history.after(marks[0], marks[-1], **MANY)
+    assert len(history.after(marks[0], marks[-1], **MANY)) == 9
+
+
+def test_of_gaps_that_have_passed_only_so_many_are_remembered(
+    table: Committed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lockstep.hooks.history, "GAPS_MAX", 3)
+    gaps = Gaps()
+    for number in range(100):
+        assert gaps.met(f"{number}", f"{number + 1}")
+    assert len(gaps) == 3
+
+
+class Held(MemoryTableReader):
+    """Stands still behind the newest commit, until it is let go."""
+
+    def __init__(self, table: Committed, met: threading.Event, go: threading.Event) -> None:
+        super().__init__(table.timeline, "memory:/events")
+        self._met, self._go = met, go
+
+    def completed(self) -> Iterator[Instant]:
+        for number, one in enumerate(super().completed()):
+            if number == 1:
+                self._met.set()
+                assert self._go.wait(30)
+            yield one
+
+
+def test_no_hook_waits_while_another_reads_what_it_has_missed(table: Committed) -> None:
+    marks = [Mark.of(table.commit()) for _ in range(6)]
+    met, go = threading.Event(), threading.Event()
+    readers = iter([Held(table, met, go)])
+    history = History(lambda: next(readers, table.reader()), PIPELINE)
+    found: list[Mark] = []
+
+    def read_all() -> None:
+        found.extend(one.mark for one in history.after(START, marks[-1], **MANY))
+
+    slow = threading.Thread(target=read_all, daemon=True)
+    slow.start()
+    try:
+        assert met.wait(30)
+        assert [one.mark for one in history.newest(marks[-2])] == [marks[-1]]
+        assert [one.mark for one in history.after(marks[3], marks[-1], **MANY)] == marks[4:]
+        newer = Mark.of(table.commit())
+        assert [one.mark for one in history.after(marks[-1], newer, **MANY)] == [newer]
+        assert slow.is_alive()
+    finally:
+        go.set()
+        slow.join(30)
+    assert found[:6] == marks
+
+
+def test_who_is_far_behind_does_not_hide_from_others_what_is_new(
+    table: Committed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was kept of its old commits was read on from there, a few at a time, for everybody."""
+    monkeypatch.setattr(lockstep.hooks.history, "TAIL_MAX", 2)
+    marks = [Mark.of(table.commit()) for _ in range(40)]
+    history = History(table.reader, PIPELINE)
+    assert len(history.after(START, marks[-1], count_max=4, bytes_max=1 << 30)) == 4
+    assert [one.mark for one in history.after(marks[-2], marks[-1], **MANY)] == [marks[-1]]
+    newer = Mark.of(table.commit())
+    assert len(history.after(marks[3], newer, count_max=4, bytes_max=1 << 30)) == 4
+    assert [one.mark for one in history.after(marks[-1], newer, **MANY)] == [newer]
 
 
 def state(kind: str, offsets: dict[SourcePartition, int], *ranges: Range) -> TableState:

@@ -134,6 +134,28 @@ def test_while_a_run_is_paused_nothing_begins_but_for_a_commit_or_a_drain() -> N
     assert not book.paused(0)
 
 
+def test_a_pause_gives_up_the_commits_before_it_that_are_not_done() -> None:
+    """Somebody has given one that cannot be done, and waits no more: it began transactions for an hour."""
+    book = ledger()
+    number = give(book, COMMIT, lives_ms=3_600_000)
+    pause = give(book, PAUSE)
+    assert controls(book) == Controls(number=pause, pause=pause, tuning=CONFIGURED)
+    assert book.orders.expired == (number,)
+    assert book.paused(0)
+    later = give(book, COMMIT)
+    assert not book.paused(0)
+    give(book, PAUSE, why="whoever else wants it to stand still")
+    assert book.orders.expired == (number, later)
+    assert book.paused(0)
+
+
+def test_a_commit_that_is_done_is_not_given_up_by_a_pause() -> None:
+    book = ledger()
+    book.settled(1, give(book, COMMIT))
+    give(book, PAUSE)
+    assert book.orders.expired == ()
+
+
 def test_a_paused_run_can_be_stopped_or_halted() -> None:
     book = ledger()
     give(book, PAUSE)

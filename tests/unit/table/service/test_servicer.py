@@ -1441,6 +1441,18 @@ def test_nothing_begins_while_the_run_is_paused_unless_it_has_begun_or_a_commit_
     assert refused.wait_ms > 0
     assert driver.commit("t1", open_one.committed, {P0: 9}, instant=open_one.instant).result is Result.OK
     ordered(driver, "commit")
+    assert driver.client.begin(1, "t3").result is Result.OK
+
+
+def test_a_begin_that_was_refused_because_the_run_is_paused_is_refused_for_good(driver: Driver) -> None:
+    """Whoever asked has forgotten it: what comes late, after the pause, would leave an instant open."""
+    driver.lead()
+    ordered(driver, "pause")
+    assert driver.client.begin(1, "t1").result is Result.REFUSED
+    ordered(driver, "resume")
+    late = driver.client.begin(1, "t1")
+    assert (late.result, late.reason) == (Result.REFUSED, "transaction t1 has ended already")
+    assert not driver.table.unfinished()
     assert driver.client.begin(1, "t2").result is Result.OK
 
 
