@@ -206,6 +206,7 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
             "rejects": [{"topic": "events", "partition": 0, "offset": 7, "reason": "not JSON"}],
             "reject_count": 1,
             "lost": [{"topic": "events", "partition": 1, "start": 0, "next": 5}],
+            "behind": [],
         },
     ),
 ]
