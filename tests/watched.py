@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from control_topic.causes import BYTES, INTERVAL, WORKER_DIED
+from control_topic.controls import Tuning
 from control_topic.messages import (
     AbortCommit,
     AckCommit,
@@ -34,6 +35,7 @@ from lockstep.watch.seen import Seen, Settings
 from lockstep.watch.told import Heard
 from table.census import Census, Column, ColumnChange, SchemaCensus, SchemaChange, Tally
 from table.instants import CommittedFile, Instant
+from table.service.orders import Orders
 from table.state import TableState, nest
 
 NOW_MS = 1_800_000_000_000
@@ -297,6 +299,7 @@ def live(said: Said, **more: Any) -> dict[str, Any]:
         },
         "fenced": [],
         "table": {"busy_with": "commit", "queued": 0},
+        "control": Orders(Tuning(interval_ms=2_000, write_timeout_ms=60_000)).to_json(said.now_ms),
         "services": [
             {
                 "name": "compaction",

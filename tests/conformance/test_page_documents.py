@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from control_topic.controls import COMMIT, Tuning
 from lockstep.config import from_mapping
 from lockstep.ui.port import Watched
 from lockstep.watch.observer import Observer
-from lockstep.watch.page import page_document
+from lockstep.watch.page import control_entry, page_document
 from lockstep.watch.page_rows import story
+from table.service.calls import Order
+from table.service.orders import Orders
 from tests import watched
 from tests.unit.lockstep.ui import documents
 from tests.unit.lockstep.ui.documents import Shown
@@ -43,6 +46,11 @@ def test_a_made_up_document_and_story_have_the_names_of_the_observers() -> None:
     found = watched.seen(said)
     real, made = page_document(found.page(said.now_ms)), documents.document(count=80)
     assert shape(made) == shape(real)
+    orders = Orders(Tuning(interval_ms=2_000, write_timeout_ms=60_000))
+    orders.take(1_000, Order(action=COMMIT))
+    control = control_entry({"control": orders.to_json(2_000)}, said.now_ms)
+    assert control is not None
+    assert documents.order(1, said.now_ms).keys() == control["orders"][0].keys()
     aborted = next(one for one in real["transactions"] if one["phase"] == "aborted")
     transaction = found.history.find(aborted["id"])
     assert transaction is not None
