@@ -231,14 +231,16 @@ def _a_page_that_anybody_reaches_shows_and_does_little(config: Config) -> Iterat
         )
         yield Problem(settings=("ui.token", "ui.bind"), sentence=sentence)
         return
-    lets = {"ui.control": config.ui.control, "ui.show_values": config.ui.show_values}
-    what = {"ui.control": "stop the run", "ui.show_values": "see values of records"}
-    for setting in (name for name, allowed in lets.items() if allowed and not config.ui.token):
-        sentence = (
-            f"missing; {setting} = true lets readers of the page {what[setting]}: name a secret that they "
-            'show, token = "${file:/run/secrets/page-token}"'
-        )
-        yield Problem(settings=("ui.token", setting), sentence=sentence)
+    for setting, allowed, what in (
+        ("ui.control", config.ui.control, "stop the run"),
+        ("ui.show_values", config.ui.show_values, "see values of records"),
+    ):
+        if allowed and not config.ui.token:
+            sentence = (
+                f"missing; {setting} = true lets readers of the page {what}: name a secret that they show, "
+                'token = "${file:/run/secrets/page-token}"'
+            )
+            yield Problem(settings=("ui.token", setting), sentence=sentence)
 
 
 RELATIONS: tuple[Check, ...] = (

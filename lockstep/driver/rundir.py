@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -118,23 +119,14 @@ def run_files() -> list[RunFile]:
 
     An orderly end takes its own away: what is here goes on, or its driver was killed.
     """
-    paths = [path for path in state_dir().glob(f"{PREFIX}*.json") if _is_own(path)]
-    read = (_read(path) for path in sorted(paths, key=_modified_s, reverse=True)[:RUN_FILES_MAX])
+    found = []
+    for path in state_dir().glob(f"{PREFIX}*.json"):
+        with suppress(OSError):  # taken away meanwhile
+            left = path.lstat()
+            if left.st_uid == os.getuid():
+                found.append((left.st_mtime, path))
+    read = (_read(path) for _, path in sorted(found, reverse=True)[:RUN_FILES_MAX])
     return sorted((entry for entry in read if entry is not None), key=lambda entry: entry.pipeline)
-
-
-def _is_own(path: Path) -> bool:
-    try:
-        return path.lstat().st_uid == os.getuid()
-    except OSError:  # taken away meanwhile
-        return False
-
-
-def _modified_s(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:  # taken away meanwhile
-        return 0.0
 
 
 def _read(path: Path) -> RunFile | None:

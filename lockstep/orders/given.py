@@ -135,8 +135,8 @@ class Orders:
             if number in (control.get("expired") or ()):
                 raise Failed(
                     f"{what} was given up before it was done: the run was paused, or nobody was expected to "
-                    "wait for it any longer. "
-                    "What was consumed is not known to be in the table; give the order again"
+                    "wait for it any longer. What was consumed is not known to be in the table; give the "
+                    "order again"
                 )
             if live is not None and int(control.get("settled", 0)) >= number:
                 return live

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from control_topic.spelling import one_line
+from control_topic.spelling import short_line
 from table.census import Census, ColumnChange
 
 COLUMNS_SHOWN_MAX = 200
@@ -100,5 +100,6 @@ def _change(one: ColumnChange) -> dict[str, Any]:
 
 
 def _cut(text: str, length_max: int) -> str:
-    line = one_line(text)
+    """Before it is spelled out: a name may be of any length."""
+    line = short_line(text, length_max + 1)
     return line if len(line) <= length_max else f"{line[: length_max - 1]}…"
