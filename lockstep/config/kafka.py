@@ -35,6 +35,8 @@ def checked_kafka(config: Config) -> dict[str, str]:
         AdminClient(quiet)
         Consumer({**quiet, "group.id": config.group_id}).close()
         Producer(quiet)
+        if config.dead_letter_topics or config.hooks.topic:
+            Producer({**quiet, "acks": "all", "enable.idempotence": True})
     except KafkaException as error:
         reason = error.args[0].str()
         for name, value in properties.items():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
+from confluent_kafka import Consumer, Producer
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -19,6 +20,8 @@ from lockstep.config.kafka import checked_kafka
 from lockstep.config.model import SECTIONS
 from lockstep.config.properties import KAFKA_OWNED, is_secret_name
 from lockstep.errors import EXIT_USAGE, ConfigError
+from participant.source.fetcher import fetch_settings
+from participant.source.letter_senders import producer_settings
 
 CONTRACT = """
 [pipeline]
@@ -729,6 +732,37 @@ def test_properties_that_do_not_go_together_are_named_before_anything_starts(
     """Not by workers that die of them, one after the other."""
     with pytest.raises(ConfigError, match=named.replace(".", "[.]")):
         checked_kafka(config_of({"source.kafka": properties}))
+
+
+@pytest.mark.parametrize("more", [{"record.on_error": "dead_letter"}, {"hooks.topic": "commits"}])
+def test_properties_that_an_idempotent_producer_cannot_have_are_named_where_there_is_one(
+    more: dict[str, str],
+) -> None:
+    kafka = {"source.kafka": {"max.in.flight": "10"}}
+    checked_kafka(config_of(kafka))
+    with pytest.raises(ConfigError, match=r"max[.]in[.]flight"):
+        checked_kafka(config_of({**kafka, **more}))
+
+
+@pytest.mark.parametrize(
+    "kafka",
+    [
+        {},
+        {"message.max.bytes": "2000000"},
+        {"fetch.max.bytes": "5000000"},
+        {"max.partition.fetch.bytes": "900000000"},
+        {"session.timeout.ms": "250"},
+        {"message.timeout.ms": "6000"},
+        {"queued.max.messages.kbytes": "1"},
+        {"linger.ms": "20000"},
+    ],
+)
+def test_what_is_taken_before_anything_starts_the_workers_own_clients_take(kafka: dict[str, str]) -> None:
+    """They add settings of their own, which librdkafka compares with those that were given."""
+    config = config_of({"source.kafka": kafka, "record.on_error": "dead_letter"})
+    properties = checked_kafka(config)
+    Consumer(fetch_settings(properties, group="g", queue_bytes_max=64 << 20)).close()
+    Producer(producer_settings(properties, batch_bytes_max=1 << 20))
 
 
 def test_what_librdkafka_says_never_holds_a_secret() -> None:
