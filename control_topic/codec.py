@@ -61,6 +61,8 @@ from control_topic.values import (
     rows,
     set_to,
     took_ms,
+    witnesses_from_proto,
+    witnesses_to_proto,
     write_status_from_proto,
     write_status_to_proto,
 )
@@ -253,6 +255,7 @@ def _start_to_proto(start: StartCommit) -> pb.StartCommit:
         incarnations=incarnations,
         writers=writers,
         records_max=start.records_max,
+        witnesses=witnesses_to_proto(start.witnesses[p] for p in sorted(start.witnesses)),
     )
 
 
@@ -272,6 +275,7 @@ def _start_from_proto(start: pb.StartCommit) -> StartCommit:
         committed=offsets_from_proto(start.committed),
         writers=writers,
         records_max=start.records_max,
+        witnesses=witnesses_from_proto(start.witnesses),
     )
 
 

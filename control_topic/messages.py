@@ -68,6 +68,21 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """A record that was read, and what tells it from another: where the log has it at this offset, it is
+    the log that was read."""
+
+    partition: SourcePartition
+    offset: int
+    fingerprint: int
+    """64 bits, of `participant.source.witnesses`."""
+
+
+Witnesses: TypeAlias = Mapping[SourcePartition, Witness]
+"""Source partition -> the last record that was read before the table's offset. Not every one has any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reject:
     """A record that did not become a row, and where it went instead (the dead-letter topic)."""
 
@@ -150,6 +165,10 @@ class StartCommit:
     records_max: int = 0
     """What all writers together may take into it, 0 for no limit but their own."""
 
+    witnesses: Witnesses = field(default_factory=dict)
+    """Of source partitions whose writer has committed none of them before: who begins to read looks whether
+    the log still has it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndRequest:
@@ -197,6 +216,9 @@ class WriteStatus:
     lost: tuple[Lost, ...] = ()
     reject_count: int = 0
     """All of them."""
+
+    witnesses: tuple[Witness, ...] = ()
+    """The last record of each range that has any."""
 
     behind: Offsets = field(default_factory=dict)
     """Up to where the sender had read before it went back, of those that it has not read as far again. The

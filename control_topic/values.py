@@ -32,6 +32,7 @@ from control_topic.messages import (
     Range,
     Reject,
     SourcePartition,
+    Witness,
     WriteStatus,
 )
 from control_topic.stubs import control_pb2 as pb
@@ -51,12 +52,16 @@ __all__ = [
     "rows",
     "set_to",
     "took_ms",
+    "witnesses_from_proto",
+    "witnesses_to_proto",
     "write_status_from_proto",
     "write_status_to_proto",
 ]
 
 OFFSET_MAX = 2**63 - 1
 """Kafka's offsets are signed 64-bit; what the wire could hold beyond that is refused."""
+
+FINGERPRINT_MAX = 2**64 - 1
 
 PARTITION_MAX = 2**31 - 1
 """Kafka's partition numbers are signed 32-bit."""
@@ -134,6 +139,35 @@ def ranges_from_proto(groups: Iterable[pb.TopicRanges]) -> tuple[Range, ...]:
     return ranges
 
 
+def witnesses_to_proto(witnesses: Iterable[Witness]) -> list[pb.TopicWitnesses]:
+    """In the order given. Raises `Malformed` for a repeated partition, and for numbers out of range."""
+    ordered = tuple(witnesses)
+    _refuse_repeated(tuple(w.partition for w in ordered))
+    return [
+        pb.TopicWitnesses(
+            topic=topic,
+            partitions=numbers,
+            offsets=_offsets([w.offset for w in values]),
+            fingerprints=_within(_fingerprint, [w.fingerprint for w in values]),
+        )
+        for topic, numbers, values in columns((w.partition, w) for w in ordered)
+    ]
+
+
+def witnesses_from_proto(groups: Iterable[pb.TopicWitnesses]) -> dict[SourcePartition, Witness]:
+    """The inverse of `witnesses_to_proto`. Raises `Malformed` where a partition is named twice."""
+    groups = limited(groups)
+    found = tuple(
+        Witness(partition=partition, offset=offset, fingerprint=fingerprint)
+        for group in groups
+        for partition, offset, fingerprint in rows(
+            group.topic, group.partitions, _offsets(group.offsets), group.fingerprints
+        )
+    )
+    _refuse_repeated(tuple(w.partition for w in found))
+    return {witness.partition: witness for witness in found}
+
+
 def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
     """Raises `Malformed` for a partition that has two ranges, and for numbers out of range."""
     few_enough(len(status.files), FILES_MAX, "files")
@@ -171,6 +205,7 @@ def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
             for x in map(_lost, status.lost)
         ],
         reject_count=_offset(status.reject_count),
+        witnesses=witnesses_to_proto(status.witnesses),
     )
 
 
@@ -207,6 +242,7 @@ def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
             for x in status.lost
         ),
         reject_count=_offset(status.reject_count),
+        witnesses=tuple(witnesses_from_proto(status.witnesses).values()),
     )
 
 
@@ -238,7 +274,9 @@ def rows(topic: str, numbers: Sequence[int], *columns: Sequence[int]) -> Iterabl
     )
 
 
-_Group = TypeVar("_Group", pb.TopicPartitions, pb.TopicOffsets, pb.TopicRanges, pb.TopicWriters)
+_Group = TypeVar(
+    "_Group", pb.TopicPartitions, pb.TopicOffsets, pb.TopicRanges, pb.TopicWriters, pb.TopicWitnesses
+)
 
 
 def limited(groups: Iterable[_Group]) -> tuple[_Group, ...]:
@@ -281,6 +319,12 @@ def _within(check: Callable[[int], int], values: Sequence[int]) -> Sequence[int]
 def _offset(value: int) -> int:
     if not 0 <= value <= OFFSET_MAX:
         raise Malformed(f"{value} is not an offset")
+    return value
+
+
+def _fingerprint(value: int) -> int:
+    if not 0 <= value <= FINGERPRINT_MAX:
+        raise Malformed(f"{value} is not a fingerprint of 64 bits")
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from control_topic.messages import Offsets, SourcePartition
+from control_topic.messages import Offsets, SourcePartition, Witness
 from coordinator.events import Result
 
 
@@ -19,6 +19,8 @@ class Answer:
     instant: str = ""
     committed: Offsets = field(default_factory=dict)
     """The table's offsets after it."""
+    witnesses: tuple[Witness, ...] = ()
+    """Begin and Offsets only: the last records that were read before those offsets."""
     partitions: tuple[SourcePartition, ...] = ()
     """Recover only: every source partition."""
     epoch: int = 0

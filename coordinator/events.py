@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from control_topic.controls import Controls
-from control_topic.messages import Body, Message, Offsets, Range, SourcePartition, WriteStatus
+from control_topic.messages import Body, Message, Offsets, Range, SourcePartition, Witness, WriteStatus
 
 
 class Result(Enum):
@@ -91,6 +91,8 @@ class Completed(Event):
     committed: Offsets = field(default_factory=dict)
     partitions: frozenset[SourcePartition] = frozenset()
     took_ms: Mapping[str, int] = field(default_factory=dict)
+    witnesses: tuple[Witness, ...] = ()
+    """Answers Begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

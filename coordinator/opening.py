@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from control_topic import causes
-from control_topic.messages import EndCommit, SourcePartition, StartCommit
+from control_topic.messages import EndCommit, SourcePartition, StartCommit, Witnesses
 from coordinator.events import Abort, Begin, Completed, Event, Fault, Result, RunMode, Settings
 from coordinator.hearing import Hearing
 from coordinator.machine import Machine
@@ -46,6 +46,8 @@ class Opening:
         """All that the source has."""
         self.unplaced: set[SourcePartition] = set()
         """Those that somebody has owned and that the table had no offset of."""
+        self.writers: Mapping[SourcePartition, str] = {}
+        """Who wrote what in the last transaction that was committed: they know what they read."""
         self.transaction: Transaction | None = None
         self.hold_until_ms = 0
         """Nothing begins before."""
@@ -166,6 +168,7 @@ class Opening:
         transaction.due_ms = self._due_ms(event)
         transaction.committed = dict(self.committed)
         transaction.expect(self._writers())
+        transaction.witnesses = self._witnesses(event, transaction)
         transaction.records_max = self.pace.records_max
         self.members.ready.clear()
         if not transaction.owed:
@@ -188,6 +191,15 @@ class Opening:
         """Who writes what: only source partitions that the table has a place for."""
         return {p: who for p, who in self.members.owners.items() if p in self.committed}
 
+    def _witnesses(self, event: Completed, transaction: Transaction) -> Witnesses:
+        """For whoever may begin to read: of all the table's they would be most of START."""
+        return {
+            witness.partition: witness
+            for witness in event.witnesses
+            if (who := transaction.writers.get(witness.partition))
+            and who != self.writers.get(witness.partition)
+        }
+
     def _due_ms(self, event: Event) -> int:
         """One interval after the end of the one before: its records have been collected since then.
 
@@ -206,6 +218,7 @@ class Opening:
                 committed=transaction.committed,
                 writers=transaction.writers,
                 records_max=transaction.records_max,
+                witnesses=transaction.witnesses,
             )
         )
 

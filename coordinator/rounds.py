@@ -212,6 +212,7 @@ class Rounds(Opening):
         self.machine.settled()
         for status in transaction.statuses.values():
             self.committed.update({r.partition: r.next for r in status.ranges})
+        self.writers = transaction.writers
         ack = AckCommit(
             transaction=transaction.id,
             instant=transaction.instant,

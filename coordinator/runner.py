@@ -284,4 +284,5 @@ class Runner:
             committed=answer.committed,
             partitions=frozenset(answer.partitions),
             took_ms=answer.took_ms,
+            witnesses=answer.witnesses,
         )

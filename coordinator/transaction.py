@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, KeysView, Mapping, Set
 from dataclasses import dataclass, field
 
-from control_topic.messages import Offsets, Range, SourcePartition, WriteProgress, WriteStatus
+from control_topic.messages import Offsets, Range, SourcePartition, Witnesses, WriteProgress, WriteStatus
 
 NONE: frozenset[SourcePartition] = frozenset()
 
@@ -19,6 +19,7 @@ class Transaction:
     id: str
     instant: str = ""
     committed: Offsets = field(default_factory=dict)
+    witnesses: Witnesses = field(default_factory=dict)
     writers: Mapping[SourcePartition, str] = field(default_factory=dict)
     """As START lists them."""
     owed: dict[str, set[SourcePartition]] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from control_topic.messages import (
     Offsets,
     Reject,
     SourcePartition,
+    Witness,
 )
 from participant.rejects_max import NO_LIMIT, RejectsMax
 
@@ -146,6 +147,8 @@ class Flushed(Event):
     """REJECTS_LISTED_MAX of them at most."""
     reject_count: int = 0
     """All of them."""
+    witnesses: tuple[Witness, ...] = ()
+    """Of each source partition of which records were written the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

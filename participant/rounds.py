@@ -237,6 +237,7 @@ class Rounds:
             rejects=event.rejects,
             lost=lost,
             reject_count=event.reject_count,
+            witnesses=tuple(w for w in event.witnesses if w.partition in work.partitions),
             behind=self.intake.behind(work.ranges),
         )
         for r in work.ranges:

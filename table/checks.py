@@ -17,6 +17,8 @@ from control_topic.messages import (
     Range,
     Reject,
     SourcePartition,
+    Witness,
+    Witnesses,
     WriteStatus,
 )
 from table.errors import Refused
@@ -39,8 +41,15 @@ class CommitPlan:
     rejects: tuple[Reject, ...]
     reject_count: int
     """All rejects, of which `rejects` names REJECTS_LISTED_MAX at most."""
+    witnesses: tuple[Witness, ...]
     rows: int
     """In the files."""
+
+    def witnesses_after(self, before: TableState | None) -> Witnesses:
+        """Of what was written the last record; else what stood before the offset stands there still."""
+        old = before.witnesses if before is not None else {}
+        stand = {p: witness for p, witness in old.items() if witness.offset < self.offsets.get(p, 0)}
+        return {**stand, **{witness.partition: witness for witness in self.witnesses}}
 
 
 def assemble(
@@ -83,6 +92,7 @@ def assemble(
         lost=tuple(lost for status in statuses for lost in status.lost),
         rejects=tuple(islice((r for status in statuses for r in status.rejects), rejects_listed_max)),
         reject_count=sum(status.reject_count for status in statuses),
+        witnesses=tuple(witness for status in statuses for witness in status.witnesses),
         rows=sum(file.rows for status in statuses for file in status.files),
     )
     _check_contents(transaction, plan, ranges)
@@ -130,6 +140,10 @@ def _check_contents(transaction: str, plan: CommitPlan, ranges: Mapping[SourcePa
         whole = ranges.get(reject.partition)
         if whole is None or not whole.start <= reject.offset < whole.next:
             raise Refused(f"transaction {transaction}: a reject of {reject.partition} outside of its range")
+    for witness in plan.witnesses:
+        whole = ranges.get(witness.partition)
+        if whole is None or not whole.start <= witness.offset < whole.next:
+            raise Refused(f"transaction {transaction}: a record of {witness.partition} outside of its range")
     records = sum(item.records for item in plan.ranges)
     if plan.rows > records:
         raise Refused(f"transaction {transaction}: its files hold {plan.rows} rows of {records} records")

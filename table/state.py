@@ -7,6 +7,7 @@ where to go on, however many foreign instants came after it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -19,10 +20,13 @@ from control_topic.messages import (
     Range,
     Reject,
     SourcePartition,
+    Witness,
+    Witnesses,
 )
 
 PREFIX = "lockstep."
 STATE_VERSION = "1"
+_FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 
 
 class StateError(ValueError):
@@ -42,6 +46,8 @@ class TableState:
     lost: tuple[Lost, ...] = ()
     rejects: tuple[Reject, ...] = ()
     reject_count: int = 0
+    witnesses: Witnesses = field(default_factory=dict)
+    """What whoever begins to read looks for first. A version that knew none leaves none."""
     cluster: str = ""
     topics: Mapping[str, str] = field(default_factory=dict)
     """Topic -> topic id."""
@@ -86,6 +92,7 @@ def encode(state: TableState) -> dict[str, str]:
             ]
         ),
         PREFIX + "reject_count": str(max(state.reject_count, len(state.rejects))),
+        PREFIX + "witnesses": _dump(_nest_witnesses(state.witnesses)),
         PREFIX + "cluster": state.cluster,
         PREFIX + "topics": _dump(dict(state.topics)),
         PREFIX + "operator": state.operator,
@@ -112,12 +119,13 @@ def decode(metadata: Mapping[str, str], *, instant: str = "") -> TableState | No
             f"instant {instant}: lockstep.version is {version!r}, this Lockstep reads {STATE_VERSION!r}"
         )
     try:
+        offsets = flatten(json.loads(metadata[PREFIX + "offsets"]))
         return TableState(
             pipeline=metadata[PREFIX + "pipeline"],
             run=metadata[PREFIX + "run"],
             epoch=_epoch(int(metadata[PREFIX + "epoch"])),
             transaction=metadata[PREFIX + "transaction"],
-            offsets=flatten(json.loads(metadata[PREFIX + "offsets"])),
+            offsets=offsets,
             ranges=tuple(
                 Range(partition=_partition(t, p), start=_count(s), next=_count(n), records=_count(c))
                 for t, p, s, n, c in json.loads(metadata[PREFIX + "ranges"])
@@ -131,6 +139,7 @@ def decode(metadata: Mapping[str, str], *, instant: str = "") -> TableState | No
                 for t, p, o, r in json.loads(metadata[PREFIX + "rejects"])
             ),
             reject_count=_count(int(metadata[PREFIX + "reject_count"])),
+            witnesses=_flatten_witnesses(json.loads(metadata.get(PREFIX + "witnesses", "{}")), offsets),
             cluster=metadata[PREFIX + "cluster"],
             topics={_text(topic): _text(i) for topic, i in json.loads(metadata[PREFIX + "topics"]).items()},
             kind=metadata[PREFIX + "kind"],
@@ -181,6 +190,32 @@ def flatten(nested: Mapping[str, Mapping[str, int]]) -> dict[SourcePartition, in
         for topic, numbers in nested.items()
         for number, next_offset in numbers.items()
     }
+
+
+def _nest_witnesses(witnesses: Witnesses) -> dict[str, dict[str, tuple[int, str]]]:
+    """`{topic: {"0": [offset, fingerprint in hex]}}`, sorted."""
+    nested: dict[str, dict[str, tuple[int, str]]] = {}
+    for partition in sorted(witnesses):
+        witness = witnesses[partition]
+        told = (witness.offset, f"{witness.fingerprint:016x}")
+        nested.setdefault(partition.topic, {})[str(partition.number)] = told
+    return nested
+
+
+def _flatten_witnesses(
+    nested: Mapping[str, Mapping[str, tuple[int, str]]], offsets: Offsets
+) -> dict[SourcePartition, Witness]:
+    """The inverse. Raises as `flatten`, and `ValueError` for one that does not stand before the offset."""
+    witnesses: dict[SourcePartition, Witness] = {}
+    for topic, numbers in nested.items():
+        for number, (offset, fingerprint) in numbers.items():
+            partition = _partition(topic, int(number))
+            if _count(offset) >= offsets.get(partition, 0) or _FINGERPRINT.fullmatch(fingerprint) is None:
+                raise ValueError(f"{partition}: [{offset!r}, {fingerprint!r}] is no record before its offset")
+            witnesses[partition] = Witness(
+                partition=partition, offset=offset, fingerprint=int(fingerprint, base=16)
+            )
+    return witnesses
 
 
 def _dump(value: object) -> str:

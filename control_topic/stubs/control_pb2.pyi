@@ -108,6 +108,18 @@ class TopicRanges(_message.Message):
     records: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., starts: _Optional[_Iterable[int]] = ..., nexts: _Optional[_Iterable[int]] = ..., records: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class TopicWitnesses(_message.Message):
+    __slots__ = ("topic", "partitions", "offsets", "fingerprints")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINTS_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    offsets: _containers.RepeatedScalarFieldContainer[int]
+    fingerprints: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., offsets: _Optional[_Iterable[int]] = ..., fingerprints: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class DataFile(_message.Message):
     __slots__ = ("path", "body", "table_partition", "rows", "size_bytes", "deletes")
     PATH_FIELD_NUMBER: _ClassVar[int]
@@ -183,20 +195,22 @@ class ParticipantReady(_message.Message):
     def __init__(self) -> None: ...
 
 class StartCommit(_message.Message):
-    __slots__ = ("transaction", "instant", "committed", "incarnations", "writers", "records_max")
+    __slots__ = ("transaction", "instant", "committed", "incarnations", "writers", "records_max", "witnesses")
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     INSTANT_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
     INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
     WRITERS_FIELD_NUMBER: _ClassVar[int]
     RECORDS_MAX_FIELD_NUMBER: _ClassVar[int]
+    WITNESSES_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     instant: str
     committed: _containers.RepeatedCompositeFieldContainer[TopicOffsets]
     incarnations: _containers.RepeatedScalarFieldContainer[str]
     writers: _containers.RepeatedCompositeFieldContainer[TopicWriters]
     records_max: int
-    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., incarnations: _Optional[_Iterable[str]] = ..., writers: _Optional[_Iterable[_Union[TopicWriters, _Mapping]]] = ..., records_max: _Optional[int] = ...) -> None: ...
+    witnesses: _containers.RepeatedCompositeFieldContainer[TopicWitnesses]
+    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., incarnations: _Optional[_Iterable[str]] = ..., writers: _Optional[_Iterable[_Union[TopicWriters, _Mapping]]] = ..., records_max: _Optional[int] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ...) -> None: ...
 
 class EndRequest(_message.Message):
     __slots__ = ("transaction", "reason")
@@ -215,7 +229,7 @@ class EndCommit(_message.Message):
     def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class WriteStatus(_message.Message):
-    __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count", "behind")
+    __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count", "behind", "witnesses")
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -223,6 +237,7 @@ class WriteStatus(_message.Message):
     LOST_FIELD_NUMBER: _ClassVar[int]
     REJECT_COUNT_FIELD_NUMBER: _ClassVar[int]
     BEHIND_FIELD_NUMBER: _ClassVar[int]
+    WITNESSES_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     ranges: _containers.RepeatedCompositeFieldContainer[TopicRanges]
     files: _containers.RepeatedCompositeFieldContainer[DataFile]
@@ -230,7 +245,8 @@ class WriteStatus(_message.Message):
     lost: _containers.RepeatedCompositeFieldContainer[Lost]
     reject_count: int
     behind: _containers.RepeatedCompositeFieldContainer[TopicOffsets]
-    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ..., behind: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ...) -> None: ...
+    witnesses: _containers.RepeatedCompositeFieldContainer[TopicWitnesses]
+    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ..., behind: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ...) -> None: ...
 
 class WriteProgress(_message.Message):
     __slots__ = ("transaction", "records", "files", "size_bytes", "steps")

@@ -43,6 +43,8 @@ class OffsetChange:
     """Offsets that are read again, so records at most."""
     anew: bool = False
     """The offsets are of another topic than before, and nothing can be said of what is skipped."""
+    trusted: bool = False
+    """Stays where it is, and what the log has before it is not compared with what was read."""
 
     @property
     def effect(self) -> str:
@@ -55,6 +57,8 @@ class OffsetChange:
         if self.reread:
             again = readable_count(self.reread)
             return f"at most {again} records are read AGAIN: they will be in the table twice"
+        if self.trusted:
+            return "as it is; the log before it is taken for the one that was read"
         return "as it is"
 
 
@@ -148,7 +152,7 @@ def plan_set(
             "The table's offsets are of another topic or cluster: give --adopt as well, which accepts that"
         )
     after = {**state.offsets, **_resolve(wanted, view)}
-    return _plan(state, after, frozenset(), view, operator=operator, reason=reason)
+    return _plan(state, after, frozenset(), frozenset(wanted), view, operator=operator, reason=reason)
 
 
 def plan_adopt(
@@ -175,7 +179,8 @@ def plan_adopt(
     }
     after |= {partition: view.earliest[partition] for partition in view.partitions if partition.topic in anew}
     after |= _resolve(wanted, view)
-    return _plan(state, after, frozenset(anew), view, operator=operator, reason=reason)
+    named = frozenset(state.offsets) if moved else frozenset(wanted)
+    return _plan(state, after, frozenset(anew), named, view, operator=operator, reason=reason)
 
 
 def _same_id(topic: str, state: TableState, view: SourceView) -> bool:
@@ -200,16 +205,19 @@ def _plan(
     state: TableState,
     after: Mapping[SourcePartition, int],
     anew: frozenset[str],
+    named: frozenset[SourcePartition],
     view: SourceView,
     *,
     operator: str,
     reason: str,
 ) -> OffsetsPlan:
+    """`named`: whose log the operator has looked at, or which is another one: nothing is looked for in it."""
     changes = []
     for partition in sorted({*state.offsets, *after}):
         before, then = state.offsets.get(partition), after.get(partition)
         is_new = partition.topic in anew
-        if before != then or is_new:
+        trusted = before == then and not is_new and partition in named and partition in state.witnesses
+        if before != then or is_new or trusted:
             moves = 0 if is_new or before is None or then is None else then - before
             changes.append(
                 OffsetChange(
@@ -219,6 +227,7 @@ def _plan(
                     skipped=max(0, moves) + (then or 0 if before is None and not is_new else 0),
                     reread=max(0, -moves),
                     anew=is_new and then is not None,
+                    trusted=trusted,
                 )
             )
     planned = TableState(
@@ -227,6 +236,11 @@ def _plan(
         epoch=state.epoch + 1,
         transaction="planned",
         offsets=after,
+        witnesses={
+            partition: witness
+            for partition, witness in state.witnesses.items()
+            if partition not in named and partition.topic not in anew and partition in after
+        },
         cluster=view.cluster,
         topics={**state.topics, **view.topics},
         kind="operator",

@@ -11,18 +11,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
-from control_topic.messages import Lost, Offsets, SourcePartition
+from control_topic.messages import Lost, Offsets, SourcePartition, Witness
 from control_topic.threads import guarded
 from participant.errors import SourceUnreadable
 from participant.records.raw import RawBatch
 from participant.source.fetched import Fetched
 from participant.source.fetcher import Fetcher, Notice, sentence
 from participant.source.orders import Orders
+from participant.source.position import LOST_ITS_END, SILENT, SKIP, WITNESS_GONE, Position, at
 from participant.source.stalls import (
     ALARM_S,
     DAMAGED,
@@ -32,40 +33,12 @@ from participant.source.stalls import (
     Standstill,
     before_damage,
 )
+from participant.source.witnesses import fingerprint
 
 log = logging.getLogger("lockstep.source")
 
 FETCH_S = 0.1
 """The longest that an order waits behind a quiet source."""
-SKIP = (
-    "everything before it is committed. Where another replica is whole, let it lead and start again; else "
-    "see where the damage ends (kafka-dump-log) and go on behind it with lockstep offsets --set"
-)
-SILENT = (
-    "everything before it is committed. Damage that the client does not name, or a very long stretch of "
-    'aborted records (kafka-dump-log tells which): see "A log that cannot be read" in docs/operations.md '
-    "before anything is skipped"
-)
-
-
-@dataclass(slots=True, kw_only=True)
-class Position:
-    """Where the reading of a source partition stands."""
-
-    generation: int
-    next: int
-    at_end: bool = False
-    stuck: bool = False
-    still: Standstill = field(default_factory=Standstill)
-
-    @property
-    def live(self) -> bool:
-        return not self.at_end and not self.stuck
-
-
-def at(partition: SourcePartition, position: Position) -> dict[str, object]:
-    """What a log line is about."""
-    return {"source_partition": partition, "offset": position.next}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +92,14 @@ class SourceThread:
     def start(self) -> None:
         self._thread.start()
 
-    def rewind(self, partition: SourcePartition, offset: int, generation: int) -> None:
-        """Read from `offset` on; everything delivered from now on carries `generation`."""
-        self._orders.give(lambda: self._rewind(partition, offset, generation))
+    def rewind(
+        self, partition: SourcePartition, offset: int, generation: int, witness: Witness | None = None
+    ) -> None:
+        """Read from `offset` on; everything delivered from now on carries `generation`.
+
+        `witness`: a record that was read before; nothing is delivered where the log has another one there.
+        """
+        self._orders.give(lambda: self._rewind(partition, offset, generation, witness))
 
     def drop(self, partitions: Sequence[SourcePartition]) -> None:
         """They are no longer ours."""
@@ -169,7 +147,9 @@ class SourceThread:
 
     # --- positions --------------------------------------------------------------------------------
 
-    def _rewind(self, partition: SourcePartition, offset: int, generation: int) -> None:
+    def _rewind(
+        self, partition: SourcePartition, offset: int, generation: int, witness: Witness | None = None
+    ) -> None:
         if partition not in self._callbacks.owned():
             return  # revoked meanwhile; where that comes after this line, so does its `drop`
         position = Position(
@@ -181,6 +161,9 @@ class SourceThread:
         if until is not None and offset >= until:
             position.at_end = True
             self._fetcher.drop(partition)
+        elif witness is not None:
+            position.witness = witness
+            self._read_from(partition, witness.offset)
         else:
             self._read_from(partition, offset)
 
@@ -215,6 +198,9 @@ class SourceThread:
         position = self._live(batch.partition)
         if position is None:
             return
+        if position.witness is not None:
+            self._compare(batch, position, position.witness)
+            return
         if batch.offsets[0] < position.next:
             raise SourceUnreadable(
                 f"{batch.partition}: the consumer delivered offset {batch.offsets[0]} where {position.next} "
@@ -225,6 +211,25 @@ class SourceThread:
         if until is not None and next_offset > until:
             batch, next_offset = batch.head(int(np.searchsorted(batch.offsets, until))), until
         self._advance(batch.partition, position, next_offset, raw=batch if len(batch) else None)
+
+    def _compare(self, batch: RawBatch, position: Position, witness: Witness) -> None:
+        """The first that comes is the record that was read, or that one is gone: retention, compaction."""
+        partition, position.witness = batch.partition, None
+        if batch.offsets[0] == witness.offset and fingerprint(batch, 0) != witness.fingerprint:
+            _, high = self._fetcher.bounds(partition)
+            self._stick(
+                partition,
+                position,
+                LOST_ITS_END.format(
+                    high=high, why=f"at offset {witness.offset} is another record than was read"
+                ),
+            )
+        elif batch.offsets[0] == witness.offset == position.next - 1:
+            rest = batch.take(np.arange(1, len(batch)))
+            if len(rest):
+                self._on_records(rest)
+        else:
+            self._read_from(partition, position.next)
 
     def _advance(
         self,
@@ -260,7 +265,10 @@ class SourceThread:
         position = self._live(partition)
         if position is None:
             return
-        if notice.code == KafkaError._PARTITION_EOF:
+        if position.witness is not None and notice.code in WITNESS_GONE:
+            position.witness = None
+            self._read_from(partition, position.next)
+        elif notice.code == KafkaError._PARTITION_EOF:
             self._came(partition, position)
             self._on_end(partition, position, notice.offset)
         elif notice.code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
@@ -327,9 +335,7 @@ class SourceThread:
             self._stick(
                 partition,
                 position,
-                f"the log lost its end and goes on to {high} again ({text}): other records may have the "
-                'offsets of those that were read, and would be skipped; see "A log that lost its end" in '
-                f"docs/operations.md{damaged}",
+                LOST_ITS_END.format(high=high, why=text) + damaged,
             )
 
     # --- what does not go on ----------------------------------------------------------------------

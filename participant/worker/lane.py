@@ -17,12 +17,13 @@ from functools import partial
 
 from control_topic.clocks import monotonic_ms
 from control_topic.kafka import ControlWriter
-from control_topic.messages import Offsets, SourcePartition
+from control_topic.messages import Message, Offsets, SourcePartition, StartCommit, Witness, WriteStatus
 from control_topic.threads import guarded
 from participant import events as ev
 from participant.core import Participant
 from participant.source.dead_letters import SILENCE_S, DeadLetters
 from participant.source.look_back import TopicLookBack
+from participant.source.witnesses import Remembered
 from participant.worker.plane import Plane
 from participant.worker.spec import WorkerSpec
 from participant.worker.stages import stages
@@ -41,11 +42,12 @@ PROGRESS_MS = 1_000
 class LaneCallbacks:
     """What a lane asks of its worker, from the protocol's thread.
 
-    `rewind(source partition, offset, generation)`: read it from there on, as this generation.
+    `rewind(source partition, offset, generation, witness)`: read it from there on, as this generation, once
+    it is seen that the witness, if any, is in the log.
     `commit(offsets)`: tell the consumer group what the table holds.
     """
 
-    rewind: Callable[[SourcePartition, int, int], None]
+    rewind: Callable[[SourcePartition, int, int, Witness | None], None]
     pause: Callable[[], None]
     resume: Callable[[], None]
     commit: Callable[[Offsets], None]
@@ -73,6 +75,7 @@ class Lane:
         self._events: queue.Queue[ev.Event] = queue.Queue(EVENTS_MAX)
         self._calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="offsets")
         self._next_tick_s = time.monotonic()
+        self._witnesses = Remembered()
         self.poison = ""
         """Why no worker can go on: what others hold is committed, and the run halts. Empty: nothing."""
         self.ended: ev.Stop | None = None
@@ -105,7 +108,10 @@ class Lane:
     def committed(self) -> Offsets | None:
         """What the table holds, None where the driver does not say. Waits for its answer."""
         answer = self._table.offsets()
-        return answer.committed if answer.result is Result.OK else None
+        if answer.result is not Result.OK:
+            return None
+        self._witnesses.table_has(answer.witnesses)
+        return answer.committed
 
     # --- the protocol's thread --------------------------------------------------------------------
 
@@ -136,6 +142,8 @@ class Lane:
 
     def _feed(self, event: ev.Event) -> None:
         before = self.core.state
+        if isinstance(event, ev.Received):
+            self._look_for_witnesses(event.message)
         for action in self.core.handle(event):
             self._perform(action)
         if self.core.state is not before:
@@ -146,15 +154,23 @@ class Lane:
                 extra={"epoch": self.core.epoch, "transaction": work.id if work is not None else ""},
             )
 
+    def _look_for_witnesses(self, message: Message) -> None:
+        """Before the core obeys: what it has read again, begins behind them."""
+        if isinstance(message.body, StartCommit):
+            self._witnesses.note(message.body.witnesses.values())
+
     def _perform(self, action: ev.Action) -> None:
         match action:
             case ev.Send():
+                if isinstance(action.body, WriteStatus):
+                    self._witnesses.note(action.body.witnesses)
                 self._writer.send(action.body, epoch=action.epoch)
             case ev.FetchOffsets():
                 self._calls.submit(guarded("offsets", partial(self._fetch_offsets, action.call), self.failed))
             case ev.Rewind():
                 self.plane.order(action)  # first, so that it knows the generation when records come
-                self._callbacks.rewind(action.partition, action.offset, action.generation)
+                witness = self._witnesses.before(action.partition, action.offset)
+                self._callbacks.rewind(action.partition, action.offset, action.generation, witness)
             case ev.Drop() | ev.Open() | ev.Write() | ev.Flush() | ev.Discard():
                 self.plane.order(action)
             case ev.CommitGroup():

@@ -18,7 +18,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition
+from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition, Witness
 from control_topic.threads import guarded
 from participant import events as ev
 from participant.errors import DeadLetterRefused, DeadLetterUnavailable, ParticipantError
@@ -27,6 +27,7 @@ from participant.records.raw import RawBatch
 from participant.records.rejects import HeldRejects, Rejects
 from participant.source.dead_letters import DeadLetters
 from participant.source.fetched import Fetched
+from participant.source.witnesses import last_before
 from participant.worker.queues import ByteQueue
 from participant.worker.stages import Stages
 from table.errors import FilesGone, StorageError
@@ -47,6 +48,8 @@ class Chunk:
     next: int
     shaped: Shaped | None
     held: HeldRejects | None = None
+    witness: Witness | None = None
+    """Its last record."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,6 +109,7 @@ class Plane:
         self._given_up = ""
         self._gone = ""
         self._held: list[HeldRejects] = []
+        self._last: dict[SourcePartition, Witness] = {}
         self.meters = Meters()
         self.fault = WorkerFault.PIPELINE
         """Whose it was, where the thread has ended."""
@@ -212,6 +216,7 @@ class Plane:
         poison = ""
         if fetched.raw is not None:
             chunk, poison = self._decode(fetched)
+            chunk.witness = last_before(fetched.raw, chunk.next)
         held = chunk.held
         rejects = len(held) if held is not None else 0
         reject_bytes = held.size_bytes if held is not None else 0
@@ -299,7 +304,7 @@ class Plane:
 
     def _open(self, order: ev.Open) -> None:
         self._transaction, self._gone = order.transaction, ""
-        self._held = []
+        self._held, self._last = [], {}
         self._written, self._set_aside_steps = Written(), 0
         self.fault = WorkerFault.PIPELINE  # what failed before was given up, and the worker has outlived it
         self._writer = self._stages.files.writer(order.instant, self._wrote)
@@ -335,6 +340,8 @@ class Plane:
                     writer.write(chunk.shaped)
                 if chunk.held is not None:
                     self._held.append(chunk.held)
+                if chunk.witness is not None:
+                    self._last[order.partition] = chunk.witness
 
     def _flush(self, order: ev.Flush) -> ev.Flushed:
         """The answer, whatever becomes of it."""
@@ -379,6 +386,7 @@ class Plane:
             files=files,
             rejects=rejects,
             reject_count=reject_count,
+            witnesses=tuple(self._last[partition] for partition in sorted(self._last)),
         )
 
     def _set_aside(self) -> None:

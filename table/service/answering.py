@@ -46,6 +46,12 @@ class TableView:
     last_commit_at_ms: int | None = None
 
 
+def stands(state: TableState, *, instant: str) -> Answer:
+    """The table's offsets, and what whoever reads on from them looks for."""
+    witnesses = tuple(state.witnesses.values())
+    return Answer(result=Result.OK, instant=instant, committed=state.offsets, witnesses=witnesses)
+
+
 def answers(
     effect: bool,
 ) -> Callable[[Callable[Concatenate[S, P], Answer]], Callable[Concatenate[S, P], Answer]]:

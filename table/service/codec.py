@@ -18,7 +18,13 @@ from control_topic.codec import (
 )
 from control_topic.controls import ACTIONS, SET, SETTINGS, WHO_CHARS_MAX, WHY_CHARS_MAX, Controls, Tuning
 from control_topic.errors import Malformed
-from control_topic.values import OFFSET_MAX, readable, took_ms
+from control_topic.values import (
+    OFFSET_MAX,
+    readable,
+    took_ms,
+    witnesses_from_proto,
+    witnesses_to_proto,
+)
 from table.service.calls import (
     Answer,
     CoordinatorReport,
@@ -53,6 +59,7 @@ def answer_to_proto(answer: Answer) -> pb.Reply:
         committed=offsets_to_proto(answer.committed),
         partitions=partitions_to_proto(sorted(answer.partitions)),
         took_ms=took_ms(answer.took_ms),
+        witnesses=witnesses_to_proto(answer.witnesses),
     )
 
 
@@ -65,6 +72,7 @@ def answer_from_proto(reply: pb.Reply) -> Answer:
         committed=offsets_from_proto(reply.committed),
         partitions=partitions_from_proto(reply.partitions),
         took_ms=took_ms(reply.took_ms),
+        witnesses=tuple(witnesses_from_proto(reply.witnesses).values()),
     )
 
 

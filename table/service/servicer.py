@@ -27,6 +27,7 @@ from table.errors import OutcomeUnknown, Unavailable
 from table.faults import WorkerFault
 from table.port import TableLayout, TransactionalTable
 from table.service import codec
+from table.service.answering import stands
 from table.service.calls import Answer, Directive, Order, Ordered, Result, RunMode
 from table.service.ledger import Ledger, RunOutcome
 from table.service.progress import Progress
@@ -231,8 +232,7 @@ class TableService(Servicer):
     def Offsets(self, request: pb.OffsetsRequest, context: grpc.ServicerContext) -> pb.Reply:
         newest = self._transactions.view.newest
         if newest is not None:
-            answer = Answer(result=Result.OK, instant=newest.instant, committed=newest.offsets)
-            return codec.answer_to_proto(answer)
+            return codec.answer_to_proto(stands(newest, instant=newest.instant))
         self._refresh()
         reason = "the table's offsets are not known yet: no coordinator has recovered"
         answer = Answer(result=Result.UNAVAILABLE, reason=reason, wait_ms=OFFSETS_WAIT_MS)

@@ -29,7 +29,7 @@ from table.checks import (
 )
 from table.errors import OutcomeUnknown, Refused
 from table.port import Commit, TransactionalTable
-from table.service.answering import answers
+from table.service.answering import answers, stands
 from table.service.calls import Answer, Fault, Result
 from table.service.claiming import Claiming
 from table.service.ledger import Ledger
@@ -55,7 +55,8 @@ class _Known:
     """A transaction that was begun here."""
 
     instant: str = ""
-    committed: Offsets | None = None
+    stood: TableState | None = None
+    """The table as it was when it was begun."""
     rows: int = 0
     attempted: bool = False
     """A commit of it has been tried."""
@@ -186,6 +187,7 @@ class Transactions(Claiming):
             epoch=epoch,
             transaction=self._new_id(),
             offsets={**before.offsets, **{partition: starting[partition] for partition in wanted}},
+            witnesses=before.witnesses,
             cluster=facts.cluster or before.cluster,
             topics={**before.topics, **{topic: name for topic, name in facts.topics.items() if name}},
             kind=kind,
@@ -223,8 +225,8 @@ class Transactions(Claiming):
         known = self._known.get(transaction)
         if known is not None and known.ended:
             return Answer(result=Result.REFUSED, reason=f"transaction {transaction} has ended already")
-        if known is not None and known.instant and known.committed is not None:
-            return Answer(result=Result.OK, instant=known.instant, committed=known.committed)
+        if known is not None and known.instant and known.stood is not None:
+            return stands(known.stood, instant=known.instant)
         with self._guard:
             wait_ms = self._ledger.wait_ms(self._clock_ms())
             paused = known is None and self._ledger.paused(self._clock_ms())
@@ -246,10 +248,10 @@ class Transactions(Claiming):
             known.instant = instant or self._table.begin(run=self._run, transaction=transaction)
         except Refused as error:
             return self._refused_begin(transaction, error)
-        known.committed = newest.offsets
+        known.stood = newest
         with self._guard:
             self._ledger.began(transaction)
-        return Answer(result=Result.OK, instant=known.instant, committed=newest.offsets)
+        return stands(newest, instant=known.instant)
 
     def _refused_begin(self, transaction: str, error: Refused) -> Answer:
         """Nobody aborts what did not begin, so that it is counted here."""
@@ -316,6 +318,7 @@ class Transactions(Claiming):
             lost=plan.lost,
             rejects=plan.rejects,
             reject_count=plan.reject_count,
+            witnesses=plan.witnesses_after(newest),
             cluster=facts.cluster or (newest.cluster if newest is not None else ""),
             topics={**seen, **{topic: name for topic, name in facts.topics.items() if name}},
         )

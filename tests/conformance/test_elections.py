@@ -142,4 +142,23 @@ def test_whoever_has_read_what_the_new_leader_lacks_notices_though_the_log_has_g
     grown.produce(9)
     reader.go_on()
     assert reader.stuck() == "the log lost its end and goes on to 12 again"
-    assert grown.read(6).seen(12) == Seen(12, [*range(6, 12)], [])  # who has read nothing cannot tell
+    assert grown.read(6).seen(12) == Seen(12, [*range(6, 12)], [])  # who knows of nothing cannot tell
+    assert grown.read(6, witness=reader.last_read()).stuck() == "the log lost its end and goes on to 12 again"
+
+
+def test_whoever_begins_behind_a_record_that_is_there_or_that_is_gone_reads_on(cluster: Cluster) -> None:
+    """A commit names its last record, which retention and compaction may take."""
+    source = cluster.source()
+    first = source.read(0)
+    for _n in range(6):
+        source.produce(1)
+    assert first.seen(6) == Seen(6, [*range(6)], [])
+    last = first.last_read()
+    cluster.elect(from_offset=6)
+    source.produce(2)
+    assert source.read(6, witness=last).seen(8) == Seen(8, [6, 7], [])
+    source.abort()
+    source.produce(1)
+    assert source.read(8, witness=last).seen(11) == Seen(11, [10], [])
+    source.retain_from(7)
+    assert source.read(7, witness=last).seen(11) == Seen(11, [7, 10], [])

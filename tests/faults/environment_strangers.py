@@ -8,7 +8,7 @@ from functools import partial
 from confluent_kafka import KafkaError, Producer
 
 from participant.source import headers
-from tests.damage import batches
+from tests.damage import Batch, batches
 from tests.faults import processes
 from tests.faults.acts import CALM_PER_SECOND, RECORDS, goes_on, halts_after_s, runs_well
 from tests.faults.commits import wall_ms
@@ -17,7 +17,7 @@ from tests.faults.environment_rejects import assert_set_aside, dead_letters
 from tests.faults.environment_source_logs import fill
 from tests.faults.scenario import Outcome, Scenario, put, scenario
 from tests.faults.stage import Stage
-from tests.harness import await_that
+from tests.harness import Run, await_that
 from tests.odd_headers import produce_odd
 from tests.raw_producer import produce_header, produce_zeros
 
@@ -85,6 +85,30 @@ def records_with_odd_headers(stage: Stage) -> Outcome:
     return Outcome(recovery_s=recovery_s, notes={"rows": pipeline.produced, "rejects": bad, "letters": sent})
 
 
+def _all_committed(stage: Stage) -> Run:
+    """A run that has nothing left to do, and a last batch that is its own."""
+    pipeline = stage.pipeline
+    run = stage.start(per_second=CALM_PER_SECOND)
+    stage.stop_load()
+    fill(stage, pipeline.topic, [0], 100, first=pipeline.produced)
+    pipeline.produced += 100
+    await_that("commit of all", lambda: pipeline.committed() == pipeline.produced)
+    return run
+
+
+def _lose_end_and_grow(stage: Stage) -> Batch:
+    """The batch that source partition 0 has lost."""
+    pipeline = stage.pipeline
+    stage.broker.kill()
+    segment = min((stage.broker.folder / "logs" / f"{pipeline.topic}-0").glob("*.log"))
+    gone = batches(segment)[-1]
+    with segment.open("r+b") as file:
+        file.truncate(gone.at)
+    stage.broker.start()
+    fill(stage, pipeline.topic, [0], RECORDS, first=pipeline.produced)
+    return gone
+
+
 @scenario(
     "Source",
     fault="the broker is killed and comes back without the last batch of a source log, which others then "
@@ -94,24 +118,40 @@ def records_with_odd_headers(stage: Stage) -> Outcome:
 )
 def log_that_lost_its_end_and_grew_again(stage: Stage) -> Outcome:
     pipeline = stage.pipeline
-    run = stage.start(per_second=CALM_PER_SECOND)
-    stage.stop_load()
-    fill(stage, pipeline.topic, [0], 100, first=pipeline.produced)  # a batch or more
-    pipeline.produced += 100
-    await_that("commit of all", lambda: pipeline.committed() == pipeline.produced)
+    run = _all_committed(stage)
     workers = processes.await_processes(run).workers
     processes.send(workers, signal.SIGSTOP)
     try:
-        stage.broker.kill()
-        segment = min((stage.broker.folder / "logs" / f"{pipeline.topic}-0").glob("*.log"))
-        gone = batches(segment)[-1]
-        with segment.open("r+b") as file:
-            file.truncate(gone.at)
-        stage.broker.start()
-        fill(stage, pipeline.topic, [0], RECORDS, first=pipeline.produced)
+        gone = _lose_end_and_grow(stage)
     finally:
         processes.send(workers, signal.SIGCONT)
     halted_s = halts_after_s(run, f"{pipeline.topic}:0 at offset {gone.next}: the log lost its end")
+    pipeline.assert_exact(pipeline.produced)
+    pipeline.change_offsets("--set", f"{pipeline.topic}:0={gone.first}", reason="cut")
+    runs_well(pipeline)
+    verdict = pipeline.verify()
+    assert verdict["rows"] == pipeline.produced + RECORDS, verdict
+    return Outcome(notes={"halted_after_s": halted_s, "rows": verdict["rows"]})
+
+
+@scenario(
+    "Source",
+    fault="between two runs the broker comes back without the last batch of a source log, which others then "
+    "write at its offsets, and more behind it",
+    expected="the next run halts and names source partition, offset and the record that is another one, as "
+    "does the one after it; set back to the cut by the operator, the pipeline reads what is new",
+)
+def log_that_lost_its_end_between_two_runs(stage: Stage) -> Outcome:
+    pipeline = stage.pipeline
+    run = _all_committed(stage)
+    assert run.stop() == 0, run.text()[-4_000:]
+    gone = _lose_end_and_grow(stage)
+    said = (
+        f"{pipeline.topic}:0 at offset {gone.next}: the log lost its end",
+        f"at offset {gone.next - 1} is another record than was read",
+    )
+    halted_s = halts_after_s(stage.restart(), *said)
+    halts_after_s(stage.restart(), *said)
     pipeline.assert_exact(pipeline.produced)
     pipeline.change_offsets("--set", f"{pipeline.topic}:0={gone.first}", reason="cut")
     runs_well(pipeline)

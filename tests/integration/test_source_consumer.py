@@ -25,7 +25,8 @@ from participant.source.fetched import Fetched
 from participant.source.fetcher import fetch_settings
 from participant.source.membership import Membership
 from participant.source.native import missing, open_fetcher
-from participant.source.reading import Position, SourceThread
+from participant.source.position import Position
+from participant.source.reading import SourceThread
 from tests.harness import await_that
 from tests.transactions import end_transaction
 

@@ -25,6 +25,7 @@ from table.service.calls import (
 )
 from table.service.ledger import LedgerLimits, RunOutcome, RunOutcomeKind
 from table.service.roster import Roster
+from table.state import TableState
 from tests.simulation.bus import PIPELINE
 from tests.simulation.clocked import Clocked
 from tests.simulation.lake import Interruptions
@@ -234,14 +235,13 @@ class Driver(Clocked):
     def reachable(self) -> bool:
         return self.alive and not self.paused
 
-    def offsets(self) -> Offsets | None:
+    def newest(self) -> TableState | None:
         """What the driver remembers of the table; read anew where it knows nothing yet."""
         if not self.reachable() or self.world.chance.of(self.world.faults.request_lost):
             return None
         if self.transactions.view.newest is None and self._busy_until_ms <= self.world.scheduler.now_ms:
             self.transactions.refresh()
-        newest = self.transactions.view.newest
-        return newest.offsets if newest is not None else None
+        return self.transactions.view.newest
 
     def report(self, report: WorkerReport) -> Directive | None:
         """As the service's Report; None where the driver is out of reach."""

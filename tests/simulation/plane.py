@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from control_topic.messages import DataFile, Lost, Reject, SourcePartition
+from control_topic.messages import DataFile, Lost, Reject, SourcePartition, Witness
 from participant import events as ev
 from table.faults import WorkerFault
 from table.memory.timeline import InstantPhase
@@ -40,6 +40,7 @@ class Position:
     next: int = 0
     stuck: bool = False
     cuts: int | None = None
+    witness: Witness | None = None
 
     def is_cut_off(self, cuts: list[int]) -> bool:
         if self.cuts is None or self.cuts == len(cuts):
@@ -59,6 +60,7 @@ class Chunk:
     life: int
     rows: list[int]
     rejected: list[int]
+    witness: Witness | None = None
     lost: tuple[Lost, ...] = ()
     taken_ms: int = 0
 
@@ -93,6 +95,7 @@ class Plane:
         self._instant = ""
         self._rows: list[Row] = []
         self._set_aside: list[tuple[SourcePartition, Chunk]] = []
+        self._last: dict[SourcePartition, Witness] = {}
         self._files = 0
         self._began_open = False
         self._writing: ev.Flush | None = None
@@ -164,6 +167,10 @@ class Plane:
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
             return
         end = log.stable(partition)
+        witness, position.witness = position.witness, None
+        if witness is not None and log.denies(witness):
+            self._stick(partition, position, f"the log lost its end and goes on to {end} again")
+            return
         cuts = log.cuts.get(partition)
         if (cuts and position.is_cut_off(cuts)) or start > log.ends[partition] or start < log.lows[partition]:
             position.stuck = True  # the broker's answer is on its way, and the log may change meanwhile
@@ -234,6 +241,7 @@ class Plane:
             life=log.lives[partition.topic],
             rows=offsets,
             rejected=[],
+            witness=log.witness(partition, offsets[-1]) if offsets else None,
             lost=lost,
         )
         position.next = next_offset
@@ -250,7 +258,8 @@ class Plane:
             case ev.Rewind():
                 self._through(self._orders, self._rewind_lane, order)
                 if order.partition in self.positions:
-                    self.positions[order.partition] = Position(order.generation, order.offset)
+                    known = self._worker.witnesses.before(order.partition, order.offset)
+                    self.positions[order.partition] = Position(order.generation, order.offset, witness=known)
             case ev.Drop():
                 self._through(self._orders, self._lanes_drop, order)
             case ev.Open():
@@ -331,6 +340,7 @@ class Plane:
             return ""
         chunk.next = bad[0]
         chunk.rows = [offset for offset in chunk.rows if offset < bad[0]]
+        chunk.witness = log.witness(partition, chunk.rows[-1]) if chunk.rows else None
         return f"{partition} at offset {bad[0]}: {BAD}. Everything before it is committed"
 
     def _rewind_lane(self, order: ev.Rewind) -> None:
@@ -342,7 +352,7 @@ class Plane:
     def _open(self, order: ev.Open) -> None:
         self._transaction, self._instant = order.transaction, order.instant
         self._opened_ms = self._world.scheduler.now_ms
-        self._rows, self._set_aside = [], []
+        self._rows, self._set_aside, self._last = [], [], {}
         self.fault = WorkerFault.PIPELINE
 
     def _write(self, order: ev.Write) -> None:
@@ -356,6 +366,8 @@ class Plane:
             self._rows.extend([(partition, offset, life) for offset in chunk.rows])
             if chunk.rejected:
                 self._set_aside.append((partition, chunk))
+            if chunk.witness is not None:
+                self._last[partition] = chunk.witness
 
     def _flush(self, order: ev.Flush) -> None:
         """Files are closed one by one, which takes a while; the worker may die in between."""
@@ -452,6 +464,7 @@ class Plane:
                 files=tuple(files),
                 rejects=tuple(rejects[: world.rejects_listed_max]),
                 reject_count=len(rejects),
+                witnesses=tuple(self._last[p] for p in sorted(self._last)),
             )
         )
         self._set_aside = []

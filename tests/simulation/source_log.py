@@ -6,9 +6,10 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from random import Random
 
-from control_topic.messages import Lost, Offsets, Range, SourcePartition
+from control_topic.messages import Lost, Offsets, Range, SourcePartition, Witness
 from table.service.source_facts import MissingTopic, SourceFacts, SourceUnavailable
 
+LIVES_APART = 1 << 32
 TOPICS = ("events", "audit")
 """As configured: source partition 0 of the first one decides who coordinates, whatever the names' order."""
 
@@ -188,6 +189,20 @@ class SourceLog:
     def has(self, partition: SourcePartition) -> bool:
         """Whether the broker knows this source partition now."""
         return partition in self.ends and partition.topic != self.missing
+
+    def witness(self, partition: SourcePartition, offset: int) -> Witness:
+        """Of a record in the log: others have been at its offset as often as the log lost its end there,
+        or was another one."""
+        written = sum(cut <= offset for cut in self.cuts.get(partition, ()))
+        fingerprint = self.lives[partition.topic] * LIVES_APART + written
+        return Witness(partition=partition, offset=offset, fingerprint=fingerprint)
+
+    def denies(self, witness: Witness) -> bool:
+        """Whether another record than the one that was read is there. One that is gone proves nothing."""
+        partition, records = witness.partition, self.records[witness.partition]
+        index = bisect_left(records, max(witness.offset, self.lows[partition]))
+        there = index < len(records) and records[index] == witness.offset < self.stable(partition)
+        return there and self.witness(partition, witness.offset) != witness
 
     # --- what the table must hold -------------------------------------------------------------------
 

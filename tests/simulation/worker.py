@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from control_topic.controls import Tuning
-from control_topic.messages import Message, Offsets, SourcePartition
+from control_topic.messages import Message, Offsets, SourcePartition, StartCommit, WriteStatus
 from participant import events as ev
 from participant.hearing import DECISIONS
+from participant.source.witnesses import Remembered
 from participant.transitions import State
 from table.service.calls import Directive, RunMode, WorkerReport
 from tests.simulation.bus import PIPELINE, Reader, key_of
@@ -59,6 +60,7 @@ class Worker(Clocked):
                 rejects_max=world.rejects_max,
             )
         )
+        self.witnesses = Remembered()
         self.plane = Plane(self)
         self.group_channel = Channel()
         self.assigned: Counter[SourcePartition] = Counter()
@@ -107,6 +109,8 @@ class Worker(Clocked):
         """Whether everything that the event caused is done."""
         before = self.core.state
         epoch = self.core.epoch
+        if type(event) is ev.Received and isinstance(event.message.body, StartCommit):
+            self.witnesses.note(event.message.body.witnesses.values())
         actions = self.core.handle(event)
         world = self.world
         if world.transcript.recording and not isinstance(event, ev.Tick):
@@ -123,6 +127,8 @@ class Worker(Clocked):
     def _perform(self, action: ev.Action) -> None:
         match action:
             case ev.Send():
+                if isinstance(action.body, WriteStatus):
+                    self.witnesses.note(action.body.witnesses)
                 self._sender.send(action.body, action.epoch)
             case ev.FetchOffsets():
                 self.world.scheduler.at(self.world.chance.upto(60), self, self._fetch_offsets, action.call)
@@ -146,11 +152,19 @@ class Worker(Clocked):
         self.world.scheduler.at(self.world.chance.between(tick_ms // 2, tick_ms), self, self._tick)
 
     def _fetch_offsets(self, call: int) -> None:
-        committed = self.driver.offsets()
+        committed = self._committed()
         outcome = ev.Outcome.SUCCEEDED if committed is not None else ev.Outcome.UNKNOWN
         self.post(
             ev.OffsetsFetched(now_ms=self.clock_ms(), call=call, outcome=outcome, committed=committed or {})
         )
+
+    def _committed(self) -> Offsets | None:
+        """As the worker of production learns it, and what stands before."""
+        newest = self.driver.newest()
+        if newest is None:
+            return None
+        self.witnesses.table_has(newest.witnesses.values())
+        return newest.offsets
 
     def _commit_group(self, offsets: Offsets) -> None:
         for partition, offset in offsets.items():
@@ -159,7 +173,7 @@ class Worker(Clocked):
 
     def prove(self, answer: Callable[[bool], None]) -> None:
         """A synchronous commit of what the table holds: only the group's real member succeeds."""
-        committed = self.driver.offsets() or self.world.group.offsets
+        committed = self._committed() or self.world.group.offsets
         ok = self.first in self.plane.positions and self.world.group.commit(
             self, self.first, committed.get(self.first, 0)
         )
@@ -202,7 +216,7 @@ class Worker(Clocked):
         partitions = tuple(p for p in partitions if self.world.group.is_owner(self, p) and p not in had)
         if self._leaving or not partitions:
             return
-        committed = self.driver.offsets() or {}
+        committed = self._committed() or {}
         offsets = {p: committed.get(p) for p in partitions}
         self.plane.assign(partitions)
         self.assigned.update(partitions)

@@ -39,6 +39,7 @@ from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
 from tests.simulation.checkers.s14_times import RequestedTimesGrow
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 from tests.simulation.checkers.tuned import SettingsAreInForce
+from tests.simulation.checkers.witnesses import TheLastRecordIsNamed
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 CHECKERS: tuple[type[Checker], ...] = (
     EveryOffsetOnce,
     RangesChain,
+    TheLastRecordIsNamed,
     RowsAreTheRecords,
     CommitsAreWhole,
     OffsetsGoForward,

@@ -43,6 +43,7 @@ from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
 from tests.simulation.checkers.s14_times import RequestedTimesGrow
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 from tests.simulation.checkers.tuned import SettingsAreInForce
+from tests.simulation.checkers.witnesses import TheLastRecordIsNamed
 from tests.simulation.mutants import coordinators as c
 from tests.simulation.mutants import participants as p
 from tests.simulation.mutants import readers as r
@@ -123,6 +124,8 @@ _ALL = (
         {"rounds_of_participant": p.FilesOfAnEarlierTransaction, "table": s.FilesNotLookedAt},
     ),
     Mutant(CommitsAreWhole, {"intake": p.AbortWithoutRewind}),
+    Mutant(TheLastRecordIsNamed, {"rounds_of_participant": p.LastRecordUnsaid}),
+    Mutant(TheLastRecordIsNamed, {"transactions": s.OldRecordsForgotten}),
     Mutant(GroupBehindTable, {"rounds_of_participant": p.GroupBeforeAck}),
     Mutant(NobodyIsWaitedForInVain, {"rounds_of_participant": p.ZeroRowRangesLeftOut}),
     Mutant(LagReturnsToZero, {"intake": p.PauseNeverEnds}),

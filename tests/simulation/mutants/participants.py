@@ -113,6 +113,13 @@ class NamedRejectsReported(Rounds):
         super().on_flushed(replace(event, reject_count=len(event.rejects)))
 
 
+class LastRecordUnsaid(Rounds):
+    """WRITE_STATUS names no last record: whoever reads on has nothing to look for."""
+
+    def on_flushed(self, event: Flushed) -> None:
+        super().on_flushed(replace(event, witnesses=()))
+
+
 class UndeliverablePassed(Rounds):
     """A reject that the dead-letter topic refuses for good is passed, with what the transaction held.
 

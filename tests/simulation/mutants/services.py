@@ -137,7 +137,18 @@ class OffsetsNotCarriedOver(Transactions):
 
     def _state(self, epoch: int, transaction: str, plan: CommitPlan, facts: SourceFacts) -> TableState:
         own = {r.partition: r.next for r in plan.ranges}
-        return replace(super()._state(epoch, transaction, plan, facts), offsets=own)
+        state = super()._state(epoch, transaction, plan, facts)
+        return replace(
+            state, offsets=own, witnesses={p: known for p, known in state.witnesses.items() if p in own}
+        )
+
+
+class OldRecordsForgotten(Transactions):
+    """A commit names the last records of its own ranges, and not those of all the other source partitions."""
+
+    def _state(self, epoch: int, transaction: str, plan: CommitPlan, facts: SourceFacts) -> TableState:
+        own = {witness.partition: witness for witness in plan.witnesses}
+        return replace(super()._state(epoch, transaction, plan, facts), witnesses=own)
 
 
 class ZeroRowRangesUnrecorded(Transactions):

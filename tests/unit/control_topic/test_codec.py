@@ -52,10 +52,12 @@ from control_topic.messages import (
     RunAnnounce,
     SourcePartition,
     StartCommit,
+    Witness,
     WriteProgress,
     WriteStatus,
 )
 from control_topic.stubs import control_pb2 as pb
+from control_topic.values import FINGERPRINT_MAX
 
 INT64_MAX = 2**63 - 1
 
@@ -84,6 +86,12 @@ def lost(draw: st.DrawFn) -> Lost:
 
 
 count = st.integers(0, 2**64 - 1)
+witnesses = st.lists(
+    st.builds(
+        Witness, partition=source_partition, offset=offset, fingerprint=st.integers(0, FINGERPRINT_MAX)
+    ),
+    max_size=8,
+).map(lambda found: {witness.partition: witness for witness in sorted(found, key=lambda w: w.partition)})
 write_status = st.builds(
     WriteStatus,
     transaction=text,
@@ -97,6 +105,7 @@ write_status = st.builds(
     ).map(tuple),
     lost=st.lists(lost(), max_size=4).map(tuple),
     reject_count=offset,
+    witnesses=witnesses.map(lambda found: tuple(found.values())),
 )
 BODIES: dict[type, st.SearchStrategy] = {
     RunAnnounce: st.builds(
@@ -115,6 +124,7 @@ BODIES: dict[type, st.SearchStrategy] = {
         committed=offsets,
         writers=st.dictionaries(source_partition, st.sampled_from(["a", "b", "c"]), max_size=8),
         records_max=count,
+        witnesses=witnesses,
     ),
     EndRequest: st.builds(EndRequest, transaction=text, reason=text),
     EndCommit: st.builds(EndCommit, transaction=text, reason=text),

@@ -15,6 +15,7 @@ from control_topic.messages import (
     ParticipantReady,
     SourcePartition,
     StartCommit,
+    Witness,
 )
 from coordinator import events as c
 from coordinator.transitions import State
@@ -151,6 +152,29 @@ def test_a_partition_that_nobody_owns_is_not_expected() -> None:
     assert start.committed == {P0: 3, P1: 4}
     talk.tick(INTERVAL_MS)
     assert of(talk.hear(status("t1", (P0, 3, 3), (P1, 4, 9)), "a"), c.Commit)
+
+
+def test_start_names_the_records_that_a_writer_may_not_know_and_no_others() -> None:
+    """Who has committed of a source partition knows what it read last."""
+    known = {p: Witness(partition=p, offset=o - 1, fingerprint=o) for p, o in ((P0, 3), (P1, 4), (P2, 5))}
+    talk = CoordinatorTalk(settle_ms=0).idle(P0, P1)
+
+    def begun(*writers: str) -> StartCommit:
+        for who, partition in zip(writers, (P0, P1), strict=True):
+            talk.hear(ParticipantJoin(partitions=(partition,)), who)
+        talk.hear(ParticipantReady(), writers[0])
+        answer = talk.answer(OK, instant="i", committed={P0: 3, P1: 4}, witnesses=tuple(known.values()))
+        (start,) = sent(answer, StartCommit)
+        return start
+
+    first = begun("a", "b")
+    assert first.witnesses == {P0: known[P0], P1: known[P1]}
+    talk.tick(INTERVAL_MS)
+    talk.hear(status(first.transaction, (P0, 3, 3)), "a")
+    talk.hear(status(first.transaction, (P1, 4, 9)), "b")
+    talk.answer(OK)
+    talk.hear(ParticipantLeave(partitions=(P1,)), "b")
+    assert begun("a", "c").witnesses == {P1: known[P1]}
 
 
 def test_a_begin_whose_outcome_is_unknown_is_asked_again_by_the_same_id() -> None:

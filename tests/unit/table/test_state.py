@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from control_topic.messages import EPOCH_MAX, Lost, Range, SourcePartition
+from control_topic.messages import EPOCH_MAX, Lost, Range, SourcePartition, Witness
 from table.state import StateError, TableState, decode, encode
 
 P0 = SourcePartition("events", 0)
@@ -19,6 +19,7 @@ STATE = TableState(
     offsets={P0: 5},
     ranges=(Range(partition=P0, start=0, next=5, records=5),),
     lost=(Lost(partition=P0, start=7, next=9),),
+    witnesses={P0: Witness(partition=P0, offset=4, fingerprint=2**64 - 1)},
 )
 
 
@@ -31,9 +32,24 @@ def test_a_state_is_read_as_it_was_written() -> None:
     [
         {"offsets": {P0: -1001}},
         {"epoch": EPOCH_MAX},
+        {"witnesses": {P0: Witness(partition=P0, offset=5, fingerprint=1)}},
     ],
     ids=lambda change: next(iter(change)),
 )
 def test_what_nobody_could_read_again_is_not_written(change: dict[str, Any]) -> None:
     with pytest.raises(StateError, match="transaction t1 is not committed, for nobody could read it"):
         encode(replace(STATE, **change))
+
+
+def test_a_commit_of_a_version_that_knew_no_witnesses_has_none() -> None:
+    written = {name: value for name, value in encode(STATE).items() if name != "lockstep.witnesses"}
+    assert decode(written) == replace(STATE, witnesses={})
+
+
+@pytest.mark.parametrize(
+    "spelled", ['{"events":{"0":[4,"12"]}}', '{"events":{"0":[5,"%s"]}}', "[]", '{"e":1}']
+)
+def test_witnesses_that_are_none_are_refused_and_not_guessed_at(spelled: str) -> None:
+    written = {**encode(STATE), "lockstep.witnesses": spelled.replace("%s", "0" * 16)}
+    with pytest.raises(StateError, match="cannot be read"):
+        decode(written)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from control_topic.messages import SourcePartition
+from control_topic.messages import SourcePartition, Witness
 from lockstep.brokers.group import GroupMember
 from lockstep.errors import ConfigError
 from lockstep.offsets.plan import (
@@ -203,6 +203,26 @@ def test_setting_alone_does_not_accept_another_topic() -> None:
     for state in (replace(STATE, topics={"events": "Z"}), replace(STATE, cluster="Z")):
         with pytest.raises(ConfigError, match="--adopt"):
             setting({P0: 70}, state)
+
+
+def test_of_what_an_operator_has_looked_at_no_record_is_looked_for_and_of_all_else_still() -> None:
+    """Set where it stands already, a log that lost its end is taken as it is."""
+    witnesses = {p: Witness(partition=p, offset=9, fingerprint=1) for p in (P0, P1)}
+    state = replace(STATE, witnesses=witnesses)
+    plan = setting({P0: 50}, state)
+    assert plan.state.witnesses == {P1: witnesses[P1]}
+    assert [(c.partition, c.before, c.after, c.trusted) for c in plan.changes] == [(P0, 50, 50, True)]
+    assert "the log before it is taken for the one that was read" in plan.changes[0].effect
+    assert setting({P0: 50}).changes == ()
+    assert setting({P0: 70}, state).state.witnesses == {P1: witnesses[P1]}
+
+
+def test_of_a_topic_or_a_cluster_that_is_adopted_no_record_is_looked_for() -> None:
+    state = replace(STATE, witnesses={p: Witness(partition=p, offset=9, fingerprint=1) for p in (P0, P1)})
+    anew = plan_adopt(state, {}, replace(LONG, topics={"events": "B"}), operator="ann", reason="anew")
+    assert anew.state.witnesses == {}
+    moved = plan_adopt(state, {}, replace(LONG, cluster="L"), operator="ann", reason="moved")
+    assert moved.state.witnesses == {}
 
 
 def test_adopting_a_recreated_topic_begins_at_its_earliest_and_leaves_the_others() -> None:

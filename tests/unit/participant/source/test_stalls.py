@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
 import pytest
 from confluent_kafka import KafkaError
 
-from control_topic.messages import SourcePartition
-from participant.errors import SourceUnreadable
-from participant.records.raw import RawBatch, Values
 from participant.source import stalls
-from participant.source.fetched import Fetched
-from participant.source.fetcher import Consumed, Notice, fetch_settings
+from participant.source.fetcher import fetch_settings
 from participant.source.group_trouble import LASTS_MAX_S, QUIET_S, SAY_AGAIN_S, GroupTrouble
-from participant.source.reading import SourceCallbacks, SourceThread
+from participant.source.reading import SourceCallbacks
 from participant.source.stalls import (
     ALARM_S,
     DAMAGED,
@@ -25,76 +18,7 @@ from participant.source.stalls import (
     STALLED_MAX_S,
     before_damage,
 )
-
-P0 = SourcePartition("events", 0)
-P1 = SourcePartition("events", 1)
-
-
-def batch(partition: SourcePartition, start: int, end: int) -> RawBatch:
-    return RawBatch(
-        partition=partition,
-        offsets=np.arange(start, end, dtype=np.int64),
-        timestamps_ms=np.zeros(end - start, dtype=np.int64),
-        values=Values.of([b"{}"] * (end - start)),
-    )
-
-
-def notice(code: int, offset: int | None, partition: SourcePartition = P0) -> Notice:
-    return Notice(partition=partition, code=code, text="what the client says", offset=offset)
-
-
-class Broker:
-    """A fetcher that gives what it is told to, and the shell around the source that reads from it."""
-
-    name = "told"
-
-    def __init__(self) -> None:
-        self.taken: list[tuple[SourcePartition, int]] = []
-        self.next: list[Consumed] = []
-        self.high = 1_000
-        self.away: set[SourcePartition] = set()
-        self.delivered: list[Fetched] = []
-        self.stuck: list[str] = []
-        self.source = SourceThread(
-            fetcher=lambda: self,
-            until=None,
-            on_data_loss="fail",
-            callbacks=SourceCallbacks(
-                owned=lambda: frozenset({P0, P1}),
-                deliver=lambda fetched: self.delivered.append(fetched) is None,
-                stuck=lambda _partition, _generation, reason: self.stuck.append(reason),
-                failed=self.stuck.append,
-            ),
-        )
-        self.source._fetcher = self
-
-    def read_from(self, partition: SourcePartition, offset: int) -> None:
-        self.taken.append((partition, offset))
-
-    def drop(self, partition: SourcePartition) -> None: ...
-
-    def pause(self, partitions: Iterable[SourcePartition]) -> None: ...
-
-    def resume(self, partitions: Iterable[SourcePartition]) -> None: ...
-
-    def close(self) -> None: ...
-
-    def fetch(self, timeout_s: float) -> Consumed:
-        return self.next.pop(0) if self.next else Consumed()
-
-    def bounds(self, partition: SourcePartition) -> tuple[int, int]:
-        if partition in self.away:
-            raise SourceUnreadable(f"{partition}: the log's bounds cannot be read")
-        return 0, self.high
-
-    def read(self, *batches: RawBatch, said: Iterable[Notice] = ()) -> None:
-        self.next.append(Consumed(batches=batches, notices=tuple(said)))
-        self.source._read()
-
-    def wait(self, for_s: float) -> None:
-        """Nothing comes for so long."""
-        self.source._stalls.waited_s += for_s
-        self.source._look()
+from tests.unit.participant.source.told import P0, P1, Broker, batch, notice
 
 
 @pytest.fixture

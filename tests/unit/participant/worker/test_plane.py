@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from control_topic.messages import SourcePartition
 from participant import events as ev
+from participant.records.raw import RawBatch, Values
+from participant.source.fetched import Fetched
+from participant.source.witnesses import last_before
 from participant.worker.memory import MemoryBudget
 from participant.worker.plane import TELL_MS, Plane
 from participant.worker.stages import stages
 from table.port import TableLayout, Written
 
+P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
 LAYOUT = TableLayout(
     kind="hudi",
     path="/nowhere",
@@ -32,6 +40,41 @@ class Told:
 
     def close(self) -> tuple[Any, ...]:
         return ()
+
+
+def test_of_each_source_partition_that_was_written_the_last_record_is_named_be_it_a_row_or_not(
+    tmp_path: Path,
+) -> None:
+    """Of those that are held and not written none is."""
+    (tmp_path / ".hoodie").mkdir()
+    posted: list[Any] = []
+    memory = MemoryBudget(64_000_000)
+    plane = Plane(
+        stages=stages(layout=replace(LAYOUT, path=str(tmp_path)), slot=0, incarnation="i", memory=memory),
+        queued_bytes_max=memory.queued_bytes,
+        dead_letters=None,
+        post=posted.append,
+        now_ms=lambda: 0,
+    )
+    batches = {
+        p: RawBatch(
+            partition=p,
+            offsets=np.arange(3, dtype=np.int64),
+            timestamps_ms=np.zeros(3, dtype=np.int64),
+            values=Values.of([b'{"id":"a"}', b'{"id":"b"}', b"broken"]),
+        )
+        for p in (P0, P1)
+    }
+    plane._obey(ev.Open(transaction="t1", instant="20261126000000000"))
+    for partition, raw in batches.items():
+        plane._obey(ev.Rewind(partition=partition, offset=0, generation=1))
+        plane._obey(Fetched(partition=partition, generation=1, start=0, next=3, raw=raw))
+    plane._obey(ev.Write(transaction="t1", partition=P0, generation=1, upto=2))
+    plane._obey(ev.Flush(call=1, transaction="t1"))
+    flushed = posted[-1]
+    assert isinstance(flushed, ev.Flushed)
+    assert flushed.outcome is ev.Outcome.SUCCEEDED, flushed.reason
+    assert flushed.witnesses == (last_before(batches[P0], 2),)
 
 
 def test_how_far_the_files_are_is_said_while_they_are_written_and_not_at_each_step() -> None:

@@ -25,6 +25,7 @@ from control_topic.messages import (
     Range,
     Reject,
     SourcePartition,
+    Witness,
     WriteStatus,
 )
 from control_topic.stubs import control_pb2
@@ -549,6 +550,37 @@ def test_a_topic_that_is_left_out_for_a_while_keeps_its_id_in_the_table(make: Ma
 def test_a_restart_goes_on_from_the_table_alone(make: Make) -> None:
     _, answer = restarted(make)
     assert (answer.result, answer.committed) == (Result.OK, {P0: 9, P1: 0})
+
+
+def test_the_last_records_of_a_commit_are_told_to_whoever_reads_on_and_stay_until_there_are_others(
+    make: Make,
+) -> None:
+    driver = make()
+    driver.lead()
+    known = {p: Witness(partition=p, offset=o, fingerprint=o) for p, o in ((P0, 9), (P1, 4))}
+    moved: dict[SourcePartition, int] = {}
+    for transaction, ends, named in (("t1", {P0: 10, P1: 5}, known), ("t2", {P0: 10, P1: 6}, {})):
+        begun = driver.client.begin(1, transaction)
+        moved = {p: end for p, end in ends.items() if end > begun.committed[p]}
+        said = replace(
+            status(transaction, begun.committed, moved), witnesses=tuple(named[p] for p in sorted(named))
+        )
+        done = driver.client.commit(1, transaction, begun.instant, begun.committed, [said])
+        assert done.result is Result.OK, done
+    assert moved == {P1: 6}
+    assert driver.client.offsets().witnesses == tuple(known.values())
+    restarted = make(run="run-2")
+    restarted.lead(epoch=2)
+    assert restarted.client.begin(2, "t3").witnesses == tuple(known.values())
+
+
+def test_a_record_outside_of_what_was_written_is_refused(driver: Driver) -> None:
+    begun = begun_driver(driver)
+    said = status("t1", begun.committed, {P0: 9})
+    said = replace(said, witnesses=(Witness(partition=P0, offset=9, fingerprint=1),))
+    refused = driver.client.commit(1, "t1", begun.instant, begun.committed, [said])
+    assert refused.result is Result.REFUSED
+    assert "a record of events:0 outside of its range" in refused.reason
 
 
 # --- begin ------------------------------------------------------------------------------------

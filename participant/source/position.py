@@ -1,0 +1,51 @@
+"""Where the reading of a source partition stands, and what is said where it cannot go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError
+
+from control_topic.messages import SourcePartition, Witness
+from participant.source.stalls import DAMAGED, Standstill
+
+SKIP = (
+    "everything before it is committed. Where another replica is whole, let it lead and start again; else "
+    "see where the damage ends (kafka-dump-log) and go on behind it with lockstep offsets --set"
+)
+SILENT = (
+    "everything before it is committed. Damage that the client does not name, or a very long stretch of "
+    'aborted records (kafka-dump-log tells which): see "A log that cannot be read" in docs/operations.md '
+    "before anything is skipped"
+)
+LOST_ITS_END = (
+    "the log lost its end and goes on to {high} again ({why}): other records may have the offsets of those "
+    'that were read, and would be skipped; see "A log that lost its end" in docs/operations.md'
+)
+WITNESS_GONE = frozenset(
+    {KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, *DAMAGED}
+)
+"""What a client says where it was told to begin at a record that it cannot read. What becomes of the offset
+that was committed is decided there."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Position:
+    """Where the reading of a source partition stands."""
+
+    generation: int
+    next: int
+    witness: Witness | None = None
+    """The record that is looked for before anything is read."""
+    at_end: bool = False
+    stuck: bool = False
+    still: Standstill = field(default_factory=Standstill)
+
+    @property
+    def live(self) -> bool:
+        return not self.at_end and not self.stuck
+
+
+def at(partition: SourcePartition, position: Position) -> dict[str, object]:
+    """What a log line is about."""
+    return {"source_partition": partition, "offset": position.next}
