@@ -29,6 +29,7 @@ from control_topic.messages import (
     RunAnnounce,
     SourcePartition,
     StartCommit,
+    Witness,
     WriteProgress,
     WriteStatus,
 )
@@ -162,6 +163,7 @@ def _body_json(body: Body) -> dict[str, Any]:
                 "committed": _offsets_json(body.committed),
                 "records_max": body.records_max or None,
                 "writers": [_partition_json(p) | {"incarnation": who} for p, who in writers],
+                "last_records": _witnesses_json(body.witnesses[p] for p in sorted(body.witnesses)),
             }
         case WriteProgress():
             return {
@@ -185,6 +187,7 @@ def _body_json(body: Body) -> dict[str, Any]:
                 "lost": [
                     _partition_json(x.partition) | {"start": x.start, "next": x.next} for x in body.lost
                 ],
+                "last_records": _witnesses_json(body.witnesses),
                 "behind": _offsets_json(body.behind),
             }
         case AckCommit():
@@ -216,6 +219,14 @@ def _partition_json(partition: SourcePartition) -> dict[str, Any]:
 
 def _offsets_json(offsets: Offsets) -> list[dict[str, Any]]:
     return [_partition_json(partition) | {"offset": offsets[partition]} for partition in sorted(offsets)]
+
+
+def _witnesses_json(witnesses: Iterable[Witness]) -> list[dict[str, Any]]:
+    """Fingerprints in hex, as in the commits' metadata."""
+    return [
+        _partition_json(w.partition) | {"offset": w.offset, "fingerprint": f"{w.fingerprint:016x}"}
+        for w in witnesses
+    ]
 
 
 # --- for people -------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from control_topic.messages import (
     RunAnnounce,
     SourcePartition,
     StartCommit,
+    Witness,
     WriteProgress,
     WriteStatus,
 )
@@ -58,6 +59,7 @@ WRITE_STATUS = WriteStatus(
     ),
     rejects=(Reject(partition=E0, offset=7, reason="not JSON"),),
     lost=(Lost(partition=E1, start=0, next=5),),
+    witnesses=(Witness(partition=E0, offset=29_999, fingerprint=255),),
 )
 
 CASES: list[tuple[Body, str, dict[str, object]]] = [
@@ -144,6 +146,7 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
                 {"topic": "events", "partition": 0, "incarnation": "w0"},
                 {"topic": "events", "partition": 1, "incarnation": "w1"},
             ],
+            "last_records": [],
         },
     ),
     (
@@ -154,6 +157,7 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
             "committed": [],
             "records_max": 50_000,
             "writers": [{"topic": "events", "partition": 0, "incarnation": "w0"}],
+            "last_records": [],
         },
     ),
     (
@@ -206,6 +210,9 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
             "rejects": [{"topic": "events", "partition": 0, "offset": 7, "reason": "not JSON"}],
             "reject_count": 1,
             "lost": [{"topic": "events", "partition": 1, "start": 0, "next": 5}],
+            "last_records": [
+                {"topic": "events", "partition": 0, "offset": 29_999, "fingerprint": "00000000000000ff"}
+            ],
             "behind": [],
         },
     ),
