@@ -37,6 +37,8 @@ class Capabilities:
     """What was closed outlives the machine's power only once `secure` has been called, which may ask for the
     file's name as well: its folder. Where it is not so, what was answered is durable.
     """
+    ending_at_once: int = 8
+    """So many files are best closed side by side: most of it is waiting, for a disk or for an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,6 @@ from table.hudi.layout import META_FOLDER, PROPERTIES
 from table.port import Tell, Written
 from table.store.port import Sink, Store
 
-AT_ONCE = 8
-"""Files that are being ended. Most of it is waiting, for a disk or for an answer."""
-
 T = TypeVar("T")
 
 log = logging.getLogger("lockstep.writer")
@@ -95,7 +92,9 @@ class Files:
     def meanwhile(self, work: Callable[[], T]) -> Callable[[], T]:
         """Let storage do it while more is encoded; what is returned waits for it, and raises what it did."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="storing")
+            self._pool = ThreadPoolExecutor(
+                self.store.capabilities.ending_at_once, thread_name_prefix="storing"
+            )
         return self._pool.submit(work).result
 
     def announce(self, path: str) -> Callable[[], None]:

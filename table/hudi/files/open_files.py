@@ -14,10 +14,7 @@ from typing import Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from control_topic.messages import DataFile
-from table.hudi.files.durable import AT_ONCE, Files
-
-ENDING_MAX = 2 * AT_ONCE
-"""Each has a file open."""
+from table.hudi.files.durable import Files
 
 
 class OpenFile(Protocol):
@@ -44,6 +41,7 @@ class OpenFiles(Generic[Place, File]):
 
     def __init__(self, files: Files, bytes_max: int) -> None:
         self._files = files
+        self._ending_max = 2 * files.store.capabilities.ending_at_once  # each has a file open
         self._bytes_max = bytes_max
         self._open: OrderedDict[Place, File] = OrderedDict()
         self._held: dict[Place, int] = {}
@@ -84,7 +82,7 @@ class OpenFiles(Generic[Place, File]):
         file = self._open.pop(place, None)
         if file is None:
             return
-        while len(self._ending) >= ENDING_MAX:
+        while len(self._ending) >= self._ending_max:
             self._collect()
         self._files.shows(file.path)
         self._ending.append((file, self._held.pop(place), self._files.meanwhile(file.end)))

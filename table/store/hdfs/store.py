@@ -29,6 +29,9 @@ from table.store.ranges import in_ranges
 from table.store.security import SIMPLE, asked_security, no_security
 from table.store.settings import StoreSettings
 
+ENDING_AT_ONCE = 32
+"""The name node is asked twice for each file that is closed, half a second apart: until its data nodes have
+told it of the last block."""
 READ_AHEAD_BYTES = 1 << 20
 DECIDE_MAX = 3
 FOLDER_MODE = 0o755
@@ -46,7 +49,9 @@ def hdfs_store(location: Location, settings: StoreSettings | None) -> Store:
 class HdfsStore(ShowsAtOnce):
     """See `table.store.port.Store`. Safe to use from any thread."""
 
-    capabilities = Capabilities(dates=True, folders=True, hides=False, remote=True, syncs=False)
+    capabilities = Capabilities(
+        dates=True, folders=True, hides=False, remote=True, syncs=False, ending_at_once=ENDING_AT_ONCE
+    )
 
     def __init__(self, location: Location, settings: HdfsSettings) -> None:
         self.location = location

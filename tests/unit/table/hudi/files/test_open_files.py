@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from control_topic.messages import DataFile
 from table.hudi.files.durable import Files
-from table.hudi.files.open_files import ENDING_MAX, OpenFiles
+from table.hudi.files.open_files import OpenFiles
 from table.memory.store import MemoryStore
 
 
@@ -59,13 +59,20 @@ def test_one_file_may_always_be_open_and_it_is_not_ended_for_itself() -> None:
     assert list(files) == ["b"] and [one.path for one in files.ended] == ["a"]
 
 
-def test_files_that_are_being_ended_are_few_and_come_out_in_their_order() -> None:
-    files = opened(100)
-    names = [f"{number:03}" for number in range(5 * ENDING_MAX)]
+@pytest.mark.parametrize("at_once", [1, 32])
+def test_files_that_are_being_ended_are_as_many_as_the_store_likes_and_come_out_in_their_order(
+    at_once: int,
+) -> None:
+    store = MemoryStore()
+    store.capabilities = replace(store.capabilities, ending_at_once=at_once)
+    files: OpenFiles[str, Opened] = OpenFiles(Files(store, "20261122051234567"), 100)
+    names = [f"{number:03}" for number in range(5 * at_once)]
+    most = 0
     for name in names:
         hold(files, name, 0)
         files.end(name)
-        assert len(files._ending) <= ENDING_MAX
+        most = max(most, len(files._ending))
+    assert most == 2 * at_once
     files.end_all()
     assert [one.path for one in files.ended] == names and files.held_bytes == 0
 
