@@ -10,6 +10,7 @@ from lockstep.config.hooks import check_hooks
 from lockstep.config.model import Config
 from lockstep.config.problems import Problem, nearest
 from lockstep.config.properties import refused_hudi_properties, refused_kafka_properties
+from lockstep.config.registry_section import check_registry
 from lockstep.config.storage import check_storage
 from lockstep.config.units import format_duration, format_size
 from lockstep.config.values import TOPIC_LENGTH_MAX
@@ -219,6 +220,10 @@ def _hooks_say_whom_to_tell(config: Config) -> Iterator[Problem]:
     yield from check_hooks(config.hooks, taken, table=config.table.name)
 
 
+def _schemas_are_to_be_had(config: Config) -> Iterator[Problem]:
+    yield from check_registry(config.record, config.registry)
+
+
 def _storage_says_how_to_reach_an_object_store(config: Config) -> Iterator[Problem]:
     yield from check_storage(config.table.path, config.storage)
 
@@ -246,6 +251,7 @@ def _a_page_that_anybody_reaches_shows_and_does_little(config: Config) -> Iterat
 RELATIONS: tuple[Check, ...] = (
     _a_page_that_anybody_reaches_shows_and_does_little,
     _storage_says_how_to_reach_an_object_store,
+    _schemas_are_to_be_had,
     _upserts_say_of_which_row,
     _change_events_bring_their_order,
     _the_envelope_is_read_from_the_format,

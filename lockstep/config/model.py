@@ -11,6 +11,7 @@ from pydantic import Field
 from lockstep.config.hook_sections import HooksSection
 from lockstep.config.hooks import redacted_hooks
 from lockstep.config.properties import redact
+from lockstep.config.registry_section import RegistrySection, registry_settings, schema_text
 from lockstep.config.sections import (
     DEAD_LETTER_SUFFIX,
     ControlSection,
@@ -40,6 +41,7 @@ class Config(Section):
     pipeline: PipelineSection
     source: SourceSection
     record: RecordSection
+    registry: RegistrySection = Field(default_factory=RegistrySection)
     table: TableSection
     transaction: TransactionSection = Field(default_factory=TransactionSection)
     storage: StorageSection = Field(default_factory=StorageSection)
@@ -114,7 +116,10 @@ class Config(Section):
         return store_settings(self.table.path, self.storage)
 
     def record_spec(self) -> RecordSpec:
-        """What this configuration says of records."""
+        """What this configuration says of records, with secrets resolved in this process, and files read.
+
+        Raises `ConfigError`.
+        """
         from participant.records.port import RecordSpec
 
         return RecordSpec(
@@ -122,6 +127,10 @@ class Config(Section):
             key_format=self.record.key_format,
             envelope=self.record.envelope,
             delete_field=self.table.delete_field,
+            framing=self.record.framing,
+            schema_text=schema_text("record.schema_file", self.record.schema_file),
+            key_schema_text=schema_text("record.key_schema_file", self.record.key_schema_file),
+            registry=registry_settings(self.record, self.registry),
         )
 
     def to_mapping(self) -> dict[str, dict[str, Any]]:

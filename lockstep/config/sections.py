@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from control_topic.logs import FORMATS as LOG_FORMATS
 from lockstep.config import values
-from participant.records.kinds import ENVELOPES, FORMATS
+from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS
 
 DEAD_LETTER_SUFFIX = ".dlq"
 CONTROL_TOPIC_PREFIX = "lockstep-control-"
@@ -110,9 +110,27 @@ class RecordSection(Section):
             "records without a value, and of no others."
         ),
     )
+    framing: values.Framing = Field(
+        default="confluent",
+        description=f"Of Avro, what says by which schema a value was written: {meanings(FRAMINGS)}.",
+    )
+    schema_file: values.HostFile = Field(
+        default="",
+        description=(
+            "Of Avro without a registry: a file on the driver's host, by its absolute path, with the schema "
+            "of values as JSON; for `single_object` it may be an array of several. Read once, at the start."
+        ),
+        examples=["/etc/lockstep/event.avsc"],
+    )
+    key_schema_file: values.HostFile = Field(
+        default="", description="Likewise, of keys.", examples=["/etc/lockstep/key.avsc"]
+    )
     ddl: values.Ddl = Field(
         alias="schema",
-        description="The columns, in Spark DDL. `NOT NULL` makes a field required.",
+        description=(
+            "The columns, in Spark DDL. `NOT NULL` makes a field required. A field of a record is a column "
+            "where it has the same name; others are not read."
+        ),
         examples=["event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"],
     )
     envelope: values.Envelope = Field(

@@ -18,7 +18,7 @@ from control_topic.bounds import TOPIC_CHARS_MAX
 from lockstep.config.problems import nearest, shown
 from lockstep.config.properties import is_reference, refused_references
 from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
-from participant.records.kinds import ENVELOPES, FORMATS
+from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS
 from table.errors import Refused
 from table.kinds import OFFERED
 from table.partitioners.kinds import PARTITIONERS
@@ -239,6 +239,23 @@ def _hook_address(value: str) -> str:
     return value
 
 
+def _registry_urls(value: str) -> str:
+    urls = [one.strip().rstrip("/") for one in value.split(",")] if value else []
+    for url in urls:
+        if web_address_problem(url) or urlsplit(url).query:
+            raise ValueError(
+                'not the address of a schema registry, such as "https://registry.example.org": without user, '
+                "password and query; who we are is said by registry.user or registry.token"
+            )
+    return ",".join(_names(tuple(urls)))
+
+
+def _host_file(value: str) -> str:
+    if value and (not value.startswith("/") or ".." in value.split("/") or not value.isprintable()):
+        raise ValueError(f"{shown(value)} is not an absolute path: write the whole path")
+    return value
+
+
 def _lineage_address(value: str) -> str:
     if value.startswith("file://"):
         path = value.removeprefix("file://")
@@ -371,6 +388,9 @@ PartBytes = Annotated[
 TableName = Annotated[str, AfterValidator(_table_name)]
 TableKind = Annotated[str, AfterValidator(_table_kind)]
 Format = Annotated[str, AfterValidator(_registered(FORMATS))]
+Framing = Annotated[str, AfterValidator(_registered(tuple(FRAMINGS)))]
+HostFile = Annotated[str, AfterValidator(_host_file)]
+RegistryUrls = Annotated[str, AfterValidator(_registry_urls)]
 Envelope = Annotated[str, AfterValidator(_registered(ENVELOPES))]
 TableFormat = Annotated[str, AfterValidator(_registered(OFFERED))]
 Partitioner = Annotated[str, AfterValidator(_registered(PARTITIONERS))]

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from participant.records.port import RecordSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,8 @@ class FormatKind:
     """What a value is then, for people."""
     keys: str
     """Likewise."""
+    has_settings: bool = False
+    """Whether it is made with the `RecordSpec`, which holds settings of its own."""
 
 
 FORMATS: Mapping[str, FormatKind] = {
@@ -30,8 +35,26 @@ FORMATS: Mapping[str, FormatKind] = {
         values="one object each",
         keys="an object or one field's value, or plain text",
     ),
+    "avro": FormatKind(
+        made_by="participant.records.avro.format:AvroFormat",
+        values="one record each, as `record.framing` says",
+        keys="a record or one field's value, likewise",
+        has_settings=True,
+    ),
 }
 """Name in the configuration -> what it is."""
+
+
+FRAMINGS: Mapping[str, str] = {
+    "confluent": (
+        "an id in five bytes before the value, or an id or GUID in a header, of a schema in `[registry]`"
+    ),
+    "single_object": (
+        "Avro's single-object encoding, C3 01 and a fingerprint, of a schema in `record.schema_file`"
+    ),
+    "none": "nothing, it is the one in `record.schema_file`",
+}
+"""What stands before a datum of Avro -> for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,3 +90,9 @@ ENVELOPES: Mapping[str, EnvelopeKind] = {
 def made(name: str) -> Any:
     """What `module:class` names, made without arguments."""
     return resolve_name(name)()
+
+
+def format_made(name: str, record: RecordSpec) -> Any:
+    """The `participant.records.port.Format` of this name, with its settings."""
+    kind = FORMATS[name]
+    return resolve_name(kind.made_by)(record) if kind.has_settings else made(kind.made_by)

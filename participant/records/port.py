@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from control_topic.messages import SourcePartition
 from participant.records.raw import RawBatch
+from participant.records.registry.settings import RegistrySettings
 from participant.records.rejects import NONE, Rejects
 from table.rows import Rows, Tombstones
 
@@ -51,7 +52,10 @@ class Decoder(Protocol):
     """Not for several threads."""
 
     def decode(self, batch: RawBatch) -> Decoded:
-        """All records of the batch, as rows, tombstones or rejects."""
+        """All records of the batch, as rows, tombstones or rejects.
+
+        Raises `SchemasUnavailable` where that cannot be told now.
+        """
 
 
 class KeyReader(Protocol):
@@ -61,6 +65,7 @@ class KeyReader(Protocol):
         """What the keys at these places, which ascend, say of the fields that key a row."""
 
 
+AVRO = "avro"
 LookBack: TypeAlias = Callable[[SourcePartition, int], Iterable[RawBatch]]
 """What stood on a source partition right before an offset, in offset order."""
 
@@ -79,6 +84,19 @@ class RecordSpec:
     envelope: str = "none"
     delete_field: str = ""
     """A BOOLEAN column that is true where a record deletes its row; empty for none."""
+    framing: str = "confluent"
+    """Of Avro: what stands before a datum, one of `participant.records.avro.framing.SPLITS`."""
+    schema_text: str = ""
+    """Of Avro without a registry: the schema of values, or an array of them."""
+    key_schema_text: str = ""
+    """Likewise, of keys."""
+    registry: RegistrySettings | None = field(default=None, repr=False)
+    """None where no format asks one."""
+
+    @property
+    def wants_headers(self) -> bool:
+        """Whether a record's headers may say how it is read."""
+        return AVRO in (self.format, self.key_format) and self.framing == "confluent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -91,7 +91,7 @@ class RawBatch:
     record_keys: Values | None = None
     """Of every record, where the fetcher was asked for them, so that a dead letter has them."""
     headers: Values | None = None
-    """Likewise, as `participant.source.headers` spells them; empty where there are none."""
+    """Likewise, as `participant.records.headers` spells them; empty where there are none."""
 
     def __len__(self) -> int:
         return len(self.offsets)

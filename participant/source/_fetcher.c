@@ -315,7 +315,7 @@ static PyObject *Reader_bounds(Reader *self, PyObject *args) {
     return NULL;
 }
 
-/* --- headers: as participant/source/headers.py spells them ----------------------------------------------- */
+/* --- headers: as participant/records/headers.py spells them ----------------------------------------------- */
 
 static Py_ssize_t put_text(char *at, const void *text, Py_ssize_t length) {
     for (int i = 0; i < 4; i++) at[i] = (char)((uint32_t)(int32_t)(text ? length : -1) >> (8 * i));
@@ -776,7 +776,7 @@ typedef struct {
     column_t values, keys, headers;
 } letters_t;
 
-static const char NOTE[] = "lockstep.headers"; /* as in participant/source/headers.py */
+static const char NOTE[] = "lockstep.headers"; /* as in participant/records/headers.py */
 
 static int unpack_headers(void *headers, const char *packed, Py_ssize_t length) {
     Py_ssize_t at = 0;

@@ -22,8 +22,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from control_topic.messages import SourcePartition
 from control_topic.record_headers import headers_of
 from participant.errors import SourceUnreadable
+from participant.records.headers import UNREADABLE, pack
 from participant.records.raw import RawBatch, Values
-from participant.source.headers import UNREADABLE, pack
 
 BATCH_RECORDS = 50_000
 BATCH_BYTES = 16 * 1024 * 1024

@@ -16,9 +16,9 @@ from typing import NamedTuple, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from participant.errors import DeadLetterError, SourceUnreadable
+from participant.records.headers import sendable
 from participant.records.raw import Values
 from participant.records.rejects import HeldRejects
-from participant.source.headers import sendable
 from participant.source.native import native_module, texts
 
 log = logging.getLogger("lockstep.dead_letters")

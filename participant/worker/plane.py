@@ -22,6 +22,7 @@ from control_topic.messages import REJECTS_LISTED_MAX, SourcePartition, Witness
 from control_topic.threads import guarded
 from participant import events as ev
 from participant.errors import DeadLetterRefused, DeadLetterUnavailable, ParticipantError
+from participant.records.errors import RecordsError, SchemasUnavailable
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch
 from participant.records.rejects import HeldRejects, Rejects
@@ -75,7 +76,7 @@ class Meters:
     """How the thread has spent its time; `wait` is for something to do."""
 
 
-FAILURES = (ParticipantError, StorageError, OSError, pa.ArrowException)
+FAILURES = (ParticipantError, RecordsError, StorageError, OSError, pa.ArrowException)
 """What the world may do to it. The worker ends; a fresh one may do better."""
 
 
@@ -176,6 +177,8 @@ class Plane:
         """The reason as a sentence; whose fault it was is kept."""
         if isinstance(error, DeadLetterUnavailable):
             self.fault = WorkerFault.DEAD_LETTERS
+        elif isinstance(error, SchemasUnavailable):
+            self.fault = WorkerFault.REGISTRY
         elif isinstance(error, StorageError | OSError):
             self.fault = WorkerFault.STORAGE
         return str(error) or type(error).__name__

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from participant.records.kinds import ENVELOPES, FORMATS, made
+from participant.records.kinds import ENVELOPES, format_made, made
 from participant.records.port import Asked, Decoder, Envelope, LookBack, RecordSpec, nothing
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.memory import MemoryBudget
@@ -60,7 +60,7 @@ def reads_by(spec: TableSpec, record: RecordSpec) -> str:
     """With what records of such a table are read on this machine, for people. Raises `SchemaError`."""
     schema = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
     decoder(spec, schema, record)
-    said: str = made(FORMATS[record.format].made_by).reads_by(schema)
+    said: str = format_made(record.format, record).reads_by(schema)
     return said
 
 
@@ -79,8 +79,7 @@ def decoder(
         look_back=look_back,
     )
     envelope: Envelope = made(ENVELOPES[record.envelope].made_by)
-    values, keys = made(FORMATS[record.format].made_by), made(FORMATS[record.key_format].made_by)
-    return envelope.decoder(asked, values, keys)
+    return envelope.decoder(asked, format_made(record.format, record), format_made(record.key_format, record))
 
 
 def _records_max(schema: pa.Schema, batch_bytes: int) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import fastavro
 import numpy as np
 import pytest
 
 from control_topic.messages import SourcePartition
-from participant.records.kinds import FORMATS, made
-from participant.records.port import Decoded, Format
+from participant.records.kinds import FORMATS, format_made
+from participant.records.port import Decoded, Format, RecordSpec
 from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl, table_schema
 
@@ -31,10 +33,25 @@ class Sample:
     """Of `id` and `n`, likewise."""
     bad: Sequence[bytes]
     """Values that are no rows, and hold SECRET."""
+    spec: RecordSpec = field(default_factory=RecordSpec)
+    """With its settings."""
 
 
 def json_bytes(row: Mapping[str, Any]) -> bytes:
     return json.dumps(row).encode()
+
+
+AVRO = {"id": ["null", "string"], "n": ["null", "long"], "amount": ["null", "double"]}
+
+
+def avro_schema(*names: str) -> dict[str, Any]:
+    return {"type": "record", "name": "r", "fields": [{"name": name, "type": AVRO[name]} for name in names]}
+
+
+def avro_bytes(row: Mapping[str, Any], *names: str) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(avro_schema(*names)), dict(row))
+    return out.getvalue()
 
 
 SAMPLES: Mapping[str, Sample] = {
@@ -42,6 +59,16 @@ SAMPLES: Mapping[str, Sample] = {
         value=json_bytes,
         key=json_bytes,
         bad=(SECRET.encode(), b'{"id":"%s","n":"%s"}' % (SECRET.encode(), SECRET.encode())),
+    ),
+    "avro": Sample(
+        value=lambda row: avro_bytes(row, "id", "n", "amount"),
+        key=lambda row: avro_bytes(row, "id", "n"),
+        bad=(b"\x02\x0a" + SECRET.encode(), b"\x02\x0a" + SECRET.encode() + b"\0\0" + SECRET.encode()),
+        spec=RecordSpec(
+            framing="none",
+            schema_text=json.dumps(avro_schema("id", "n", "amount")),
+            key_schema_text=json.dumps(avro_schema("id", "n")),
+        ),
     ),
 }
 
@@ -58,7 +85,7 @@ def sample(name: str) -> Sample:
 
 @pytest.fixture
 def read(name: str) -> Format:
-    found: Format = made(FORMATS[name].made_by)
+    found: Format = format_made(name, SAMPLES[name].spec)
     return found
 
 

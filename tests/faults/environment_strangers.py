@@ -7,7 +7,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, Producer
 
-from participant.source import headers
+from participant.records import headers
 from tests.damage import Batch, batches
 from tests.faults import processes
 from tests.faults.acts import CALM_PER_SECOND, RECORDS, goes_on, halts_after_s, runs_well

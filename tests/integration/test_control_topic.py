@@ -29,7 +29,7 @@ from control_topic.messages import (
 from control_topic.refused_writes import RefusedWrites
 from control_topic.trust import Trust
 from lockstep.brokers.local import Broker
-from participant.source import headers
+from participant.records import headers
 from tests.broker_fixture import create_topic, delete_topic
 from tests.odd_headers import produce_odd
 

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, Producer
 from control_topic.kafka import ControlReader, ControlTopic
 from control_topic.messages import CoordinatorClaim, Message
 from control_topic.trust import Trust
-from participant.source import headers
+from participant.records import headers
 from tests.integration.test_control_topic import DEADLINE_S, KEY, kafka, open_writer, read, topic
 from tests.odd_headers import produce_odd
 from tests.raw_producer import produce_header, produce_zeros

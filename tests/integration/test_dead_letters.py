@@ -19,10 +19,10 @@ from lockstep.brokers.dead_letter_topics import ROOM_BYTES, DeadLetterTopics
 from lockstep.brokers.local import Broker
 from lockstep.errors import Failed
 from participant.errors import DeadLetterError, DeadLetterRefused
+from participant.records import headers
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import HeldRejects, Rejects
 from participant.source import dead_letters as dead_letter
-from participant.source import headers
 from participant.source.dead_letters import DeadLetters
 from participant.source.fetcher import fetch_settings
 from participant.source.letter_senders import PIECES_MAX, NativeSender, PlainSender, producer_settings

@@ -30,7 +30,11 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         *("control_topic", "table", "table.store", "table.hudi", "table.hudi.files", "table.hudi.reader"),
     ),
     "participant": ("control_topic",),
-    "participant.records": ("control_topic", "table"),
+    "participant.records": ("control_topic", "participant.records.registry", "table"),
+    "participant.records.avro": (
+        *("control_topic", "table", "participant.records", "participant.records.json"),
+        "participant.records.registry",
+    ),
     "participant.records.envelopes": ("control_topic", "participant.records"),
     "participant.records.envelopes.debezium": (
         *("control_topic", "table", "participant.records", "participant.records.json"),
@@ -72,6 +76,7 @@ KNOW_FILES: Mapping[str, str] = {
     "table.hudi.reader.mirror": "a folder for a reader that knows no HDFS",
     "table.hudi.reader.timeline": "a path may be given as one",
     "participant.records.json.lines": "a library's variable of the environment",
+    "participant.records.registry.disk": "schemas that outlive their registry's absence",
     "participant.source.native": "the libraries that this process has loaded",
     "participant.worker.task": "a library's variable of the environment",
     "participant.worker.worker": "its process's number",

@@ -35,6 +35,9 @@ class ChangeDecoder:
         nulls = batch.values.nulls
         places = np.flatnonzero(~nulls) if nulls is not None else np.arange(0)
         decoded = self._values.decode(batch if nulls is None else batch.take(places))
+        if decoded.stop is not None:
+            at, why = decoded.stop
+            return Decoded(table=decoded.table, stop=(at if nulls is None else int(places[at]), why))
         deleted = None
         if self._delete_field:
             flags = decoded.table.column(self._delete_field)

@@ -39,12 +39,28 @@ kafka = { }
 [record]
 format = "json"
 key_format = "json"
+framing = "confluent"
+schema_file = ""
+key_schema_file = ""
 schema = "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
 envelope = "none"
 on_error = "fail"
 dead_letter_topic = ""
 dead_letter_partitions = 1
 max_rejects = ""
+
+[registry]
+url = ""
+user = ""
+password = ""
+token = ""
+cluster = ""
+ca_file = ""
+certificate_file = ""
+key_file = ""
+key_password = ""
+timeout = "10s"
+cache_folder = ""
 
 [table]
 path = "file:///data/lake/events"
@@ -441,7 +457,7 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("source.topics", ["x" * 250], "has 1 to 249 characters"),
         ("source.topics", "a", "is not a list"),
         ("source.starting_offsets", "latestt", "is not one of earliest, latest; did you mean latest?"),
-        ("record.format", "avro", "'avro' is not one of json"),
+        ("record.format", "xml", "'xml' is not one of json, avro"),
         ("record.schema", " ", "empty; write the columns in Spark DDL"),
         ("record.on_error", "skip", "is not one of fail, dead_letter"),
         ("record.dead_letter_partitions", -1, "0"),

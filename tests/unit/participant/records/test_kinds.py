@@ -9,14 +9,24 @@ from collections.abc import Mapping
 import pytest
 
 from lockstep.config.sections import RecordSection
-from participant.records.kinds import ENVELOPES, FORMATS, made
+from participant.records.avro.framing import SPLITS
+from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS, format_made, made
+from participant.records.port import RecordSpec
 
-NAMES = [kind.made_by for kind in (*FORMATS.values(), *ENVELOPES.values())]
+
+@pytest.mark.parametrize("name", ENVELOPES)
+def test_every_envelope_that_is_registered_can_be_made(name: str) -> None:
+    assert type(made(ENVELOPES[name].made_by)).__name__ == ENVELOPES[name].made_by.partition(":")[2]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_whatever_is_registered_can_be_made(name: str) -> None:
-    assert type(made(name)).__name__ == name.partition(":")[2]
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_that_is_registered_can_be_made(name: str) -> None:
+    kind = type(format_made(name, RecordSpec()))
+    assert kind.__name__ == FORMATS[name].made_by.partition(":")[2]
+
+
+def test_a_framing_that_is_offered_is_one_that_is_read() -> None:
+    assert FRAMINGS.keys() == SPLITS.keys()
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from control_topic.messages import Reject, SourcePartition
+from participant.records.headers import pack, unpack
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import NONE, REASON_LENGTH_MAX, HeldRejects, Reasons, RejectedRecord, Rejects
-from participant.source.headers import pack, unpack
 
 PLACE = SourcePartition("events", 2)
 OFFSETS = np.array([10, 11, 15, 16, 20], dtype=np.int64)

@@ -29,6 +29,9 @@ def records_max(ddl: str, memory_bytes: int = MEMORY_BYTES) -> int:
     return found.records_max
 
 
+AVRO = '{"type":"record","name":"r","fields":[{"name":"id","type":"string"},{"name":"n","type":"long"}]}'
+
+
 def columns(count: int) -> str:
     return ", ".join(f"c{number} DOUBLE" for number in range(count))
 
@@ -51,7 +54,8 @@ def test_some_are_decoded_at_once_however_wide_the_table_and_however_small_the_m
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_says_with_what_it_is_read(name: str) -> None:
     spec = TableSpec(path="/t", name="t", mode=UPSERT, ddl="id STRING, n BIGINT", key_fields=("id",))
-    assert reads_by(spec, RecordSpec(format=name, key_format=name))
+    given = {"framing": "none", "schema_text": AVRO, "key_schema_text": AVRO}
+    assert reads_by(spec, RecordSpec(format=name, key_format=name, **given))
 
 
 def test_a_schema_that_cannot_be_read_is_found_without_a_worker() -> None:

@@ -1,0 +1,178 @@
+"""The section of the configuration that says how a schema registry is reached, and what goes with what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from lockstep.config import values
+from lockstep.config.problems import Problem
+from lockstep.config.properties import resolve_references
+from lockstep.config.sections import RecordSection, Section
+from lockstep.errors import ConfigError
+
+if TYPE_CHECKING:
+    from participant.records.registry.settings import RegistrySettings
+
+SCHEMA_FILE_BYTES_MAX = 1_048_576
+SECRETS = ("password", "token", "key_password")
+AVRO = "avro"
+
+
+class RegistrySection(Section):
+    """The schema registry, for `record.framing = "confluent"`: [formats.md](formats.md). Needs
+    `pip install lockstep[registry]`."""
+
+    url: values.RegistryUrls = Field(
+        default="",
+        description=(
+            "Its `http://` or `https://` address, several of one registry separated by commas. Empty: none."
+        ),
+        examples=["https://registry.example.org"],
+    )
+    user: str = Field(default="", description="Whom it knows us as, with `password`. Empty: nobody.")
+    password: values.SecretReference = Field(
+        default="",
+        repr=False,
+        description='The user\'s, as a reference to a secret, `"${env:NAME}"` or `"${file:/path}"`.',
+        examples=["${env:REGISTRY_PASSWORD}"],
+    )
+    token: values.SecretReference = Field(
+        default="",
+        repr=False,
+        description="Instead of a user: a bearer's token, as a reference to a secret.",
+        examples=["${file:/run/secrets/registry-token}"],
+    )
+    cluster: str = Field(
+        default="", description="With `token`: which logical cluster is meant, as Confluent Cloud wants it."
+    )
+    ca_file: values.HostFile = Field(
+        default="",
+        description=(
+            "Whose signature its certificate must have: a file of PEM at this path on every worker's host. "
+            "Empty: of those that Python's `certifi` knows."
+        ),
+        examples=["/etc/ssl/registry-ca.pem"],
+    )
+    certificate_file: values.HostFile = Field(
+        default="",
+        description="A certificate of our own (mTLS), a file of PEM at this path on every worker's host.",
+        examples=["/etc/ssl/lockstep.pem"],
+    )
+    key_file: values.HostFile = Field(
+        default="",
+        description="Its private key, likewise. Empty: it is in `certificate_file`.",
+        examples=["/etc/ssl/lockstep-key.pem"],
+    )
+    key_password: values.SecretReference = Field(
+        default="",
+        repr=False,
+        description="What opens the private key, as a reference to a secret.",
+        examples=["${env:REGISTRY_KEY_PASSWORD}"],
+    )
+    timeout_ms: values.HookTimeoutMs = Field(
+        default="10s",
+        validate_default=True,
+        alias="timeout",
+        description="How long it may take to answer; it is asked twice. From 1s to 5m.",
+    )
+    cache_folder: values.HostFile = Field(
+        default="",
+        description=(
+            "Where schemas are kept on a worker's host, so that a registry that is away stops only records "
+            "by schemas never seen: an absolute path. Empty: `schemas` in `$LOCKSTEP_CACHE`, or in "
+            "`~/.cache/lockstep`."
+        ),
+        examples=["/var/lib/lockstep/schemas"],
+    )
+
+
+def asks_a_registry(record: RecordSection) -> bool:
+    """Whether records, or their keys, name schemas of one."""
+    return AVRO in (record.format, record.key_format) and record.framing == "confluent"
+
+
+def check_registry(record: RecordSection, registry: RegistrySection) -> Iterator[Problem]:
+    """What in `[registry]`, and of a record's schema, does not go together."""
+    yield from _check_files(record)
+    if asks_a_registry(record) and not registry.url:
+        sentence = (
+            'missing; record.framing = "confluent" needs it: write url = "https://registry.example.org" '
+            "below [registry], or say another framing"
+        )
+        yield Problem(settings=("registry.url", "record.framing"), sentence=sentence)
+    if not asks_a_registry(record) and registry != RegistrySection():
+        sentence = 'means nothing without Avro of record.framing = "confluent": take it out'
+        yield Problem(settings=("registry", "record.framing"), sentence=sentence)
+        return
+    for name, other in (
+        ("user", "password"),
+        ("password", "user"),
+        ("cluster", "token"),
+        ("key_file", "certificate_file"),
+        ("key_password", "certificate_file"),
+    ):
+        if getattr(registry, name) and not getattr(registry, other):
+            sentence = f"missing; registry.{name} needs it"
+            yield Problem(settings=(f"registry.{other}", f"registry.{name}"), sentence=sentence)
+    if registry.user and registry.token:
+        sentence = "given beside registry.user: a registry knows us by one of them"
+        yield Problem(settings=("registry.token", "registry.user"), sentence=sentence)
+
+
+def _check_files(record: RecordSection) -> Iterator[Problem]:
+    for name, given, of, file in (
+        ("schema_file", record.format, "format", record.schema_file),
+        ("key_schema_file", record.key_format, "key_format", record.key_schema_file),
+    ):
+        wanted = given == AVRO and record.framing != "confluent"
+        if wanted and not file:
+            sentence = f'missing; record.framing = "{record.framing}" needs a file with the schema of Avro'
+            yield Problem(settings=(f"record.{name}", "record.framing"), sentence=sentence)
+        if file and not wanted:
+            how = f'record.{of} = "{given}" with record.framing = "{record.framing}"'
+            sentence = f"means nothing to {how}: take it out"
+            yield Problem(settings=(f"record.{name}", f"record.{of}", "record.framing"), sentence=sentence)
+
+
+def registry_settings(
+    record: RecordSection, given: RegistrySection, *, environment: Mapping[str, str] | None = None
+) -> RegistrySettings | None:
+    """None where none is asked. Raises `ConfigError` naming the variable or file that cannot be had."""
+    if not asks_a_registry(record):
+        return None
+    from participant.records.registry.settings import RegistrySettings
+
+    asked = {name: getattr(given, name) for name in SECRETS if getattr(given, name)}
+    found = resolve_references(asked, section="registry", environment=environment)
+    return RegistrySettings(
+        url=given.url,
+        user=given.user,
+        cluster=given.cluster,
+        ca_file=given.ca_file,
+        certificate_file=given.certificate_file,
+        key_file=given.key_file,
+        timeout_ms=given.timeout_ms,
+        cache_folder=given.cache_folder,
+        **{name: value.strip("\r\n") for name, value in found.items()},
+    )
+
+
+def schema_text(setting: str, path: str) -> str:
+    """What the file holds; empty where none is given. Raises `ConfigError`."""
+    if not path:
+        return ""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(SCHEMA_FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(f"{setting} {path} cannot be read: {error.strerror}") from error
+    if len(content) > SCHEMA_FILE_BYTES_MAX:
+        raise ConfigError(f"{setting} {path} is larger than {SCHEMA_FILE_BYTES_MAX:,} bytes: it is no schema")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{setting} {path} is not UTF-8 text") from error

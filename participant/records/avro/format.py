@@ -1,0 +1,58 @@
+"""Avro as a format of records: each value a record of Avro, before which its schema is named, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from participant.records.avro.decoder import AvroDecoder, AvroKeys
+from participant.records.avro.schemas import GivenSchemas, Schemas
+from participant.records.port import RecordSpec
+from table.schema import SchemaError
+
+
+class AvroFormat:
+    """See `participant.records.port.Format`. `record`: which framing, and where schemas are."""
+
+    def __init__(self, record: RecordSpec) -> None:
+        self._record = record
+
+    def values(self, schema: pa.Schema) -> AvroDecoder:
+        """Raises `SchemaError` where the schema that was given is none, or does not fit."""
+        schemas = self._schemas(self._record.schema_text, "record.schema_file")
+        decoder = AvroDecoder(schema, self._record.framing, schemas)
+        _check_given(decoder, schemas)
+        return decoder
+
+    def keys(self, fields: Sequence[pa.Field]) -> AvroKeys:
+        """Of the columns that key a row. Raises `SchemaError`."""
+        schemas = self._schemas(self._record.key_schema_text, "record.key_schema_file")
+        keys = AvroKeys(fields, self._record.framing, schemas)
+        _check_given(keys, schemas)
+        return keys
+
+    def reads_by(self, schema: pa.Schema) -> str:
+        """One way, so far."""
+        where = "record.schema_file"
+        if self._record.framing == "confluent" and self._record.registry is not None:
+            where = self._record.registry.url
+        return f"Python, a record at a time, by schemas of {where}"
+
+    def _schemas(self, text: str, setting: str) -> Schemas:
+        record = self._record
+        if record.framing != "confluent":
+            if not text:
+                raise SchemaError(f'{setting} is missing; record.framing = "{record.framing}" needs it')
+            return GivenSchemas(text, by_fingerprint=record.framing == "single_object")
+        if record.registry is None:
+            raise SchemaError('registry.url is missing; record.framing = "confluent" needs it')
+        from participant.records.registry.client import RegistrySchemas
+
+        return RegistrySchemas(record.registry)
+
+
+def _check_given(reader: AvroDecoder | AvroKeys, schemas: Schemas) -> None:
+    if isinstance(schemas, GivenSchemas):
+        for key in schemas.keys:
+            reader.check(key)

@@ -1,0 +1,255 @@
+"""Schemas by id, of a registry that speaks Confluent's REST interface, through confluent-kafka's own client.
+
+What becomes of each answer is in docs/formats.md. In short: what the registry says it does not know is
+unknown; whatever is no answer of a registry is an outage; what it says differently than before stops.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
+from participant.records.registry.disk import KeptSchemas, folder_of
+from participant.records.registry.settings import RegistrySettings
+from table.schema import SchemaError
+
+log = logging.getLogger("lockstep.registry")
+
+RETRIES = 1
+RETRY_FIRST_MS, RETRY_MAX_MS = 200, 1_000
+AWAY_S = 30.0
+"""For so long after it did not answer it is not asked for what is kept."""
+UNKNOWN_MAX = 10_000
+"""Ids that it did not know; then the oldest is asked for again."""
+REFERENCES_MAX = 200
+TEXT_CHARS_MAX = 1_048_576
+NO_SUCH_SUBJECT, NO_SUCH_VERSION, NO_SUCH_SCHEMA = 40401, 40402, 40403
+UNKNOWN_CODES = frozenset({NO_SUCH_SUBJECT, NO_SUCH_VERSION, NO_SUCH_SCHEMA})
+"""Its own; a 404 without one is some other server's."""
+
+T = TypeVar("T")
+
+
+class RegistryClient:
+    """Asks. Raises `SchemaError` where the client is not installed, or refuses its settings."""
+
+    def __init__(self, settings: RegistrySettings) -> None:
+        try:
+            from confluent_kafka.schema_registry import SchemaRegistryClient
+            from confluent_kafka.schema_registry.error import SchemaRegistryError
+        except ImportError as error:
+            raise SchemaError(
+                f"the client of the schema registry is not installed ({error.name or error}): pip install "
+                "'lockstep[registry]' wherever workers run"
+            ) from None
+        self._refused = SchemaRegistryError
+        self._where = ", ".join(settings.urls)
+        attempts_s = settings.timeout_ms / 1_000 * (RETRIES + 1) + RETRIES * RETRY_MAX_MS / 1_000
+        self._deadline_s = attempts_s * len(settings.urls) + 1.0
+        try:
+            self._client = SchemaRegistryClient(_properties(settings))
+        except (ValueError, OSError) as error:  # of a certificate's file
+            raise SchemaError(f"[registry] cannot be used: {_words(error)}") from None
+
+    def schema(self, key: int | str) -> tuple[str, ...]:
+        """The schema of this id or GUID, behind those that it refers to.
+
+        Raises `UnknownSchema`, `SchemasUnavailable`.
+        """
+
+        def ask() -> tuple[str, ...]:
+            told = (
+                self._client.get_schema(key) if isinstance(key, int) else self._client.get_schema_by_guid(key)
+            )
+            return self._with_references(told)
+
+        return self._asked(ask)
+
+    def latest(self, subject: str) -> tuple[int, tuple[str, ...]]:
+        """Id and text of a subject's newest schema. Raises `UnknownSchema`, `SchemasUnavailable`."""
+
+        def ask() -> tuple[int, tuple[str, ...]]:
+            told = self._client.get_latest_version(subject)
+            return int(told.schema_id), self._with_references(told.schema)
+
+        return self._asked(ask)
+
+    def _with_references(self, schema: Any) -> tuple[str, ...]:
+        found: dict[tuple[str, int], str] = {}
+        text = self._collect(schema, found, 0)
+        return (*found.values(), text)
+
+    def _collect(self, schema: Any, found: dict[tuple[str, int], str], depth: int) -> str:
+        """The schema's text; what it refers to is in `found` before it, each once."""
+        text = schema.schema_str
+        if not isinstance(text, str):
+            raise TypeError("an answer without a schema")
+        if schema.schema_type not in (None, "AVRO"):
+            raise UnknownSchema(f"it is one of {str(schema.schema_type)[:40]}, not of Avro")
+        for one in schema.references or ():
+            name = (str(one.subject), int(one.version))
+            if name in found:
+                continue
+            if depth >= REFERENCES_MAX or len(found) >= REFERENCES_MAX:
+                raise UnknownSchema(f"it refers to more than {REFERENCES_MAX} others")
+            inner = self._collect(self._client.get_version(*name, True).schema, found, depth + 1)
+            found[name] = inner
+        if len(text) + sum(map(len, found.values())) > TEXT_CHARS_MAX:
+            raise UnknownSchema(f"it has more than {TEXT_CHARS_MAX:,} characters")
+        return text
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """The answer, in time: the client has a limit for each silence, and none for a slow answer."""
+        done: list[T | BaseException] = []
+
+        def run() -> None:
+            try:
+                done.append(ask())
+            except BaseException as error:  # noqa: BLE001 - raised below, where somebody waits
+                done.append(error)
+
+        thread = threading.Thread(target=run, name="registry", daemon=True)
+        thread.start()
+        thread.join(self._deadline_s)
+        if not done:
+            raise self._unavailable(f"has not answered for {self._deadline_s:.0f} s")
+        (answer,) = done
+        if isinstance(answer, BaseException):
+            raise self._judged(answer) from None
+        return answer
+
+    def _judged(self, error: BaseException) -> Exception:
+        """What an error of the client's means."""
+        if isinstance(error, UnknownSchema):
+            return error
+        if isinstance(error, self._refused):
+            return self._judged_status(error)
+        if isinstance(error, json.JSONDecodeError):
+            return self._unavailable("answers with something that is not JSON, as a proxy's page is")
+        if isinstance(error, TypeError | AttributeError | LookupError | ValueError):
+            return self._unavailable("answers with JSON that holds no schema: is it a schema registry?")
+        if type(error).__module__.split(".")[0] in ("httpx", "httpx2") or isinstance(error, OSError):
+            return self._unavailable(f"cannot be reached ({_words(error)})")
+        raise error
+
+    def _judged_status(self, error: Any) -> Exception:
+        status, code = error.http_status_code, error.error_code
+        if status == 404 and code in UNKNOWN_CODES:
+            return UnknownSchema("the registry does not know it")
+        if status in (401, 403):
+            return self._unavailable(
+                f"refuses us ({status}): see to user, password, token or certificate in [registry]"
+            )
+        if 300 <= status < 400:
+            return self._unavailable(
+                f"sends us elsewhere ({status}), where our credentials do not go: give registry.url as it "
+                "is in the end"
+            )
+        if status == 404:
+            return self._unavailable("answers 404, and not as a schema registry: is the path right?")
+        return self._unavailable(f"answers with an error ({status})")
+
+    def _unavailable(self, why: str) -> SchemasUnavailable:
+        return SchemasUnavailable(f"the schema registry at {self._where} {why}")
+
+
+class RegistrySchemas:
+    """What the registry says, and has said. Not for several threads.
+
+    An id is asked for once in a process's life, though it is kept in a file: a registry that was set up anew
+    counts from 1 again, and what is kept would be another's schema. Only while it is away the file is enough.
+    """
+
+    def __init__(
+        self,
+        settings: RegistrySettings,
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = RegistryClient(settings)
+        self._kept = KeptSchemas(folder_of(settings.cache_folder, settings.urls))
+        self._now_s = now_s
+        self._away_until_s = 0.0
+        self._unknown: dict[int | str, str] = {}
+
+    def find(self, key: int | str | bytes) -> tuple[str, ...]:
+        """See `participant.records.avro.schemas.Schemas`."""
+        if isinstance(key, bytes):
+            raise UnknownSchema("a registry knows no fingerprints")
+        kept = self._kept.read(str(key))
+        if kept is not None and self._now_s() < self._away_until_s:
+            return kept
+        if key in self._unknown:
+            raise UnknownSchema(self._unknown[key])
+        try:
+            told = self._client.schema(key)
+        except SchemasUnavailable as why:
+            if kept is None:
+                raise
+            self._away_until_s = self._now_s() + AWAY_S
+            log.warning("schema %s is read as it is kept in %s: %s", key, self._kept.folder, why)
+            return kept
+        except UnknownSchema as why:
+            if kept is not None:  # deleted since
+                return kept
+            while len(self._unknown) >= UNKNOWN_MAX:
+                del self._unknown[next(iter(self._unknown))]
+            self._unknown[key] = str(why)
+            raise
+        if kept is not None and not _same(kept, told):
+            raise ChangedSchema(
+                f"the schema registry has another schema {key} than it had before, which is kept in "
+                f"{self._kept.path(str(key))}: it was set up anew, or registry.url leads to another one. "
+                "Which of the two this record was written by nobody can tell; where it is the new one, "
+                "remove that file, on every host of a worker"
+            )
+        if kept is None:
+            self._kept.write(str(key), told)
+        return told
+
+
+def _same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """However they are spelled."""
+    if one == other:
+        return True
+    try:
+        return [json.loads(text) for text in one] == [json.loads(text) for text in other]
+    except (ValueError, RecursionError):
+        return False
+
+
+def _properties(settings: RegistrySettings) -> dict[str, Any]:
+    """The client's own names for them."""
+    named: dict[str, Any] = {
+        "url": ",".join(settings.urls),
+        "timeout": settings.timeout_ms / 1_000,
+        "max.retries": RETRIES,
+        "retries.wait.ms": RETRY_FIRST_MS,
+        "retries.max.wait.ms": RETRY_MAX_MS,
+    }
+    if settings.user:
+        named["basic.auth.user.info"] = f"{settings.user}:{settings.password}"
+    if settings.token:
+        named |= {
+            "bearer.auth.credentials.source": "STATIC_TOKEN",
+            "bearer.auth.token": settings.token,
+            "bearer.auth.logical.cluster": settings.cluster,
+        }
+    for name, value in (
+        ("ssl.ca.location", settings.ca_file),
+        ("ssl.certificate.location", settings.certificate_file),
+        ("ssl.key.location", settings.key_file),
+        ("ssl.key.password", settings.key_password),
+    ):
+        if value:
+            named[name] = value
+    return named
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

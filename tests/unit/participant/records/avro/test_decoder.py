@@ -1,0 +1,396 @@
+"""Avro values as columns: which type goes where, what stands before a datum, what is a reject by itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from control_topic.messages import SourcePartition
+from participant.records.avro import decoder as decoding
+from participant.records.avro.decoder import AvroDecoder, AvroKeys
+from participant.records.avro.format import AvroFormat
+from participant.records.avro.framing import SchemaKey
+from participant.records.avro.schema import fingerprint_of
+from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
+from participant.records.headers import pack
+from participant.records.port import Decoded, RecordSpec
+from participant.records.raw import RawBatch, Values
+from table.schema import SchemaError, parse_ddl
+
+GUID = "89791762-2336-4186-9674-299b90a802e2"
+
+
+def record(fields: Mapping[str, Any], name: str = "r") -> str:
+    """The schema of a record, as text."""
+    listed = [{"name": field, "type": kind} for field, kind in fields.items()]
+    return json.dumps({"type": "record", "name": name, "fields": listed})
+
+
+def written(text: str, row: Any) -> bytes:
+    """A datum of the schema, by fastavro."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(text)), row)
+    return out.getvalue()
+
+
+class Known:
+    """Schemas by key; asked says which were asked for."""
+
+    def __init__(self, texts: Mapping[SchemaKey, str], error: Exception | None = None) -> None:
+        self._texts, self._error = texts, error
+        self.asked: list[SchemaKey] = []
+
+    def find(self, key: SchemaKey) -> tuple[str, ...]:
+        self.asked.append(key)
+        if key in self._texts:
+            return (self._texts[key],)
+        raise self._error or UnknownSchema("the registry does not know it")
+
+
+def batch(
+    values: Sequence[bytes | None],
+    *,
+    headers: Sequence[bytes] | None = None,
+    keys: Mapping[int, bytes | None] | None = None,
+) -> RawBatch:
+    offsets = 1_000 + 3 * np.arange(len(values), dtype=np.int64)
+    return RawBatch(
+        partition=SourcePartition("events", 0),
+        offsets=offsets,
+        timestamps_ms=offsets,
+        values=Values.of(values),
+        headers=Values.of(headers) if headers is not None else None,
+        keys=keys or {},
+    )
+
+
+def by_id(number: int, datum: bytes) -> bytes:
+    return b"\0" + number.to_bytes(4, "big") + datum
+
+
+def decoded(ddl: str, text: str, rows: Sequence[Any]) -> Decoded:
+    decoder = AvroDecoder(parse_ddl(ddl), "confluent", Known({7: text}))
+    return decoder.decode(batch([by_id(7, written(text, row)) for row in rows]))
+
+
+def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name, **more}
+
+
+MOMENT = datetime(2026, 11, 26, 15, 4, 5, 678_901, UTC)
+MICROS = 1_795_705_445_678_901
+MD5 = {"type": "fixed", "name": "md5", "size": 4}
+UUID16 = {"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid"}
+FIXED_DECIMAL = {
+    "type": "fixed",
+    "name": "d",
+    "size": 9,
+    "logicalType": "decimal",
+    "precision": 18,
+    "scale": 2,
+}
+INNER = {
+    "type": "record",
+    "name": "inner",
+    "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}],
+}
+
+TAKEN: list[tuple[Any, str, Any, Any]] = [
+    ("boolean", "BOOLEAN", True, True),
+    ("int", "INT", -5, -5),
+    ("int", "BIGINT", 2**31 - 1, 2**31 - 1),
+    ("int", "DOUBLE", 3, 3.0),
+    ("long", "BIGINT", -(2**63), -(2**63)),
+    ("float", "FLOAT", 1.5, 1.5),
+    ("float", "DOUBLE", 0.10000000149011612, 0.10000000149011612),
+    ("double", "DOUBLE", 0.1, 0.1),
+    ("string", "STRING", "ä\u2028\n", "ä\u2028\n"),
+    ("bytes", "BINARY", b"\0\n\xff", b"\0\n\xff"),
+    ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, "STRING", "B", "B"),
+    (MD5, "BINARY", b"abcd", b"abcd"),
+    (logical("string", "uuid"), "STRING", UUID(GUID), GUID),
+    (UUID16, "STRING", UUID(GUID).bytes, GUID),
+    (UUID16, "BINARY", UUID(GUID).bytes, UUID(GUID).bytes),
+    (logical("bytes", "decimal", precision=4, scale=2), "DECIMAL(4,2)", Decimal("-12.34"), Decimal("-12.34")),
+    (
+        logical("bytes", "decimal", precision=4, scale=2),
+        "DECIMAL(10,4)",
+        Decimal("12.34"),
+        Decimal("12.3400"),
+    ),
+    (FIXED_DECIMAL, "DECIMAL(38,2)", Decimal("-1234567890123456.78"), Decimal("-1234567890123456.78")),
+    (logical("int", "date"), "DATE", date(2026, 11, 26), date(2026, 11, 26)),
+    (logical("int", "time-millis"), "INT", 86_399_999, 86_399_999),
+    (logical("int", "time-millis"), "BIGINT", 1, 1),
+    (logical("long", "time-micros"), "BIGINT", 86_399_999_999, 86_399_999_999),
+    (logical("long", "timestamp-millis"), "TIMESTAMP", MICROS // 1000, MOMENT.replace(microsecond=678_000)),
+    (logical("long", "timestamp-micros"), "TIMESTAMP", MICROS, MOMENT),
+    (logical("long", "timestamp-nanos"), "BIGINT", 2**62, 2**62),
+    (
+        *(logical("long", "local-timestamp-millis"), "TIMESTAMP_NTZ"),
+        *(MICROS // 1000, MOMENT.replace(microsecond=678_000, tzinfo=None)),
+    ),
+    (logical("long", "local-timestamp-micros"), "TIMESTAMP_NTZ", MICROS, MOMENT.replace(tzinfo=None)),
+    (logical("long", "local-timestamp-nanos"), "BIGINT", -1, -1),
+    (
+        {"type": "fixed", "name": "f", "size": 12, "logicalType": "duration"},
+        "BINARY",
+        b"123456789012",
+        b"123456789012",
+    ),
+    (["null", "string"], "STRING", None, None),
+    (["string", "null"], "STRING", "s", "s"),
+    (["long"], "BIGINT", 5, 5),
+    ({"type": "array", "items": ["null", "int"]}, "ARRAY<INT>", [1, None], [1, None]),
+    ({"type": "map", "values": "long"}, "MAP<STRING, BIGINT>", {"k": 1}, [("k", 1)]),
+    (INNER, "STRUCT<b: STRING, c: INT>", {"a": 1, "b": "x"}, {"b": "x", "c": None}),
+    (["null", INNER], "STRUCT<a: BIGINT NOT NULL>", None, None),
+    (
+        *({"type": "array", "items": INNER}, "ARRAY<STRUCT<a: BIGINT, b: STRING>>"),
+        *([{"a": 1, "b": "x"}], [{"a": 1, "b": "x"}]),
+    ),
+]
+"""Type of Avro, column, what is written, what is read: the table of docs/formats.md, line by line."""
+
+
+@pytest.mark.parametrize(
+    ("avro", "ddl", "row", "read"), TAKEN, ids=[f"{one[1]}-{number}" for number, one in enumerate(TAKEN)]
+)
+def test_a_type_is_read_into_the_columns_that_take_all_of_it(
+    avro: Any, ddl: str, row: Any, read: Any
+) -> None:
+    raw = avro
+    if isinstance(avro, dict) and isinstance(row, int | bytes) and "logicalType" in avro:
+        raw = {name: value for name, value in avro.items() if name != "logicalType"}  # written as it is
+    value = by_id(7, written(record({"x": raw}), {"x": row}))
+    schema = parse_ddl(f"x {ddl}")
+    found = AvroDecoder(schema, "confluent", Known({7: record({"x": avro})})).decode(batch([value]))
+    assert not found.rejects, found.rejects[0].reason
+    assert found.table.schema == schema
+    found.table.validate(full=True)
+    assert found.table.column("x").to_pylist() == [read]
+
+
+REFUSED: list[tuple[Any, str, str]] = [
+    ("long", "INT", "field x: a long is not read as INT; it is as BIGINT"),
+    ("long", "DOUBLE", "field x: a long is not read as DOUBLE; it is as BIGINT"),
+    ("double", "FLOAT", "not read as FLOAT; it is as DOUBLE"),
+    ("int", "STRING", "an int is not read as STRING; it is as INT or BIGINT or DOUBLE"),
+    ("string", "BINARY", "a string is not read as BINARY"),
+    ("bytes", "STRING", "a bytes is not read as STRING"),
+    ("null", "STRING", "a null is not read as STRING"),
+    (["null", "long", "string"], "STRING", "a union of null, long, string is not read"),
+    (["null"], "STRING", "a union of null is not read"),
+    ([INNER, MD5], "BINARY", "a union of inner, md5 is not read"),
+    (logical("int", "date"), "INT", "a date is not read as INT; it is as DATE"),
+    (
+        logical("int", "time-millis"),
+        "TIMESTAMP",
+        "a time-millis is not read as TIMESTAMP; it is as INT or BIGINT",
+    ),
+    (logical("long", "timestamp-micros"), "BIGINT", "not read as BIGINT; it is as TIMESTAMP"),
+    (logical("long", "timestamp-micros"), "TIMESTAMP_NTZ", "not read as TIMESTAMP_NTZ"),
+    (
+        logical("long", "timestamp-nanos"),
+        "TIMESTAMP",
+        "a timestamp-nanos is not read as TIMESTAMP; it is as BIGINT",
+    ),
+    (logical("long", "local-timestamp-micros"), "TIMESTAMP", "is as TIMESTAMP_NTZ"),
+    (logical("bytes", "decimal", precision=4, scale=2), "DECIMAL(4,1)", "does not fit into"),
+    (logical("bytes", "decimal", precision=4, scale=2), "DECIMAL(4,3)", "does not fit into"),
+    (logical("bytes", "decimal", precision=40, scale=2), "DECIMAL(38,2)", "does not fit into"),
+    (logical("bytes", "decimal", precision=4, scale=2), "BINARY", "it is as DECIMAL"),
+    (INNER, "STRING", "a record is not read as STRING; it is as STRUCT"),
+    (INNER, "STRUCT<c: INT NOT NULL>", "record inner has no field x.c, which is required"),
+    (INNER, "STRUCT<a: INT>", "field x.a: a long is not read as INT"),
+    ({"type": "array", "items": "long"}, "ARRAY<INT>", "field x\\[\\]: a long is not read as INT"),
+    ({"type": "map", "values": "long"}, "STRUCT<a: BIGINT>", "a map is not read as STRUCT"),
+    ("long", "STRING NOT NULL, y STRING NOT NULL", "has no field y, which is required"),
+]
+
+
+@pytest.mark.parametrize(
+    ("avro", "ddl", "why"), REFUSED, ids=[f"{one[1]}-{number}" for number, one in enumerate(REFUSED)]
+)
+def test_what_would_lose_something_is_a_reject_that_names_field_and_way_out(
+    avro: Any, ddl: str, why: str
+) -> None:
+    text = record({"x": avro, "other": "int"})
+    found = AvroDecoder(parse_ddl(f"x {ddl}"), "confluent", Known({7: text})).decode(
+        batch([by_id(7, b"\0\0")])
+    )
+    assert found.table.num_rows == 0
+    assert re.search(f"schema 7 cannot be read by: .*{why}", found.rejects[0].reason)
+
+
+DDL = "id STRING NOT NULL, n BIGINT"
+OLD, NEW = record({"id": "string"}), record({"n": ["null", "long"], "more": "bytes", "id": "string"})
+
+
+def test_each_record_is_read_by_the_schema_that_it_names_and_fields_go_by_name() -> None:
+    known = Known({1: OLD, 2: NEW})
+    decoder = AvroDecoder(parse_ddl(DDL), "confluent", known)
+    old, new = written(OLD, {"id": "a"}), written(NEW, {"id": "b", "n": 4, "more": b"!"})
+    found = decoder.decode(batch([by_id(1, old), by_id(2, new), by_id(1, old)]))
+    assert found.table.to_pylist() == [{"id": "a", "n": None}, {"id": "b", "n": 4}, {"id": "a", "n": None}]
+    assert found.kept is None and known.asked == [1, 2]
+
+
+HEADER = "__value_schema_id"
+
+
+@pytest.mark.parametrize(
+    ("headers", "before"),
+    [
+        ([(HEADER, b"\0\0\0\0\x07")], b""),
+        ([("other", b"x"), (HEADER, b"\x01" + UUID(GUID).bytes), (HEADER, b"later")], b""),
+        ([("other", None)], b"\0\0\0\0\x07"),
+        ([("x", b"__value_schema_id")], b"\x01" + UUID(GUID).bytes),
+        ([("__key_schema_id", b"\0\0\0\0\x09")], b"\0\0\0\0\x07"),
+    ],
+)
+def test_an_id_or_guid_stands_in_a_header_or_before_the_value(
+    headers: list[tuple[str, bytes | None]], before: bytes
+) -> None:
+    decoder = AvroDecoder(parse_ddl(DDL), "confluent", Known({7: OLD, GUID: OLD}))
+    found = decoder.decode(batch([before + written(OLD, {"id": "a"})], headers=[pack(headers)]))
+    assert found.table.to_pylist() == [{"id": "a", "n": None}]
+
+
+GOOD = by_id(7, written(OLD, {"id": "a"}))
+BAD: list[tuple[bytes | None, bytes, str]] = [
+    (None, b"", "null value"),
+    (b"", b"", "empty value"),
+    (b"\x02\x00\x00\x00\x07\x02a", b"", "does not begin with a schema's id"),
+    (b'{"id":"a"}', b"", "does not begin with a schema's id"),
+    (b"\0\0\0\0", b"", "ends within its schema's id"),
+    (b"\x01\0\0\0\x07\x02a", b"", "ends within its schema's id"),
+    (by_id(8, b"\x02a"), b"", "schema 8 cannot be read by: the registry does not know it"),
+    (by_id(7, b""), b"", "ends in the middle"),
+    (GOOD + b"\0", b"", "more bytes follow the value's end"),
+    (GOOD, pack([(HEADER, b"")]), "the header that names the schema does not begin"),
+    (GOOD, pack([(HEADER, b"\0\0\0\0\x07\0")]), "longer than a schema's id"),
+]
+
+
+def test_every_bad_record_is_a_reject_by_itself_with_its_reason() -> None:
+    decoder = AvroDecoder(parse_ddl(DDL), "confluent", Known({7: OLD}))
+    values = [GOOD, *(value for value, _, _ in BAD), GOOD]
+    found = decoder.decode(batch(values, headers=[b"", *(headers for _, headers, _ in BAD), b""]))
+    assert found.table.num_rows == 2 and found.kept is not None
+    assert found.kept.tolist() == [0, len(BAD) + 1]
+    assert [one.offset for one in found.rejects] == [1_003 + 3 * place for place in range(len(BAD))]
+    for reject, (_, _, why) in zip(found.rejects, BAD, strict=True):
+        assert why in reject.reason
+
+
+def test_a_schema_that_is_none_rejects_its_records_and_no_others() -> None:
+    known = Known({7: OLD, 8: '{"type":"record"}', 9: '"string"', 10: record({"id": ["null", "r"]})})
+    decoder = AvroDecoder(parse_ddl(DDL), "confluent", known)
+    found = decoder.decode(batch([by_id(8, b"x"), GOOD, by_id(9, b"x"), by_id(10, b"x")]))
+    assert found.table.num_rows == 1
+    reasons = [one.reason for one in found.rejects]
+    assert "is none" in reasons[0] and "not a record but a string" in reasons[1] and "recursive" in reasons[2]
+
+
+def test_groups_of_values_become_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "GROUP_BYTES", 10)
+    rows = [{"id": f"e{number}"} for number in range(7)]
+    assert decoded(DDL, OLD, rows).table.column("id").to_pylist() == [row["id"] for row in rows]
+
+
+def test_a_registry_that_is_away_is_no_reject() -> None:
+    decoder = AvroDecoder(parse_ddl(DDL), "confluent", Known({}, SchemasUnavailable("away")))
+    with pytest.raises(SchemasUnavailable):
+        decoder.decode(batch([GOOD]))
+
+
+def test_a_schema_that_became_another_stops_before_its_first_record() -> None:
+    decoder = AvroDecoder(parse_ddl(DDL), "confluent", Known({7: OLD}, ChangedSchema("two of one name")))
+    assert decoder.decode(batch([GOOD, by_id(8, b"x"), GOOD])).stop == (1, "two of one name")
+
+
+# --- schemas that were given ------------------------------------------------------------------------
+
+
+def spec(framing: str, text: str = "", key_text: str = "") -> RecordSpec:
+    return RecordSpec(format="avro", framing=framing, schema_text=text, key_schema_text=key_text)
+
+
+def test_a_single_object_names_its_schema_by_fingerprint_among_those_of_the_file() -> None:
+    both = json.dumps([json.loads(OLD), json.loads(NEW)])
+    decoder = AvroFormat(spec("single_object", both)).values(parse_ddl(DDL))
+    old = b"\xc3\x01" + fingerprint_of(OLD) + written(OLD, {"id": "a"})
+    new = b"\xc3\x01" + fingerprint_of(NEW) + written(NEW, {"id": "b", "n": 1, "more": b""})
+    strange = b"\xc3\x01" + b"\0" * 8 + b"\x02a"
+    found = decoder.decode(batch([old, new, strange, b"\xc3\x01abc", b"\x02a"]))
+    assert found.table.to_pylist() == [{"id": "a", "n": None}, {"id": "b", "n": 1}]
+    assert [one.reason.partition(" cannot")[0] for one in found.rejects] == [
+        "the schema of fingerprint 0000000000000000",
+        "the value ends within its schema's fingerprint",
+        "the value does not begin with C3 01, as the single-object encoding does",
+    ]
+
+
+def test_without_framing_every_value_is_of_the_schema_in_the_file() -> None:
+    decoder = AvroFormat(spec("none", OLD)).values(parse_ddl(DDL))
+    assert decoder.decode(batch([written(OLD, {"id": "a"})])).table.column("id").to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (spec("none"), "record.schema_file is missing"),
+        (spec("confluent"), "registry.url is missing"),
+        (spec("none", record({"id": "long"})), "field id: a long is not read as STRING"),
+        (spec("none", "x"), "not JSON"),
+        (spec("single_object", "x"), "not JSON"),
+        (spec("single_object", "[5]"), "is none"),
+        (spec("single_object", json.dumps([json.loads(OLD), {"type": "fixed"}])), "is none"),
+    ],
+)
+def test_a_schema_that_cannot_be_read_is_found_before_any_record(given: RecordSpec, why: str) -> None:
+    with pytest.raises(SchemaError, match=why):
+        AvroFormat(given).values(parse_ddl(DDL))
+
+
+# --- keys -------------------------------------------------------------------------------------------
+
+
+def test_a_key_is_a_record_or_one_fields_value() -> None:
+    fields = [pa.field("id", pa.string())]
+    texts = {1: record({"id": ["null", "string"]}), 2: '"string"', 3: '["null","string"]', 4: '"long"'}
+    keys = AvroKeys(fields, "confluent", Known(texts))
+    given = {
+        0: by_id(1, b"\x02\x02a"),
+        1: by_id(2, b"\x02b"),
+        2: by_id(3, b"\0"),
+        3: by_id(4, b"\x02"),
+        4: by_id(1, b"\0"),
+        5: b"\x02c",
+        6: None,
+    }
+    header = pack([("__key_schema_id", b"\0\0\0\0\x02")])
+    whole = batch([None] * 7, headers=[b""] * 5 + [header, b""], keys=given)
+    tombstones, rejects = keys.read(whole, np.arange(7))
+    assert tombstones.columns.column("id").to_pylist() == ["a", "b", "c"]
+    assert tombstones.places.tolist() == [0, 1, 5]
+    assert sorted(rejects.by_place()) == [2, 3, 4, 6]
+    assert all("Kafka key" in one.reason or "without a key" in one.reason for one in rejects)
+
+
+def test_a_key_of_several_fields_is_a_record_with_all_of_them() -> None:
+    fields = [pa.field("id", pa.string()), pa.field("n", pa.int64())]
+    with pytest.raises(SchemaError, match="has no field n, which is required"):
+        AvroFormat(spec("none", key_text=OLD)).keys(fields)
