@@ -47,8 +47,16 @@ Record = tuple[bytes | None, bytes | None]
 class Upserts:
     """One driver's upsert table and the workers that write to it."""
 
-    def __init__(self, spark: SparkSession, path: Path, *, services: bool = False, **changes: Any) -> None:
-        self.spark, self.path = spark, path
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: Path,
+        *,
+        services: bool = False,
+        record: RecordSpec | None = None,
+        **changes: Any,
+    ) -> None:
+        self.spark, self.path, self.record = spark, path, record
         spec: dict[str, Any] = {
             "path": f"file://{path}",
             "name": "changes",
@@ -75,7 +83,8 @@ class Upserts:
                 slot=slot,
                 incarnation=f"{slot:08d}",
                 memory=MemoryBudget(self.memory_bytes),
-                record=(
+                record=self.record
+                or (
                     RecordSpec(envelope="debezium")
                     if self.spec.source_position
                     else RecordSpec(delete_field="deleted")

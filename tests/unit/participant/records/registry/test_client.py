@@ -1,4 +1,4 @@
-"""Schemas of a registry: what is asked, what is kept, what becomes of each answer. Client and server are real."""
+"""Schemas of a registry: what is asked, what is kept, what becomes of each answer. Nothing is played here."""
 
 from __future__ import annotations
 

@@ -1,0 +1,220 @@
+"""Avro, from confluent-kafka's own serializer and a registry to rows that Spark SQL and pyarrow read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from pyspark.sql import SparkSession
+
+from participant.records.port import RecordSpec
+from tests.avro_types import TAKEN, bare, record, written
+from tests.harness import Pipeline, await_that
+from tests.integration.test_types import comparable
+from tests.integration.test_upserts import Upserts
+from tests.registry_server import Registry
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+OLD = record({"event_id": "string", "user_id": "long", "amount": "double", "day": "string"})
+NEW = record(
+    {
+        "note": ["null", "string"],
+        "event_id": "string",
+        "user_id": ["null", "long"],
+        "amount": "double",
+        "day": "string",
+        "more": {"type": "array", "items": ["long", "string"]},
+    }
+)
+
+
+class Producing:
+    """Records of a topic as confluent-kafka's serializer spells them."""
+
+    def __init__(self, registry: Registry, topic: str) -> None:
+        client = SchemaRegistryClient({"url": registry.url})
+        self.context = SerializationContext(topic, MessageField.VALUE)
+        self.old, self.new = AvroSerializer(client, OLD), AvroSerializer(client, NEW)
+        self.in_header = AvroSerializer(
+            client, NEW, conf={"schema.id.serializer": header_schema_id_serializer}
+        )
+        self.made = 0
+
+    def values(self, serializer: AvroSerializer, count: int) -> list[bytes]:
+        """So many more events."""
+        first, self.made = self.made, self.made + count
+        made = [serializer(self._event(number), self.context) for number in range(first, self.made)]
+        return [value for value in made if isinstance(value, bytes)]
+
+    def _event(self, number: int) -> dict[str, Any]:
+        return {
+            "event_id": f"e-{number:09d}",
+            "user_id": number,
+            "amount": number / 4,
+            "day": f"2026-01-{1 + number % 3:02d}",
+            "note": "ä",
+            "more": [number, "x"],
+        }
+
+
+@pytest.fixture
+def avro(pipeline: Pipeline, registry: Registry) -> Pipeline:
+    """The same pipeline, of Avro."""
+    text = pipeline.config.read_text(encoding="utf-8")
+    text = text.replace("[record]", '[record]\nformat = "avro"\n')
+    text += f"""
+[registry]
+url = "{registry.url}"
+timeout = "1s"
+cache_folder = "{pipeline.folder / "schemas"}"
+"""
+    pipeline.config.write_text(text, encoding="utf-8")
+    return pipeline
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with Registry() as running:
+        yield running
+
+
+def send(pipeline: Pipeline, values: list[bytes]) -> None:
+    for partition in range(pipeline.partitions):
+        pipeline.produce_raw(values[partition :: pipeline.partitions], partition=partition)
+
+
+def test_a_registry_that_goes_away_holds_up_only_what_it_never_told_and_loses_nothing(
+    avro: Pipeline, registry: Registry
+) -> None:
+    producing = Producing(registry, avro.topic)
+    send(avro, producing.values(producing.old, 2_000))
+    run = avro.start()
+    run.await_rows(2_000)
+
+    new = producing.values(producing.new, 500)
+    registry.close()
+    send(avro, producing.values(producing.old, 400))
+    run.await_rows(2_400)
+
+    send(avro, new)
+
+    def outage() -> str:
+        failures = (run.status() or {}).get("failures", {})
+        return failures["reasons"][-1] if failures.get("outage_ms") and failures.get("reasons") else ""
+
+    said = await_that("outage in the status", outage)
+    assert f"the schema registry at {registry.url} cannot be reached" in said
+    shown = avro.command("status").stdout
+    assert "outage" in shown and "schema registry" in " ".join(shown.split())
+
+    with Registry(port=registry.port, known=registry.known):
+        run.await_rows(2_900)
+        assert run.stop() == 0
+    avro.assert_exact(2_900)
+
+    send(avro, producing.values(producing.new, 100))
+    assert avro.run_to_end().process.returncode == 0, "what was told before is kept"
+    avro.assert_exact(3_000)
+
+
+def test_an_id_in_a_header_is_read_by_either_reader_of_the_source(avro: Pipeline, registry: Registry) -> None:
+    from confluent_kafka import Producer
+
+    producing = Producing(registry, avro.topic)
+    producer = Producer(avro.kafka)
+    for reader in ("native", "plain"):
+        for partition in range(avro.partitions):
+            headers: list[tuple[str, bytes]] = []
+            producing.context.headers = headers
+            (value,) = producing.values(producing.in_header, 1)
+            assert value[0] != 0 and [name for name, _ in headers] == ["__value_schema_id"]
+            producer.produce(avro.topic, value, headers=headers, partition=partition)
+        assert producer.flush(30) == 0
+        avro.settings["source.reader"] = reader
+        assert avro.run_to_end().process.returncode == 0
+    avro.assert_exact(2 * avro.partitions)
+
+
+def test_validate_asks_the_registry_and_says_with_what_records_are_read(
+    avro: Pipeline, registry: Registry
+) -> None:
+    producing = Producing(registry, avro.topic)
+    producing.values(producing.old, 1)
+    done = avro.command("validate", "--output", "json")
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks[f"schemas of {avro.topic}-value"]["detail"] == "the newest, schema 1, fits record.schema"
+    assert checks["record decoder"]["detail"] == f"Python, a record at a time, by schemas of {registry.url}"
+    assert done.returncode == 0, done.stdout
+
+
+# --- types ------------------------------------------------------------------------------------------
+
+KEYED: dict[str, tuple[Any, str, Any, Any]] = {
+    "id": ("string", "STRING NOT NULL", None, None),
+    "region": ("string", "STRING", "a", "a"),
+    "ts": ("long", "BIGINT", 0, 0),
+    "deleted": ("boolean", "BOOLEAN", False, False),
+}
+
+
+def renamed(avro: Any, suffix: str) -> Any:
+    """With other names for the types in it, since a schema defines a name once."""
+    if isinstance(avro, list):
+        return [renamed(one, suffix) for one in avro]
+    if not isinstance(avro, dict):
+        return avro
+    made = {name: renamed(one, suffix) if name in ("items", "values") else one for name, one in avro.items()}
+    return made | ({"name": f"{avro['name']}_{suffix}"} if "name" in avro else {})
+
+
+COLUMNS = KEYED | {
+    f"c{place}": (renamed(avro, str(place)), ddl, value, read)
+    for place, (avro, ddl, value, read) in enumerate(TAKEN)
+}
+SCHEMA = record({name: avro for name, (avro, _, _, _) in COLUMNS.items()})
+WRITTEN_BY = record({name: bare(avro, value) for name, (avro, _, value, _) in COLUMNS.items()})
+DDL = ", ".join(f"{name} {ddl}" for name, (_, ddl, _, _) in COLUMNS.items())
+
+
+@pytest.mark.parametrize("mode", ["upsert", "insert"])
+def test_every_type_comes_back_from_log_blocks_and_base_files(
+    spark: SparkSession, tmp_path: Path, mode: str
+) -> None:
+    plain = {} if mode == "upsert" else {"ordering_field": "", "bucket_count": 0}
+    spec = RecordSpec(format="avro", framing="none", schema_text=SCHEMA)
+    table = Upserts(spark, tmp_path / "t", record=spec, ddl=DDL, mode=mode, **plain)
+    try:
+        rows = [
+            {name: value for name, (_, _, value, _) in COLUMNS.items()} | {"id": f"r{number}"}
+            for number in range(3)
+        ]
+        table.run([(None, written(WRITTEN_BY, row)) for row in rows])
+        wanted = {name: read for name, (_, _, _, read) in COLUMNS.items()}
+        spark.catalog.clearCache()
+        spark.read.format("hudi").load(str(table.path)).createOrReplaceTempView("avro_types")
+        batches = spark.sql(f"SELECT {', '.join(COLUMNS)} FROM avro_types ORDER BY id")._collect_as_arrow()
+        _compare([row for batch in batches for row in batch.to_pylist()], wanted)
+        if mode == "insert":
+            files = [path for path in table.path.rglob("*.parquet") if ".hoodie" not in path.parts]
+            read = [row for path in files for row in pq.read_table(path, columns=list(COLUMNS)).to_pylist()]
+            _compare(sorted(read, key=lambda row: str(row["id"])), wanted)
+        else:
+            assert table.logs()
+    finally:
+        table.table.close()
+
+
+def _compare(found: list[dict[str, Any]], wanted: dict[str, Any]) -> None:
+    assert [row["id"] for row in found] == ["r0", "r1", "r2"]
+    for row in found:
+        for name, value in wanted.items():
+            if name != "id":
+                assert comparable(row[name]) == comparable(value), (name, COLUMNS[name][1])
