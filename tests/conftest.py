@@ -10,6 +10,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 from hypothesis import HealthCheck, settings
 
+from tests.apicurio_fixture import apicurio
 from tests.broker_fixture import broker, make_topic
 from tests.gs_fixture import gs
 from tests.hdfs_fixture import hdfs

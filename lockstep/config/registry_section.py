@@ -23,8 +23,7 @@ AVRO = "avro"
 
 
 class RegistrySection(Section):
-    """The schema registry, for `record.framing = "confluent"`: [formats.md](formats.md). Needs
-    `pip install lockstep[registry]`."""
+    """The schema registry, for `record.framing = "confluent"`: [formats.md](formats.md)."""
 
     url: values.RegistryUrls = Field(
         default="",
