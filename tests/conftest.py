@@ -30,4 +30,4 @@ def logs() -> Iterator[None]:
         yield
 
 
-__all__ = ["broker", "gs", "hdfs", "logs", "make_topic", "metastore", "s3"]
+__all__ = ["apicurio", "broker", "gs", "hdfs", "logs", "make_topic", "metastore", "s3"]

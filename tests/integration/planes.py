@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from control_topic.messages import SourcePartition
+from participant.records.port import RecordSpec
 from participant.records.raw import RawBatch, Values
 from participant.source.dead_letters import DeadLetters
 from participant.source.fetched import Fetched
@@ -21,7 +22,13 @@ MEMORY_BYTES = 64_000_000
 PARTITION = SourcePartition("events", 0)
 
 
-def plane_of(path: Path, posted: list[Any], *, dead_letters: DeadLetters | None = None) -> Plane:
+def plane_of(
+    path: Path,
+    posted: list[Any],
+    *,
+    dead_letters: DeadLetters | None = None,
+    record: RecordSpec | None = None,
+) -> Plane:
     """It writes records with an `id` into the table at this path, and tells `posted` what it does."""
     layout = TableLayout(
         kind="hudi",
@@ -34,7 +41,7 @@ def plane_of(path: Path, posted: list[Any], *, dead_letters: DeadLetters | None 
     )
     memory = MemoryBudget(MEMORY_BYTES)
     return Plane(
-        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory),
+        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory, record=record),
         queued_bytes_max=memory.queued_bytes,
         dead_letters=dead_letters,
         post=posted.append,

@@ -14,12 +14,16 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import SparkSession
 
+from participant import events as ev
 from participant.records.port import RecordSpec
+from participant.records.registry.settings import RegistrySettings
+from table.faults import WorkerFault
 from tests.avro_types import TAKEN, bare, record, written
 from tests.harness import Pipeline, await_that
+from tests.integration.planes import PARTITION, consumed, plane_of
 from tests.integration.test_types import comparable
 from tests.integration.test_upserts import Upserts
-from tests.registry_server import Registry
+from tests.registry_server import ERROR, Registry
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -78,6 +82,24 @@ cache_folder = "{pipeline.folder / "schemas"}"
 """
     pipeline.config.write_text(text, encoding="utf-8")
     return pipeline
+
+
+def test_a_plane_that_cannot_be_told_of_a_schema_ends_by_an_outage_and_rejects_nothing(
+    tmp_path: Path, registry: Registry
+) -> None:
+    registry.does = ERROR
+    settings = RegistrySettings(url=registry.url, timeout_ms=1_000, cache_folder=str(tmp_path / "schemas"))
+    posted: list[Any] = []
+    plane = plane_of(tmp_path / "table", posted, record=RecordSpec(format="avro", registry=settings))
+    plane.start()
+    try:
+        plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=1))
+        assert plane.deliver(consumed(0, [b"\0\0\0\0\x07\x02a"]))
+        (failed,) = await_that("its end", lambda: posted)
+    finally:
+        assert plane.stop(30)
+    assert isinstance(failed, ev.EffectFailed) and plane.fault is WorkerFault.REGISTRY
+    assert failed.reason == f"the schema registry at {registry.url} answers with an error (503)"
 
 
 @pytest.fixture

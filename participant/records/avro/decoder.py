@@ -22,7 +22,7 @@ from participant.records.errors import ChangedSchema, SchemasUnavailable, Unknow
 from participant.records.headers import unpack
 from participant.records.json.columns import fit, nullable_type
 from participant.records.port import Decoded
-from participant.records.raw import RawBatch
+from participant.records.raw import RawBatch, Values
 from participant.records.rejects import Reasons, Rejects
 from table.rows import Tombstones
 from table.schema import SchemaError, record_schema
@@ -77,6 +77,11 @@ class DatumReader:
         if isinstance(read, str):
             raise SchemaError(read)
 
+    def naming(self, batch: RawBatch) -> Values | None:
+        """The batch's headers, where any of them may name a schema."""
+        headers = batch.headers
+        return headers if headers is not None and self._mark in headers.data else None
+
     def _named(self, headers: bytes | None) -> bytes | None:
         """The first header that names the schema."""
         if not headers or self._mark not in headers:
@@ -100,13 +105,14 @@ class AvroDecoder:
     def decode(self, batch: RawBatch) -> Decoded:
         """All records of the batch, as rows or as rejects. Raises `SchemasUnavailable`."""
         reasons = Reasons()
+        headers = self._reader.naming(batch)
         kept: list[int] = []
         rows: list[dict[str, Any]] = []
         tables = [self._schema.empty_table()]
         size_bytes = 0
         for place, value in enumerate(batch.values):
             try:
-                row = self._reader.read(value, batch.headers[place] if batch.headers is not None else None)
+                row = self._reader.read(value, headers[place] if headers is not None else None)
             except Misread as misread:
                 reasons.add(place, str(misread))
                 continue
@@ -170,6 +176,7 @@ class AvroKeys:
     def read(self, batch: RawBatch, places: npt.NDArray[np.int64]) -> tuple[Tombstones, Rejects]:
         """What the keys of the records at these places, which ascend, say; those that say it in no way."""
         reasons: dict[int, str] = {}
+        headers = self._reader.naming(batch)
         found: list[int] = []
         rows: list[dict[str, Any]] = []
         for place in places.tolist():
@@ -178,9 +185,7 @@ class AvroKeys:
                 reasons[place] = "a record without a value and without a key deletes no row"
                 continue
             try:
-                rows.append(
-                    self._reader.read(key, batch.headers[place] if batch.headers is not None else None)
-                )
+                rows.append(self._reader.read(key, headers[place] if headers is not None else None))
                 found.append(place)
             except Misread as misread:
                 reasons[place] = f"{ABOUT_KEY}: {misread}"

@@ -43,7 +43,7 @@ def config_of(given: dict[str, object]) -> Config:
         ),
         ({**CONFLUENT, "record.schema_file": "/a.avsc"}, "record.schema_file: means nothing to"),
         ({"record.key_schema_file": "/a.avsc"}, "record.key_schema_file: means nothing to"),
-        ({**AVRO, "record.framing": "confluence"}, "did you mean 'confluent'?"),
+        ({**AVRO, "record.framing": "confluence"}, "did you mean confluent?"),
         ({**AVRO, "record.framing": "none", "record.schema_file": "a.avsc"}, "is not an absolute path"),
         ({**CONFLUENT, "registry.user": "u"}, "registry.password: missing; registry.user needs it"),
         ({**CONFLUENT, "registry.password": "${env:P}"}, "registry.user: missing; registry.password"),
