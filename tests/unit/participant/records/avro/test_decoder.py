@@ -18,6 +18,7 @@ from participant.records.avro.decoder import AvroDecoder, AvroKeys
 from participant.records.avro.format import AvroFormat
 from participant.records.avro.framing import SchemaKey
 from participant.records.avro.schema import fingerprint_of
+from participant.records.envelopes.plain import ChangeDecoder
 from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
 from participant.records.headers import pack
 from participant.records.port import Decoded, RecordSpec
@@ -293,3 +294,20 @@ def test_a_key_of_several_fields_is_a_record_with_all_of_them() -> None:
     fields = [pa.field("id", pa.string()), pa.field("n", pa.int64())]
     with pytest.raises(SchemaError, match="has no field n, which is required"):
         AvroFormat(spec("none", key_text=OLD)).keys(fields)
+
+
+def test_a_stop_is_at_its_records_place_though_records_without_a_value_stand_before_it() -> None:
+    values = AvroDecoder(parse_ddl(DDL), "confluent", Known({7: OLD}, ChangedSchema("two of one name")))
+    keys = AvroKeys([pa.field("id", pa.string())], "confluent", Known({2: '"string"'}))
+    decoder = ChangeDecoder(values, keys, "")
+    whole = batch([None, GOOD, None, by_id(8, b"x")], keys={0: by_id(2, b"\x02a"), 2: by_id(2, b"\x02b")})
+    assert decoder.decode(whole).stop == (3, "two of one name")
+    before = decoder.decode(whole.head(3))
+    assert before.stop is None and before.table.num_rows == 1 and before.tombstones is not None
+    assert before.tombstones.places.tolist() == [0, 2]
+
+
+def test_a_key_whose_schema_became_another_is_waited_for_and_no_reject() -> None:
+    keys = AvroKeys([pa.field("id", pa.string())], "confluent", Known({}, ChangedSchema("two of one name")))
+    with pytest.raises(SchemasUnavailable, match="Kafka key of a record without a value: two of one name"):
+        keys.read(batch([None], keys={0: by_id(2, b"\x02a")}), np.array([0]))
