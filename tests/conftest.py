@@ -11,6 +11,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 from hypothesis import HealthCheck, settings
 
 from tests.apicurio_fixture import apicurio
+from tests.azure_fixture import azure
 from tests.broker_fixture import broker, make_topic
 from tests.gs_fixture import gs
 from tests.hdfs_fixture import hdfs
@@ -30,4 +31,4 @@ def logs() -> Iterator[None]:
         yield
 
 
-__all__ = ["apicurio", "broker", "gs", "hdfs", "logs", "make_topic", "metastore", "s3"]
+__all__ = ["apicurio", "azure", "broker", "gs", "hdfs", "logs", "make_topic", "metastore", "s3"]

@@ -8,14 +8,17 @@ from lockstep.config.problems import Problem
 from lockstep.config.properties import resolve_references
 from lockstep.config.table_sections import StorageSection
 from table.store.hdfs.settings import HdfsSettings
-from table.store.location import FILE, GOOGLE, HDFS, S3, Location
+from table.store.location import AZURE, FILE, GOOGLE, HDFS, S3, Location
 from table.store.objects.settings import (
+    AccountKey,
     Anonymous,
     AssumedRole,
+    ClientSecret,
     Credentials,
     Encryption,
     FixedKeys,
     KeyFile,
+    ManagedIdentity,
     ObjectSettings,
     Profile,
     ProviderChain,
@@ -32,6 +35,11 @@ WANTED: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         "keys": (("access_key", "secret_key"), ("session_token",)),
     },
     GOOGLE: {"chain": ((), ()), "key_file": (("key_file",), ()), "none": ((), ())},
+    AZURE: {
+        "account_key": (("account_key",), ()),
+        "client_secret": (("tenant", "client_id", "client_secret"), ()),
+        "managed_identity": ((), ("client_id",)),
+    },
 }
 """Scheme -> `storage.credentials` -> what goes with it: what must be given, and what may be."""
 OF_CREDENTIALS = tuple(
@@ -90,6 +98,9 @@ def _check_objects(scheme: str, given: StorageSection) -> Iterator[Problem]:
         )
         yield Problem(settings=("storage.credentials", "table.path"), sentence=sentence)
         return
+    if scheme == AZURE and given.endpoint.startswith("http://") and given.credentials != "account_key":
+        sentence = f'is http, and Hadoop sends the tokens of "{given.credentials}" by https only: give https'
+        yield Problem(settings=("storage.endpoint", "storage.credentials"), sentence=sentence)
     needed, allowed = WANTED[scheme][given.credentials]
     for name in needed:
         if not getattr(given, name):
@@ -128,5 +139,12 @@ def _credentials(given: StorageSection, environment: Mapping[str, str] | None) -
             return KeyFile(given.key_file)
         case "none":
             return Anonymous()
+        case "account_key":
+            return AccountKey(*resolved("account_key"))
+        case "client_secret":
+            (secret,) = resolved("client_secret")
+            return ClientSecret(tenant=given.tenant, client_id=given.client_id, secret=secret)
+        case "managed_identity":
+            return ManagedIdentity(given.client_id)
         case _:
             return ProviderChain()

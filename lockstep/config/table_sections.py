@@ -22,8 +22,8 @@ class TableSection(Section):
         description=(
             "The table's base path. On a file system a `file://` URI, under which driver and workers must "
             "see the same files; on HDFS `hdfs://` and its name node, or name service, and the path; in an "
-            "object store an `s3a://` address (`s3://` is taken as the same), or `gs://` for Google's. See "
-            "`storage` for all of these. Other schemes are refused."
+            "object store an `s3a://` address (`s3://` is taken as the same), `gs://` for Google's, or "
+            "`abfss://` for Azure's. See `storage` for all of these. Other schemes are refused."
         ),
         examples=["file:///data/lake/events"],
     )
@@ -117,7 +117,8 @@ class StorageSection(Section):
     endpoint: values.Endpoint = Field(
         default="",
         description=(
-            "The store's address. Empty: AWS's own, or Google's. `http://` is taken as it is written."
+            "The store's address. Empty: AWS's own, Google's, or Azure's. `http://` is taken as it is "
+            "written."
         ),
         examples=["https://s3.example.org"],
     )
@@ -133,7 +134,18 @@ class StorageSection(Section):
             "servers want it that are not AWS."
         ),
     )
-    credentials: Literal["chain", "profile", "role", "web_identity", "keys", "key_file", "none"] = Field(
+    credentials: Literal[
+        "chain",
+        "profile",
+        "role",
+        "web_identity",
+        "keys",
+        "key_file",
+        "none",
+        "account_key",
+        "client_secret",
+        "managed_identity",
+    ] = Field(
         default="chain",
         description=(
             "Where credentials come from. `chain`: what AWS's own tools find (variables, files, the role of "
@@ -141,7 +153,10 @@ class StorageSection(Section):
             "`storage.profile` or the chain; `web_identity`: `storage.role` for the token in "
             "`storage.token_file`; `keys`: `storage.access_key` and `storage.secret_key`. What ends is "
             "renewed, keys aside. Of Google's storage: `chain`: what Google's own tools find; `key_file`: "
-            "`storage.key_file`; `none`: none, for a server of one's own."
+            "`storage.key_file`; `none`: none, for a server of one's own. Of Azure's one of these must be "
+            "said: `account_key`: `storage.account_key`; `client_secret`: an application's, with "
+            "`storage.tenant`, `storage.client_id` and `storage.client_secret`; `managed_identity`: the "
+            "machine's, by `storage.client_id` where it has several."
         ),
     )
     profile: str = Field(default="", description="A profile of AWS's files, on driver and workers.")
@@ -174,6 +189,17 @@ class StorageSection(Section):
         default="",
         description="Google: the file of a service account's key, under the same path on driver and workers.",
         examples=["/run/secrets/lake.json"],
+    )
+    account_key: values.SecretReference = Field(
+        default="",
+        repr=False,
+        description="Azure: a key of the storage account, as a reference to a secret.",
+        examples=["${file:/run/secrets/lake}"],
+    )
+    tenant: str = Field(default="", description="Azure: the tenant of the application, its id.")
+    client_id: str = Field(default="", description="Azure: the application, or the managed identity.")
+    client_secret: values.SecretReference = Field(
+        default="", repr=False, description="Azure: the application's, as a reference to a secret."
     )
     encryption: Literal["", "AES256", "aws:kms", "aws:kms:dsse"] = Field(
         default="",

@@ -172,7 +172,8 @@ def _table_path(value: str) -> str:
         raise ValueError(
             f"{scheme}:// is not supported{not_yet}: the table must be on a file system that every worker "
             'sees under the same path, written "file:///data/lake/events", on HDFS, '
-            '"hdfs://cluster/lake/events", or in an object store, "s3a://bucket/events" or "gs://bucket/events"'
+            '"hdfs://cluster/lake/events", or in an object store, "s3a://bucket/events", '
+            '"gs://bucket/events" or "abfss://container@account.dfs.core.windows.net/events"'
         )
     path = rest.rstrip("/")
     if not path.startswith("/"):

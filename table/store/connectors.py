@@ -8,15 +8,19 @@ from pkgutil import resolve_name
 
 from table.errors import Refused
 from table.port import SparkNeeds
-from table.store.location import GOOGLE, HDFS, S3, Location, not_yet
+from table.store.location import AZURE, GOOGLE, HDFS, S3, Location, not_yet
 from table.store.settings import StoreSettings
 
 CONNECTORS: Mapping[str, str] = {
     S3: "table.store.objects.hadoop:S3_CONNECTOR",
     HDFS: "table.store.hdfs.hadoop:HDFS_CONNECTOR",
     GOOGLE: "table.store.objects.hadoop_google:GOOGLE_CONNECTOR",
+    AZURE: "table.store.objects.hadoop_azure:AZURE_CONNECTOR",
 }
 """Scheme -> a `Connector`, as `module:name`. A file system needs none."""
+
+BLOB_ROOT = "fs.azure.lockstep.blob.root"
+"""A property of ours: the address of an Azure account's blobs, for table/hudi/driver/jvm/AzureBlobs.java."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

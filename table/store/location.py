@@ -26,7 +26,7 @@ STORES: Mapping[str, str] = {
 """Scheme -> what makes the store whose root a `Location` is, as `module:function`. It is given the location
 and its `StoreSettings`, None where nobody says how it is reached; it raises `Refused`.
 """
-TABLES = frozenset({FILE, S3, GOOGLE, HDFS})
+TABLES = frozenset({FILE, S3, GOOGLE, AZURE, HDFS})
 """Schemes of what a table can be on: the driver's JVM reaches it, too."""
 SPELLINGS = {
     **{one: one for one in (FILE, S3, GOOGLE, AZURE, HDFS)},
@@ -50,7 +50,7 @@ KNOWN_TO_RUST = frozenset({FILE, S3})
 
 _SCHEME = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)$", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
-_CONTAINER = re.compile(r"[a-z0-9$][a-z0-9-]{1,62}@[a-z0-9]{3,24}(\.[a-z0-9.-]+)?")
+_CONTAINER = re.compile(r"[a-z0-9$][a-z0-9-]{2,62}@[a-z0-9]{3,24}(\.[a-z0-9-]+)*\.dfs(\.[a-z0-9-]+)+")
 _NAME_NODE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?)?")
 
 
@@ -104,7 +104,7 @@ def not_yet(scheme: str, what: str) -> str:
     """Why tables are not there yet, as a sentence."""
     return (
         f"{what}: {scheme}:// is not supported yet: tables are on file systems that driver and workers "
-        "share, file://, on HDFS, hdfs://, in S3, s3a://, and in Google's storage, gs://"
+        "share, file://, on HDFS, hdfs://, in S3, s3a://, in Google's storage, gs://, and in Azure's, abfss://"
     )
 
 
@@ -178,6 +178,8 @@ def _object_path(scheme: str, path: str, text: str, setting: str) -> str:
             f"{setting} {text}: it names no folder, and a table does not share one with others; such as "
             f"{EXAMPLES[scheme]}"
         )
+    if scheme == AZURE and any(part.endswith(".") for part in plain.split("/")):
+        raise Refused(f"{setting} {text}: a part of it ends with a dot, which Hadoop does not write on Azure")
     if "?" in plain or "#" in plain:
         raise Refused(f"{setting} {text}: it holds ? or #, which Hadoop reads as something else")
     try:

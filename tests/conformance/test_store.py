@@ -1,5 +1,6 @@
 """What every store promises: the local one on a real disk, the one in memory that tests use, and objects on a
-real S3 server and on one of Google's API. What a store cannot do, it says; and then everybody is told so.
+real S3 server, on one of Google's API and on one of Azure's. What a store cannot do, it says; and then
+everybody is told so.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from table.store.hdfs.store import HdfsStore
 from table.store.local import LocalStore
 from table.store.location import store_at
 from table.store.port import Store
+from tests.azure_fixture import new_place as new_azure_place
 from tests.gs_fixture import new_place as new_gs_place
 from tests.hdfs_fixture import new_store
 from tests.s3_fixture import new_place
@@ -38,12 +40,17 @@ HDFS = pytest.param("hdfs", marks=(pytest.mark.integration, pytest.mark.xdist_gr
 GS = pytest.param("gs", marks=(pytest.mark.integration, pytest.mark.xdist_group("gs")))
 
 
-@pytest.fixture(params=["local", "memory", S3, GS, HDFS])
+AZURE = pytest.param("azure", marks=(pytest.mark.integration, pytest.mark.xdist_group("azure")))
+
+
+@pytest.fixture(params=["local", "memory", S3, GS, AZURE, HDFS])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "hdfs":
         return new_store(request.getfixturevalue("hdfs"))
     if request.param == "gs":
         return store_at(new_gs_place(), settings=request.getfixturevalue("gs").settings)
+    if request.param == "azure":
+        return store_at(new_azure_place(), settings=request.getfixturevalue("azure").settings)
     if request.param == "s3":
         return store_at(new_place(), settings=request.getfixturevalue("s3").settings)
     return LocalStore(tmp_path) if request.param == "local" else MemoryStore()

@@ -72,8 +72,8 @@ def test_too_few_spark_slots(pipeline: Pipeline) -> None:
 def test_a_table_path_that_is_no_folder_or_of_another_scheme(pipeline: Pipeline) -> None:
     pipeline.table.write_text("a file")
     assert "is a file" in refused(pipeline, EXIT_FAILED)
-    pipeline.settings["table.path"] = "abfss://lake@account.dfs.core.windows.net/table"
-    assert "abfss:// is not supported yet" in refused(pipeline, EXIT_USAGE)
+    pipeline.settings["table.path"] = "wasbs://lake@account.blob.core.windows.net/table"
+    assert "wasbs:// is not supported" in refused(pipeline, EXIT_USAGE)
 
 
 def test_damaged_and_foreign_control_messages_stop_nobody(pipeline: Pipeline, broker: Broker) -> None:

@@ -1,8 +1,8 @@
 """The classes with which Hudi's storage lock reaches an object store, by the table's scheme.
 
 Hudi 1.2.0 takes the class of a scheme by its name, and has its own in modules with other SDKs and another
-configuration. Ours are jvm/S3StorageLockClient.java and jvm/GCSStorageLockClient.java, and share
-jvm/StorageLock.java.
+configuration. Ours are jvm/S3StorageLockClient.java, jvm/GCSStorageLockClient.java and
+jvm/AzureStorageLockClient.java, and share jvm/StorageLock.java.
 """
 
 from __future__ import annotations
@@ -11,16 +11,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from table.errors import Refused
+from table.hudi.driver.azure_connector import BLOBS
 from table.hudi.driver.compiled import HAVE_PACKAGES, lock_class
-from table.store.location import GOOGLE, S3
+from table.store.location import AZURE, GOOGLE, S3
 
 CLASSES: Mapping[str, str] = {
     S3: "org.apache.hudi.aws.transaction.lock.S3StorageLockClient",
     GOOGLE: "org.apache.hudi.gcp.transaction.lock.GCSStorageLockClient",
+    AZURE: "org.apache.hudi.azure.transaction.lock.AzureStorageLockClient",
 }
 """Scheme -> the class that Hudi asks for."""
 NAME = CLASSES[S3]
-HELPERS = ("StorageLock",)
+HELPERS: Mapping[str, tuple[str, ...]] = {
+    S3: ("StorageLock",),
+    GOOGLE: ("StorageLock",),
+    AZURE: ("StorageLock", BLOBS),
+}
+"""What a scheme's class is made of."""
 BESIDE = "org.apache.hudi.client.transaction.lock.StorageLockClient"
 LEASE_FILE = ".hoodie/.locks/table_lock.json"
 """Where Hudi has the lock, below the table."""
@@ -40,7 +47,7 @@ def lock_client(jvm: Any, gateway: Any, scheme: str = S3) -> Any:
         beside=BESIDE,
         misfit=f"the lock of tables on {scheme}:// does not fit this Hudi or this Hadoop",
         advice=HAVE_PACKAGES,
-        helpers=HELPERS,
+        helpers=HELPERS[scheme],
     )
     if MARK not in {str(method.getName()) for method in found.getMethods()}:
         raise Refused(

@@ -19,10 +19,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from table.errors import Refused
+from table.hudi.driver.azure_connector import CLASSES as AZURE_CLASSES
+from table.hudi.driver.azure_connector import SETTING as ABFSS
+from table.hudi.driver.azure_connector import connect_azure
 from table.hudi.driver.connector import SETTING, SPARING, connect_apart, connector
 from table.hudi.driver.profile import SDKS_OWN, watched_profile
 from table.store.connectors import HadoopSettings, hadoop_settings
-from table.store.location import HDFS, S3, Location
+from table.store.location import AZURE, HDFS, S3, Location
 from table.store.security import AUTHENTICATION, SIMPLE, no_security
 from table.store.settings import StoreSettings
 
@@ -71,6 +74,8 @@ def reach(spark: SparkSession, location: Location, settings: StoreSettings) -> A
             conf.set(name, value)
         if location.scheme == S3 and (_unsaid(conf, SETTING) or conf.get(SETTING) == SPARING):
             connect_apart(spark, location.authority, conf)
+    if location.scheme == AZURE and (_unsaid(conf, ABFSS) or conf.get(ABFSS) in AZURE_CLASSES):
+        connect_azure(jvm, context._gateway, location, conf, here=here)
     return conf
 
 

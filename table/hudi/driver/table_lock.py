@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from table.errors import Refused
 from table.hudi.driver.asking import Packages
+from table.hudi.driver.azure_connector import check_folders
 from table.hudi.driver.connector import NAME, SETTING, SPARING, known_by_lock
 from table.hudi.driver.file_clock import FileClock
 from table.hudi.driver.file_lock import NAME as ONE_HOLDER
@@ -29,7 +30,7 @@ from table.hudi.driver.watchdog import EXPIRE
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import LEASE_PROVIDER, LOCK_PROVIDER
 from table.hudi.properties import LEASE, LOCK, LOCK_FOLDER
-from table.store.location import FILE, HDFS, S3, Location, store_at
+from table.store.location import AZURE, FILE, HDFS, S3, Location, store_at
 from table.store.port import Store
 from table.store.settings import StoreSettings
 
@@ -97,7 +98,7 @@ def lock_of(
     if location.scheme == S3 and hadoop.get(SETTING) in (NAME, SPARING):
         here = executes_here(spark)
         known_by_lock(spark._jvm, taken=client.written(), held=client.held(), here=here)
-    return LeaseLock(spark, path, base_path, store, client)
+    return LeaseLock(spark, path, base_path, store, client, hadoop)
 
 
 class FileLock:
@@ -141,9 +142,13 @@ class FileLock:
 
 
 class LeaseLock:
-    """An object whose holder renews it. `client`: the class by which Hudi reaches it."""
+    """An object whose holder renews it. `client`: the class by which Hudi reaches it. `hadoop`: with what
+    Hadoop reaches the store.
+    """
 
-    def __init__(self, spark: SparkSession, path: str, base_path: str, store: Store, client: Any) -> None:
+    def __init__(
+        self, spark: SparkSession, path: str, base_path: str, store: Store, client: Any, hadoop: Any
+    ) -> None:
         self.holder: Holder = LeaseHolder()
         self.clock: LockClock
         self.folder: Store | None = None
@@ -152,9 +157,13 @@ class LeaseLock:
         self._base_path = base_path
         self._store = store
         self._client = client
+        self._hadoop = hadoop
 
     def check_conditions(self) -> None:
         jvm: Any = self._spark._jvm
+        location = Location.parse(self._path)
+        if location.scheme == AZURE:
+            check_folders(jvm, location, self._hadoop)
         client = self._client("nobody", f"{self._base_path}/{LEASE_FILE}", jvm.java.util.Properties())
         ignored = str(client.ignored())
         client.close()

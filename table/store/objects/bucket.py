@@ -10,6 +10,7 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -31,8 +32,12 @@ KEPT_S = 0.15
 """obstore asks for keys no more often than ten times a second: after so long it has others."""
 MARK = "lockstepmark"
 """Azure takes letters and digits only."""
+FOLDER = "hdi_isfolder"
+"""What Azure says of a folder where folders are there by themselves: it answers as an empty object."""
 PAGE = 1_000
 """Objects in an answer to a listing: S3's and Google's limit, which Azure keeps below."""
+
+DELETED_AT_ONCE = 8
 
 T = TypeVar("T")
 
@@ -117,6 +122,8 @@ class Bucket:
         except FileNotFoundError:
             return None
         meta = found.meta
+        if found.attributes.get(FOLDER) == "true":
+            return None
         return Head(
             size_bytes=meta["size"],
             modified=meta["last_modified"],
@@ -206,12 +213,16 @@ class Bucket:
 
     def delete_many(self, keys: list[str]) -> None:
         """No more than `PAGE`; those may be gone already."""
+        if self.scheme == "abfss":  # where many at once are another service, which not every account has
+            with ThreadPoolExecutor(DELETED_AT_ONCE) as pool:
+                list(pool.map(self.delete, keys))
+            return
         self.requests.add(Request.DELETE_MANY)
         try:
             with self.asking(Act.DELETE, keys[0]):
                 self.ask(lambda: obstore.delete(self.client, keys))
         except FileNotFoundError:
-            for key in keys:  # Google and Azure stop at the first that is gone
+            for key in keys:  # Google stops at the first that is gone
                 self.delete(key)
 
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from table.errors import Refused
-from table.store.objects.settings import Anonymous, FixedKeys, KeyFile, ObjectSettings, ProviderChain
+from table.store.objects.azure import account_of, blob_root
+from table.store.objects.settings import (
+    AccountKey,
+    Anonymous,
+    ClientSecret,
+    KeyFile,
+    ManagedIdentity,
+    ObjectSettings,
+    ProviderChain,
+)
 from table.store.process import stay_here
 
 if TYPE_CHECKING:
@@ -99,18 +108,22 @@ def _gcs(bucket: str, settings: ObjectSettings, options: dict[str, Any]) -> Made
 def _azure(authority: str, settings: ObjectSettings, options: dict[str, Any]) -> Made:
     from obstore.store import AzureStore
 
-    container, _, host = authority.partition("@")
-    account = host.partition(".")[0]
     given = settings.credentials
-    config: dict[str, Any] = {"endpoint": settings.endpoint} if settings.endpoint else {}
-    if isinstance(given, FixedKeys):
-        config["account_key"] = given.secret_key
-    elif not isinstance(given, ProviderChain):
+    config: dict[str, Any] = {}
+    if isinstance(given, AccountKey):
+        config["account_key"] = given.key
+    elif isinstance(given, ClientSecret):
+        config |= {"tenant_id": given.tenant, "client_id": given.client_id, "client_secret": given.secret}
+    elif isinstance(given, ManagedIdentity):
+        config |= {"client_id": given.client_id} if given.client_id else {}
+    else:
         raise Refused(
-            f"abfss://{authority}: {type(given).__name__} is no credential of Azure's: give the account's "
-            "name and key"
+            f"abfss://{authority}: {type(given).__name__} is no credential of Azure's that driver and "
+            "workers both know: give the account's key, a client's secret, or a managed identity"
         )
-    return AzureStore(container, account_name=account, **options, **config), _no_others
+    container = authority.partition("@")[0]
+    config["endpoint"] = blob_root(authority, settings)
+    return AzureStore(container, account_name=account_of(authority), **options, **config), _no_others
 
 
 def _no_others() -> bool:

@@ -36,6 +36,9 @@ class Act(StrEnum):
     ABORT = "abort an unfinished upload"
 
 
+_BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
+"""Of Azure's actions, which a role has; those of Storage Blob Data Contributor are enough."""
+
 PERMISSIONS: Mapping[str, Mapping[Act, str]] = {
     "s3a": {
         Act.READ: "s3:GetObject",
@@ -54,11 +57,11 @@ PERMISSIONS: Mapping[str, Mapping[Act, str]] = {
         Act.DELETE: "storage.objects.delete",
     },
     "abfss": {
-        Act.READ: ".../blobs/read",
-        Act.LOOK: ".../blobs/read",
-        Act.PUT: ".../blobs/write",
-        Act.LIST: ".../blobs/read",
-        Act.DELETE: ".../blobs/delete",
+        Act.READ: f"{_BLOBS}/read",
+        Act.LOOK: f"{_BLOBS}/read",
+        Act.PUT: f"{_BLOBS}/write",
+        Act.LIST: f"{_BLOBS}/read",
+        Act.DELETE: f"{_BLOBS}/delete",
     },
 }
 """Scheme -> what is asked for -> what a policy must allow."""
@@ -78,7 +81,7 @@ _SKEWED = "RequestTimeTooSkewed"
 _WRONG_KEYS = {
     "InvalidAccessKeyId": "nobody has this access key, or not any more",
     "SignatureDoesNotMatch": "the secret is not this access key's",
-    "AuthenticationFailed": "the account's key is not the account's",
+    "AuthenticationFailed": "the account's key is not the account's, or this machine's clock is far off",
     _SKEWED: "its clock is too far from the store's (15 minutes or so): set it right, with NTP",
 }
 
@@ -141,7 +144,8 @@ def told(answer: RequestAnswer, act: Act, *, scheme: str, bucket: str, place: st
     status, code = answer.status, answer.code
     said = f"{status} {code}".strip() if status else code
     if code in _NO_BUCKET:
-        why = f"there is no bucket {bucket} at this endpoint ({said}): make it, or correct path or endpoint"
+        kind = "container" if scheme == "abfss" else "bucket"
+        why = f"there is no {kind} {bucket} at this endpoint ({said}): make it, or correct path or endpoint"
         return OSError(errno.ENXIO, why, place)
     if status == 301 or code in _ELSEWHERE:
         why = f"the bucket {bucket} is in another region ({said}): set the region that it is in"

@@ -50,7 +50,7 @@ class WebIdentity:
 
 @dataclass(frozen=True, slots=True)
 class FixedKeys:
-    """S3: an access key and its secret. Azure: the storage account's name and key."""
+    """S3: an access key and its secret."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -78,8 +78,41 @@ class Anonymous:
     """Google: none at all, for a server of one's own that asks for none."""
 
 
+@dataclass(frozen=True, slots=True)
+class AccountKey:
+    """Azure: a key of the storage account, in Base64."""
+
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSecret:
+    """Azure: an application of a tenant, and its secret."""
+
+    tenant: str
+    client_id: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedIdentity:
+    """Azure: the identity of the machine; where it has several, the one with this client id."""
+
+    client_id: str = ""
+
+
 Credentials: TypeAlias = (
-    ProviderChain | Profile | AssumedRole | WebIdentity | FixedKeys | AskedKeys | KeyFile | Anonymous
+    ProviderChain
+    | Profile
+    | AssumedRole
+    | WebIdentity
+    | FixedKeys
+    | AskedKeys
+    | KeyFile
+    | Anonymous
+    | AccountKey
+    | ClientSecret
+    | ManagedIdentity
 )
 
 

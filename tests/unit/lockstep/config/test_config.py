@@ -113,6 +113,10 @@ access_key = ""
 secret_key = ""
 session_token = ""
 key_file = ""
+account_key = ""
+tenant = ""
+client_id = ""
+client_secret = ""
 encryption = ""
 kms_key = ""
 part_size = "8MiB"
@@ -468,7 +472,8 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("table.path", "s3://bucket", "it names no folder"),
         ("table.path", "s3a://bucket/a//b", "holds an empty"),
         ("table.path", "s3a://key:secret@bucket/t", "the address holds credentials"),
-        ("table.path", "abfss://lake@account.dfs.core.windows.net/t", "abfss:// is not supported yet"),
+        ("table.path", "abfss://lake@account.dfs.core.windows.net", "it names no folder"),
+        ("table.path", "abfss://lake@account.dfs.core.windows.net/a./t", "ends with a dot"),
         ("storage.config_folder", "conf", "is not an absolute path"),
         ("storage.endpoint", "localhost:9000", "not an address of a server"),
         ("storage.endpoint", "https://me:secret@host", "not an address of a server"),
@@ -478,7 +483,9 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("storage.secret_key", "${env:1A}", "does not name an environment variable"),
         ("storage.part_size", "1MiB", "at least 5MiB"),
         ("storage.encryption", "rot13", "is not one of"),
-        ("table.path", "abfss://box@account/t", "abfss:// is not supported yet"),
+        ("table.path", "abfss://box@account/t", "no name of the kind of abfss://container@account.dfs"),
+        ("table.path", "wasbs://box@account/t", "wasbs:// is not supported:"),
+        ("storage.account_key", "plain", "not a reference to a secret"),
         ("table.path", "ftp://host/t", "ftp:// is not supported:"),
         ("table.path", "/data/t", "has no scheme: write the whole URI"),
         ("table.path", "file://data/t", "is not an absolute path"),

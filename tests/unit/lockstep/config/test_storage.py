@@ -14,12 +14,15 @@ from lockstep.config.storage import store_settings
 from lockstep.errors import ConfigError
 from table.store.hdfs.settings import HdfsSettings
 from table.store.objects.settings import (
+    AccountKey,
     Anonymous,
     AssumedRole,
+    ClientSecret,
     Credentials,
     Encryption,
     FixedKeys,
     KeyFile,
+    ManagedIdentity,
     ObjectSettings,
     Profile,
     ProviderChain,
@@ -30,6 +33,8 @@ from table.store.settings import StoreSettings
 SECRET = "correct-horse-battery-staple"
 ROLE = "arn:aws:iam::123456789012:role/lake"
 KEYS = {"credentials": "keys", "access_key": "${env:KEY}", "secret_key": "${env:SECRET}"}
+AZURE = "abfss://lake@account.dfs.core.windows.net/events"
+APPLICATION = {"tenant": "t", "client_id": "c", "client_secret": "${env:SECRET}"}
 KNOWN = {"KEY": "AKIAKEY", "SECRET": SECRET, "TOKEN": "token"}
 
 
@@ -146,8 +151,44 @@ def test_googles_credentials_come_from_where_the_section_says(
 
 
 @pytest.mark.parametrize(
+    ("storage", "credentials"),
+    [
+        ({"credentials": "account_key", "account_key": "${env:SECRET}"}, AccountKey(SECRET)),
+        (
+            {"credentials": "client_secret", **APPLICATION},
+            ClientSecret(tenant="t", client_id="c", secret=SECRET),
+        ),
+        ({"credentials": "managed_identity"}, ManagedIdentity()),
+        ({"credentials": "managed_identity", "client_id": "c"}, ManagedIdentity("c")),
+    ],
+)
+def test_azures_credentials_come_from_where_the_section_says(
+    storage: Mapping[str, str], credentials: Credentials
+) -> None:
+    found = settings_of(AZURE, **storage)
+    assert isinstance(found, ObjectSettings) and found.credentials == credentials
+    assert pickle.loads(pickle.dumps(found)) == found, "workers get them with their task"
+    assert SECRET not in repr(found)
+
+
+@pytest.mark.parametrize(
     ("path", "storage", "said"),
     [
+        (
+            AZURE,
+            {},
+            '"chain" is none of a table on abfss://: give account_key, client_secret, managed_identity',
+        ),
+        (AZURE, {"credentials": "account_key"}, "storage.account_key: missing"),
+        (AZURE, {"credentials": "client_secret", "tenant": "t"}, "storage.client_secret: missing"),
+        (AZURE, {"credentials": "managed_identity", "region": "eu"}, "storage.region: means nothing"),
+        (AZURE, {"credentials": "managed_identity", "tenant": "t"}, "storage.tenant: means nothing"),
+        (
+            AZURE,
+            {"credentials": "managed_identity", "endpoint": "http://127.0.0.1:1"},
+            "storage.endpoint: is http, and Hadoop sends the tokens",
+        ),
+        ("s3a://lake/events", {"account_key": "${env:SECRET}"}, "storage.account_key: means nothing"),
         ("gs://lake/events", {"region": "eu"}, "storage.region: means nothing to a table on gs://"),
         ("gs://lake/events", {"path_style": True}, "storage.path_style: means nothing to a table on gs://"),
         ("gs://lake/events", {"encryption": "AES256"}, "storage.encryption: means nothing"),

