@@ -29,6 +29,8 @@ from table.store.local import LocalStore
 from table.store.location import store_at
 from table.store.port import Store, Upload
 from table.store.settings import StoreSettings
+from tests.azure.server import KEY as AZURE_KEY
+from tests.azure.server import AzureServer, authority_of
 
 TIMELINE = f"{META_FOLDER}/timeline"
 METADATA_TIMELINE = f"{META_FOLDER}/metadata/{TIMELINE}"
@@ -41,6 +43,7 @@ REQUEST_LOOK_S = 0.02
 VARIABLES: Mapping[str, str] = {"access_key": "LAKE_KEY", "secret_key": "LAKE_SECRET"}
 KEYS: Mapping[str, str] = {"LAKE_KEY": ACCESS_KEY, "LAKE_SECRET": SECRET_KEY}
 """The environment of whatever reaches the S3 server."""
+AZURE_VARIABLE = "LAKE_ACCOUNT_KEY"
 PROFILE_NAME = "lake"
 SUCCESSOR = "successor"
 """An access key that may do everything, too, where the server knows it."""
@@ -309,6 +312,35 @@ class OnGoogle(Remote):
 
     def appeared_ms(self, name: str) -> int | None:
         """Nobody knows: an object's time is that of its last put, by a clock of the server's."""
+        return None
+
+    def is_locked(self) -> bool:
+        return holds_lease(self._store)
+
+
+class OnAzure(Remote):
+    """A container of its own on a server of Azure's storage."""
+
+    expiry_s = 3.0
+
+    def __init__(self, server: AzureServer) -> None:
+        container = f"lake-{uuid.uuid4().hex[:12]}"
+        server.make_bucket(container)
+        self._endpoint = server.endpoint
+        address = f"abfss://{authority_of(container)}/lake/events"
+        super().__init__(address, replace(server.settings, patience_s=OWN_PATIENCE_S))
+
+    @property
+    def toml(self) -> str:
+        key = f'account_key = "${{env:{AZURE_VARIABLE}}}"'
+        return f'\n[storage]\nendpoint = "{self._endpoint}"\ncredentials = "account_key"\n{key}\n'
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {AZURE_VARIABLE: AZURE_KEY}
+
+    def appeared_ms(self, name: str) -> int | None:
+        """Nobody knows: a blob's time is that of its last put, by a clock of the server's."""
         return None
 
     def is_locked(self) -> bool:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from lockstep.brokers.local import Broker
 from lockstep.launch.class_archive import options_to_use
-from lockstep.launch.jars import classified
+from lockstep.launch.jars import Bundle, classified, resolve
 from lockstep.launch.jvm import LATE_C2
 from lockstep.launch.submit import find_jars
 from lockstep.stores.local import S3Server
@@ -23,11 +23,15 @@ from table.hudi.driver.held import Page, page_file
 from table.hudi.needs import KRYO, SQL
 from table.kinds import HUDI, table_kind
 from table.store.connectors import store_needs
+from table.store.objects.hadoop_azure import CONNECTOR as AZURE_JAR
 from tests.harness import SHORT_LIVED, Pipeline, await_that
 from tests.integration.held import Held
 from tests.s3_proxy import S3Proxy
 
 ROOT = Path(__file__).resolve().parents[2]
+AZURES = Bundle(
+    title="Hadoop's connector for Azure", name="hadoop-azure-3.3.4", packages=(AZURE_JAR,), alone=True
+)
 OURS = tuple(f"{ROOT}/{room}/" for room in ("table", "lockstep"))
 
 
@@ -36,6 +40,7 @@ def spark() -> Iterator[SparkSession]:
     """Local, of two threads; reads and writes Hudi tables, with SQL. Its JVM starts as a driver's."""
     needs = table_kind(HUDI).needs("s3a://lake/events")
     google = classified(store_needs("gs://lake/events").classified)
+    google += resolve(AZURES)
     jars = find_jars(needs.packages, {})
     options = " ".join(filter(None, (LATE_C2, "-XX:+UseSerialGC", options_to_use(jars, {}))))
     builder = SparkSession.builder.master("local[2]").appName("lockstep-tests")

@@ -28,9 +28,10 @@ from table.hudi.driver.held import Page, page_file
 from table.hudi.driver.lock_client import lock_client
 from table.hudi.driver.reach import reach
 from table.hudi.driver.watchdog import CLOCK
-from table.store.location import S3, Location, store_at
+from table.store.location import AZURE, S3, Location, store_at
 from table.store.objects.requests import Request
 from table.store.port import Store
+from tests.azure.server import AzureServer, authority_of
 from tests.harness import await_that
 from tests.s3_proxy import Blow, S3Proxy
 
@@ -50,14 +51,14 @@ class Locks:
     def __init__(
         self,
         spark: SparkSession,
-        server: S3Server | GsServer,
+        server: S3Server | GsServer | AzureServer,
         proxy: S3Proxy,
         opened: ExitStack,
         scheme: str = S3,
     ) -> None:
         bucket = f"locks-{uuid.uuid4().hex[:12]}"  # Hadoop keeps one connector for each
         server.make_bucket(bucket)
-        self.path = f"{scheme}://{bucket}/lake/events"
+        self.path = f"{scheme}://{authority_of(bucket) if scheme == AZURE else bucket}/lake/events"
         self.proxy = proxy
         self._jvm: Any = spark._jvm
         self._opened = opened
