@@ -50,6 +50,8 @@ ENVIRONMENT = (
     "AWSS3IOException",
     "AWSNoResponseException",
     "InterruptedIOException",
+    "AbfsRestOperationException",
+    "InvalidAbfsRestOperationException",
     # Of HDFS: what its client throws as it is, and what its servers refuse.
     "RemoteException",
     "ConnectException",

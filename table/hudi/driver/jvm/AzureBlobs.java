@@ -49,7 +49,6 @@ public final class AzureBlobs {
   private static final String MAC = "HmacSHA256";
   private static final String EXISTS = "BlobAlreadyExists";
   private static final String CODE = "x-ms-error-code";
-  private static final int SAID_MAX = 200;
 
   private static HttpClient client;
 
@@ -73,9 +72,10 @@ public final class AzureBlobs {
     public final String tag;
     public final String mark;
     public final byte[] content;
-    /** Azure's word for what is wrong, and more for people. */
+    /** Azure's word for what is wrong. */
     public final String code;
 
+    /** For people; nothing of the answer's body, which repeats what was signed. */
     public final String said;
 
     Answer(int status, String tag, String mark, byte[] content, String code, String said) {
@@ -175,7 +175,7 @@ public final class AzureBlobs {
         body == null ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofByteArray(body));
     CompletableFuture sent = client().sendAsync(asked.build(), HttpResponse.BodyHandlers.ofByteArray());
     try {
-      return answered((HttpResponse) sent.get(timeout_ms, TimeUnit.MILLISECONDS));
+      return answered(method, container, (HttpResponse) sent.get(timeout_ms, TimeUnit.MILLISECONDS));
     } catch (ExecutionException error) {
       return unanswered("no answer: " + error.getCause());
     } catch (TimeoutException error) {
@@ -189,17 +189,19 @@ public final class AzureBlobs {
   }
 
   /** That a blob is there already is a condition that is not met, as it is for every other store. */
-  private static Answer answered(HttpResponse answer) {
-    String code = header(answer, CODE);
-    boolean met = answer.statusCode() != CONFLICT || !EXISTS.equals(code);
-    String text = new String((byte[]) answer.body(), StandardCharsets.UTF_8).replaceAll("\\s+", " ").trim();
+  private static Answer answered(String method, String container, HttpResponse answer) {
+    int status = answer.statusCode();
+    String code = header(answer, CODE).replaceAll("[^A-Za-z0-9]", "");
+    boolean met = status != CONFLICT || !EXISTS.equals(code);
+    // in the words of Hadoop's connector, which are understood (table/store/objects/errors_azure.py)
+    String said = "Operation failed: \"" + status + " " + code + "\", " + status + ", " + method + ", " + container;
     return new Answer(
-        met ? answer.statusCode() : PRECONDITION_FAILED,
+        met ? status : PRECONDITION_FAILED,
         header(answer, "ETag"),
         header(answer, MARK),
         (byte[]) answer.body(),
         code,
-        answer.statusCode() + " " + code + " " + text.substring(0, Math.min(SAID_MAX, text.length())));
+        code.isEmpty() ? said : said + ", " + code);
   }
 
   private static Answer unanswered(String why) {

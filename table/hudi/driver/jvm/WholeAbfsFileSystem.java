@@ -102,9 +102,8 @@ public final class WholeAbfsFileSystem extends SecureAzureBlobFileSystem {
     return status == 0 || status == AzureBlobs.PRECONDITION_FAILED || status == 408 || status == 429 || status >= 500;
   }
 
-  /** In the words of Hadoop's, which are understood (table/store/objects/errors_azure.py). */
   private static IOException refused(Path path, AzureBlobs.Answer answer) {
-    String said = "Operation failed: \"" + answer.said + "\", " + answer.status + ", PUT, " + path + ", " + answer.code;
+    String said = path + " was not written: " + answer.said;
     return answer.status == 401 || answer.status == 403 ? new AccessDeniedException(said) : new IOException(said);
   }
 
