@@ -53,15 +53,18 @@ ABORT_CAUSES: Mapping[str, str] = {
 FILES = "files"
 LOCK = "lock"
 CHECK = "check"
+METADATA = "metadata"
 WRITE = "write"
 
 COMMIT_PARTS: Mapping[str, str] = {
     FILES: "looking at every file that workers reported",
     LOCK: "waiting for the table lock",
     CHECK: "comparing epoch, instant and offsets under the lock",
-    WRITE: "metadata table and completed instant",
+    METADATA: "bringing the table's own index of its files up to date",
+    WRITE: "the rest of the table's write, with the completed instant",
 }
-"""Of a commit, in their order."""
+"""Of a commit, in their order. A table without such an index, and one that does not know how long that takes,
+says nothing of it; what is not known is within `WRITE`."""
 
 OTHER = "other"
 

@@ -177,7 +177,7 @@ class Said:
                 committed=dict(self.committed),
                 took_ms=took_ms
                 if took_ms is not None
-                else {"files": 20, "lock": 5, "check": 3, "write": 400},
+                else {"files": 20, "lock": 5, "check": 3, "metadata": 250, "write": 150},
             )
         )
 

@@ -229,7 +229,7 @@ TRANSACTIONS = Row(
         Panel(
             title="Commit: half of them",
             says="Median of each part, on top of each other: files are closed and looked at, the lock is "
-            "awaited, epoch and offsets are compared, the instant is written.",
+            "awaited, epoch and offsets are compared, the metadata table and the instant are written.",
             asks=[(quantile(0.5, 'part!~"total|collect"'), "{{part}}")],
             width=12,
             unit="s",

@@ -117,8 +117,8 @@ METRICS: tuple[Metric, ...] = (
         values.commit_duration,
         "Of transactions that were committed: `collect`, START to END; `close`, END until every worker has "
         "answered; `total`, from there to the ACK, and of that `files` (looking at each file), `lock` "
-        "(waiting for the table lock), `check` (epoch and offsets), `write` (metadata table and completed "
-        "instant).",
+        "(waiting for the table lock), `check` (epoch and offsets), `metadata` (Hudi's metadata table, where "
+        "there is one), `write` (the rest, with the completed instant).",
         unit="seconds",
         labels="part",
         alert="`total` or `close` near `transaction.interval`: commits no longer keep up",

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from control_topic.causes import FILES, WRITE
+from control_topic.causes import FILES, METADATA, WRITE
 from table.checks import same_ranges
 from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
 from table.hudi.definition import (
@@ -244,6 +244,7 @@ class HudiTable:
         try:
             with self._watchdog.armed():
                 self._commit(commit, pre_commit)
+            timing.inside(METADATA, self._session.metadata_ms(commit.instant))
             timing.ended(WRITE)
         except FAILED as error:
             if isinstance(error, THROWN):

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from enum import Enum
 from itertools import pairwise
 
-from control_topic.causes import COMMIT_PARTS
+from control_topic.causes import CHECK, FILES, LOCK, WRITE
 from control_topic.messages import DataFile
 from table.chain import does_not_follow, follows, newest_of
 from table.checks import rival_open
@@ -33,6 +33,8 @@ from table.state import TableState, encode
 
 KIND = "memory"
 ANY = TableSpec(path="memory:", name="", mode=INSERT, ddl="")
+TIMED = (FILES, LOCK, CHECK, WRITE)
+"""Of a commit, in their order: there is no index of its files."""
 CLOCK_WAIT_MS = 1_000
 """A clock that is behind the table by no more is waited for within the call."""
 
@@ -166,9 +168,7 @@ class MemoryTable:
             self.timeline.complete(instant, encode(commit.state), commit.files, at=self._now(waited_ms))
             self.at(Interruption.COMMIT_COMPLETED)
         times_ms = (began_ms, looked_ms, locked_ms, checked_ms, self.timeline.now_ms)
-        return {
-            part: end - start for part, (start, end) in zip(COMMIT_PARTS, pairwise(times_ms), strict=True)
-        }
+        return {part: end - start for part, (start, end) in zip(TIMED, pairwise(times_ms), strict=True)}
 
     def find(self, transaction: str) -> TableState | None:
         self._reach()

@@ -66,13 +66,23 @@ class Timing:
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
         self._since_s = clock_s()
+        self._inside: tuple[str, int] | None = None
         self.took_ms: dict[str, int] = {}
+
+    def inside(self, part: str, took_ms: int | None) -> None:
+        """So much of what ends next was this part's, by somebody else's clock; None where nobody knows."""
+        self._inside = (part, took_ms) if took_ms is not None else None
 
     def ended(self, part: str) -> None:
         """What comes now is another part's."""
         now_s = self._clock_s()
-        self.took_ms[part] = int((now_s - self._since_s) * 1_000)
-        self._since_s = now_s
+        whole_ms = int((now_s - self._since_s) * 1_000)
+        if self._inside is not None:
+            apart, apart_ms = self._inside
+            self.took_ms[apart] = min(apart_ms, whole_ms)
+            whole_ms -= self.took_ms[apart]
+        self.took_ms[part] = whole_ms
+        self._since_s, self._inside = now_s, None
 
     def begins(self) -> None:
         """What was since the last part's end is of none."""

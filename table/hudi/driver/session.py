@@ -23,6 +23,7 @@ from table.hudi.driver.callbacks import start_callbacks
 from table.hudi.driver.fence import Fence
 from table.hudi.driver.java import FAILED, THROWN
 from table.hudi.driver.table_lock import lock_of
+from table.hudi.driver.timed import JAVA_CLIENT, SPARK_CLIENT, TimedClients
 from table.hudi.driver.uncaught import say_uncaught
 from table.hudi.layout import META_FOLDER
 from table.hudi.modes import INDEX_TYPE, MODES, merge_mode
@@ -33,7 +34,6 @@ from table.store.settings import StoreSettings
 
 log = logging.getLogger(__name__)
 
-JAVA_CLIENT = "org.apache.hudi.client.HoodieJavaWriteClient"
 LOCAL_FILE_SYSTEM = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 """Sets permissions by itself; Hadoop's own starts `chmod` for every file that is created."""
 SPARK_ONLY = (
@@ -66,6 +66,7 @@ class Session:
         self.hudi = self.jvm.org.apache.hudi
         self.meta: Any = None
         self.client: Any = None
+        self._clients = TimedClients(spark._jvm, spark.sparkContext._gateway)
         self.fence: Fence  # whoever completes or rolls back has set it
         self.lock = lock_of(spark, path, self.base_path, self.store, storage=storage, jvm_pid=self.jvm_pid())
         start_callbacks(spark.sparkContext._gateway)
@@ -190,10 +191,10 @@ class Session:
             self._config.setValue(INDEX_TYPE, self._index if by_spark else "INMEMORY")
         if by_spark:
             context = engines.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
-            self.client = self.hudi.client.SparkRDDWriteClient(context, self._config)
+            self.client = self._clients.make(SPARK_CLIENT, context, self._config)
         else:
             context = engines.HoodieJavaEngineContext(self._storage_conf)
-            self.client = self.hudi.client.HoodieJavaWriteClient(context, self._config)
+            self.client = self._clients.make(JAVA_CLIENT, context, self._config)
 
     def table(self) -> Any:
         """The table as the write client sees it, loaded anew."""
@@ -305,6 +306,10 @@ class Session:
             return False
         self.meta.reloadTableConfig()
         return bool(self.meta.getTableConfig().isMetadataTableAvailable())
+
+    def metadata_ms(self, instant: str) -> int | None:
+        """How long the metadata table took in the commit of this instant, which was the last one."""
+        return self._clients.metadata_ms(self.client, instant)
 
     def metadata_commits(self) -> int:
         """After how many commits Hudi compacts the metadata table: its own default, or as configured."""

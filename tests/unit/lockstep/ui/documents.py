@@ -40,7 +40,7 @@ def transaction(number: int, ended_ms: int, **more: Any) -> dict[str, Any]:
         "end_reason": "interval",
         "cause": "",
         "reason": "",
-        "took_ms": {"files": 8, "lock": 12, "check": 3, "write": committed - 40},
+        "took_ms": {"files": 8, "lock": 12, "check": 3, "metadata": committed - 60, "write": 20},
         "workers": 2,
         "late": None,
         "late_by_ms": 0,

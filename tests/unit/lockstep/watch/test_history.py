@@ -258,7 +258,7 @@ def test_a_commits_parts_are_measured_from_what_the_topic_says() -> None:
     said = running(1)
     durations = said.history.run.heard.durations
     assert {part: one.sum_ms for part, one in durations.items()} == {
-        **{"files": 20, "lock": 5, "check": 3, "write": 400},
+        **{"files": 20, "lock": 5, "check": 3, "metadata": 250, "write": 150},
         **{"collect": 8_000, "close": 900, "total": 1_100},
     }
 

@@ -179,13 +179,13 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
             transaction=TXN,
             instant=INSTANT,
             committed={},
-            took_ms={"files": 4, "lock": 31, "check": 12, "write": 208},
+            took_ms={"files": 4, "lock": 31, "check": 12, "metadata": 150, "write": 58},
         ),
-        f"instant {INSTANT} · files 4 ms lock 31 ms check 12 ms write 208 ms",
+        f"instant {INSTANT} · files 4 ms lock 31 ms check 12 ms metadata 150 ms write 58 ms",
         {
             "instant": INSTANT,
             "committed": [],
-            "took_ms": {"files": 4, "lock": 31, "check": 12, "write": 208},
+            "took_ms": {"files": 4, "lock": 31, "check": 12, "metadata": 150, "write": 58},
         },
     ),
     (

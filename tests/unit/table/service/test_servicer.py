@@ -30,7 +30,7 @@ from control_topic.messages import (
 )
 from control_topic.stubs import control_pb2
 from table.errors import ClockAhead, Contradiction, OutcomeUnknown, Unavailable
-from table.memory.table import Interruption, MemoryTable
+from table.memory.table import TIMED, Interruption, MemoryTable
 from table.memory.timeline import InstantPhase, MemoryTimeline
 from table.port import Commit
 from table.service import codec
@@ -264,7 +264,7 @@ def test_a_transaction_goes_from_survey_to_commit(driver: Driver, timeline: Memo
 @pytest.mark.parametrize(
     ("says", "told"),
     [
-        ({"files": 1, "lock": 2, "check": 3, "write": 4}, {"files": 1, "lock": 2, "check": 3, "write": 4}),
+        (dict.fromkeys(COMMIT_PARTS, 7), dict.fromkeys(COMMIT_PARTS, 7)),
         ({}, {}),
         ({"write": 7, "prayer": 1, "\ud800": 2, "x" * 10**6: 3}, {"write": 7}),
         ({"files": -1, "lock": 2**63, "check": 2**64, "write": 2**63 - 1}, {"write": 2**63 - 1}),
@@ -287,7 +287,7 @@ def test_only_who_saw_a_commit_land_says_how_long_it_took(driver: Driver) -> Non
     driver.lead()
     begun = driver.client.begin(1, "t1")
     first = driver.commit("t1", begun.committed, {P0: 10}, instant=begun.instant)
-    assert first.took_ms == dict.fromkeys(COMMIT_PARTS, 0)
+    assert first.took_ms == dict.fromkeys(TIMED, 0)
     again = driver.commit("t1", begun.committed, {P0: 10}, instant=begun.instant)
     found = driver.client.find("t1", status("t1", begun.committed, {P0: 10}).ranges)
     aborted = driver.client.abort(1, "t1", begun.instant, "too late", Fault.NONE)

@@ -111,3 +111,26 @@ def test_parts_that_are_timed_are_never_more_than_the_whole_and_what_is_of_none_
     timing.ended("lock")
     timing.ended("write")
     assert timing.took_ms == {"files": 1, "lock": 3, "write": 496}
+
+
+@pytest.mark.parametrize(
+    ("said_ms", "took_ms"),
+    [
+        (120, {"metadata": 120, "write": 380}),
+        (0, {"metadata": 0, "write": 500}),
+        (501, {"metadata": 500, "write": 0}),
+        (None, {"write": 500}),
+    ],
+    ids=["apart", "none", "by a clock that runs fast", "not known"],
+)
+def test_what_another_clock_says_of_a_part_is_taken_out_of_the_one_that_it_was_in(
+    said_ms: int | None, took_ms: dict[str, int]
+) -> None:
+    times_s = iter((10.0, 10.5, 11.0))
+    timing = Timing(lambda: next(times_s))
+    timing.inside("metadata", said_ms)
+    timing.ended("write")
+    assert timing.took_ms == took_ms
+    assert list(timing.took_ms) == list(took_ms)
+    timing.ended("other")
+    assert timing.took_ms["other"] == 500
