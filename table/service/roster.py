@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from table.service.calls import CoordinatorReport, WorkerReport
-from table.service.modes import SILENT_STATES
+from table.service.modes import DRAINED_STATES, SILENT_STATES
 
 FRESH_MS = 5_000
 """A coordinator that has not been reported for longer does not answer."""
@@ -83,7 +83,12 @@ class Roster:
         ]
         return max(held, key=lambda report: (report.state not in SILENT_STATES, report.epoch), default=None)
 
-    def coordinator_state(self, now_ms: int) -> str:
-        """Its state, empty where none answers."""
+    def coordinator_state(self, now_ms: int, epoch: int) -> str:
+        """Its state, empty where none answers. `epoch`: of the coordinator that is registered.
+
+        One before it that has drained says nothing of what its successor has open, which may just be silent.
+        """
         report = self.coordinator(now_ms)
-        return report.state if report is not None else ""
+        if report is None or (report.state in DRAINED_STATES and report.epoch < epoch):
+            return ""
+        return report.state

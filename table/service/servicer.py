@@ -256,7 +256,8 @@ class TableService(Servicer):
                     self._ledger.poison(report.poison)
                 if report.coordinator is not None:
                     self._ledger.settled(report.coordinator.epoch, report.coordinator.settled)
-                told = self._ledger.directive(now_ms, self._roster.coordinator_state(now_ms))
+                state = self._roster.coordinator_state(now_ms, self._ledger.epoch)
+                told = self._ledger.directive(now_ms, state)
                 directive = replace(told, join=self._roster.gathered(now_ms, self._workers))
         return codec.directive_to_proto(directive)
 
@@ -353,8 +354,8 @@ class TableService(Servicer):
         """
         with self._guard:
             now_ms = self._clock_ms()
-            state = "halted" if halt_heard else self._roster.coordinator_state(now_ms)
-            self._ledger.directive(now_ms, state)
+            heard = self._roster.coordinator_state(now_ms, self._ledger.epoch)
+            self._ledger.directive(now_ms, "halted" if halt_heard else heard)
             return self._ledger.outcome()
 
     def halting(self) -> bool:

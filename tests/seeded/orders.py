@@ -12,6 +12,7 @@ from tests.seeded.holes import Hole
 ORDERS = "tests/unit/table/service/test_orders.py"
 COMMANDS = "tests/unit/lockstep/orders/test_commands.py"
 ORDERING = "tests/unit/lockstep/ui/test_ordering.py"
+ROSTER = "tests/unit/table/service/test_roster.py"
 SERVICER = "tests/unit/table/service/test_servicer.py"
 NOTES = "tests/unit/lockstep/hooks/test_notes.py"
 HISTORY = "tests/unit/lockstep/hooks/test_history.py"
@@ -46,6 +47,10 @@ def of_one_gap(right: Any) -> Any:
         return right(gaps, before, after)
 
     return met
+
+
+def whoever_is_registered(right: Any) -> Any:
+    return lambda roster, now_ms, _epoch: right(roster, now_ms, 0)
 
 
 def one_by_one(right: Any) -> Any:
@@ -100,6 +105,16 @@ BUGS = (
         Hole.ORDERS,
         {"table.service.transactions:Transactions.begin": forgetting_refusals},
         of(SERVICER, "test_a_begin_that_was_refused_because_the_run_is_paused_is_refused_for_good"),
+    ),
+    Bug(
+        "a_run_ends_as_a_coordinator_has_drained_that_is_not_registered_any_more",
+        "A drain is over as soon as any coordinator has nothing open, be it one that was taken over.",
+        Hole.ORDERS,
+        {"table.service.roster:Roster.coordinator_state": whoever_is_registered},
+        of(
+            ROSTER,
+            "test_a_run_does_not_end_because_a_coordinator_before_the_registered_one_has_nothing_open",
+        ),
     ),
     Bug(
         "a_gap_begins_the_count_of_another_anew",

@@ -258,7 +258,7 @@ class Driver(Clocked):
             self.ledger.poison(report.poison)
         if report.coordinator is not None:
             self._settle(report.coordinator)
-        return self.ledger.directive(now_ms, self.roster.coordinator_state(now_ms))
+        return self.ledger.directive(now_ms, self.roster.coordinator_state(now_ms, self.ledger.epoch))
 
     def _settle(self, coordinator: CoordinatorReport) -> None:
         before = self.ledger.orders.settled
@@ -279,7 +279,7 @@ class Driver(Clocked):
 
     def supervise(self) -> None:
         now_ms = self.clock_ms()
-        self.ledger.directive(now_ms, self.roster.coordinator_state(now_ms))
+        self.ledger.directive(now_ms, self.roster.coordinator_state(now_ms, self.ledger.epoch))
         self.outcome = self.ledger.outcome()
         if self.outcome is not None:
             self._end()
