@@ -9,20 +9,21 @@ How a run ends is the walk that `table.service.modes.TRANSITIONS` describes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from control_topic.controls import STOP, Tuning
-from control_topic.messages import EPOCH_LEAD_MAX, Offsets
+from control_topic.messages import Offsets
 from table.faults import WorkerFault
 from table.service.calls import Directive, Fault, Order, RunMode
+from table.service.epochs import Epochs
+from table.service.failures import Failures
+from table.service.fallen import Fallen
 from table.service.modes import DRAINED_STATES, GOING_ON, SILENT_STATES, TRANSITIONS, Signal
 from table.service.orders import Orders
-from table.state import TableState
 
-REASONS_KEPT = 3
 TRANSACTIONS_REMEMBERED = 64
 
 
@@ -89,23 +90,7 @@ class LedgerStanding:
     """`table.service.orders.Orders.to_json`."""
 
 
-@dataclass(slots=True)
-class _Failures:
-    """Failures since the last commit."""
-
-    pipeline: int = 0
-    last_pipeline_at_ms: int = 0
-    environment: int = 0
-    outage_ms: int = 0
-    budget_ms: int = 0
-    """More than usual, where it is known that all will pass."""
-    last_outage_at_ms: int | None = None
-    begin_not_before_ms: int = 0
-    reasons: deque[str] = field(default_factory=lambda: deque(maxlen=REASONS_KEPT))
-    deaths: dict[str, int] = field(default_factory=dict)
-
-
-class Ledger:
+class Ledger(Epochs):
     """One run's memory. `until`: source partition -> offset that ends the run once all are committed.
 
     `tuning`: the settings that operators may change while it goes on; None: they may change none.
@@ -120,76 +105,20 @@ class Ledger:
         until: Offsets | None = None,
         tuning: Tuning | None = None,
     ) -> None:
-        self.run = run
+        super().__init__(run)
         self.orders = Orders(tuning)
-        self.epoch = 0
-        self.incarnation = ""
         self._limits = limits or LedgerLimits()
         self._until = until
-        self._highest_epoch = 0
-        self._usurped = False
-        self._failures = _Failures()
+        self._failures = Failures()
         self._blamed: deque[str] = deque(maxlen=TRANSACTIONS_REMEMBERED)
         self._open_transaction = ""
-        self._dead: dict[str, int] = {}
-        self._died_of: dict[str, str] = {}
-        self._fenced: dict[str, None] = {}
+        self._fallen = Fallen(kept=self._limits.dead_kept, kept_ms=self._limits.dead_kept_ms)
         self._mode = RunMode.RUN
         self._mode_since_ms = now_ms
         self._answered_at_ms = now_ms
         self._halt_reason = ""
         self._halt_drains = False
         self._stop: RunOutcome | None = None
-
-    # --- epochs ---------------------------------------------------------------------------------
-
-    @property
-    def highest_epoch(self) -> int:
-        """The highest epoch that was registered here or seen in the table."""
-        return self._highest_epoch
-
-    def register(self, epoch: int, incarnation: str, table_epoch: int) -> bool:
-        """Make `incarnation` the coordinator of `epoch`. False: a newer or equal one is known, or it is far
-        beyond them all, and nobody's.
-
-        The same pair again is fine as long as nothing newer has been seen since.
-        """
-        self._highest_epoch = max(self._highest_epoch, table_epoch)
-        if (epoch, incarnation) == (self.epoch, self.incarnation):
-            return self.is_current(epoch)
-        if not self._highest_epoch < epoch <= self._highest_epoch + EPOCH_LEAD_MAX:
-            return False
-        self.epoch, self.incarnation, self._highest_epoch = epoch, incarnation, epoch
-        self._usurped = False
-        return True
-
-    def saw(self, newest: TableState) -> None:
-        """The table's newest commit: it may carry a newer epoch, or ours in another run's name."""
-        self._highest_epoch = max(self._highest_epoch, newest.epoch)
-        if newest.epoch == self.epoch and newest.run != self.run:
-            self._usurped = True
-
-    def is_current(self, epoch: int) -> bool:
-        """Whether `epoch` is the registered one and nobody else is known to have it, or a newer one."""
-        return 0 < epoch == self.epoch == self._highest_epoch and not self._usurped
-
-    def fence(self, epoch: int) -> Callable[[TableState | None], str]:
-        """The check that a commit of `epoch` makes under the table lock. It takes no lock of ours."""
-
-        def objection(newest: TableState | None) -> str:
-            if epoch != self.epoch:
-                return f"epoch {epoch} is stale: epoch {self.epoch} is registered in this run"
-            if epoch > (newest.epoch if newest is not None else 0) + EPOCH_LEAD_MAX:
-                return f"epoch {epoch} leads the table's by more than {EPOCH_LEAD_MAX}: it is nobody's"
-            if newest is None or newest.epoch < epoch:
-                return ""
-            if newest.epoch > epoch:
-                return f"epoch {epoch} is stale: run {newest.run} has committed with epoch {newest.epoch}"
-            if newest.run != self.run:
-                return f"epoch {epoch} is stale: instant {newest.instant} of run {newest.run} carries it"
-            return ""
-
-        return objection
 
     # --- transactions and failures --------------------------------------------------------------
 
@@ -200,7 +129,7 @@ class Ledger:
     def committed(self, transaction: str, offsets: Offsets) -> None:
         """A transaction is durable: failures and back-off start again from nothing."""
         self._close(transaction)
-        self._failures = _Failures()
+        self._failures = Failures()
         self.saw_offsets(offsets)
 
     def saw_offsets(self, offsets: Offsets) -> None:
@@ -287,12 +216,12 @@ class Ledger:
     def _last_reasons(self) -> str:
         """Why transactions failed, and what workers died of meanwhile where that does not say so already."""
         said = "; ".join(dict.fromkeys(reason.rstrip(". ") for reason in self._failures.reasons))
-        more = [self._death(reason) for reason in self._failures.deaths if reason.rstrip(". ") not in said]
+        more = [
+            self._failures.death(reason)
+            for reason in self._failures.deaths
+            if reason.rstrip(". ") not in said
+        ]
         return f"{said}; deaths since the last commit: {'; '.join(more)}" if more else said
-
-    def _death(self, reason: str) -> str:
-        times = self._failures.deaths[reason]
-        return f"{reason.rstrip('. ')} ({times:,} times)" if times > 1 else reason.rstrip(". ")
 
     def _close(self, transaction: str) -> None:
         if self._open_transaction == transaction:
@@ -315,16 +244,8 @@ class Ledger:
         workers die, or where its coordinator was still `recovering`: a crash loop must not go on for ever.
         An outage is the environment's.
         """
-        self._dead.pop(incarnation, None)
-        self._dead[incarnation] = now_ms
-        self._died_of[incarnation] = reason
-        deaths = self._failures.deaths
-        deaths[reason] = deaths.pop(reason, 0) + 1
-        while len(deaths) > REASONS_KEPT:
-            del deaths[next(iter(deaths))]
-        while len(self._dead) > self._limits.dead_kept:
-            self._forget_oldest()
-        self._fenced.pop(incarnation, None)
+        self._fallen.died(now_ms, incarnation, reason)
+        self._failures.died(reason)
         blame = self._open_transaction or (incarnation if recovering or fault.is_outage else "")
         if blame and self._mode in GOING_ON and blame not in self._blamed:
             self._blamed.append(blame)
@@ -335,19 +256,11 @@ class Ledger:
 
     def dead(self, now_ms: int) -> tuple[str, ...]:
         """Incarnations known dead, oldest first; forgotten after `dead_kept_ms`."""
-        keep_from_ms = now_ms - self._limits.dead_kept_ms
-        while self._dead and next(iter(self._dead.values())) <= keep_from_ms:
-            self._forget_oldest()
-        return tuple(self._dead)
-
-    def _forget_oldest(self) -> None:
-        oldest = next(iter(self._dead))
-        del self._dead[oldest], self._died_of[oldest]
+        return self._fallen.dead(now_ms)
 
     def fenced(self, incarnation: str) -> None:
         """A worker says that Kafka gave its group membership to somebody else."""
-        if len(self._fenced) < self._limits.dead_kept:
-            self._fenced[incarnation] = None
+        self._fallen.fenced(incarnation)
 
     # --- the end of the run ---------------------------------------------------------------------
 
@@ -434,7 +347,7 @@ class Ledger:
             mode=self._mode,
             reason=self.stopping if self._mode not in GOING_ON else "",
             dead=self.dead(now_ms),
-            died_of=dict(self._died_of),
+            died_of=self._fallen.died_of(),
             controls=self.orders.controls(now_ms),
         )
 
@@ -478,8 +391,8 @@ class Ledger:
             outage_ms=failures.outage_ms,
             backoff_left_ms=self.wait_ms(now_ms),
             reasons=tuple(failures.reasons),
-            deaths=tuple(map(self._death, failures.deaths)),
-            fenced=tuple(self._fenced),
+            deaths=tuple(map(failures.death, failures.deaths)),
+            fenced=self._fallen.fenced_ones(),
             control=self.orders.to_json(now_ms),
         )
 
