@@ -11,7 +11,8 @@ from typing import Any
 import grpc
 
 from table.service.channel import CHANNEL_OPTIONS, KEEPALIVE_MS, TOKEN_KEY
-from table.service.servicer import QUEUE_MAX, TableService
+from table.service.running import QUEUE_MAX
+from table.service.servicer import TableService
 from table.stubs import table_pb2_grpc as pb_grpc
 
 THREADS = QUEUE_MAX + 16

@@ -49,8 +49,9 @@ from table.service.calls import (
 from table.service.channel import TOKEN_KEY
 from table.service.client import Deadlines, TableClient
 from table.service.ledger import Ledger, LedgerLimits, RunOutcomeKind
+from table.service.running import QUEUE_MAX
 from table.service.server import RunningServer, serve
-from table.service.servicer import QUEUE_MAX, TableService
+from table.service.servicer import TableService
 from table.service.source_facts import SourceFacts, SourceUnavailable
 from table.state import TableState
 from table.stubs import table_pb2 as pb
