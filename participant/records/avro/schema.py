@@ -205,5 +205,6 @@ def _logical(kind: str, parsed: Mapping[str, Any]) -> tuple[str, int, int]:
     if said != "decimal":
         return said, 0, 0
     precision, scale = parsed.get("precision"), parsed.get("scale", 0)
-    known = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision
-    return (said, precision, scale) if known else ("", 0, 0)
+    if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision:
+        return said, precision, scale
+    return "", 0, 0

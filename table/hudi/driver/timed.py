@@ -46,7 +46,8 @@ class TimedClients:
             log.warning("%s", error)
             name = client
         self._times = name != client
-        return reduce(getattr, name.split("."), Packages(self._jvm))(context, config)
+        found: Any = reduce(getattr, name.split("."), Packages(self._jvm))
+        return found(context, config)
 
     def metadata_ms(self, client: Any, instant: str) -> int | None:
         """How long the metadata table took in the commit of this instant, which was this client's last one.
