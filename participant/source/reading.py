@@ -72,6 +72,8 @@ class SourceThread:
         self._callbacks = callbacks
         self._orders = Orders()
         self._positions: dict[SourcePartition, Position] = {}
+        self._turned: set[SourcePartition] = set()
+        """Told to read from elsewhere since the last fetch: what else that one says is of before."""
         self._paused = False
         self._stalls = Stalls()
         self._stopping = threading.Event()
@@ -138,10 +140,12 @@ class SourceThread:
         taken = self._fetcher.fetch(FETCH_S)
         took_s = time.monotonic() - began
         self.consume_s += took_s
+        self._turned.clear()
         for batch in before_damage(taken.batches, taken.notices):
             self._on_records(batch)
         for notice in taken.notices:
-            self._on_notice(notice)
+            if notice.partition not in self._turned:
+                self._on_notice(notice)
         if not self._paused and self._stalls.waited(took_s):
             self._look()
 
@@ -168,6 +172,7 @@ class SourceThread:
             self._read_from(partition, offset)
 
     def _read_from(self, partition: SourcePartition, offset: int) -> None:
+        self._turned.add(partition)
         self._fetcher.read_from(partition, offset)
         if self._paused:
             self._fetcher.pause([partition])

@@ -41,6 +41,14 @@ def without_a_place(_right: Any) -> Any:
     return stick
 
 
+def forgets_that_it_turned(right: Any) -> Any:
+    def read_from(source: Any, partition: Any, offset: int) -> None:
+        right(source, partition, offset)
+        source._turned.clear()
+
+    return read_from
+
+
 def from_the_beginning(right: Any) -> Any:
     def on_assign(member: Any, consumer: Any, partitions: Any) -> None:
         from control_topic.messages import SourcePartition
@@ -135,6 +143,16 @@ BUGS = (
         Hole.BEGINNINGS,
         {"participant.source.reading:before_damage": lambda _right: lambda batches, notices: batches},
         of(STALLS, "test_nothing_behind_damage_is_delivered_though_the_client_has_gone_on"),
+    ),
+    Bug(
+        "what_was_said_before_a_turn_counts_behind_it",
+        "An end of the log that was reached before the reading turned back passes over what is read again.",
+        Hole.BEGINNINGS,
+        {"participant.source.reading:SourceThread._read_from": forgets_that_it_turned},
+        of(
+            "tests/unit/participant/source/test_witnesses.py",
+            "test_an_end_of_the_log_that_came_before_the_reading_turned_back_passes_over_nothing",
+        ),
     ),
     Bug(
         "a_place_that_cannot_be_read_has_no_name",

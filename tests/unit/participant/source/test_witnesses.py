@@ -79,6 +79,16 @@ def test_what_lies_between_the_record_and_the_offset_is_not_read_again() -> None
     assert [(one.start, one.next) for one in broker.delivered] == [(10, 15)]
 
 
+def test_an_end_of_the_log_that_came_before_the_reading_turned_back_passes_over_nothing() -> None:
+    """It came with the record that was looked for: what lies before it is still to be delivered."""
+    broker = began_behind(last_of(READ, 5))
+    broker.read(batch(P0, 4, 15), said=[notice(KafkaError._PARTITION_EOF, 15)])
+    assert broker.taken == [(P0, 4), (P0, 10)]
+    assert broker.delivered == []
+    broker.read(batch(P0, 10, 15), said=[notice(KafkaError._PARTITION_EOF, 16)])
+    assert [(one.start, one.next) for one in broker.delivered] == [(10, 15), (15, 16)]
+
+
 def test_another_record_at_its_offset_ends_the_reading_and_nothing_is_delivered() -> None:
     broker = began_behind(last_of(READ, 10))
     broker.read(batch(P0, 9, 15, content=b'{"another": 1}'))
