@@ -7,8 +7,10 @@ is claimed is held against the real client in tests/conformance/test_registry.py
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
+import socket
 import ssl
 import threading
 import uuid
@@ -78,12 +80,21 @@ class Registry:
         self.asked: list[str] = []
         """Method and path, in order."""
         self._released = threading.Event()
+        self._open: set[socket.socket] = set()
         self._tls = tls
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             timeout = 30
+
+            def setup(self) -> None:
+                super().setup()
+                registry._open.add(self.connection)
+
+            def finish(self) -> None:
+                registry._open.discard(self.connection)
+                super().finish()
 
             def do_GET(self) -> None:
                 registry._answer(self)
@@ -106,10 +117,16 @@ class Registry:
         return f"http{'s' if self._tls else ''}://localhost:{self.port}"
 
     def close(self) -> None:
-        """Its port refuses connections from then on. Another on it with the same `known` is it, come back."""
+        """Its port refuses connections from then on, and those that were open are over.
+
+        Another on it with the same `known` is it, come back.
+        """
         self._released.set()
         self._server.shutdown()
         self._server.server_close()
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         self._thread.join(10)
 
     def __enter__(self) -> Registry:

@@ -205,6 +205,11 @@ def _logical(kind: str, parsed: Mapping[str, Any]) -> tuple[str, int, int]:
     if said != "decimal":
         return said, 0, 0
     precision, scale = parsed.get("precision"), parsed.get("scale", 0)
-    if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision:
-        return said, precision, scale
-    return "", 0, 0
+    if (
+        not isinstance(precision, int)
+        or not isinstance(scale, int)
+        or not 0 <= scale <= precision
+        or not precision
+    ):
+        return "", 0, 0
+    return said, precision, scale

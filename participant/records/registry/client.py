@@ -76,8 +76,8 @@ class RegistryClient:
         def ask() -> tuple[int, tuple[str, ...]]:
             told = self._client.get_latest_version(subject)
             if told.schema_id is None:
-                raise TypeError("a version without a schema's id")
-            return int(told.schema_id), self._with_references(told.schema)
+                raise TypeError("an answer without an id")
+            return told.schema_id, self._with_references(told.schema)
 
         return self._asked(ask)
 

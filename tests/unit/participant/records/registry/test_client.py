@@ -117,10 +117,12 @@ def test_whatever_is_no_answer_of_a_registry_is_an_outage_and_not_the_records_fa
 
 
 def test_a_registry_that_is_not_there_is_an_outage(registry: Registry, settings: RegistrySettings) -> None:
+    number = register(registry, TEXT)
     schemas = RegistrySchemas(settings)
+    assert schemas.find(number) == (TEXT,)
     registry.close()
     with pytest.raises(SchemasUnavailable, match=r"cannot be reached \(.*[Cc]onnection refused"):
-        schemas.find(1)
+        schemas.find(number + 1)
 
 
 def test_of_several_addresses_one_that_answers_is_enough(
