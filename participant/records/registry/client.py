@@ -20,6 +20,8 @@ from table.schema import SchemaError
 
 log = logging.getLogger("lockstep.registry")
 
+HTTP_CLIENTS = ("httpx", "httpx2")
+"""Whichever of the two confluent-kafka's client has found."""
 RETRIES = 1
 RETRY_FIRST_MS, RETRY_MAX_MS = 200, 1_000
 AWAY_S = 30.0
@@ -47,6 +49,8 @@ class RegistryClient:
                 f"the client of the schema registry is not installed ({error.name or error}): pip install "
                 "'lockstep[registry]' wherever workers run"
             ) from None
+        for name in HTTP_CLIENTS:
+            logging.getLogger(name).setLevel(logging.WARNING)  # a line of each request is no news of the run
         self._refused = SchemaRegistryError
         self._where = ", ".join(settings.urls)
         attempts_s = settings.timeout_ms / 1_000 * (RETRIES + 1) + RETRIES * RETRY_MAX_MS / 1_000
@@ -135,7 +139,7 @@ class RegistryClient:
             return self._unavailable("answers with something that is not JSON, as a proxy's page is")
         if isinstance(error, TypeError | AttributeError | LookupError | ValueError):
             return self._unavailable("answers with JSON that holds no schema: is it a schema registry?")
-        if type(error).__module__.split(".")[0] in ("httpx", "httpx2") or isinstance(error, OSError):
+        if type(error).__module__.split(".")[0] in HTTP_CLIENTS or isinstance(error, OSError):
             return self._unavailable(f"cannot be reached ({_words(error)})")
         raise error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -66,6 +67,14 @@ def test_a_schema_is_asked_for_once_by_id_or_guid(
     for _ in range(3):
         assert schemas.find(key) == (TEXT,)
     assert [one.partition("?")[0] for one in registry.asked] == [f"GET /schemas/{by}/{key}"]
+
+
+def test_its_requests_are_not_logged_one_by_one(
+    registry: Registry, settings: RegistrySettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        RegistryClient(settings).schema(register(registry, TEXT))
+    assert not caplog.messages
 
 
 def test_what_it_refers_to_comes_before_it_and_once(registry: Registry, settings: RegistrySettings) -> None:
