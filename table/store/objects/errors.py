@@ -78,6 +78,8 @@ _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"
 _FULL = frozenset({"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull"})
 _NO_OBJECT = frozenset({"", "NoSuchKey", "BlobNotFound", "NoSuchUpload"})
 _SKEWED = "RequestTimeTooSkewed"
+_UNAUTHORIZED, _UNPROVED = "AuthorizationFailure", "failed to authenticate"
+"""Azure's word for whom it does not let in from there; its emulator says it of wrong keys as well."""
 _WRONG_KEYS = {
     "InvalidAccessKeyId": "nobody has this access key, or not any more",
     "SignatureDoesNotMatch": "the secret is not this access key's",
@@ -124,6 +126,8 @@ class RequestAnswer:
         if _REDIRECT in text:
             return cls(status=301)
         named = code[1] if code else ""
+        if named == _UNAUTHORIZED and sentence and _UNPROVED in sentence[1]:
+            named = "AuthenticationFailed"
         return cls(
             status=int(status[1]) if status else _status_of(error, named),
             code=named,

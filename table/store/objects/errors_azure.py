@@ -20,7 +20,7 @@ _CODES = {
 }
 """What the server says with an answer that has no code -> its code."""
 _SAME = {"FilesystemNotFound": "ContainerNotFound"}
-_TOLD = frozenset({"AuthenticationFailed", "ContainerNotFound", "AuthorizationFailure"})
+_TOLD = frozenset({"AuthenticationFailed", "ContainerNotFound"})
 
 
 def said_by_abfs(message: str) -> str:
