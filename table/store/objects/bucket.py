@@ -10,7 +10,6 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -36,8 +35,6 @@ FOLDER = "hdi_isfolder"
 """What Azure says of a folder where folders are there by themselves: it answers as an empty object."""
 PAGE = 1_000
 """Objects in an answer to a listing: S3's and Google's limit, which Azure keeps below."""
-
-DELETED_AT_ONCE = 8
 
 T = TypeVar("T")
 
@@ -201,9 +198,9 @@ class Bucket:
     def delete(self, key: str) -> bool:
         """False where the store says that it was not there; S3 never says so.
 
-        Of S3 obstore deletes one object as it does many.
+        Of S3 and Azure obstore deletes one object as it does many.
         """
-        self.requests.add(Request.DELETE_MANY if self.scheme == "s3a" else Request.DELETE)
+        self.requests.add(Request.DELETE if self.scheme == "gs" else Request.DELETE_MANY)
         try:
             with self.asking(Act.DELETE, key):
                 self.ask(lambda: obstore.delete(self.client, key))
@@ -213,16 +210,12 @@ class Bucket:
 
     def delete_many(self, keys: list[str]) -> None:
         """No more than `PAGE`; those may be gone already."""
-        if self.scheme == "abfss":  # where many at once are another service, which not every account has
-            with ThreadPoolExecutor(DELETED_AT_ONCE) as pool:
-                list(pool.map(self.delete, keys))
-            return
         self.requests.add(Request.DELETE_MANY)
         try:
             with self.asking(Act.DELETE, keys[0]):
                 self.ask(lambda: obstore.delete(self.client, keys))
         except FileNotFoundError:
-            for key in keys:  # Google stops at the first that is gone
+            for key in keys:  # Google and Azure stop at the first that is gone
                 self.delete(key)
 
 

@@ -128,6 +128,8 @@ class RequestAnswer:
         named = code[1] if code else ""
         if named == _UNAUTHORIZED and sentence and _UNPROVED in sentence[1]:
             named = "AuthenticationFailed"
+        if named.isdigit():  # of one of many that Azure was to delete
+            return cls(status=int(named), code="BlobNotFound" if named == "404" else "")
         return cls(
             status=int(status[1]) if status else _status_of(error, named),
             code=named,
