@@ -21,6 +21,8 @@ from table.store.objects.requests import Request
 
 UPSTREAM_TIMEOUT_S = 60.0
 ERROR = b"<Error><Code>%s</Code><Message>m</Message></Error>"
+SIGNED = frozenset({"date"})
+"""Of a request it is the client's, whose signature is over it."""
 BETWEEN = frozenset({"transfer-encoding", "connection", "keep-alive", "date", "server"})
 
 
@@ -197,7 +199,7 @@ class S3Proxy:
         try:
             connection.putrequest(handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
             for name, value in handler.headers.items():
-                if name.lower() not in BETWEEN and name.lower() != "expect":
+                if name.lower() not in BETWEEN - SIGNED and name.lower() != "expect":
                     connection.putheader(name, value)
             connection.endheaders(body)
             answer = connection.getresponse()

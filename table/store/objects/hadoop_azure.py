@@ -1,8 +1,8 @@
 """How Hadoop's own connector for Azure, abfss, reaches what this library reaches: the same settings in its
 words.
 
-Of one account only: its properties take the account's host at their end. Source of the names: hadoop-azure
-3.3.4.
+Of one account only where the connector looks for that: then properties take the account's host at their end.
+Source of the names, and of which is looked for how: hadoop-azure 3.3.4.
 """
 
 from __future__ import annotations
@@ -70,11 +70,9 @@ def azure_settings(settings: StoreSettings, authority: str) -> HadoopSettings:
     assert isinstance(settings, ObjectSettings)
     host = authority.partition("@")[2]
     plain, secret = _credentials(settings.credentials, authority)
-    plain |= {
-        BLOB_ROOT: blob_root(authority, settings),
-        # HADOOP-18546: in this version what one stream reads ahead may get into another's buffer.
-        "fs.azure.readaheadqueue.depth": "0",
-    }
+    plain |= {BLOB_ROOT: blob_root(authority, settings)}
+    # HADOOP-18546: in this version what one stream reads ahead may get into another's buffer.
+    of_all = {"fs.azure.readaheadqueue.depth": "0"}
     if settings.endpoint:
         at = urlsplit(settings.endpoint)
         if at.scheme == "http" and AUTH in plain and plain[AUTH] == "OAuth":
@@ -83,13 +81,11 @@ def azure_settings(settings: StoreSettings, authority: str) -> HadoopSettings:
                 "http: give one of https, or the account's key"
             )
         plain["fs.azure.abfs.endpoint"] = f"{at.hostname}:{at.port or PORTS[at.scheme]}"
-        plain["fs.azure.always.use.https"] = str(at.scheme == "https").lower()
+        of_all["fs.azure.always.use.https"] = str(at.scheme == "https").lower()
     return HadoopSettings(
-        plain={f"{name}.{host}": value for name, value in plain.items()},
+        plain={**of_all, **{f"{name}.{host}": value for name, value in plain.items()}},
         secret={f"{name}.{host}": value for name, value in secret.items()},
-        tuning=tuple(
-            Tuning(asked=name, name=f"{name}.{host}", value=value) for name, value in TUNING.items()
-        ),
+        tuning=tuple(Tuning(asked=name, name=name, value=value) for name, value in TUNING.items()),
     )
 
 

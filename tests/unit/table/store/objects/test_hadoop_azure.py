@@ -30,9 +30,13 @@ def told(credentials: Credentials, endpoint: str = "") -> HadoopSettings:
     return hadoop_settings(Location.parse(PATH), ObjectSettings(endpoint=endpoint, credentials=credentials))
 
 
+OF_ALL = {"fs.azure.readaheadqueue.depth", "fs.azure.always.use.https"}
+"""What the connector looks for without an account's name."""
+
+
 def of_account(settings: Mapping[str, str]) -> dict[str, str]:
-    """All of it is of this account alone."""
-    assert all(name.endswith(f".{HOST}") for name in settings)
+    """The rest of it is of this account alone."""
+    assert all(name.endswith(f".{HOST}") for name in settings.keys() - OF_ALL)
     return {name.removesuffix(f".{HOST}"): value for name, value in settings.items()}
 
 
@@ -53,7 +57,7 @@ def test_an_accounts_key_is_among_what_is_secret_and_nowhere_else() -> None:
 
 
 def test_nothing_is_read_ahead_since_this_version_mixes_up_what_it_has_read() -> None:
-    assert of_account(told(AccountKey(SECRET)).plain)["fs.azure.readaheadqueue.depth"] == "0"
+    assert told(AccountKey(SECRET)).plain["fs.azure.readaheadqueue.depth"] == "0"
 
 
 def test_an_application_and_a_machine_ask_for_tokens_as_hadoop_does() -> None:
@@ -83,7 +87,7 @@ def test_a_server_of_ones_own_is_one_address_for_both_endpoints() -> None:
 def test_requests_that_fail_are_not_repeated_for_a_quarter_of_an_hour_unless_somebody_says_so() -> None:
     tuning = {one.asked: one for one in told(AccountKey(SECRET)).tuning}
     retries = tuning["fs.azure.io.retry.max.retries"]
-    assert retries.name == f"fs.azure.io.retry.max.retries.{HOST}" and int(retries.value) < 10
+    assert retries.name == retries.asked and int(retries.value) < 10
 
 
 @pytest.mark.parametrize(
