@@ -126,7 +126,7 @@ def test_a_file_that_the_driver_makes_at_azure_is_there_whole_or_not_at_all(file
             out.close()
             assert store.read(where, bytes_max=2 * LARGE_BYTES) == content
     files.open("empty").close()
-    assert store.read("empty", bytes_max=1) == b""
+    assert store.read("empty", bytes_max=10) == b""
 
 
 def test_a_file_that_another_has_made_at_azure_is_not_made_again(files: Files) -> None:
@@ -156,7 +156,7 @@ def test_an_account_without_folders_of_its_own_is_refused(
     opened: Callable[..., S3Driver], spark: SparkSession, place: AzurePlace
 ) -> None:
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-    name = f"fs.azure.account.hns.enabled.{place.path.partition('@')[2].partition('/')[0]}"
+    name = "fs.azure.account.hns.enabled"
     hadoop.set(name, "false")
     try:
         with pytest.raises(Refused, match="no hierarchical namespace"):
