@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tests.seeded.base import Bug, of
+from tests.seeded.base import Bug, always, of
 from tests.seeded.holes import Hole
 
 REJECTS = "tests/unit/participant/records/test_rejects.py"
@@ -60,6 +60,16 @@ def counted_alone(right: Any) -> Any:
 
 
 BUGS = (
+    Bug(
+        "a_number_that_is_too_large_is_infinite",
+        "A number beyond the range of its type, `10e308`, is a row that holds an infinity.",
+        Hole.REJECTS,
+        {"participant.records.json.decoder:holds_infinity": always(False)},
+        of(
+            "tests/unit/participant/records/json/test_decode_types.py",
+            "test_what_is_spelled_as_infinite_is_kept_beside_a_number_beyond_the_range",
+        ),
+    ),
     Bug(
         "rejects_hold_nothing",
         "What is held of rejects, until the dead-letter topic has them, counts as no memory.",

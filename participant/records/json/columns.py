@@ -83,9 +83,33 @@ def may_have_many_places(buffer: bytes) -> bool:
     It scales by a table of powers of ten that ends there, and does not look whether it ends: `0e-2147483647`
     crashes the process. Places that are written out are no danger, since they count as digits beforehand.
     """
+    return _matches(buffer, MANY_PLACES)
+
+
+def _matches(buffer: bytes, pattern: str) -> bool:
     ends = np.array([0, len(buffer)], dtype=np.int32)
     whole = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(ends), pa.py_buffer(buffer)])
-    return bool(pc.match_substring_regex(whole, MANY_PLACES)[0].as_py())
+    return bool(pc.match_substring_regex(whole, pattern)[0].as_py())
+
+
+FAR = r"[0-9.]{155,}|[eE]\+?0*(?:1[5-9][0-9]|[2-9][0-9]{2}|[1-9][0-9]{3,})"
+"""So many digits, or such an exponent: every number beyond the range of a DOUBLE has one of them."""
+
+
+def may_be_beyond(buffer: bytes) -> bool:
+    """Whether a number in the buffer could be beyond a DOUBLE's range: the reader makes an infinity of it."""
+    return _matches(buffer, FAR)
+
+
+def holds_infinity(read: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether a floating point number in it, at whatever depth, is infinite."""
+    if isinstance(read, pa.ChunkedArray):
+        return any(map(holds_infinity, read.chunks))
+    if pa.types.is_floating(read.type):
+        return bool(pc.any(pc.is_inf(read)).as_py())
+    if pa.types.is_struct(read.type):
+        return any(holds_infinity(read.field(i)) for i in range(read.type.num_fields))
+    return pa.types.is_list(read.type) and holds_infinity(read.values)
 
 
 def finish(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

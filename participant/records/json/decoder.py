@@ -49,7 +49,9 @@ from participant.records.json.columns import (
     finish,
     fit,
     holds_decimal,
+    holds_infinity,
     holds_map,
+    may_be_beyond,
     may_have_many_places,
     nullable_type,
     reading_field,
@@ -154,8 +156,15 @@ class JsonDecoder:
             raise Misfit(f"{read.num_rows} documents in {len(values)} values")
         if read.schema != self._reading:
             raise Misfit("the reader answered with other columns")
+        if any(map(holds_infinity, read.columns)) and may_be_beyond(buffer):
+            self._check_infinities(values)
         columns = [finish(read.column(i), f.type) for i, f in enumerate(self._arrow_fields)]
         return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in self._arrow_fields]))
+
+    def _check_infinities(self, values: Values) -> None:
+        """The reader makes no difference between `Infinity` and a number that is too large: Python does."""
+        if len(values) > 1 or explain(values[0] or b"", self._schema):
+            raise Misfit("a number beyond its range")
 
     # --- a closer look ----------------------------------------------------------------------------
 

@@ -115,6 +115,11 @@ def test_a_value_of_the_columns_type_is_kept_as_it_is(ddl_type: str, text: str, 
         ("BIGINT", "NaN", "field a: not a BIGINT but a number that is not spelled as a whole one"),
         ("INT", "2147483648", "field a: not a INT but a number beyond its range"),
         ("DOUBLE", "1e400", "field a: not a DOUBLE but a number beyond its range"),
+        ("DOUBLE", "10e308", "field a: not a DOUBLE but a number beyond its range"),
+        ("DOUBLE", "-1.7976931348623159e308", "field a: not a DOUBLE but a number beyond its range"),
+        ("DOUBLE", "1" * 400, "field a: not a DOUBLE but a number beyond its range"),
+        ("FLOAT", "10e308", "field a: not a FLOAT but a number beyond its range"),
+        ("ARRAY<STRUCT<d: DOUBLE>>", '[{"d":1},{"d":99e307}]', "field a[].d: not a DOUBLE but a number bey"),
         ("FLOAT", "1e39", "field a: not a FLOAT but a number beyond its range"),
         ("ARRAY<STRUCT<f: FLOAT>>", '[{"f":1},{"f":1e39}]', "field a[].f: not a FLOAT but a number bey"),
         ("BOOLEAN", "0", "field a: not a BOOLEAN but a number"),
@@ -191,6 +196,18 @@ def test_a_missing_or_null_required_field_is_a_reject_and_the_rows_around_it_sta
         (2, "required field a is missing or null"),
     ]
     assert decoded.table.schema == parse_ddl("a BIGINT NOT NULL, b STRING NOT NULL")
+
+
+def test_what_is_spelled_as_infinite_is_kept_beside_a_number_beyond_the_range() -> None:
+    decoded = decode_values(
+        "a DOUBLE, b FLOAT, c ARRAY<DOUBLE>",
+        *('{"a":Infinity,"b":-Infinity}', '{"c":[1,10e308]}', '{"a":-Infinity,"c":[Infinity]}'),
+    )
+    assert [list(row.values()) for row in decoded.table.to_pylist()] == [
+        [math.inf, -math.inf, None],
+        [-math.inf, None, [math.inf]],
+    ]
+    assert [reject.index for reject in decoded.rejects] == [1]
 
 
 def test_a_name_in_another_case_is_another_field() -> None:
