@@ -38,9 +38,10 @@ test: lint  ## All that a change must pass: lint, types, unit, simulation, integ
 ##@ Parts of it
 
 .PHONY: lint
-lint: $(INSTALLED)  ## ruff: rules and format
+lint: $(INSTALLED)  ## ruff: rules and format; rustfmt, where it is
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
+	@! cargo fmt --version >/dev/null 2>&1 || cargo fmt --manifest-path native/Cargo.toml --check
 
 .PHONY: types
 types: $(INSTALLED)  ## mypy: strict, everywhere
@@ -88,7 +89,7 @@ RIVALS ?=
 ROUNDS ?= 3
 LATENCY_MS ?= 20
 
-.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-s3 bench-hdfs bench-page bench-picture
+.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-s3 bench-hdfs bench-page bench-native bench-picture
 bench: $(INSTALLED)  ## Sustained rates side by side: make bench [WORKLOADS="narrow wide"] [RIVALS="lockstep plain"] [ARGS="--records 4000000"]
 	@status=0; for workload in $(WORKLOADS); do \
 	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS) || status=1; \
@@ -124,6 +125,10 @@ bench-hdfs: $(INSTALLED)  ## The table on an HDFS: rates in turns with a folder'
 	@$(PYTHON) -m bench.commits --store hdfs
 bench-page: $(INSTALLED)  ## With the page open and scraped each 5 s, and without a page, in turns
 	@$(PYTHON) -m bench --workload narrow --label page --rival lockstep-page --rival lockstep-no-page --rounds $(ROUNDS) $(ARGS)
+bench-native: $(INSTALLED)  ## With the native decoder of JSON and without, in turns, narrow and wide
+	@for workload in narrow wide; do \
+	  $(PYTHON) -m bench --workload $$workload --label native --rival lockstep --rival lockstep-no-native --rounds $(ROUNDS) $(ARGS); \
+	done
 bench-picture: $(INSTALLED)  ## The picture anew, from the figures that are there
 	@$(PYTHON) -m bench.picture
 
@@ -152,15 +157,22 @@ page-pictures: $(INSTALLED)  ## docs/page-light.png, docs/page-dark.png: the pag
 ##@ The house
 
 # Newer than these once everything that they ask for is installed.
-$(INSTALLED): pyproject.toml participant/source/_fetcher.c
+$(INSTALLED): pyproject.toml participant/source/_fetcher.c native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs)
 	@test -x $(PYTHON) || tools/make_venv.sh $(VENV) $(BASE_PYTHON)
 	@echo "Installing Lockstep and what it needs into $(VENV): Spark alone is 300 MB, so it takes a minute or two …"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@compgen -G 'participant/records/json/_native*.so' >/dev/null || echo "Without cargo (Rust), or where it fails," \
+	  "JSON is decoded several times slower, to the same rows: $(PYTHON) -m pip install --verbose --editable . says why."
 	@touch $@
+
+.PHONY: wheel
+wheel: $(INSTALLED)  ## build/wheel: Lockstep with what is compiled of it, for machines like this one
+	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	@ls build/wheel/*.whl
 
 .PHONY: clean
 clean:  ## Remove what was built and what demos left; downloads stay in the caches
-	@rm -rf build .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis ./*.egg-info
+	@rm -rf build native/target .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis ./*.egg-info
 	@find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: clean-all

@@ -12,7 +12,10 @@ from control_topic.messages import SourcePartition
 from participant.records.envelopes.debezium.decoder import Changes, DebeziumDecoder
 from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl
+from tests.json_decoders import DECODERS, PLAIN
 
+read_by = PLAIN
+"""Which decoder of JSON reads events: a test's module may set it."""
 PLACE = SourcePartition("server.public.customers", 3)
 POSTGRESQL = {"version": "3.2.0.Final", "connector": "postgresql", "snapshot": "false", "txId": 555, "lsn": 7}
 BINLOG = {"connector": "mysql", "file": "mysql-bin.000003", "pos": 154, "row": 2, "gtid": None}
@@ -61,8 +64,12 @@ def created(source: Any) -> bytes:
     return event("c", after={"id": 1}, source=source)
 
 
+def decoder(ddl: str) -> DebeziumDecoder:
+    return DebeziumDecoder(parse_ddl(ddl), DECODERS[read_by])
+
+
 def decode(ddl: str, *values: bytes | None) -> Changes:
-    return DebeziumDecoder(parse_ddl(ddl)).decode(batch_of(values))
+    return decoder(ddl).decode(batch_of(values))
 
 
 def ids(changes: Changes) -> list[Any]:

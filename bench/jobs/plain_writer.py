@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from bench.rivals.plain_reader import batches
-from participant.records.json.decoder import JsonDecoder
+from participant.records.json.native import row_decoder
 from participant.records.raw import RawBatch
 from table.hudi.files.base_writer import TransactionWriter
 from table.hudi.files.shaping import InsertShaper
@@ -84,7 +84,7 @@ class _Rounds:
         )
         self._task, self._layout = task, layout
         self._schema = table_schema(task["schema"], True)
-        self._decoder, self._shaper = JsonDecoder(self._schema), InsertShaper(layout, self._schema)
+        self._decoder, self._shaper = row_decoder(self._schema), InsertShaper(layout, self._schema)
         self._writer: TransactionWriter | None = None
         self._rows = 0
         self.seconds = dict.fromkeys(("decode", "derive", "encode", "upload", "wait"), 0.0)

@@ -47,6 +47,11 @@ def run_plain(load: Load) -> Measured:
     return run(load, "--set", "source.reader=plain")
 
 
+def run_plain_decoder(load: Load) -> Measured:
+    """As `run`, without the optional decoder."""
+    return run(load, "--set", "record.decoder=plain")
+
+
 def run_append(load: Load) -> Measured:
     """As `run`, every record a new row."""
     return run(replace(load, workload=load.workload.as_inserts()))

@@ -40,6 +40,7 @@ RIVALS: Mapping[str, Rival] = {
     for rival in (
         LOCKSTEP,
         replace(LOCKSTEP, name="lockstep-plain", title="Lockstep with the plain reader"),
+        replace(LOCKSTEP, name="lockstep-no-native", title="Lockstep with the plain decoder"),
         replace(LOCKSTEP, name="lockstep-workers", title="Lockstep with workers", variant=WORKERS),
         replace(
             LOCKSTEP,
@@ -163,6 +164,7 @@ class Runners:
         self._runs: Mapping[str, Callable[[Load], Measured]] = {
             "lockstep": lockstep_run.run,
             "lockstep-plain": lockstep_run.run_plain,
+            "lockstep-no-native": lockstep_run.run_plain_decoder,
             "lockstep-workers": lockstep_run.run,
             "lockstep-cluster": lockstep_run.run_on_cluster,
             "lockstep-append": lockstep_run.run_append,

@@ -131,6 +131,7 @@ class Config(Section):
             schema_text=schema_text("record.schema_file", self.record.schema_file),
             key_schema_text=schema_text("record.key_schema_file", self.record.key_schema_file),
             registry=registry_settings(self.record, self.registry),
+            decoder=self.record.decoder,
         )
 
     def to_mapping(self) -> dict[str, dict[str, Any]]:

@@ -125,6 +125,14 @@ class RecordSection(Section):
     key_schema_file: values.HostFile = Field(
         default="", description="Likewise, of keys.", examples=["/etc/lockstep/key.avsc"]
     )
+    decoder: Literal["auto", "plain", "native"] = Field(
+        default="auto",
+        description=(
+            "How values in JSON are read: `native` in one pass, which needs the module that is compiled with "
+            "cargo on every executor, `plain` with Arrow and polars, `auto` takes what there is. The rows "
+            "are the same. `lockstep validate` and the workers' log say which reads, and why."
+        ),
+    )
     ddl: values.Ddl = Field(
         alias="schema",
         description=(

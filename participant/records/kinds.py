@@ -34,6 +34,7 @@ FORMATS: Mapping[str, FormatKind] = {
         made_by="participant.records.json.format:JsonFormat",
         values="one object each",
         keys="an object or one field's value, or plain text",
+        has_settings=True,
     ),
     "avro": FormatKind(
         made_by="participant.records.avro.format:AvroFormat",

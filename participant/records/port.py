@@ -84,6 +84,8 @@ class RecordSpec:
     envelope: str = "none"
     delete_field: str = ""
     """A BOOLEAN column that is true where a record deletes its row; empty for none."""
+    decoder: str = "auto"
+    """Who reads values: `native`, `plain`, or `auto` for the native one where it can be had."""
     framing: str = "confluent"
     """Of Avro: what stands before a datum, one of `participant.records.avro.framing.SPLITS`."""
     schema_text: str = ""

@@ -2,7 +2,7 @@
 
 Orders overtake what was consumed before them and is not decoded yet: they name what they mean by generation
 and offset, and the protocol orders only what it was told of, so that END never waits for a queue of records.
-Decoding and encoding happen in Arrow's C++ without the interpreter's lock.
+Decoding and encoding happen in Rust and in Arrow's C++, without the interpreter's lock.
 """
 
 from __future__ import annotations

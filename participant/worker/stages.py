@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ from table.kinds import table_kind
 from table.port import UPSERT, TableFiles, TableLayout, TableSpec
 from table.schema import record_schema, table_schema
 from table.store.settings import StoreSettings
+
+log = logging.getLogger("lockstep.worker")
 
 PLACE_BYTES = 8
 """Of a column in memory, in each row: it is there though the record says nothing of it."""
@@ -49,9 +52,12 @@ def stages(
         held_bytes_max=memory.held_bytes,
         storage=storage,
     )
+    record = record or RecordSpec()
+    reads = decoder(layout, files.schema, record, look_back)
+    log.info("values are read by: %s", format_made(record.format, record).reads_by(files.schema))
     return Stages(
         records_max=_records_max(files.schema, memory.batch_bytes),
-        decoder=decoder(layout, files.schema, record or RecordSpec(), look_back),
+        decoder=reads,
         files=files,
     )
 
@@ -79,7 +85,8 @@ def decoder(
         look_back=look_back,
     )
     envelope: Envelope = made(ENVELOPES[record.envelope].made_by)
-    return envelope.decoder(asked, format_made(record.format, record), format_made(record.key_format, record))
+    values, keys = format_made(record.format, record), format_made(record.key_format, record)
+    return envelope.decoder(asked, values, keys)
 
 
 def _records_max(schema: pa.Schema, batch_bytes: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import fastavro
@@ -17,6 +17,7 @@ from participant.records.kinds import FORMATS, format_made
 from participant.records.port import Decoded, Format, RecordSpec
 from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl, table_schema
+from tests.json_decoders import skip_unless_there
 
 DDL = "id STRING NOT NULL, n BIGINT, amount DOUBLE"
 SCHEMA = table_schema(DDL, kafka_columns=True)
@@ -73,19 +74,26 @@ SAMPLES: Mapping[str, Sample] = {
 }
 
 
-@pytest.fixture(params=sorted(FORMATS))
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+READ_BY = [replace(SAMPLES[name].spec, format=name) for name in sorted(FORMATS)]
+READ_BY += [RecordSpec(format="json", decoder=one) for one in ("plain", "native")]
+
+
+@pytest.fixture(params=READ_BY, ids=lambda record: f"{record.format}-{record.decoder}")
+def record(request: pytest.FixtureRequest) -> RecordSpec:
+    found: RecordSpec = request.param
+    if found.decoder == "native":
+        skip_unless_there("native")
+    return found
 
 
 @pytest.fixture
-def sample(name: str) -> Sample:
-    return SAMPLES[name]
+def sample(record: RecordSpec) -> Sample:
+    return SAMPLES[record.format]
 
 
 @pytest.fixture
-def read(name: str) -> Format:
-    found: Format = format_made(name, SAMPLES[name].spec)
+def read(record: RecordSpec) -> Format:
+    found: Format = format_made(record.format, record)
     return found
 
 

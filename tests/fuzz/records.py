@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from control_topic.messages import SourcePartition
 from participant.records.json.decoder import JsonDecoder
-from participant.records.port import Decoded
+from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import Rejects
 from table.hudi.files.encoding import writer_options
@@ -26,6 +26,7 @@ from table.hudi.layout import HudiLayout
 from table.schema import SchemaError, kafka_fields, parse_ddl
 from tests.fuzz import documents, reference
 from tests.fuzz.target import Target, require
+from tests.json_decoders import DECODERS, decoders
 
 PLACE = SourcePartition("events", 3)
 FIRST_OFFSET = 10**6
@@ -40,6 +41,11 @@ def _decoder(ddl: str) -> JsonDecoder | None:
         return JsonDecoder(parse_ddl(ddl))
     except SchemaError:
         return None  # only maps
+
+
+@lru_cache(maxsize=128)
+def _other(name: str, ddl: str) -> Decoder:
+    return DECODERS[name](parse_ddl(ddl))
 
 
 def _batch(values: Sequence[bytes | None]) -> RawBatch:
@@ -84,11 +90,33 @@ def check_batch(case: tuple[str, list[bytes | None]]) -> int:
         require(
             reject.offset == batch.offsets[index], "a reject names another record's offset", values[index]
         )
+    _check_native(ddl, batch, decoded)
     for index in [*rejects, *rows][:ALONE_MAX]:
         alone = decoder.decode(_batch([values[index]]))
         same = alone.table.num_rows == 1 if index in rows else len(alone.rejects) == 1
         require(same, "what becomes of a record depends on its neighbours", values[index])
     return len(values)
+
+
+def _check_native(ddl: str, batch: RawBatch, decoded: Decoded) -> None:
+    """Where it is compiled: the native decoder says the same of every record."""
+    for name in decoders()[1:]:
+        native = _other(name, ddl).decode(batch)
+        native.table.validate(full=True)
+        require(native.table.schema == decoded.table.schema, f"{name}: other columns", ddl)
+        places = [reject.index for reject in native.rejects]
+        strange = sorted({*places} ^ {reject.index for reject in decoded.rejects})
+        require(not strange, f"{name}: another fate than by the plain decoder", (ddl, _shown(batch, strange)))
+        rows, wanted = _rows(batch, native), _rows(batch, decoded)
+        for index, row in rows.items():
+            require(reference.same(row, wanted[index]), f"{name}: another row: {row}", batch.values[index])
+        for reject in native.rejects:
+            require(reject.offset == batch.offsets[reject.index], f"{name}: another offset", reject)
+            require(bool(reject.reason), f"{name}: a reject without a reason", batch.values[reject.index])
+
+
+def _shown(batch: RawBatch, places: Sequence[int]) -> list[bytes | None]:
+    return [batch.values[place] for place in places[:ALONE_MAX]]
 
 
 def _check_record(value: bytes | None, schema: pa.Schema, row: Any, reject: Any) -> None:

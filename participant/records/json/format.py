@@ -6,25 +6,32 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from participant.records.json.decoder import JsonDecoder
 from participant.records.json.keys import JsonKeys
 from participant.records.json.lines import line_reader
+from participant.records.json.native import PLAIN, missing, row_decoder
+from participant.records.port import Decoder, RecordSpec
 from table.schema import record_schema
 
 
 class JsonFormat:
-    """See `participant.records.port.Format`."""
+    """See `participant.records.port.Format`. `record`: with what values are to be read."""
 
-    def values(self, schema: pa.Schema) -> JsonDecoder:
+    def __init__(self, record: RecordSpec | None = None) -> None:
+        self._wanted = (record or RecordSpec()).decoder
+
+    def values(self, schema: pa.Schema) -> Decoder:
         """Raises `SchemaError` for a schema that cannot be read from JSON."""
-        return JsonDecoder(schema)
+        return row_decoder(schema, self._wanted)
 
     def keys(self, fields: Sequence[pa.Field]) -> JsonKeys:
         """Of the columns that key a row."""
         return JsonKeys(fields)
 
     def reads_by(self, schema: pa.Schema) -> str:
-        """Flat schemas by a faster reader, where it is installed."""
+        """The native decoder, or who reads without it, and why."""
+        why_not = missing(schema) if self._wanted != PLAIN else "the configuration asks for it"
+        if not why_not:
+            return "native, in one pass"
         if line_reader(record_schema(schema)) is not None:
-            return "Arrow, and polars for batches that are plain enough"
-        return "Arrow alone: polars takes flat schemas only, and must be installed there"
+            return f"plain: Arrow, and polars for batches that are plain enough ({why_not})"
+        return f"plain: Arrow alone, since polars takes flat schemas only, and must be installed ({why_not})"

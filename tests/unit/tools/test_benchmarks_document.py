@@ -95,6 +95,7 @@ KEPT: Mapping[str, Any] = {
     "bench-narrow-intervals": _evidence("narrow", ("lockstep@2s", "lockstep@60s")),
     "bench-narrow-workers": _evidence("narrow", ("lockstep-workers@1", "lockstep-cluster")),
     "bench-narrow-page": _evidence("narrow", ("lockstep-page", "lockstep-no-page")),
+    "bench-wide-native": _evidence("wide", ("lockstep", "lockstep-no-native")),
     "bench-upserts": _evidence("narrow", ("lockstep", "streaming@1000000")),
     "bench-upserts-compacting": _evidence("narrow", ("lockstep", "lockstep-compacting")),
     "bench-queries": _evidence("narrow")
@@ -226,6 +227,7 @@ def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
         "for a minute",
         "no rows",
         "page",
+        "native decoder",
     )
     on_stores = [f"{what} on {on}" for what in ("table", "next commit") for on in ("an S3 server", "HDFS")]
     others = ("Upserts", "compactions run", "Queries", "commit takes on a store", "the proxy")
@@ -250,7 +252,9 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert "| four bytes that are no JSON | 240,000 | 4.50 | 330 MB |" in shown
     assert "| Lockstep, its page open and scraped | 600,500 (600,000 to 601,000) | 2.00 | 2.00" in shown
     assert "| Lockstep without its page | 300,500 (300,000 to 301,000) | 4.00 | – |" in shown
-    assert shown.count("commit `abc`, 2 processors") == 17
+    native = "| wide JSON: Lockstep | 600,500 (600,000 to 601,000) | 2.00 | 2.00"
+    assert native in shown and "| wide JSON: Lockstep with the plain decoder | 300,500" in shown
+    assert shown.count("commit `abc`, 2 processors") == 18
     assert "* Lockstep: from the job's session being up" in shown
 
 

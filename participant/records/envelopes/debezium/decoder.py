@@ -1,9 +1,9 @@
 """Debezium's JSON change events to Arrow columns, one row per event, each tied to its record.
 
 An event is `{"before":…,"after":…,"source":…,"op":…}`, or `{"schema":…,"payload":{the same}}` where Kafka
-Connect's JsonConverter writes schemas; a batch may hold both. All of a batch is decoded at once, by
-`JsonDecoder`, as columns of STRUCTs in which every field may be missing. A row is what `after` says, of a
-delete what `before` says, and a position that grows with the source's log
+Connect's JsonConverter writes schemas; a batch may hold both. All of a batch is decoded at once, by the
+decoder of values, as columns of STRUCTs in which every field may be missing. A row is what `after` says, of
+a delete what `before` says, and a position that grows with the source's log
 (`participant.records.envelopes.debezium.position`).
 
 | `op` | |
@@ -37,6 +37,7 @@ Source of the format: Debezium's documentation, "Data change events" of each con
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
@@ -49,7 +50,8 @@ from control_topic.messages import SourcePartition
 from participant.records.envelopes.debezium.order import WHY, LogOrder
 from participant.records.envelopes.debezium.position import SOURCE, positions
 from participant.records.json.columns import DAYS
-from participant.records.json.decoder import JsonDecoder
+from participant.records.json.native import row_decoder
+from participant.records.port import Decoder
 from participant.records.raw import RawBatch
 from participant.records.rejects import NONE, Rejects
 from table.schema import LOCAL_MICROS, POSITION_COLUMN, UTC_MICROS, SchemaError, record_schema
@@ -89,11 +91,12 @@ class Changes:
 class DebeziumDecoder:
     """Decodes for one schema (Kafka columns in it are left to others). Not for several threads.
 
-    Raises `SchemaError` for a schema that cannot be read from JSON, or that has a column POSITION_COLUMN in
-    other letters; spelled so it is the table's own, and ignored.
+    `values` makes what reads JSON of a schema. Raises `SchemaError` for a schema that cannot be read from
+    JSON, or that has a column POSITION_COLUMN in other letters; spelled so it is the table's own, and
+    ignored.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, values: Callable[[pa.Schema], Decoder] = row_decoder) -> None:
         self._schema = record_schema(schema)
         if not len(self._schema):
             raise SchemaError("the schema has no column")
@@ -102,7 +105,7 @@ class DebeziumDecoder:
                 raise SchemaError(f"column {name}: change events bring their position so named; rename it")
         nullable = [field.with_nullable(True) for field in self._schema]
         self._rows = pa.schema([*nullable, pa.field(POSITION_COLUMN, pa.int64())])
-        self._reader = _EventReader(pa.struct(nullable))
+        self._reader = _EventReader(pa.struct(nullable), values)
         self._order = LogOrder()
 
     def knows(self, partition: SourcePartition) -> bool:
@@ -220,11 +223,11 @@ class _Events:
 class _EventReader:
     """Reads events in either spelling. Where rows have dates: strings by one decoder, numbers by another."""
 
-    def __init__(self, row: pa.StructType) -> None:
+    def __init__(self, row: pa.StructType, values: Callable[[pa.Schema], Decoder]) -> None:
         self._row = row
         self._dates = [field.name for field in row if field.type == pa.date32()]
         kinds = [pa.string(), pa.int32()] if self._dates else [pa.date32()]
-        self._decoders = [JsonDecoder(_envelope(row, kind)) for kind in kinds]
+        self._decoders = [values(_envelope(row, kind)) for kind in kinds]
         self._respelled = any(field.type in (pa.date32(), LOCAL_MICROS) for field in row)
         path = rf"field (?:payload\.)?(?:before|after)\.(?:{'|'.join(self._dates)})"
         self._not_a_date = re.compile(rf"({path}: not a )(STRING|INT)\b")
@@ -255,7 +258,7 @@ class _EventReader:
             return second
         return self._not_a_date.sub(r"\1DATE", first)
 
-    def _read(self, batch: RawBatch, decoder: JsonDecoder) -> _Events:
+    def _read(self, batch: RawBatch, decoder: Decoder) -> _Events:
         decoded = decoder.decode(batch)
         places = np.arange(decoded.table.num_rows, dtype=np.int64)
         *outer, payload = (column.combine_chunks() for column in decoded.table.columns)

@@ -13,9 +13,8 @@ class ChangeEvents:
 
     def decoder(self, asked: Asked, values: Format, keys: Format) -> ChangeEventDecoder:
         """Of values in JSON. Raises `SchemaError`."""
-        return ChangeEventDecoder(
-            DebeziumDecoder(asked.schema), keys.keys(asked.key_columns), asked.look_back
-        )
+        changes = DebeziumDecoder(asked.schema, values.values)
+        return ChangeEventDecoder(changes, keys.keys(asked.key_columns), asked.look_back)
 
 
 class ChangeEventDecoder:

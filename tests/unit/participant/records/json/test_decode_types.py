@@ -20,6 +20,18 @@ from participant.records.json.decoder import Decoded, JsonDecoder
 from participant.records.json.values import explain
 from participant.records.raw import RawBatch, Values
 from table.schema import SchemaError, parse_ddl, table_schema
+from tests.json_decoders import DECODERS, skip_unless_there
+
+made = DECODERS["plain"]
+
+
+@pytest.fixture(scope="module", params=DECODERS, autouse=True)
+def name(request: pytest.FixtureRequest) -> str:
+    """Every test here is played with each of them."""
+    global made
+    skip_unless_there(request.param)
+    made = DECODERS[request.param]
+    return str(request.param)
 
 
 def batch_of(values: list[bytes | None]) -> RawBatch:
@@ -34,7 +46,7 @@ def batch_of(values: list[bytes | None]) -> RawBatch:
 
 def decode_values(ddl: str, *values: bytes | str | None) -> Decoded:
     raw = [v.encode() if isinstance(v, str) else v for v in values]
-    return JsonDecoder(parse_ddl(ddl)).decode(batch_of(raw))
+    return made(parse_ddl(ddl)).decode(batch_of(raw))
 
 
 def outcome(ddl: str, value: bytes | str | None) -> Any:
@@ -241,13 +253,13 @@ def test_no_reason_holds_what_the_value_held() -> None:
 
 def test_kafka_columns_in_the_schema_are_not_read_from_the_value() -> None:
     schema = table_schema("a BIGINT", kafka_columns=True)
-    decoded = JsonDecoder(schema).decode(batch_of([b'{"a":1,"_kafka_offset":99}']))
+    decoded = made(schema).decode(batch_of([b'{"a":1,"_kafka_offset":99}']))
     assert decoded.table.to_pylist() == [{"a": 1}]
 
 
 def test_a_schema_of_maps_alone_is_refused() -> None:
     with pytest.raises(SchemaError, match="only MAP columns"):
-        JsonDecoder(parse_ddl("m MAP<STRING,STRING>"))
+        made(parse_ddl("m MAP<STRING,STRING>"))
 
 
 # --- the reasons and Arrow agree --------------------------------------------------------------------
@@ -299,13 +311,11 @@ texts = st.one_of(
 
 @settings(max_examples=1_000, deadline=None)
 @given(st.sampled_from(["TIMESTAMP_NTZ", "BINARY"]), times | base64)
-def test_base64_and_clock_times_are_the_same_by_arrow_and_in_a_map_which_python_reads(
-    ddl_type: str, text: str
-) -> None:
-    assert in_map(ddl_type, text) == by_arrow(ddl_type, text)
+def test_base64_and_clock_times_are_the_same_in_a_column_and_in_a_map(ddl_type: str, text: str) -> None:
+    assert in_map(ddl_type, text) == alone(ddl_type, text)
 
 
-def by_arrow(ddl_type: str, text: str) -> Any:
+def alone(ddl_type: str, text: str) -> Any:
     found = outcome(f"a {ddl_type}", '{"a":' + text + "}")
     return found["a"] if isinstance(found, dict) else "refused"
 

@@ -17,6 +17,19 @@ from participant.records.json import decoder as decode
 from participant.records.json.decoder import Decoded, JsonDecoder
 from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl
+from tests.json_decoders import DECODERS, skip_unless_there
+
+made = DECODERS["plain"]
+
+
+@pytest.fixture(scope="module", params=DECODERS, autouse=True)
+def name(request: pytest.FixtureRequest) -> str:
+    """Every test here is played with each of them."""
+    global made
+    skip_unless_there(request.param)
+    made = DECODERS[request.param]
+    return str(request.param)
+
 
 PLACE = SourcePartition("events", 3)
 
@@ -29,7 +42,7 @@ def batch_of(values: Sequence[bytes | None], first: int = 1_000) -> RawBatch:
 
 def decode_values(ddl: str, *values: bytes | str | None) -> Decoded:
     raw = [v.encode() if isinstance(v, str) else v for v in values]
-    return JsonDecoder(parse_ddl(ddl)).decode(batch_of(raw))
+    return made(parse_ddl(ddl)).decode(batch_of(raw))
 
 
 def rows_by_offset(batch: RawBatch, decoded: Decoded) -> dict[int, dict[str, Any]]:
@@ -150,7 +163,7 @@ def _half_surrogate(text: str) -> bool:
 @given(st.lists(values, max_size=40))
 def test_each_row_is_the_json_of_its_own_value_at_its_own_offset(drawn: list[bytes | None]) -> None:
     batch = batch_of(drawn)
-    decoded = JsonDecoder(parse_ddl(DDL)).decode(batch)
+    decoded = made(parse_ddl(DDL)).decode(batch)
     rows = rows_by_offset(batch, decoded)
     rejected = {r.offset: r for r in decoded.rejects}
     assert len(rows) + len(rejected) == len(drawn)
@@ -166,7 +179,7 @@ def test_each_row_is_the_json_of_its_own_value_at_its_own_offset(drawn: list[byt
 @settings(max_examples=300, deadline=None)
 @given(st.lists(values, max_size=12))
 def test_what_becomes_of_a_value_does_not_depend_on_its_neighbours(drawn: list[bytes | None]) -> None:
-    decoder = JsonDecoder(parse_ddl(DDL))
+    decoder = made(parse_ddl(DDL))
     batch = batch_of(drawn)
     together = rows_by_offset(batch, decoder.decode(batch))
     alone: dict[int, dict[str, Any]] = {}
@@ -259,5 +272,5 @@ def test_more_than_fits_into_one_buffer_is_parsed_in_parts(monkeypatch: pytest.M
 
 def test_the_head_of_a_batch_decodes_like_the_whole() -> None:
     batch = batch_of([b'{"a":1}', b'{"a":2}', b"oops"])
-    decoded = JsonDecoder(parse_ddl("a BIGINT")).decode(batch.head(2))
+    decoded = made(parse_ddl("a BIGINT")).decode(batch.head(2))
     assert decoded.table.column("a").to_pylist() == [1, 2]

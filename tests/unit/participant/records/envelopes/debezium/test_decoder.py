@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,7 @@ from participant.records.envelopes.debezium.decoder import NO_DATE, PROBE_RECORD
 from participant.records.json.values import explain
 from participant.records.raw import RawBatch
 from table.schema import POSITION_COLUMN, SchemaError, parse_ddl, table_schema
+from tests import debezium_events
 from tests.debezium_events import (
     BINLOG,
     ORACLE,
@@ -29,6 +31,20 @@ from tests.debezium_events import (
     reason,
     reasons,
 )
+from tests.debezium_events import (
+    decoder as decoder_of,
+)
+from tests.json_decoders import DECODERS, PLAIN, skip_unless_there
+
+
+@pytest.fixture(scope="module", params=DECODERS, autouse=True)
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every test here is played with each decoder of JSON."""
+    skip_unless_there(request.param)
+    debezium_events.read_by = request.param
+    yield str(request.param)
+    debezium_events.read_by = PLAIN
+
 
 # --- what an event says -----------------------------------------------------------------------------
 
@@ -131,7 +147,7 @@ def test_poison_does_not_touch_the_good_events_around_it() -> None:
 def test_good_events_and_tombstones_are_decoded_without_a_closer_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    decoder = DebeziumDecoder(parse_ddl("id BIGINT NOT NULL"))
+    decoder = decoder_of("id BIGINT NOT NULL")
     for one in decoder._reader._decoders:
         monkeypatch.setattr(one, "_salvage", lambda values: pytest.fail("looked closer"))
     values = [event("c", after={"id": 1}), None, event("d", before={"id": 1}, wrapped=True), None]
@@ -268,7 +284,7 @@ def test_a_reason_is_not_about_a_date_that_was_spelled_well() -> None:
 
 
 def test_days_are_read_at_once_when_the_first_events_showed_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoder = DebeziumDecoder(parse_ddl("id INT, day DATE"))
+    decoder = decoder_of("id INT, day DATE")
     looked: list[bytes] = []
 
     def look(value: bytes, schema: pa.Schema) -> str:
@@ -396,7 +412,7 @@ def rows_by_offset(batch: RawBatch, changes: Changes) -> dict[int, dict[str, Any
 @given(st.lists(values, max_size=30))
 def test_each_row_is_what_the_event_at_its_offset_says(drawn: list[bytes | None]) -> None:
     batch = batch_of(drawn)
-    changes = DebeziumDecoder(parse_ddl(DDL)).decode(batch)
+    changes = decoder_of(DDL).decode(batch)
     expected = {int(o): reference(v) for o, v in zip(batch.offsets, drawn, strict=True)}
     assert rows_by_offset(batch, changes) == {o: row for o, row in expected.items() if row is not None}
     assert changes.tombstones.tolist() == [i for i, v in enumerate(drawn) if v is None]
