@@ -29,6 +29,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "s3": ("lockstep.commands.s3", "A real S3 server in the foreground, for trying things out."),
     "hdfs": ("lockstep.commands.hdfs", "A real HDFS in the foreground, for trying things out."),
     "events": ("lockstep.commands.events", "The control topic, decoded."),
+    "dead-letters": (
+        "lockstep.commands.dead_letters",
+        "What was set aside, whether it would be a row now, and the way back.",
+    ),
     "status": ("lockstep.commands.status", "Coordinator, current transaction, last commit, lag."),
     "ui": ("lockstep.commands.ui", "Show pipelines in a browser: transactions, lag, workers, troubles."),
     "wait": ("lockstep.commands.wait", "For scripts: until the table has what was produced."),

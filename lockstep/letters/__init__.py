@@ -1,0 +1,1 @@
+"""Dead letters: looked at, tried with another schema, and sent back to where they came from."""

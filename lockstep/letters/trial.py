@@ -1,0 +1,98 @@
+"""What dead letters would be now: decoded as a worker decodes them, and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from control_topic.messages import SourcePartition
+from lockstep.config import Config
+from lockstep.letters.letter import Letter
+from participant.records.port import Decoded, Decoder
+from participant.records.raw import RawBatch, Values
+from participant.worker.stages import decoder
+from table.schema import table_schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`reason`: why it is still no row; empty where it is one."""
+
+    reason: str = ""
+    row: dict[str, Any] | None = None
+    """The record's columns. None of a record without a value, which only deletes."""
+    deletes: bool = False
+    """Whether it deletes the row of its key."""
+
+    @property
+    def is_row(self) -> bool:
+        return not self.reason
+
+
+class Trial:
+    """With the schema of this configuration. Raises `SchemaError` for one that cannot be read.
+
+    What decides only between records is not tried: a worker looks at what stood before a change event, too.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._spec, self._record = config.table_spec(), config.record_spec()
+        spec = self._spec
+        self._schema = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
+        self._decoder()
+
+    def _decoder(self) -> Decoder:
+        """A new one: some remember what they have read."""
+        return decoder(self._spec, self._schema, self._record)
+
+    def verdicts(self, letters: Sequence[Letter]) -> list[Verdict]:
+        """One for each."""
+        found: dict[int, Verdict] = {}
+        by_partition: dict[SourcePartition, list[int]] = {}
+        for place, letter in enumerate(letters):
+            by_partition.setdefault(letter.partition, []).append(place)
+        for places in by_partition.values():
+            places.sort(key=lambda place: letters[place].offset)
+            some = [letters[place] for place in places]
+            found.update(zip(places, self._of_one(some), strict=True))
+        return [found[place] for place in range(len(letters))]
+
+    def _of_one(self, letters: Sequence[Letter]) -> list[Verdict]:
+        """Of one source partition, by offset."""
+        decoded = self._decoder().decode(_batch(letters))
+        if decoded.stop is None:
+            return _verdicts(decoded, len(letters))
+        if len(letters) == 1:
+            return [Verdict(reason=decoded.stop[1])]
+        return [verdict for letter in letters for verdict in self._of_one([letter])]
+
+
+def _batch(letters: Sequence[Letter]) -> RawBatch:
+    return RawBatch(
+        partition=letters[0].partition,
+        offsets=np.array([letter.offset for letter in letters], dtype=np.int64),
+        timestamps_ms=np.array([letter.timestamp_ms for letter in letters], dtype=np.int64),
+        values=Values.of([letter.value for letter in letters]),
+        keys={place: letter.key for place, letter in enumerate(letters) if letter.value is None},
+    )
+
+
+def _verdicts(decoded: Decoded, count: int) -> list[Verdict]:
+    """By place. What is neither row nor reject is a record without a value, which deletes."""
+    kept = range(count) if decoded.kept is None else decoded.kept.tolist()
+    rows = dict(zip(kept, range(decoded.table.num_rows), strict=True))
+    reasons = decoded.rejects.by_place()
+
+    def one(place: int) -> Verdict:
+        if place in reasons:
+            return Verdict(reason=reasons[place])
+        if place not in rows:
+            return Verdict(deletes=True)
+        row = rows[place]
+        deletes = decoded.deleted is not None and bool(decoded.deleted[row])
+        return Verdict(row=decoded.table.slice(row, 1).to_pylist()[0], deletes=deletes)
+
+    return [one(place) for place in range(count)]
