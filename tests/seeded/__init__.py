@@ -13,7 +13,19 @@ import sys
 import traceback
 from typing import Final
 
-from tests.seeded import clocks, files, locks, orders, others, rejects, sources, stores, strangers, words
+from tests.seeded import (
+    clocks,
+    files,
+    letters,
+    locks,
+    orders,
+    others,
+    rejects,
+    sources,
+    stores,
+    strangers,
+    words,
+)
 from tests.seeded.base import NAME, Bug, Note, note, put_in
 
 _ALL: tuple[Bug, ...] = (
@@ -23,6 +35,7 @@ _ALL: tuple[Bug, ...] = (
     *files.BUGS,
     *strangers.BUGS,
     *rejects.BUGS,
+    *letters.BUGS,
     *sources.BUGS,
     *stores.BUGS,
     *words.BUGS,

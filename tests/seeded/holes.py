@@ -14,6 +14,7 @@ class Hole(StrEnum):
     UNDER_HANDS = "Files are taken away under a worker's hands, and others are blamed."
     STRANGERS = "Whoever may write to the control topic, or reaches a port of the driver, is heard out."
     REJECTS = "Rejects break the memory cap, or stand in the way of all that comes after them."
+    LETTERS = "A dead letter that goes back does so twice, or what is in it is shown to whoever looks."
     STANDSTILL = "A run stands still, and nobody says so or ends it."
     BEGINNINGS = (
         "A source partition whose log begins late, or whose log is damaged, is read as if nothing were."
