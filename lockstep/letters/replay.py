@@ -36,6 +36,8 @@ COMMIT_S = 45.0
 ABORT_S = 15.0
 POLL_S = 0.1
 MARK_PARTITION = 0
+BATCH_BYTES_MAX = 1_000_000
+BATCH_HEAD_BYTES = 1_024
 FENCED = frozenset(
     {
         KafkaError._FENCED,
@@ -65,8 +67,13 @@ class How:
     new_time: bool = False
 
 
-def producer_settings(kafka: Mapping[str, str], dead_letter_topic: str) -> dict[str, Any]:
-    """librdkafka's, for letters of this topic."""
+def producer_settings(
+    kafka: Mapping[str, str], dead_letter_topic: str, *, message_bytes_max: int = 0
+) -> dict[str, Any]:
+    """librdkafka's, for letters of this topic. `message_bytes_max`: what the topics take, 0 where that is not
+    known: a batch that is larger is refused as a record is.
+    """
+    batch_bytes = max(1, min(BATCH_BYTES_MAX, (message_bytes_max or BATCH_BYTES_MAX) - BATCH_HEAD_BYTES))
     return {
         "linger.ms": 5,
         "compression.type": "lz4",
@@ -78,6 +85,7 @@ def producer_settings(kafka: Mapping[str, str], dead_letter_topic: str) -> dict[
         "transaction.timeout.ms": TRANSACTION_S * 1_000,
         "delivery.timeout.ms": DELIVERY_S * 1_000,
         "message.max.bytes": 1_000_000_000,
+        "batch.size": batch_bytes,
         "queue.buffering.max.kbytes": 2_097_151,
         "allow.auto.create.topics": False,
     }
@@ -87,13 +95,20 @@ class Replay:
     """Of one dead-letter topic, whose topic of marks is there. Not for several threads. Raises `Failed`."""
 
     def __init__(
-        self, kafka: Mapping[str, str], dead_letter_topic: str, by: By, how: How | None = None
+        self,
+        kafka: Mapping[str, str],
+        dead_letter_topic: str,
+        by: By,
+        how: How | None = None,
+        *,
+        message_bytes_max: int = 0,
     ) -> None:
         self._topic, self._by, self._how = dead_letter_topic, by, how or How()
         self._open = False
         self._sent = 0
         try:
-            self._producer = Producer(producer_settings(kafka, dead_letter_topic), logger=_client_log)
+            settings = producer_settings(kafka, dead_letter_topic, message_bytes_max=message_bytes_max)
+            self._producer = Producer(settings, logger=_client_log)
         except KafkaException as error:
             raise Failed(PROPERTIES_REFUSED) from error
 
@@ -106,7 +121,10 @@ class Replay:
 
     def send(self, letters: Sequence[Letter]) -> list[SentBack]:
         """All of them and their marks, or none. Where each went."""
-        self._producer.begin_transaction()
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            raise self._failed(error.args[0], self._so_far()) from error
         self._open = True
         try:
             went = self._records(letters)

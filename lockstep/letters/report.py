@@ -123,15 +123,14 @@ def _readable(name: str) -> str:
 
 def heading() -> Text:
     """The columns' names, in the widths of `as_text`."""
-    return Text(_columns("set aside", "record", "size", "now", "") + "reason", style="bold")
+    return Text(_columns("set aside", "record", "size", "now") + "reason", style="bold")
 
 
 def as_text(seen: Seen, *, values: bool, width: int | None = None, zone: tzinfo | None = None) -> Text:
     """A letter as a line, and what is to be said of it below. Times are of `zone`, None: the machine's."""
     letter = seen.letter
-    head = _columns(
-        _time(letter.place.time_ms, zone), letter.name, readable_size(letter.size_bytes), seen.now, seen.now
-    )
+    size = readable_size(letter.size_bytes)
+    head = _columns(_time(letter.place.time_ms, zone), letter.name, size, seen.now)
     line = Text(head)
     at = TIME_WIDTH + 2 + max(PLACE_WIDTH, len(one_line(letter.name))) + 2 + 8 + 2
     line.stylize(_STYLES[seen.now], at, at + len(seen.now))
@@ -190,7 +189,7 @@ def _below(line: Text, label: str, text: str, width: int | None) -> None:
     line.append("".join(f"\n{INDENT}{part}" for part in parts), style="dim")
 
 
-def _columns(time: str, place: str, size: str, now: str, _style: str) -> str:
+def _columns(time: str, place: str, size: str, now: str) -> str:
     return f"{time:<{TIME_WIDTH}}  {one_line(place):<{PLACE_WIDTH}}  {size:>8}  {now:<{NOW_WIDTH}}  "
 
 

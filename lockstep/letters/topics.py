@@ -25,6 +25,8 @@ ASK_S = 10.0
 MADE_S = 30.0
 POLL_S = 0.1
 CLEANUP, RETENTION, TIMES = "cleanup.policy", "retention.ms", "message.timestamp.type"
+MESSAGE_BYTES = "max.message.bytes"
+LOOKED_AT = (CLEANUP, RETENTION, TIMES, MESSAGE_BYTES)
 KEPT = {CLEANUP: "compact"}
 """A mark's key is its own, and no mark is without a value: compaction takes none."""
 
@@ -68,6 +70,10 @@ class LetterTopics:
                 f"--entity-name {topic} --add-config ...), and try again"
             )
 
+    def message_bytes_max(self, topics: Sequence[str]) -> int:
+        """The largest message that all of them take, 0 where that is not known."""
+        return min((int(one[MESSAGE_BYTES]) for one in self.settings(topics).values()), default=0)
+
     def settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         """Of each what is looked at here, without topics whose settings we may not read."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
@@ -78,7 +84,7 @@ class LetterTopics:
                 resource.name, "have its settings read", partial(future.result, ASK_S), ignore=refused
             )
             if answer is not None:
-                found[resource.name] = {name: answer[name].value for name in (CLEANUP, RETENTION, TIMES)}
+                found[resource.name] = {name: answer[name].value for name in LOOKED_AT}
         return found
 
     def _make(self, topic: str) -> None:

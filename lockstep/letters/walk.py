@@ -72,7 +72,8 @@ class Walk:
                 self._outcome.limited = True
                 break
             self._topics.ensure_marks(topic, make=self._config.record.dead_letter_partitions > 0)
-            with closing(Replay(self._kafka, topic, by, how)) as replay:
+            taken = self._topics.message_bytes_max([*self._config.source.topics, mark_topic(topic)])
+            with closing(Replay(self._kafka, topic, by, how, message_bytes_max=taken)) as replay:
                 replay.begin()
                 yield from self._sent(topic, read_marks(self._broker, [topic]), replay)
         self._warn(how)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ from lockstep.config import Config
 from lockstep.config.load import from_mapping
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed
 from lockstep.letters import transactions
-from lockstep.letters.marks import mark_topic
+from lockstep.letters import walk as walk_module
+from lockstep.letters.marks import Marks, mark_topic
 from lockstep.letters.reading import Broker as Read
 from lockstep.letters.reading import read_batches
 from lockstep.letters.replay import How, Replay
@@ -230,6 +231,28 @@ def test_who_begins_ends_who_was_at_it_and_each_letter_goes_back_once(
     }
 
 
+def test_who_reads_marks_has_ended_before_whoever_might_still_mark(
+    kafka: dict[str, str], config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "TRANSACTION_LETTERS_MAX", 2)
+    [topic] = config.source.topics
+    set_aside(kafka, topic, numbered(6))
+    first, right = walk(config).replayed(BY, How()), walk_module.read_marks
+    next(first)
+
+    def read_and_let_the_other_go_on(*asked: Any) -> Marks:
+        marks = right(*asked)
+        with suppress(Failed):
+            list(first)
+        return marks
+
+    monkeypatch.setattr(walk_module, "read_marks", read_and_let_the_other_go_on)
+    replayed(config)
+    assert Counter(message.value() for message in held_by(kafka, topic)) == {
+        value: 1 for _, value, _ in numbered(6)
+    }
+
+
 def test_what_somebody_has_open_is_aborted_by_who_begins(kafka: dict[str, str], config: Config) -> None:
     """Marks are read behind that: what was open is neither there nor marked."""
     [topic] = config.source.topics
@@ -258,6 +281,16 @@ def test_a_record_that_its_topic_does_not_take_is_named_and_nothing_of_its_trans
         replayed(config)
     assert held_by(kafka, topic) == []
     assert len(replayed(config, how=How(by_key=True))) == 3
+
+
+def test_small_records_go_back_to_a_topic_that_takes_no_large_batch(
+    kafka: dict[str, str], broker: Broker, make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic(config={"max.message.bytes": "20000"})
+    create_topic(broker.bootstrap_servers, f"{topic}.dlq", config={"retention.ms": "-1"})
+    noise = np.random.default_rng(7)
+    set_aside(kafka, topic, [(None, noise.bytes(1_000), []) for _ in range(200)])
+    assert len(replayed(config_of(broker, topic))) == len(held_by(kafka, topic)) == 200
 
 
 def test_a_record_that_cannot_be_sent_as_it_was_stays_and_is_told(

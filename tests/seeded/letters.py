@@ -14,13 +14,36 @@ ON_A_BROKER = "tests/integration/test_letters.py"
 def an_id_for_each(right: Any) -> Any:
     numbers = count()
 
-    def settings(kafka: Any, topic: str) -> Any:
-        return right(kafka, topic) | {"transactional.id": f"{topic}-{next(numbers)}"}
+    def settings(kafka: Any, topic: str, **limits: int) -> Any:
+        return right(kafka, topic, **limits) | {"transactional.id": f"{topic}-{next(numbers)}"}
 
     return settings
 
 
+def begins_later(_right: Any) -> Any:
+    return lambda replay: None
+
+
+def sends_and_begins_with_it(right: Any) -> Any:
+    def send(replay: Any, letters: Any) -> Any:
+        if not replay._sent:
+            replay._producer.init_transactions(60.0)
+        return right(replay, letters)
+
+    return send
+
+
 BUGS = (
+    Bug(
+        "marks_are_read_before_others_are_ended",
+        "Whoever sends letters back reads what is marked, and only then ends who may still mark.",
+        Hole.LETTERS,
+        {
+            "lockstep.letters.replay:Replay.begin": begins_later,
+            "lockstep.letters.replay:Replay.send": sends_and_begins_with_it,
+        },
+        of(ON_A_BROKER, "test_who_reads_marks_has_ended_before_whoever_might_still_mark"),
+    ),
     Bug(
         "a_letter_goes_back_without_a_mark",
         "A dead letter is sent back, and nothing says so: the next time it is sent again.",
