@@ -88,6 +88,7 @@ def producer_settings(
         "batch.size": batch_bytes,
         "queue.buffering.max.kbytes": 2_097_151,
         "allow.auto.create.topics": False,
+        "log_level": 0,  # what it says is in the errors
     }
 
 
@@ -106,11 +107,16 @@ class Replay:
         self._topic, self._by, self._how = dead_letter_topic, by, how or How()
         self._open = False
         self._sent = 0
+        self._heard: KafkaError | None = None
         try:
             settings = producer_settings(kafka, dead_letter_topic, message_bytes_max=message_bytes_max)
-            self._producer = Producer(settings, logger=_client_log)
+            self._producer = Producer({**settings, "error_cb": self._hear}, logger=_client_log)
         except KafkaException as error:
             raise Failed(PROPERTIES_REFUSED) from error
+
+    def _hear(self, error: KafkaError) -> None:
+        """For instance that no broker answers, which nothing else says."""
+        self._heard = error
 
     def begin(self) -> None:
         """From here on nobody else sends letters of this topic. To be called before marks are read."""
@@ -180,7 +186,7 @@ class Replay:
             try:
                 return self._producer.produce(**record, on_delivery=answers.taker(place))
             except BufferError:
-                self._producer.poll(POLL_S)
+                self._poll()
             except KafkaException as error:
                 return answers.fail(place, error.args[0])
 
@@ -188,14 +194,19 @@ class Replay:
         """Until all are taken."""
         until_s = time.monotonic() + DELIVERY_S + ABORT_S
         while answers.left and not answers.failed and time.monotonic() < until_s:
-            self._producer.poll(POLL_S)
+            self._poll()
         if answers.failed:
             place, error = next(iter(answers.failed.items()))
             raise self._failed(error, f"{names[place]} is not taken by {where}. {self._so_far()}")
         if answers.left:
-            raise Failed(
-                f"The broker does not take {names[0]} and its kin within {DELIVERY_S} s. {self._so_far()}"
-            )
+            why = f": {self._heard.str()}" if self._heard is not None else ""
+            raise Failed(f"The broker does not take {names[0]} within {DELIVERY_S} s{why}. {self._so_far()}")
+
+    def _poll(self) -> None:
+        try:
+            self._producer.poll(POLL_S)
+        except KafkaException as error:  # what is fatal
+            raise self._failed(error.args[0], self._so_far()) from error
 
     def _commit(self, letters: Sequence[Letter]) -> None:
         try:
@@ -241,7 +252,8 @@ class Replay:
                 f"{ID_PREFIX}{self._topic}."
             )
         else:
-            why = f"Letters of {self._topic} were not sent back: {error.str()}."
+            heard = f" ({self._heard.str()})" if self._heard is not None and error.retriable() else ""
+            why = f"Letters of {self._topic} were not sent back: {error.str()}{heard}."
         return Failed(f"{why} {then}")
 
 

@@ -168,11 +168,11 @@ def test_a_record_goes_back_as_it_was_to_its_own_source_partition(
 
 
 def test_what_the_run_sets_aside_of_a_record_that_came_back_is_the_letter_that_it_was(
-    kafka: dict[str, str], config: Config, monkeypatch: pytest.MonkeyPatch
+    kafka: dict[str, str], config: Config
 ) -> None:
     """Nothing of ours is left in it that would make the next letter another one."""
     [topic] = config.source.topics
-    set_aside(kafka, topic, RECORDS)
+    set_aside(kafka, topic, RECORDS, first=100)
     [*first] = replayed(config)
     source = Read(kafka=kafka, group="reader")
     for batch in read_batches(source, [topic]):
