@@ -217,6 +217,8 @@ class Outcome:
     """That would be no row now, where only such as would be one were asked for."""
     sent: Counter[SourcePartition] = field(default_factory=Counter)
     """Or would be."""
+    again: int = 0
+    """Of those: that are no row with this schema, and set aside again."""
     not_sent: int = 0
     limited: bool = False
     """There may be more."""
@@ -229,6 +231,7 @@ class Outcome:
             self.not_sent += 1
         elif self.replay:
             letter = seen.letter
+            self.again += not seen.verdict.is_row
             topic, number = letter.partition
             self.sent[SourcePartition(topic, seen.went.number if seen.went is not None else number)] += 1
 
@@ -248,10 +251,11 @@ class Outcome:
                 "letters": self.shown,
                 "would_be_rows": self.rows,
                 "sent" if self.executed else "would_be_sent": sum(self.sent.values()),
+                "no_rows_with_this_schema": self.again,
                 "not_sent": self.not_sent,
                 "left_out": self.left_out,
                 "sent_back_before": self._sum("sent_back"),
-                "set_aside_again": self._sum("again"),
+                "set_aside_more_than_once": self._sum("again"),
                 "of_other_pipelines": self._sum("others"),
                 "unreadable": self._sum("unreadable"),
                 "limit_reached": self.limited,
@@ -270,9 +274,9 @@ class Outcome:
     def _headline(self) -> str:
         if not self.shown:
             return "No dead letter to show." if not self.replay else "No dead letter to send back."
-        letters, rows = _letters(self.shown), readable_count(self.rows)
         if not self.replay:
-            return f"{letters}; {rows} would be rows now."
+            rows = "a row" if self.rows == 1 else "rows"
+            return f"{_letters(self.shown)}: {readable_count(self.rows)} would be {rows} now."
         places = some([f"{place} ({readable_count(n)})" for place, n in sorted(self.sent.items())])
         count = _letters(sum(self.sent.values()))
         if self.executed:
@@ -282,29 +286,27 @@ class Outcome:
     def _notes(self) -> Iterable[str]:
         if self.replay and not self.executed and self.sent:
             yield "Do it with --execute --why TEXT."
-        again = self.shown - self.rows
-        if self.replay and again:
-            word = "is" if self.executed else "would be"
+        if self.again:
             yield (
-                f"{readable_count(again)} of them {word} no row with this schema, and set aside again: "
-                "--mended leaves them."
+                f"No row with this schema, and set aside again: {readable_count(self.again)} "
+                "(without --mended)."
             )
         if self.not_sent:
-            yield f"{_letters(self.not_sent)} cannot be sent as it was: see what stands below it."
+            yield f"What cannot be sent as it was stays: {_letters(self.not_sent)}, each says why."
         if self.limited and self.limit is not None:
             yield f"The first {readable_count(self.limit)}; there may be more: --limit, --since, --record."
         for count, what in (
-            (self.left_out, "would be no row now and are left out"),
-            (self._sum("sent_back"), "were sent back before (--all shows them)"),
-            (self._sum("again"), "are of a record that is shown: it was set aside more than once"),
-            (self._sum("others"), "are of topics that are not this pipeline's"),
+            (self.left_out, "no row now either"),
+            (self._sum("sent_back"), "sent back before (--all shows them)"),
+            (self._sum("again"), "of a record that is shown, and was set aside more than once"),
+            (self._sum("others"), "of topics that are not this pipeline's"),
         ):
             if count:
-                yield f"{readable_count(count)} more {what}."
+                yield f"Left out, {what}: {readable_count(count)}."
         if unreadable := self._sum("unreadable"):
             first = self.unreadable_named[0]
             where = f"{first.place.partition}@{first.place.offset}"
-            yield f"{readable_count(unreadable)} could not be read, first {where}: {first.why}."
+            yield f"Not to be read: {readable_count(unreadable)}, first {where}: {first.why}."
 
 
 def _letters(count: int) -> str:

@@ -148,6 +148,8 @@ class Walk:
 
     def _look_at(self, letter: Letter) -> None:
         topic = letter.partition.topic
+        if letter.why_not_sent:
+            return
         self._oldest_ms[topic] = min(self._oldest_ms.get(topic, letter.timestamp_ms), letter.timestamp_ms)
 
     def _warn(self, how: How) -> None:

@@ -152,10 +152,12 @@ def run(config: Config, step: str = "", number: int = 1) -> int:
     return done.returncode
 
 
+@pytest.mark.parametrize("reader", ["native", "plain"])
 def test_a_record_goes_back_as_it_was_to_its_own_source_partition(
-    kafka: dict[str, str], config: Config
+    kafka: dict[str, str], config: Config, reader: str
 ) -> None:
     [topic] = config.source.topics
+    config = config.model_copy(update={"source": config.source.model_copy(update={"reader": reader})})
     set_aside(kafka, topic, RECORDS, number=2, first=7)
     seen = replayed(config)
     found = held_by(kafka, topic)
