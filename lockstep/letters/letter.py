@@ -13,8 +13,8 @@ from hashlib import blake2b
 from typing import TypeAlias
 
 from control_topic.messages import SourcePartition
+from participant.records.headers import NOTE, UNREADABLE, Header, unpack
 from participant.records.raw import RawBatch
-from participant.source.headers import NOTE, UNREADABLE, Header, unpack
 
 WHERE = ("lockstep.topic", "lockstep.partition", "lockstep.offset", "lockstep.timestamp")
 KEY = "lockstep.key"
@@ -55,7 +55,7 @@ class Letter:
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...]
-    """Its own. A name that is no UTF-8 has surrogates, as `participant.source.headers` says."""
+    """Its own. A name that is no UTF-8 has surrogates, as `participant.records.headers` says."""
     reason: str
     note: str = ""
     """What of its headers could not be had when it was set aside; empty where all could."""

@@ -33,9 +33,9 @@ from lockstep.letters.reading import Broker as Read
 from lockstep.letters.reading import read_batches
 from lockstep.letters.replay import How, Replay
 from lockstep.letters.report import Seen
+from participant.records import headers
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import HeldRejects, Rejects
-from participant.source import headers
 from participant.source.dead_letters import DeadLetters
 from tests.broker_fixture import create_topic
 from tests.integration.letters_process import BY, LETTERS, walk

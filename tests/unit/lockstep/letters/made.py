@@ -9,8 +9,8 @@ import numpy as np
 
 from control_topic.messages import SourcePartition
 from lockstep.letters.letter import Letter, Place, Read, read
+from participant.records.headers import Header, pack
 from participant.records.raw import RawBatch, Values
-from participant.source.headers import Header, pack
 
 DEAD = SourcePartition("events.dlq", 0)
 AT = Place(partition=DEAD, offset=7, time_ms=1_700_000_100_000)

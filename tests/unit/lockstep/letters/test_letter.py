@@ -6,7 +6,7 @@ import pytest
 
 from control_topic.messages import SourcePartition
 from lockstep.letters.letter import NO_HEADERS, NO_LETTER, Letter, NoLetter, letters_of, read
-from participant.source.headers import NOTE, UNREADABLE, pack, pack_note
+from participant.records.headers import NOTE, UNREADABLE, pack, pack_note
 from tests.unit.lockstep.letters.made import AT, batch, letter, ours, read_one
 
 OWN = [("trace", b"\x00\xff"), ("trace", None), ("", b""), ("lockstep.topic", b"of its own")]
