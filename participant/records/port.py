@@ -87,7 +87,7 @@ class RecordSpec:
     decoder: str = "auto"
     """Who reads values: `native`, `plain`, or `auto` for the native one where it can be had."""
     framing: str = "confluent"
-    """Of Avro: what stands before a datum, one of `participant.records.avro.framing.SPLITS`."""
+    """Of Avro: what stands before a datum, one of `participant.records.by_schema.framing.SPLITS`."""
     schema_text: str = ""
     """Of Avro without a registry: the schema of values, or an array of them."""
     key_schema_text: str = ""

@@ -33,7 +33,10 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "participant.records": ("control_topic", "participant.records.registry", "table"),
     "participant.records.avro": (
         *("control_topic", "table", "participant.records", "participant.records.json"),
-        "participant.records.registry",
+        *("participant.records.by_schema", "participant.records.registry"),
+    ),
+    "participant.records.by_schema": (
+        *("control_topic", "table", "participant.records", "participant.records.json"),
     ),
     "participant.records.envelopes": ("control_topic", "participant.records"),
     "participant.records.envelopes.debezium": (

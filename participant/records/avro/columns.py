@@ -15,8 +15,9 @@ from uuid import UUID
 import pyarrow as pa
 
 from participant.records.avro import datum
-from participant.records.avro.datum import Misread, Read
+from participant.records.avro.datum import Read
 from participant.records.avro.schema import Node
+from participant.records.by_schema.misread import Misread
 from participant.records.json.columns import DAYS, MICROS
 from table.schema import DECIMAL_PRECISION_MAX, LOCAL_MICROS, UTC_MICROS, SchemaError, ddl_name
 

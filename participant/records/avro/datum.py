@@ -14,6 +14,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from participant.records.by_schema.misread import Misread
+
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 """Of a datum and an index in it: the value, and the index behind it. Raises `Misread`, or `IndexError` where
 the datum ends too soon."""
@@ -24,23 +26,6 @@ SHIFT_MAX = 63
 CUT = "the value ends in the middle"
 
 _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
-
-
-class Misread(ValueError):
-    """The bytes are no such datum. Never holds what they are."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.path = ""
-
-    def inside(self, name: str) -> Misread:
-        """The same, of a field of this name, or of `[]`, `{}`."""
-        joint = "." if self.path and self.path[0] not in "[{" else ""
-        self.path = f"{name}{joint}{self.path}"
-        return self
-
-    def __str__(self) -> str:
-        return f"field {self.path}: {self.args[0]}" if self.path else str(self.args[0])
 
 
 def read_null(_data: bytes, at: int) -> tuple[None, int]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
-from participant.records.avro.schemas import GivenSchemas, Schemas
+from participant.records.avro.schemas import GivenSchemas
+from participant.records.by_schema.one_by_one import Schemas
 from participant.records.port import RecordSpec
 from table.schema import SchemaError
 

@@ -1,24 +1,13 @@
-"""Where the decoder has schemas from: a registry, or what the configuration gave."""
+"""Schemas that the configuration gave."""
 
 from __future__ import annotations
 
 import json
-from typing import Protocol
 
-from participant.records.avro.framing import SchemaKey
 from participant.records.avro.schema import TEXT_CHARS_MAX, fingerprint_of, parse
+from participant.records.by_schema.framing import SchemaKey
 from participant.records.errors import UnknownSchema
 from table.schema import SchemaError
-
-
-class Schemas(Protocol):
-    """Not for several threads."""
-
-    def find(self, key: SchemaKey) -> tuple[str, ...]:
-        """The schema's text, last, behind those of all that it refers to.
-
-        Raises `UnknownSchema`, `ChangedSchema`, `SchemasUnavailable`.
-        """
 
 
 class GivenSchemas:

@@ -184,7 +184,7 @@ class RegistrySchemas:
         self._unknown: dict[int | str, str] = {}
 
     def find(self, key: int | str | bytes) -> tuple[str, ...]:
-        """See `participant.records.avro.schemas.Schemas`."""
+        """See `participant.records.by_schema.one_by_one.Schemas`."""
         if isinstance(key, bytes):
             raise UnknownSchema("a registry knows no fingerprints")
         kept = self._kept.read(str(key))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from lockstep.config.sections import RecordSection
-from participant.records.avro.framing import SPLITS
+from participant.records.by_schema.framing import SPLITS
 from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS, format_made, made
 from participant.records.port import RecordSpec
 

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from participant.records.avro.columns import row_reader
-from participant.records.avro.datum import Misread, Read
+from participant.records.avro.datum import Read
 from participant.records.avro.schema import parse
+from participant.records.by_schema.misread import Misread
 
 READ_MAX_BYTES = 1_000_000
 """Of memory, whatever is announced."""

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from control_topic.messages import SourcePartition
-from participant.records.avro import decoder as decoding
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
 from participant.records.avro.format import AvroFormat
-from participant.records.avro.framing import SchemaKey
 from participant.records.avro.schema import fingerprint_of
+from participant.records.by_schema import one_by_one
+from participant.records.by_schema.framing import SchemaKey
 from participant.records.envelopes.plain import ChangeDecoder
 from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
 from participant.records.headers import pack
@@ -205,7 +205,7 @@ def test_a_schema_that_is_none_rejects_its_records_and_no_others() -> None:
 
 
 def test_groups_of_values_become_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "GROUP_BYTES", 10)
+    monkeypatch.setattr(one_by_one, "GROUP_BYTES", 10)
     rows = [{"id": f"e{number}"} for number in range(7)]
     assert decoded(DDL, OLD, rows).table.column("id").to_pylist() == [row["id"] for row in rows]
 

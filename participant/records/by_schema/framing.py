@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 from uuid import UUID
 
-from participant.records.avro.datum import Misread
+from participant.records.by_schema.misread import Misread
 
 SchemaKey: TypeAlias = int | str | bytes
 """A registry's id, its GUID, or a fingerprint; empty bytes where there is but one schema."""

@@ -1,0 +1,1 @@
+"""What formats share whose records name the schema that they were written by."""
