@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
 from lockstep.config import Config
-from lockstep.config.registry_section import AVRO, asks_a_registry
+from lockstep.config.registry_section import asks_a_registry
 from lockstep.validate import Check, ok
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
-from participant.records.errors import SchemasUnavailable, UnknownSchema
-from participant.records.registry.client import RegistryClient
+from participant.records.errors import NoSuchSchema, SchemasUnavailable, UnknownSchema
+from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
+from participant.records.protobuf.files import messages
+from participant.records.protobuf.registry import PROTOBUF
+from participant.records.registry.client import AVRO, RegistryClient, SchemaKind
 from table.port import UPSERT
 from table.schema import SchemaError, parse_ddl
 
 FRAMING = "confluent"
+VALUE, KEY = "value", "key"
+KINDS: Mapping[str, SchemaKind] = {"avro": AVRO, "protobuf": PROTOBUF}
+MESSAGES_MAX = 100
+"""Of a file, that are tried: values say which of them they are, the registry does not."""
 
 
 class _Told:
@@ -35,40 +42,59 @@ def check_schemas(config: Config) -> Iterator[Check]:
         return
     name = f"schema registry {settings.url}"
     try:
-        client = RegistryClient(settings)
+        clients = {of: RegistryClient(settings, KINDS[of]) for of in dict(_places(config)).values()}
         for topic in config.source.topics:
-            for place in _places(config):
-                yield _subject(config, client, f"{topic}-{place}")
+            for place, of in _places(config):
+                yield _subject(config, clients[of], of, f"{topic}-{place}")
     except SchemaError as error:
         yield Check(name=name, verdict="failed", detail=str(error))
     except SchemasUnavailable as error:
         yield Check(name=name, verdict="failed", detail=f"{error}. A run would wait for it")
 
 
-def _places(config: Config) -> Iterator[str]:
-    if config.record.format == AVRO:
-        yield "value"
-    if config.record.key_format == AVRO and config.table.kind == UPSERT:
-        yield "key"
+def _places(config: Config) -> Iterator[tuple[str, str]]:
+    """Values and keys that name schemas, and their format."""
+    if config.record.format in KINDS:
+        yield VALUE, config.record.format
+    if config.record.key_format in KINDS and config.table.kind == UPSERT:
+        yield KEY, config.record.key_format
 
 
-def _subject(config: Config, client: RegistryClient, subject: str) -> Check:
+def _subject(config: Config, client: RegistryClient, of: str, subject: str) -> Check:
     name = f"schemas of {subject}"
     try:
         number, texts = client.latest(subject)
-    except UnknownSchema:
+    except NoSuchSchema:
         return ok(
             name, "the registry answers, and has no such subject: well, if producers name theirs otherwise"
         )
-    schemas = _Told(texts)
+    except UnknownSchema as why:
+        return Check(name=name, verdict="failed", detail=f"the newest: {why}")
     try:
-        if subject.endswith("-value"):
-            AvroDecoder(parse_ddl(config.record.ddl), FRAMING, schemas).check(number)
-        else:
-            AvroKeys(_key_columns(config), FRAMING, schemas).check(number)
+        _check(config, of, subject.rpartition("-")[2], number, texts)
     except SchemaError as error:
         return Check(name=name, verdict="failed", detail=f"the newest: {error}")
     return ok(name, f"the newest, schema {number}, fits record.schema")
+
+
+def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, ...]) -> None:
+    """Raises `SchemaError` where values, or keys, of the schema cannot be read."""
+    schemas = _Told(texts)
+    columns = _key_columns(config) if place == KEY else list(parse_ddl(config.record.ddl))
+    if of == "avro":
+        avro = AvroKeys if place == KEY else AvroDecoder
+        avro(pa.schema(columns), FRAMING, schemas).check(number)
+        return
+    protobuf = ProtobufKeys if place == KEY else ProtobufDecoder
+    checked = protobuf(pa.schema(columns), "", schemas)
+    refused: SchemaError | None = None
+    for which in messages(texts)[:MESSAGES_MAX]:
+        try:
+            checked.check((number, which))
+            return
+        except SchemaError as error:
+            refused = refused or error
+    raise refused or SchemaError(f"schema {number} has no message")
 
 
 def _key_columns(config: Config) -> list[pa.Field]:

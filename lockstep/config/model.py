@@ -128,8 +128,12 @@ class Config(Section):
             envelope=self.record.envelope,
             delete_field=self.table.delete_field,
             framing=self.record.framing,
-            schema_text=schema_text("record.schema_file", self.record.schema_file),
-            key_schema_text=schema_text("record.key_schema_file", self.record.key_schema_file),
+            schema_text=schema_text("record.schema_file", self.record.schema_file, self.record.format),
+            key_schema_text=schema_text(
+                "record.key_schema_file", self.record.key_schema_file, self.record.key_format
+            ),
+            message=self.record.message,
+            key_message=self.record.key_message,
             registry=registry_settings(self.record, self.registry),
             decoder=self.record.decoder,
         )

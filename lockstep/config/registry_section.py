@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +14,15 @@ from lockstep.config.problems import Problem
 from lockstep.config.properties import resolve_references
 from lockstep.config.sections import RecordSection, Section
 from lockstep.errors import ConfigError
+from participant.records.kinds import FORMATS
 
 if TYPE_CHECKING:
     from participant.records.registry.settings import RegistrySettings
 
 SCHEMA_FILE_BYTES_MAX = 1_048_576
 SECRETS = ("password", "token", "key_password")
-AVRO = "avro"
+CONFLUENT = "confluent"
+PROTOBUF = "protobuf"
 
 
 class RegistrySection(Section):
@@ -91,11 +94,13 @@ class RegistrySection(Section):
 
 def asks_a_registry(record: RecordSection) -> bool:
     """Whether records, or their keys, name schemas of one."""
-    return AVRO in (record.format, record.key_format) and record.framing == "confluent"
+    named = FORMATS[record.format].framings | FORMATS[record.key_format].framings
+    return bool(named) and record.framing == CONFLUENT
 
 
 def check_registry(record: RecordSection, registry: RegistrySection) -> Iterator[Problem]:
     """What in `[registry]`, and of a record's schema, does not go together."""
+    yield from _check_framing(record)
     yield from _check_files(record)
     if asks_a_registry(record) and not registry.url:
         sentence = (
@@ -104,7 +109,7 @@ def check_registry(record: RecordSection, registry: RegistrySection) -> Iterator
         )
         yield Problem(settings=("registry.url", "record.framing"), sentence=sentence)
     if not asks_a_registry(record) and registry != RegistrySection():
-        sentence = 'means nothing without Avro of record.framing = "confluent": take it out'
+        sentence = 'means nothing without Avro or Protobuf of record.framing = "confluent": take it out'
         yield Problem(settings=("registry", "record.framing"), sentence=sentence)
         return
     for name, other in (
@@ -122,16 +127,28 @@ def check_registry(record: RecordSection, registry: RegistrySection) -> Iterator
         yield Problem(settings=("registry.token", "registry.user"), sentence=sentence)
 
 
+def _check_framing(record: RecordSection) -> Iterator[Problem]:
+    for of, given in (("format", record.format), ("key_format", record.key_format)):
+        offered = FORMATS[given].framings
+        if offered and record.framing not in offered:
+            sentence = f"{record.framing} is none of {given}'s: it has {', '.join(sorted(offered))}"
+            yield Problem(settings=("record.framing", f"record.{of}"), sentence=sentence)
+
+
 def _check_files(record: RecordSection) -> Iterator[Problem]:
-    for name, given, of, file in (
+    for name, given, of, value in (
         ("schema_file", record.format, "format", record.schema_file),
         ("key_schema_file", record.key_format, "key_format", record.key_schema_file),
+        ("message", record.format, "format", record.message),
+        ("key_message", record.key_format, "key_format", record.key_message),
     ):
-        wanted = given == AVRO and record.framing != "confluent"
-        if wanted and not file:
-            sentence = f'missing; record.framing = "{record.framing}" needs a file with the schema of Avro'
+        what = "the name of the message" if "message" in name else "a file with the schema"
+        framed = record.framing != CONFLUENT and record.framing in FORMATS[given].framings
+        wanted = framed and (given == PROTOBUF or "message" not in name)
+        if wanted and not value:
+            sentence = f'missing; record.framing = "{record.framing}" needs {what} of {given}'
             yield Problem(settings=(f"record.{name}", "record.framing"), sentence=sentence)
-        if file and not wanted:
+        if value and not wanted:
             how = f'record.{of} = "{given}" with record.framing = "{record.framing}"'
             sentence = f"means nothing to {how}: take it out"
             yield Problem(settings=(f"record.{name}", f"record.{of}", "record.framing"), sentence=sentence)
@@ -160,8 +177,8 @@ def registry_settings(
     )
 
 
-def schema_text(setting: str, path: str) -> str:
-    """What the file holds; empty where none is given. Raises `ConfigError`."""
+def schema_text(setting: str, path: str, of: str) -> str:
+    """What the file holds, of Protobuf in base64; empty where none is given. Raises `ConfigError`."""
     if not path:
         return ""
     try:
@@ -171,6 +188,8 @@ def schema_text(setting: str, path: str) -> str:
         raise ConfigError(f"{setting} {path} cannot be read: {error.strerror}") from error
     if len(content) > SCHEMA_FILE_BYTES_MAX:
         raise ConfigError(f"{setting} {path} is larger than {SCHEMA_FILE_BYTES_MAX:,} bytes: it is no schema")
+    if of == PROTOBUF:
+        return base64.b64encode(content).decode("ascii")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

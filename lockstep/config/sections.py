@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from control_topic.logs import FORMATS as LOG_FORMATS
 from lockstep.config import values
+from lockstep.config.schema_values import MessageName
 from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS
 
 DEAD_LETTER_SUFFIX = ".dlq"
@@ -112,18 +113,32 @@ class RecordSection(Section):
     )
     framing: values.Framing = Field(
         default="confluent",
-        description=f"Of Avro, what says by which schema a value was written: {meanings(FRAMINGS)}.",
+        description=(
+            f"Of Avro and Protobuf, what says by which schema a value was written: {meanings(FRAMINGS)}."
+        ),
     )
     schema_file: values.HostFile = Field(
         default="",
         description=(
-            "Of Avro without a registry: a file on the driver's host, by its absolute path, with the schema "
-            "of values as JSON; for `single_object` it may be an array of several. Read once, at the start."
+            "Without a registry: a file on the driver's host, by its absolute path, with the schema of "
+            "values: "
+            f"{meanings({n: k.file for n, k in FORMATS.items() if k.file})}. Read once, at the start."
         ),
         examples=["/etc/lockstep/event.avsc"],
     )
     key_schema_file: values.HostFile = Field(
         default="", description="Likewise, of keys.", examples=["/etc/lockstep/key.avsc"]
+    )
+    message: MessageName = Field(
+        default="",
+        description=(
+            "Of Protobuf without a registry: which message of `record.schema_file` values are, by its full "
+            "name, package included."
+        ),
+        examples=["shop.v1.Order"],
+    )
+    key_message: MessageName = Field(
+        default="", description="Likewise, of keys.", examples=["shop.v1.OrderKey"]
     )
     decoder: Literal["auto", "plain", "native"] = Field(
         default="auto",

@@ -13,5 +13,9 @@ class UnknownSchema(RecordsError):
     """There is no such schema, and will be none: whatever was written by it cannot be read."""
 
 
+class NoSuchSchema(UnknownSchema):
+    """The registry has none of that name."""
+
+
 class ChangedSchema(RecordsError):
     """There are two schemas of one name, and nobody can tell which of them a record was written by."""

@@ -27,6 +27,10 @@ class FormatKind:
     """Likewise."""
     has_settings: bool = False
     """Whether it is made with the `RecordSpec`, which holds settings of its own."""
+    framings: frozenset[str] = frozenset()
+    """Where a value names the schema that it was written by: those of `FRAMINGS` that there are."""
+    file: str = ""
+    """What a file with such a schema is, for people."""
 
 
 FORMATS: Mapping[str, FormatKind] = {
@@ -41,6 +45,16 @@ FORMATS: Mapping[str, FormatKind] = {
         values="one record each, as `record.framing` says",
         keys="a record or one field's value, likewise",
         has_settings=True,
+        framings=frozenset({"confluent", "single_object", "none"}),
+        file="the schema as JSON, of which `single_object` takes an array of several",
+    ),
+    "protobuf": FormatKind(
+        made_by="participant.records.protobuf.format:ProtobufFormat",
+        values="one message each, likewise",
+        keys="a message, likewise",
+        has_settings=True,
+        framings=frozenset({"confluent", "none"}),
+        file="a FileDescriptorSet, which `protoc --include_imports --descriptor_set_out=FILE` writes",
     ),
 }
 """Name in the configuration -> what it is."""
@@ -55,7 +69,7 @@ FRAMINGS: Mapping[str, str] = {
     ),
     "none": "nothing, it is the one in `record.schema_file`",
 }
-"""What stands before a datum of Avro -> for people."""
+"""What says by which schema a value was written -> for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,8 @@ class KeyReader(Protocol):
         """What the keys at these places, which ascend, say of the fields that key a row."""
 
 
-AVRO = "avro"
+BY_SCHEMA = frozenset({"avro", "protobuf"})
+"""Formats whose records may name a schema of a registry."""
 LookBack: TypeAlias = Callable[[SourcePartition, int], Iterable[RawBatch]]
 """What stood on a source partition right before an offset, in offset order."""
 
@@ -87,10 +88,15 @@ class RecordSpec:
     decoder: str = "auto"
     """Who reads values: `native`, `plain`, or `auto` for the native one where it can be had."""
     framing: str = "confluent"
-    """Of Avro: what stands before a datum, one of `participant.records.by_schema.framing.SPLITS`."""
+    """Of Avro and Protobuf: what stands before a value, one of `participant.records.kinds.FRAMINGS`."""
     schema_text: str = ""
-    """Of Avro without a registry: the schema of values, or an array of them."""
+    """Without a registry, the schema of values: of Avro one, or an array of them; of Protobuf the base64 of a
+    FileDescriptorSet."""
     key_schema_text: str = ""
+    """Likewise, of keys."""
+    message: str = ""
+    """Of Protobuf without a registry: the full name of the message that values are."""
+    key_message: str = ""
     """Likewise, of keys."""
     registry: RegistrySettings | None = field(default=None, repr=False)
     """None where no format asks one."""
@@ -98,7 +104,7 @@ class RecordSpec:
     @property
     def wants_headers(self) -> bool:
         """Whether a record's headers may say how it is read."""
-        return AVRO in (self.format, self.key_format) and self.framing == "confluent"
+        return not BY_SCHEMA.isdisjoint((self.format, self.key_format)) and self.framing == "confluent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -30,14 +30,15 @@ VALUE_HEADER, KEY_HEADER = "__value_schema_id", "__key_schema_id"
 def confluent(value: bytes, header: bytes | None) -> tuple[SchemaKey, int]:
     """The header counts where there is one, as with Confluent's own reader."""
     if header is None:
-        return _identity(value, "the value")
-    key, end = _identity(header, "the header that names the schema")
+        return identity(value, "the value")
+    key, end = identity(header, "the header that names the schema")
     if end != len(header):
         raise Misread("the header that names the schema is longer than a schema's id")
     return key, 0
 
 
-def _identity(data: bytes, what: str) -> tuple[SchemaKey, int]:
+def identity(data: bytes, what: str) -> tuple[SchemaKey, int]:
+    """Of `what`: the id or GUID that it begins with, and where that ends. Raises `Misread`."""
     kind = data[0] if data else -1
     end = 1 + {BY_ID: ID_BYTES, BY_GUID: GUID_BYTES}.get(kind, 0)
     if end == 1:

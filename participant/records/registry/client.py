@@ -11,9 +11,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
+from participant.records.errors import ChangedSchema, NoSuchSchema, SchemasUnavailable, UnknownSchema
 from participant.records.registry.disk import KeptSchemas, folder_of
 from participant.records.registry.settings import RegistrySettings
 from table.schema import SchemaError
@@ -37,10 +38,28 @@ UNKNOWN_CODES = frozenset({NO_SUCH_SUBJECT, NO_SUCH_VERSION, NO_SUCH_SCHEMA})
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaKind:
+    """What schemas are of, as a registry calls it."""
+
+    name: str
+    words: str
+    """For people."""
+    format: str | None = None
+    """In which spelling they are asked for, where there are several."""
+    spelled: Callable[[str, str], str] | None = None
+    """What is told of a schema: of its text, and of the name by which another refers to it, empty for the one
+    that was asked for. None: the text alone. Raises `SchemasUnavailable` for another spelling."""
+
+
+AVRO = SchemaKind(name="AVRO", words="Avro")
+
+
 class RegistryClient:
     """Asks. Raises `SchemaError` where the client is not installed, or refuses its settings."""
 
-    def __init__(self, settings: RegistrySettings) -> None:
+    def __init__(self, settings: RegistrySettings, kind: SchemaKind = AVRO) -> None:
+        self._kind = kind
         try:
             from confluent_kafka.schema_registry import SchemaRegistryClient
             from confluent_kafka.schema_registry.error import SchemaRegistryError
@@ -67,10 +86,10 @@ class RegistryClient:
         """
 
         def ask() -> tuple[str, ...]:
-            told = (
-                self._client.get_schema(key) if isinstance(key, int) else self._client.get_schema_by_guid(key)
-            )
-            return self._with_references(told)
+            spelling = self._kind.format
+            if isinstance(key, int):
+                return self._with_references(self._client.get_schema(key, fmt=spelling))
+            return self._with_references(self._client.get_schema_by_guid(key, fmt=spelling))
 
         return self._asked(ask)
 
@@ -78,7 +97,7 @@ class RegistryClient:
         """Id and text of a subject's newest schema. Raises `UnknownSchema`, `SchemasUnavailable`."""
 
         def ask() -> tuple[int, tuple[str, ...]]:
-            told = self._client.get_latest_version(subject)
+            told = self._client.get_latest_version(subject, self._kind.format)
             if told.schema_id is None:
                 raise TypeError("an answer without an id")
             return told.schema_id, self._with_references(told.schema)
@@ -86,28 +105,29 @@ class RegistryClient:
         return self._asked(ask)
 
     def _with_references(self, schema: Any) -> tuple[str, ...]:
-        found: dict[tuple[str, int], str] = {}
-        text = self._collect(schema, found, 0)
+        found: dict[tuple[str, str, int], str] = {}
+        text = self._collect(schema, "", found, 0)
         return (*found.values(), text)
 
-    def _collect(self, schema: Any, found: dict[tuple[str, int], str], depth: int) -> str:
-        """The schema's text; what it refers to is in `found` before it, each once."""
-        text = schema.schema_str
+    def _collect(self, schema: Any, name: str, found: dict[tuple[str, str, int], str], depth: int) -> str:
+        """The schema as it is told; what it refers to is in `found` before it, each once."""
+        text, kind = schema.schema_str, self._kind
         if not isinstance(text, str):
             raise TypeError("an answer without a schema")
-        if schema.schema_type not in (None, "AVRO"):
-            raise UnknownSchema(f"it is one of {str(schema.schema_type)[:40]}, not of Avro")
+        if (schema.schema_type or AVRO.name) != kind.name:
+            raise UnknownSchema(f"it is one of {str(schema.schema_type)[:40]}, not of {kind.words}")
         for one in schema.references or ():
-            name = (str(one.subject), int(one.version))
-            if name in found:
+            called = str(one.name) if kind.spelled is not None else ""
+            version = (called, str(one.subject), int(one.version))
+            if version in found:
                 continue
             if depth >= REFERENCES_MAX or len(found) >= REFERENCES_MAX:
                 raise UnknownSchema(f"it refers to more than {REFERENCES_MAX} others")
-            inner = self._collect(self._client.get_version(*name, True).schema, found, depth + 1)
-            found[name] = inner
+            inner = self._client.get_version(*version[1:], True, kind.format).schema
+            found[version] = self._collect(inner, called, found, depth + 1)
         if len(text) + sum(map(len, found.values())) > TEXT_CHARS_MAX:
             raise UnknownSchema(f"it has more than {TEXT_CHARS_MAX:,} characters")
-        return text
+        return kind.spelled(text, name) if kind.spelled is not None else text
 
     def _asked(self, ask: Callable[[], T]) -> T:
         """The answer, in time: the client has a limit for each silence, and none for a slow answer."""
@@ -133,6 +153,8 @@ class RegistryClient:
         """What an error of the client's means."""
         if isinstance(error, UnknownSchema):
             return error
+        if isinstance(error, SchemasUnavailable):
+            return self._unavailable(str(error))
         if isinstance(error, self._refused):
             return self._judged_status(error)
         if isinstance(error, json.JSONDecodeError):
@@ -146,7 +168,7 @@ class RegistryClient:
     def _judged_status(self, error: Any) -> Exception:
         status, code = error.http_status_code, error.error_code
         if status == 404 and code in UNKNOWN_CODES:
-            return UnknownSchema("the registry does not know it")
+            return NoSuchSchema("the registry does not know it")
         if status in (401, 403):
             return self._unavailable(
                 f"refuses us ({status}): see to user, password, token or certificate in [registry]"
@@ -174,10 +196,11 @@ class RegistrySchemas:
     def __init__(
         self,
         settings: RegistrySettings,
+        kind: SchemaKind = AVRO,
         *,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client = RegistryClient(settings)
+        self._client = RegistryClient(settings, kind)
         self._kept = KeptSchemas(folder_of(settings.cache_folder, settings.urls))
         self._now_s = now_s
         self._away_until_s = 0.0

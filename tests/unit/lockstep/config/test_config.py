@@ -42,6 +42,8 @@ key_format = "json"
 framing = "confluent"
 schema_file = ""
 key_schema_file = ""
+message = ""
+key_message = ""
 decoder = "auto"
 schema = "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
 envelope = "none"
@@ -462,7 +464,7 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("source.topics", ["x" * 250], "has 1 to 249 characters"),
         ("source.topics", "a", "is not a list"),
         ("source.starting_offsets", "latestt", "is not one of earliest, latest; did you mean latest?"),
-        ("record.format", "xml", "'xml' is not one of json, avro"),
+        ("record.format", "xml", "'xml' is not one of json, avro, protobuf"),
         ("record.schema", " ", "empty; write the columns in Spark DDL"),
         ("record.on_error", "skip", "is not one of fail, dead_letter"),
         ("record.dead_letter_partitions", -1, "0"),

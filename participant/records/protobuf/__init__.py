@@ -1,0 +1,1 @@
+"""Protobuf as a format of records."""

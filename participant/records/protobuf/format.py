@@ -1,0 +1,76 @@
+"""Protobuf as a format of records: each value a message, before which its schema is named, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from participant.records.by_schema.one_by_one import Schemas
+from participant.records.errors import UnknownSchema
+from participant.records.port import RecordSpec
+from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
+from participant.records.protobuf.files import texts_of
+from table.schema import SchemaError
+
+
+class GivenFiles:
+    """Those of a schema file. Raises `SchemaError`."""
+
+    def __init__(self, descriptor_set: str) -> None:
+        self._texts = texts_of(descriptor_set)
+
+    def find(self, key: int | str | bytes) -> tuple[str, ...]:
+        """See `participant.records.by_schema.one_by_one.Schemas`."""
+        if key != b"":
+            raise UnknownSchema("a schema file has one schema")
+        return self._texts
+
+
+class ProtobufFormat:
+    """See `participant.records.port.Format`. `record`: which framing, and where schemas are."""
+
+    def __init__(self, record: RecordSpec) -> None:
+        self._record = record
+
+    def values(self, schema: pa.Schema) -> ProtobufDecoder:
+        """Raises `SchemaError` where the schema that was given is none, or does not fit."""
+        record = self._record
+        if record.framing == "confluent":
+            return ProtobufDecoder(schema, "", self._asked())
+        given = _given(record.schema_text, record.message, "schema_file", "message")
+        decoder = ProtobufDecoder(schema, record.message, given)
+        decoder.check((b"", record.message))
+        return decoder
+
+    def keys(self, fields: Sequence[pa.Field]) -> ProtobufKeys:
+        """Of the columns that key a row. Raises `SchemaError`."""
+        record = self._record
+        if record.framing == "confluent":
+            return ProtobufKeys(fields, "", self._asked())
+        given = _given(record.key_schema_text, record.key_message, "key_schema_file", "key_message")
+        keys = ProtobufKeys(fields, record.key_message, given)
+        keys.check((b"", record.key_message))
+        return keys
+
+    def reads_by(self, schema: pa.Schema) -> str:
+        """One way, so far."""
+        where = "record.schema_file"
+        if self._record.framing == "confluent" and self._record.registry is not None:
+            where = self._record.registry.url
+        return f"protobuf, a record at a time, by schemas of {where}"
+
+    def _asked(self) -> Schemas:
+        if self._record.registry is None:
+            raise SchemaError('registry.url is missing; record.framing = "confluent" needs it')
+        from participant.records.protobuf.registry import PROTOBUF
+        from participant.records.registry.client import RegistrySchemas
+
+        return RegistrySchemas(self._record.registry, PROTOBUF)
+
+
+def _given(text: str, message: str, file: str, name: str) -> GivenFiles:
+    for setting, value in ((file, text), (name, message)):
+        if not value:
+            raise SchemaError(f'record.{setting} is missing; record.framing = "none" needs it of Protobuf')
+    return GivenFiles(text)

@@ -1,0 +1,8 @@
+"""How a schema registry is asked for schemas of Protobuf."""
+
+from __future__ import annotations
+
+from participant.records.protobuf.files import told
+from participant.records.registry.client import SchemaKind
+
+PROTOBUF = SchemaKind(name="PROTOBUF", words="Protobuf", format="serialized", spelled=told)
