@@ -20,6 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.proto_files import compiled, encoded
+
 WELL, HANG, DRIP, HTML, REDIRECT, ERROR, NONSENSE, LOST = (
     *("well", "hang", "drip", "html", "redirect", "error", "nonsense", "lost"),
 )
@@ -27,6 +29,10 @@ WELL, HANG, DRIP, HTML, REDIRECT, ERROR, NONSENSE, LOST = (
 leads elsewhere; 503; JSON of something else; a 404 that is not a registry's."""
 
 Answer = tuple[int, Any]
+SERIALIZED = ("serialized", "PROTOBUF")
+ASKED = "asked.proto"
+WORDS = re.compile(r"[ ;{]")
+"""A .proto file has some, base64 has not."""
 NAMESPACE = uuid.UUID("00000000-0000-0000-0000-00000000a4e0")
 
 
@@ -57,13 +63,29 @@ class Schemas:
             versions.append(number)
         return number
 
-    def told(self, number: int) -> dict[str, Any]:
-        """As it is answered: what says nothing is left out."""
+    def told(self, number: int, spelling: str = "") -> dict[str, Any]:
+        """As it is answered: what says nothing is left out. `spelling`: the `format` that is asked for."""
         one = self.texts[number - 1]
-        told = {"schema": one["schema"], "guid": str(uuid.uuid5(NAMESPACE, json.dumps(one)))}
+        text = self._serialized(one) if (spelling, one["schemaType"]) == SERIALIZED else one["schema"]
+        told = {"schema": text, "guid": str(uuid.uuid5(NAMESPACE, json.dumps(one)))}
         if one["schemaType"] != "AVRO":
             told["schemaType"] = one["schemaType"]
         return told | ({"references": one["references"]} if one["references"] else {})
+
+    def _serialized(self, one: dict[str, Any]) -> str:
+        """The base64 of a FileDescriptorProto: as it was registered, or of a text, which protoc compiles."""
+        if WORDS.search(one["schema"]) is None:
+            return str(one["schema"])
+        made = compiled({**self._sources(one), ASKED: one["schema"]})
+        return encoded(next(file for file in made.file if file.name == ASKED))
+
+    def _sources(self, one: dict[str, Any]) -> dict[str, str]:
+        """Texts that it refers to, by the names that it has for them."""
+        found: dict[str, str] = {}
+        for to in one["references"]:
+            other = self.texts[self.subjects[to["subject"]][to["version"] - 1] - 1]
+            found |= {**self._sources(other), to["name"]: other["schema"]}
+        return found
 
 
 class Registry:
@@ -198,17 +220,17 @@ def _no_schema(what: str) -> Answer:
     return 404, {"error_code": 40403, "message": f"Schema {what} not found"}
 
 
-def _by_id(known: Schemas, given: list[str], _asked: dict[str, Any]) -> Answer:
+def _by_id(known: Schemas, given: list[str], asked: dict[str, Any]) -> Answer:
     number = int(given[0])
     if not 1 <= number <= len(known.texts) or number in known.gone:
         return _no_schema(given[0])
-    return 200, known.told(number)
+    return 200, known.told(number, asked.get("format", ""))
 
 
-def _by_guid(known: Schemas, given: list[str], _asked: dict[str, Any]) -> Answer:
+def _by_guid(known: Schemas, given: list[str], asked: dict[str, Any]) -> Answer:
     for number in range(1, len(known.texts) + 1):
         if known.told(number)["guid"] == given[0] and number not in known.gone:
-            return 200, known.told(number) | {"id": number}
+            return 200, known.told(number, asked.get("format", "")) | {"id": number}
     return _no_schema(given[0])
 
 
@@ -224,7 +246,7 @@ def _looked_up(known: Schemas, given: list[str], asked: dict[str, Any]) -> Answe
     return _no_schema("of this text")
 
 
-def _version(known: Schemas, given: list[str], _asked: dict[str, Any]) -> Answer:
+def _version(known: Schemas, given: list[str], asked: dict[str, Any]) -> Answer:
     subject, wanted = given
     versions = known.subjects.get(subject)
     if not versions:
@@ -233,7 +255,8 @@ def _version(known: Schemas, given: list[str], _asked: dict[str, Any]) -> Answer
     if not 1 <= place <= len(versions):
         return 404, {"error_code": 40402, "message": f"Version {wanted} not found."}
     number = versions[place - 1]
-    return 200, {"subject": subject, "version": place, "id": number, **known.told(number)}
+    told = known.told(number, asked.get("format", ""))
+    return 200, {"subject": subject, "version": place, "id": number, **told}
 
 
 def _versions(known: Schemas, given: list[str], _asked: dict[str, Any]) -> Answer:

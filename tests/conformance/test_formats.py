@@ -6,11 +6,13 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import fastavro
 import numpy as np
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from control_topic.messages import SourcePartition
 from participant.records.kinds import FORMATS, format_made
@@ -18,6 +20,7 @@ from participant.records.port import Decoded, Format, RecordSpec
 from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl, table_schema
 from tests.json_decoders import skip_unless_there
+from tests.proto_files import Classes, compiled, encoded
 
 DDL = "id STRING NOT NULL, n BIGINT, amount DOUBLE"
 SCHEMA = table_schema(DDL, kafka_columns=True)
@@ -55,6 +58,28 @@ def avro_bytes(row: Mapping[str, Any], *names: str) -> bytes:
     return out.getvalue()
 
 
+PROTO = """
+syntax = "proto3"; package t;
+message Row { optional string id = 1; optional int64 n = 2; optional double amount = 3; }
+message Key { optional string id = 1; optional int64 n = 2; }
+"""
+
+
+@cache
+def proto() -> FileDescriptorSet:
+    return compiled({"t.proto": PROTO})
+
+
+@cache
+def proto_classes() -> Classes:
+    return Classes(proto())
+
+
+def proto_bytes(row: Mapping[str, Any], name: str) -> bytes:
+    written: bytes = proto_classes()[name](**row).SerializeToString()
+    return written
+
+
 SAMPLES: Mapping[str, Sample] = {
     "json": Sample(
         value=json_bytes,
@@ -69,6 +94,18 @@ SAMPLES: Mapping[str, Sample] = {
             framing="none",
             schema_text=json.dumps(avro_schema("id", "n", "amount")),
             key_schema_text=json.dumps(avro_schema("id", "n")),
+        ),
+    ),
+    "protobuf": Sample(
+        value=lambda row: proto_bytes(row, "t.Row"),
+        key=lambda row: proto_bytes(row, "t.Key"),
+        bad=(b"\x0a\x06" + SECRET.encode(), b"\x0a\x05" + SECRET.encode() + b"\x12\x05" + SECRET.encode()),
+        spec=RecordSpec(
+            framing="none",
+            schema_text=encoded(proto()),
+            key_schema_text=encoded(proto()),
+            message="t.Row",
+            key_message="t.Key",
         ),
     ),
 }

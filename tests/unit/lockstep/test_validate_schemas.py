@@ -19,12 +19,12 @@ def registry() -> Iterator[Registry]:
         yield running
 
 
-def config_of(registry: Registry, **table: object) -> Config:
+def config_of(registry: Registry, of: str = "avro", **table: object) -> Config:
     return from_mapping(
         {
             "pipeline": {"id": "events"},
             "source": {"bootstrap_servers": "b:9092", "topics": ["events"]},
-            "record": {"schema": "id STRING, n BIGINT", "format": "avro", "key_format": "avro"},
+            "record": {"schema": "id STRING, n BIGINT", "format": of, "key_format": of},
             "registry": {"url": registry.url, "timeout": "1s"},
             "table": {"path": "file:///t", "name": "t", **table},
         }
@@ -77,3 +77,33 @@ def test_without_a_registry_nothing_is_said() -> None:
         "table": {"path": "file:///t", "name": "t"},
     }
     assert not list(check_schemas(from_mapping(sections)))
+
+
+STRANGE = 'syntax = "proto3"; message Strange { int32 id = 1; }'
+EVENT = f"{STRANGE} message Event {{ string id = 1; }}"
+
+
+def proto(text: str) -> dict[str, str]:
+    return {"schema": text, "schemaType": "PROTOBUF"}
+
+
+def test_of_protobuf_one_of_the_files_messages_must_fit(registry: Registry) -> None:
+    config = config_of(registry, "protobuf", kind="upsert", key=["id"])
+    registry.known.register("events-value", proto(EVENT))
+    registry.known.register("events-key", proto(STRANGE))
+    values, keys = said(config)
+    assert values == ("schemas of events-value", "ok", "the newest, schema 1, fits record.schema")
+    assert keys[:2] == ("schemas of events-key", "failed")
+    assert keys[2].startswith("the newest: message 0 of schema 2 cannot be read by: field id: an int32")
+    registry.known.register("events-key", proto('syntax = "proto3";'))
+    assert said(config)[1][2] == "the newest: schema 3 has no message"
+
+
+def test_a_newest_schema_of_another_kind_is_no_subject_that_is_missing(registry: Registry) -> None:
+    registry.known.register("events-value", schema({"id": "string"}))
+    assert said(config_of(registry, "protobuf")) == [
+        ("schemas of events-value", "failed", "the newest: it is one of AVRO, not of Protobuf")
+    ]
+    registry.known.register("events-value", proto(EVENT))
+    ((_, verdict, detail),) = said(config_of(registry))
+    assert (verdict, detail) == ("failed", "the newest: it is one of PROTOBUF, not of Avro")

@@ -14,6 +14,8 @@ from lockstep.errors import ConfigError
 URL = {"registry.url": "https://registry.example.org"}
 AVRO = {"record.format": "avro"}
 CONFLUENT = {**AVRO, **URL}
+PROTOBUF = {"record.format": "protobuf"}
+FILE = {"record.framing": "none", "record.schema_file": "/a.desc", "record.message": "a.B"}
 
 
 def config_of(given: dict[str, object]) -> Config:
@@ -41,6 +43,28 @@ def config_of(given: dict[str, object]) -> Config:
             {"record.key_format": "avro", "record.framing": "single_object"},
             'record.key_schema_file: missing; record.framing = "single_object" needs',
         ),
+        (PROTOBUF, 'registry.url: missing; record.framing = "confluent" needs it'),
+        (
+            {**PROTOBUF, "record.framing": "single_object"},
+            "record.framing: single_object is none of protobuf's: it has confluent, none",
+        ),
+        (
+            {**PROTOBUF, "record.framing": "none"},
+            'record.schema_file: missing; record.framing = "none" needs a file with the schema of protobuf',
+        ),
+        (
+            {**PROTOBUF, "record.framing": "none"},
+            'record.message: missing; record.framing = "none" needs the name of the message of protobuf',
+        ),
+        (
+            {"record.key_format": "protobuf", "record.framing": "none", "record.key_schema_file": "/a.desc"},
+            "record.key_message: missing; record.framing",
+        ),
+        ({**PROTOBUF, **URL, "record.message": "a.B"}, "record.message: means nothing to"),
+        ({**AVRO, **FILE}, 'record.message: means nothing to record.format = "avro"'),
+        ({**PROTOBUF, **FILE, **URL}, "registry: means nothing without Avro or Protobuf"),
+        ({**PROTOBUF, **FILE, "record.message": "a..B"}, "'a..B' is not the full name of a message"),
+        ({**PROTOBUF, **FILE, "record.message": "a" * 501}, "is not the full name of a message"),
         ({**CONFLUENT, "record.schema_file": "/a.avsc"}, "record.schema_file: means nothing to"),
         ({"record.key_schema_file": "/a.avsc"}, "record.key_schema_file: means nothing to"),
         ({**AVRO, "record.framing": "confluence"}, "did you mean confluent?"),
@@ -113,3 +137,11 @@ def test_a_schemas_file_is_read_on_the_driver_and_travels_as_text(tmp_path: Path
         config_of(given).record_spec()
     file.write_text('"string"', encoding="utf-8")
     assert config_of(given).record_spec().schema_text == '"string"'
+
+
+def test_a_schemas_file_of_protobuf_travels_as_base64_with_the_messages_name(tmp_path: Path) -> None:
+    file = tmp_path / "a.desc"
+    file.write_bytes(b"\xff\0")
+    record = config_of({**PROTOBUF, **FILE, "record.schema_file": str(file)}).record_spec()
+    assert (record.schema_text, record.message, record.wants_headers) == ("/wA=", "a.B", False)
+    assert config_of({**PROTOBUF, **URL}).record_spec().wants_headers

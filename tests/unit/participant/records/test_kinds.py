@@ -11,7 +11,7 @@ import pytest
 from lockstep.config.sections import RecordSection
 from participant.records.by_schema.framing import SPLITS
 from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS, format_made, made
-from participant.records.port import RecordSpec
+from participant.records.port import BY_SCHEMA, RecordSpec
 
 
 @pytest.mark.parametrize("name", ENVELOPES)
@@ -26,7 +26,8 @@ def test_every_format_that_is_registered_can_be_made(name: str) -> None:
 
 
 def test_a_framing_that_is_offered_is_one_that_is_read() -> None:
-    assert FRAMINGS.keys() == SPLITS.keys()
+    assert FRAMINGS.keys() == SPLITS.keys() == set().union(*(kind.framings for kind in FORMATS.values()))
+    assert {name for name, kind in FORMATS.items() if kind.framings} == BY_SCHEMA
 
 
 @pytest.mark.parametrize(
