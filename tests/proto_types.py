@@ -77,6 +77,11 @@ TAKEN: list[tuple[str, str, Any, Any]] = [
         *("google.protobuf.Any x = 1;", "STRUCT<type_url: STRING, value: BINARY>"),
         *({"type_url": "t/a", "value": b"\1"}, {"type_url": "t/a", "value": b"\1"}),
     ),
+    (
+        *("google.protobuf.Struct x = 1;", "STRUCT<fields: MAP<STRING, STRUCT<number_value: DOUBLE>>>"),
+        {"k": 1.5},
+        {"fields": [("k", {"number_value": 1.5})]},
+    ),
     (f"{WRAPPER}BoolValue x = 1;", "BOOLEAN", {"value": True}, True),
     (f"{WRAPPER}Int32Value x = 1;", "INT", {}, 0),
     (f"{WRAPPER}Int64Value x = 1;", "BIGINT", None, None),

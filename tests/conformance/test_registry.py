@@ -11,11 +11,15 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from participant.records.errors import UnknownSchema
+from participant.records.protobuf.files import message_of
+from participant.records.protobuf.registry import PROTOBUF
 from participant.records.registry.client import RegistryClient
 from participant.records.registry.settings import RegistrySettings
+from tests.proto_files import Classes, compiled
 from tests.registry_server import Registry
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("conformance")]
@@ -101,3 +105,31 @@ def test_confluents_own_serializer_and_deserializer_work_with_it(side: Side) -> 
     number = int.from_bytes(written[1:5], "big")
     assert side.same(side.ours.schema(number), TEXT)
     assert side.ours.latest(side.subject)[0] == number
+
+
+def test_files_of_protobuf_that_confluents_serializer_registered_are_told_with_what_they_import(
+    side: Side,
+) -> None:
+    package = f"p{uuid.uuid4().hex}"
+    inner, outer = f"{package}/inner.proto", f"{package}/outer.proto"
+    head = f'syntax = "proto3"; package {package};'
+    files = {
+        inner: f"{head} message Inner {{ int64 a = 1; }}",
+        outer: f'{head} import "{inner}"; import "google/protobuf/timestamp.proto";'
+        "message First { int32 z = 1; }"
+        "message Row { string id = 1; Inner inner = 2; google.protobuf.Timestamp ts = 3; }",
+    }
+    row = Classes(compiled(files))[f"{package}.Row"]
+    context = SerializationContext(side.subject.removesuffix("-value"), MessageField.VALUE)
+    written = ProtobufSerializer(row, side.theirs)(row(id="a", inner={"a": 5}), context)
+    assert isinstance(written, bytes) and (written[0], written[5:7]) == (0, b"\x02\x02")
+    read = ProtobufDeserializer(row, schema_registry_client=side.theirs)(written, context)
+    assert read == row(id="a", inner={"a": 5})
+    number = int.from_bytes(written[1:5], "big")
+    ours = RegistryClient(RegistrySettings(url=side.url), PROTOBUF)
+    for texts in (ours.schema(number), ours.latest(side.subject)[1]):
+        message = message_of(texts, (1,))
+        assert [field.name for field in message.fields] == ["id", "inner", "ts"]
+        assert message.fields_by_name["inner"].message_type.full_name == f"{package}.Inner"
+    with pytest.raises(UnknownSchema, match="it is one of PROTOBUF, not of Avro"):
+        side.ours.schema(number)
