@@ -3,8 +3,7 @@
 Protobuf's own parser reads the bytes, by a schema made for that: of the fields that are columns alone, so
 that what nobody wants costs little; numbers of 32 bits as those of 64, booleans and enums as numbers,
 strings as bytes, because that parser cuts a number that is too long, takes any for true, and does not look
-at each string. On the wire they are spelled alike. Repeated messages are read as bytes and then one at a
-time, so that a million empty ones, of two bytes each, are counted before they are made.
+at each string. On the wire they are spelled alike.
 
 docs/formats.md has the table of what goes where. Source: Protobuf's "Encoding", "Field Presence",
 "Well-Known Types".
@@ -12,30 +11,24 @@ docs/formats.md has the table of what goes where. Source: Protobuf's "Encoding",
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from participant.records.by_schema.misread import Misread
 from participant.records.json.columns import MICROS
+from participant.records.protobuf import messages
+from participant.records.protobuf.messages import Message, Parser, Take
 from participant.records.protobuf.scalars import SCALARS, WIRE, Convert, decimals, enum_columns
 from table.schema import UTC_MICROS, SchemaError, ddl_name
 
-Take: TypeAlias = Callable[[Any], Any]
-"""Of a parsed message: a column's value, or None for null. Raises `Misread`."""
-
-VALUES_MAX = 1_000_000
-"""In one record, those that are null or a default in each of many messages included."""
 REPEATED, OPTIONAL = FieldDescriptorProto.LABEL_REPEATED, FieldDescriptorProto.LABEL_OPTIONAL
-BYTES, MESSAGE = FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.TYPE_MESSAGE
+BYTES = FieldDescriptorProto.TYPE_BYTES
 TIMESTAMP = "google.protobuf.Timestamp"
 WRAPPERS = frozenset(
     f"google.protobuf.{name}Value"
@@ -54,76 +47,46 @@ class RowReader:
     def __init__(self, message: Descriptor, fields: Sequence[pa.Field]) -> None:
         made = _Schema()
         self._top = made.struct(message, fields, "")
-        self._parse, self._spent = made.linked(), made.spent
-        self._name = self._top.name
+        self._parser = made.linked()
 
     def read(self, data: bytes) -> dict[str, Any]:
         """Raises `Misread`."""
-        self._spent.values = 0
-        self._spent.spend(self._top.values)
-        row: dict[str, Any] = self._top.value(self._parse(self._name, data))
+        self._parser.values = 0
+        self._parser.spend(self._top.values)
+        row: dict[str, Any] = self._top.read(data)
         return row
 
     @property
     def values(self) -> int:
         """How many the record that was read last has."""
-        return self._spent.values
-
-
-class _Spent:
-    """Values of one record that have been made."""
-
-    values = 0
-
-    def spend(self, values: int) -> None:
-        self.values += values
-        if self.values > VALUES_MAX:
-            raise Misread(f"more than {VALUES_MAX:,} values, with those of its messages that are not set")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Made:
-    """A message of the schema that is made here."""
-
-    name: str
-    value: Take
-    """Of such a message."""
-    values: int
-    """How many those are."""
+        return self._parser.values
 
 
 class _Schema:
     """The schema that messages are parsed by."""
 
     def __init__(self) -> None:
-        self.spent = _Spent()
+        self._parser = Parser()
         self._file = FileDescriptorProto(name="columns.proto", syntax="proto2")
-        self._classes: dict[str, Any] = {}
 
-    def linked(self) -> Callable[[str, bytes], Any]:
-        """What parses a message of a name. To be called once, in the end."""
+    def linked(self) -> Parser:
+        """What parses messages of it. To be called once, in the end."""
         pool = DescriptorPool()
         pool.Add(self._file)
         for one in self._file.message_type:
-            self._classes[one.name] = GetMessageClass(pool.FindMessageTypeByName(one.name))
-        return self._parse
-
-    def _parse(self, name: str, data: bytes) -> Any:
-        try:
-            return self._classes[name].FromString(data)
-        except DecodeError:
-            raise Misread("the bytes are no message of Protobuf, or end in the middle") from None
+            self._parser.classes[one.name] = GetMessageClass(pool.FindMessageTypeByName(one.name))
+        return self._parser
 
     def _message(self) -> DescriptorProto:
         one: DescriptorProto = self._file.message_type.add()
         one.name = f"M{len(self._file.message_type)}"
         return one
 
-    def struct(self, message: Descriptor, fields: Sequence[pa.Field], path: str) -> _Made:
+    def struct(self, message: Descriptor, fields: Sequence[pa.Field], path: str) -> Message:
         """Of the message's fields those that are columns."""
         made = self._message()
         takes: list[tuple[str, Take, bool]] = []
-        values = 0
+        values = 1
         for column in fields:
             field = message.fields_by_name.get(column.name)
             if field is None and not column.nullable:
@@ -134,45 +97,52 @@ class _Schema:
                 take, inside = self._column(made, field, column.type, f"{path}{column.name}")
                 takes.append((column.name, take, not column.nullable))
                 values += inside
-        _add_rivals(made, message)
+        _add_rivals(made, message, path)
         absent = [column.name for column in fields if column.name not in message.fields_by_name]
-        return _Made(name=made.name, value=_row(takes, absent, _numbers(made)), values=values + 1)
+        read = messages.row(self._parser, made.name, takes, absent, _numbers(made))
+        return Message(name=made.name, read=read, values=values)
 
     def _column(self, owner: DescriptorProto, field: Any, kind: pa.DataType, path: str) -> tuple[Take, int]:
         """What takes the field's value, and how many values that is, at least."""
-        added = owner.field.add(name=f"f{field.number}", number=field.number, label=OPTIONAL)
+        added = owner.field.add(name=f"f{field.number}", number=field.number, label=OPTIONAL, type=BYTES)
         if field.type == FieldDescriptor.TYPE_GROUP:
             raise SchemaError(f"field {path}: a group is not read")
         if field.is_repeated:
             added.label = REPEATED
             if field.message_type is not None and field.message_type.GetOptions().map_entry:
-                return self._map(added, field, kind, path), 1
+                return self._map(added.name, field, kind, path), 1
             return self._array(added, field, kind, path), 1
-        convert, values = self._single(added, field, kind, path)
-        return _of_one(added.name, convert, field), values
-
-    def _single(self, added: Any, field: Any, kind: pa.DataType, path: str) -> tuple[Convert, int]:
-        """What makes a column's value of the field's: a scalar, or a message that is there."""
         if field.message_type is None:
             added.type = WIRE[field.type]
-            return _scalar(field, kind, path), 1
-        inner = self._inner(field, kind, path)
-        added.type, added.type_name = MESSAGE, f".{inner.name}"
-        return inner.value, inner.values
+            take = messages.scalar(added.name, _scalar(field, kind, path), presence=field.has_presence)
+            values = 1
+        else:
+            take, values = self._one_message(added, field, kind, path)
+        if field.is_required:
+            take = messages.required(added.name, take, repeated=added.label == REPEATED)
+        return take, values
 
-    def _inner(self, field: Any, kind: pa.DataType, path: str) -> _Made:
+    def _one_message(self, added: Any, field: Any, kind: pa.DataType, path: str) -> tuple[Take, int]:
+        inner = self._inner(field, kind, path)
+        rivals = frozenset(one.number for one in _rivals(field)) - {field.number}
+        if rivals:
+            return messages.member(self._parser, added.name, field.number, rivals, inner), inner.values
+        added.label = REPEATED
+        return messages.one_message(self._parser, added.name, inner), inner.values
+
+    def _inner(self, field: Any, kind: pa.DataType, path: str) -> Message:
         message = field.message_type
         if pa.types.is_struct(kind):
             return self.struct(message, list(kind), f"{path}.")
         if message.full_name == TIMESTAMP and kind == UTC_MICROS:
-            whole = self.struct(
-                message, [pa.field("seconds", pa.int64()), pa.field("nanos", pa.int32())], path
-            )
-            return _Made(name=whole.name, value=lambda one: _micros(whole.value(one)), values=1)
+            parts = [pa.field("seconds", pa.int64()), pa.field("nanos", pa.int32())]
+            whole = self.struct(message, parts, f"{path}.")
+            return Message(name=whole.name, read=lambda data: _micros(whole.read(data)), values=1)
         if message.full_name in WRAPPERS:
             made = self._message()
-            inside, _ = self._column(made, message.fields_by_name["value"], kind, path)
-            return _Made(name=made.name, value=_checked(inside, _numbers(made)), values=1)
+            take, _ = self._column(made, message.fields_by_name["value"], kind, path)
+            read = messages.only(self._parser, made.name, take, _numbers(made))
+            return Message(name=made.name, read=read, values=1)
         raise SchemaError(f"field {path}: {_words(field)} is not read as {ddl_name(kind)}{_instead(field)}")
 
     def _array(self, added: Any, field: Any, kind: pa.DataType, path: str) -> Take:
@@ -182,131 +152,55 @@ class _Schema:
                 "ARRAY<…>"
             )
         if field.message_type is None:
-            convert, _ = self._single(added, field, kind.value_type, f"{path}[]")
-            return _of_scalars(added.name, convert)
-        added.type = BYTES
+            added.type = WIRE[field.type]
+            return messages.scalars(added.name, _scalar(field, kind.value_type, f"{path}[]"))
         inner = self._inner(field, kind.value_type, f"{path}[]")
-        return self._of_messages(added.name, inner)
+        return messages.messages(self._parser, added.name, inner)
 
-    def _of_messages(self, name: str, inner: _Made) -> Take:
-        spend, parse = self.spent.spend, self._parse
-
-        def take(message: Any) -> list[Any]:
-            items = []
-            try:
-                for data in getattr(message, name):
-                    spend(inner.values)
-                    items.append(inner.value(parse(inner.name, data)))
-            except Misread as misread:
-                raise misread.inside("[]") from None
-            return items
-
-        return take
-
-    def _map(self, added: Any, field: Any, kind: pa.DataType, path: str) -> Take:
-        key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
-        if key.type != FieldDescriptor.TYPE_STRING:
-            raise SchemaError(f"field {path}: a map is read whose keys are strings, not {_plain(key)}")
+    def _map(self, name: str, field: Any, kind: pa.DataType, path: str) -> Take:
+        """What is not there of an entry is empty, or 0, as Protobuf has it."""
+        of_key, of_value = (field.message_type.fields_by_name[one] for one in ("key", "value"))
+        if of_key.type != FieldDescriptor.TYPE_STRING:
+            raise SchemaError(f"field {path}: a map is read whose keys are strings, not {_plain(of_key)}")
         if not pa.types.is_map(kind):
             raise SchemaError(f"field {path}: a map is not read as {ddl_name(kind)}; it is as MAP<STRING,…>")
-        added.type = BYTES
-        entry = self._message()
-        entry.field.add(name="f1", number=1, label=OPTIONAL, type=BYTES)
-        convert, values = self._single(
-            entry.field.add(name="f2", number=2, label=OPTIONAL), value, kind.item_type, f"{path}{{}}"
-        )
-        inner = _Made(name=entry.name, value=_entry(convert, _numbers(entry)), values=values + 1)
-        pairs = self._of_messages(added.name, inner)
-
-        def take(message: Any) -> list[tuple[str, Any]]:
-            return list(dict(pairs(message)).items())  # the last of a key counts
-
-        return take
-
-
-def _row(takes: Sequence[tuple[str, Take, bool]], absent: Sequence[str], numbers: frozenset[int]) -> Take:
-    empty = dict.fromkeys(absent)
-
-    def row(message: Any) -> dict[str, Any]:
-        _refuse_strangers(message, numbers)
-        made: dict[str, Any] = dict(empty)
-        name = ""
-        try:
-            for name, take, required in takes:
-                value = made[name] = take(message)
-                if value is None and required:
-                    raise Misread("null, and required")
-        except Misread as misread:
-            raise misread.inside(name) from None
-        return made
-
-    return row
-
-
-def _checked(take: Take, numbers: frozenset[int]) -> Take:
-    def checked(message: Any) -> Any:
-        _refuse_strangers(message, numbers)
-        return take(message)
-
-    return checked
-
-
-def _entry(convert: Convert, numbers: frozenset[int]) -> Take:
-    """Key and value of a map's entry. What is not there is empty, or 0, as Protobuf has it."""
-    text = SCALARS[FieldDescriptor.TYPE_STRING][pa.string()]
-
-    def entry(message: Any) -> tuple[str, Any]:
-        _refuse_strangers(message, numbers)
-        return text(message.f1), convert(message.f2)
-
-    return entry
-
-
-def _of_one(name: str, convert: Convert, field: Any) -> Take:
-    if field.is_required:
-
-        def required(message: Any) -> Any:
-            if not message.HasField(name):
-                raise Misread("it is not there, and its schema requires it")
-            return convert(getattr(message, name))
-
-        return required
-    if field.has_presence:
-        return lambda message: convert(getattr(message, name)) if message.HasField(name) else None
-    return lambda message: convert(getattr(message, name))
-
-
-def _of_scalars(name: str, convert: Convert) -> Take:
-    def take(message: Any) -> list[Any]:
-        try:
-            return [convert(one) for one in getattr(message, name)]
-        except Misread as misread:
-            raise misread.inside("[]") from None
-
-    return take
+        made, values = self._message(), 2
+        made.field.add(name="f1", number=1, label=OPTIONAL, type=BYTES)
+        added = made.field.add(name="f2", number=2, label=OPTIONAL, type=WIRE[of_value.type])
+        key = messages.scalar("f1", SCALARS[of_key.type][pa.string()], presence=False)
+        if of_value.message_type is None:
+            value = messages.scalar("f2", _scalar(of_value, kind.item_type, f"{path}{{}}"), presence=False)
+        else:
+            added.label = REPEATED
+            inner = self._inner(of_value, kind.item_type, f"{path}{{}}")
+            value, values = messages.one_message(self._parser, "f2", inner, absent=b""), inner.values + 1
+        read = messages.entry(self._parser, made.name, key, value, _numbers(made))
+        entry = Message(name=made.name, read=read, values=values)
+        return messages.pairs(messages.messages(self._parser, name, entry))
 
 
 def _numbers(made: DescriptorProto) -> frozenset[int]:
     return frozenset(one.number for one in made.field)
 
 
-def _refuse_strangers(message: Any, numbers: frozenset[int]) -> None:
-    """A field that its parser did not know is no column, or its wire type is another than its schema's."""
-    for one in UnknownFieldSet(message):
-        if one.field_number in numbers:
-            raise Misread(f"field number {one.field_number} is encoded as another type than its schema says")
+def _rivals(field: Any) -> Sequence[Any]:
+    """The fields of its oneof, itself included; none where it is alone, as behind `optional`."""
+    oneof = field.containing_oneof
+    return list(oneof.fields) if oneof is not None and len(oneof.fields) > 1 else []
 
 
-def _add_rivals(made: DescriptorProto, message: Descriptor) -> None:
+def _add_rivals(made: DescriptorProto, message: Descriptor, path: str) -> None:
     """Of a oneof that columns are of, its other fields as well: the last that is set unsets the others."""
     wanted = {one.number: one for one in made.field}
     for oneof in message.oneofs:
-        rivals = [one for one in oneof.fields if one.type in WIRE or one.number in wanted]
-        if len(oneof.fields) < 2 or not any(one.number in wanted for one in rivals):
+        rivals = _rivals(oneof.fields[0])
+        if not any(one.number in wanted for one in rivals):
             continue
         index = len(made.oneof_decl)
         made.oneof_decl.add(name=f"o{index}")
         for one in rivals:
+            if one.type == FieldDescriptor.TYPE_GROUP:
+                raise SchemaError(f"field {path}{one.name}: a oneof with a group in it is not read")
             added = wanted.get(one.number) or made.field.add(
                 name=f"f{one.number}", number=one.number, label=OPTIONAL, type=WIRE[one.type]
             )

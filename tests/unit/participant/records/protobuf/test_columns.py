@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import pyarrow as pa
@@ -138,6 +140,32 @@ def test_of_a_oneof_the_last_that_is_set_counts_though_it_is_no_column() -> None
         assert reader.read(x + other) == {"x": None, "z": None}
 
 
+def test_a_message_of_a_oneof_is_merged_with_what_is_there_of_it_since_another_was_set() -> None:
+    declared = "oneof o { int32 x = 1; Inner z = 3; } optional fixed64 w = 20; repeated fixed32 v = 21;"
+    reader = reader_of(declared, "x INT, z STRUCT<a: BIGINT, b: STRING>")
+    x, a, b = b"\x08\x05", b"\x1a\x02\x08\x01", b"\x1a\x03\x12\x01q"
+    besides = b"\xa1\x01" + bytes(8) + b"\xad\x01" + bytes(4) + b"\x7b\x1a\x02\x08\x09\x7c" + b"\xf0\x07\x01"
+    for data in (a + b, a + besides + b, x + b + a, a + besides + x + a + b):
+        assert reader.read(data) == {"x": None, "z": {"a": 1, "b": "q"}}
+    assert reader.read(a + x + b) == {"x": None, "z": {"a": 0, "b": "q"}}
+    assert reader.read(b"\x9a\x00\x02\x08\x01" + b)["z"] == {"a": 1, "b": "q"}, "a number of one byte in two"
+    assert reader.read(a + b + x) == {"x": 5, "z": None}
+
+
+@pytest.mark.parametrize("declared", ["Inner z = 3;", "oneof o { Inner z = 3; int32 x = 1; }"])
+def test_halves_of_a_message_are_none_though_together_they_are_one(declared: str) -> None:
+    reader = reader_of(declared, "z STRUCT<b: STRING>")
+    assert reader.read(b"\x1a\x04\x12\x02qr") == {"z": {"b": "qr"}}
+    with pytest.raises(Misread, match="field z: the bytes are no message"):
+        reader.read(b"\x1a\x02\x12\x02" + b"\x1a\x02qr")
+
+
+def test_a_oneof_with_a_group_in_it_is_refused_by_name() -> None:
+    declared = "oneof o { int32 x = 1; group G = 2 { optional int32 a = 1; } }"
+    with pytest.raises(SchemaError, match="field g: a oneof with a group in it is not read"):
+        reader_of(declared, "x INT", "proto2")
+
+
 def test_what_is_there_twice_is_the_last_or_merged_as_protobuf_has_it() -> None:
     declared = "int32 x = 1; Inner z = 3; map<string, Inner> m = 4; map<string, Colour> e = 5;"
     reader = reader_of(
@@ -247,6 +275,31 @@ def test_a_million_empty_messages_are_counted_before_they_are_made(kind: str) ->
     finally:
         tracemalloc.stop()
     assert reader.read(b"") == {"x": []}, "it counts from 0 again"
+
+
+FLOODS: list[tuple[str, str, bytes]] = [
+    ("Wide z = 1;", "z STRUCT<%s>", b"\x0a\x00" * 250_000),
+    (
+        "oneof o { Wide z = 1; int32 x = 2; }",
+        "z STRUCT<%s>",
+        (b"\x0a\x00" + b"\x10\x01") * 125_000 + b"\x0a\x00",
+    ),
+    ("Wide z = 1; int32 x = 2;", "x INT", b"\x0a\x00" * 250_000),
+    ("Wide z = 1; int32 x = 2;", "x INT", b"\x1b\x1c" * 250_000),
+    ("repeated Wide z = 1;", "z ARRAY<STRUCT<%s>>", b"\x0a\x00" * 250_000),
+]
+
+
+@pytest.mark.parametrize(("declared", "ddl", "data"), FLOODS, ids=[one[0] for one in FLOODS])
+def test_a_flood_of_empty_messages_takes_no_room_for_all_of_their_columns(
+    declared: str, ddl: str, data: bytes
+) -> None:
+    reader = reader_of(f"message Wide {{ {WIDE} }} {declared}", ddl % WIDE_DDL if "%" in ddl else ddl)
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+    with suppress(Misread):
+        reader.read(data)
+    grown_bytes = (getrusage(RUSAGE_SELF).ru_maxrss - before) * 1024
+    assert grown_bytes < MEMORY_MAX_BYTES
 
 
 def test_values_are_counted_for_whoever_holds_them() -> None:
