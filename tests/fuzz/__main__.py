@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from tests import evidence
-from tests.fuzz import avro, configuration, control, cores, records, timeline
+from tests.fuzz import avro, configuration, control, cores, protobuf, records, timeline
 from tests.fuzz.shrink import limit_memory, outcome, shrink
 from tests.fuzz.target import Target
 
@@ -32,6 +32,7 @@ TARGETS: dict[str, Target] = {
     for target in (
         *records.TARGETS,
         *avro.TARGETS,
+        *protobuf.TARGETS,
         *control.TARGETS,
         *cores.TARGETS,
         *configuration.TARGETS,
