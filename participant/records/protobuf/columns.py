@@ -72,7 +72,10 @@ class _Schema:
     def linked(self) -> Parser:
         """What parses messages of it. To be called once, in the end."""
         pool = DescriptorPool()
-        pool.Add(self._file)
+        try:
+            pool.Add(self._file)
+        except TypeError as error:
+            raise SchemaError(f"the Protobuf schema is none: {str(error)[:300]}") from None
         for one in self._file.message_type:
             self._parser.classes[one.name] = GetMessageClass(pool.FindMessageTypeByName(one.name))
         return self._parser
@@ -135,12 +138,13 @@ class _Schema:
         if pa.types.is_struct(kind):
             return self.struct(message, list(kind), f"{path}.")
         if message.full_name == TIMESTAMP and kind == UTC_MICROS:
-            parts = [pa.field("seconds", pa.int64()), pa.field("nanos", pa.int32())]
+            parts = [pa.field("seconds", pa.int64(), False), pa.field("nanos", pa.int32(), False)]
             whole = self.struct(message, parts, f"{path}.")
             return Message(name=whole.name, read=lambda data: _micros(whole.read(data)), values=1)
-        if message.full_name in WRAPPERS:
+        inside = _wrapped(field)
+        if inside is not None:
             made = self._message()
-            take, _ = self._column(made, message.fields_by_name["value"], kind, path)
+            take, _ = self._column(made, inside, kind, path)
             read = messages.only(self._parser, made.name, take, _numbers(made))
             return Message(name=made.name, read=read, values=1)
         raise SchemaError(f"field {path}: {_words(field)} is not read as {ddl_name(kind)}{_instead(field)}")
@@ -159,7 +163,9 @@ class _Schema:
 
     def _map(self, name: str, field: Any, kind: pa.DataType, path: str) -> Take:
         """What is not there of an entry is empty, or 0, as Protobuf has it."""
-        of_key, of_value = (field.message_type.fields_by_name[one] for one in ("key", "value"))
+        of_key, of_value = (field.message_type.fields_by_name.get(one) for one in ("key", "value"))
+        if of_key is None or of_value is None or of_value.is_repeated or of_value.type not in WIRE:
+            raise SchemaError(f"field {path}: a map without a key and a value is none")
         if of_key.type != FieldDescriptor.TYPE_STRING:
             raise SchemaError(f"field {path}: a map is read whose keys are strings, not {_plain(of_key)}")
         if not pa.types.is_map(kind):
@@ -225,6 +231,16 @@ def _plain(field: Any) -> str:
     return "enum" if field.enum_type is not None else FieldDescriptorProto.Type.Name(field.type)[5:].lower()
 
 
+def _wrapped(field: Any) -> Any | None:
+    """The scalar in a wrapper; None where the field is none, or has but the name of one."""
+    message = field.message_type
+    if message is None or message.full_name not in WRAPPERS:
+        return None
+    inside = message.fields_by_name.get("value")
+    plain = inside is not None and inside.message_type is None and not inside.is_repeated
+    return inside if plain else None
+
+
 def _words(field: Any) -> str:
     name = _plain(field)
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
@@ -234,8 +250,9 @@ def _instead(field: Any) -> str:
     """Which columns take it, for people."""
     if field.message_type is not None:
         known = {TIMESTAMP: "TIMESTAMP or "}.get(field.message_type.full_name, "")
-        if field.message_type.full_name in WRAPPERS:
-            return _instead(field.message_type.fields_by_name["value"])
+        inside = _wrapped(field)
+        if inside is not None:
+            return _instead(inside)
         return f"; it is as {known}STRUCT<…>"
     names = [ddl_name(kind) for kind in _takers(field)]
     return f"; it is as {' or '.join(names) or 'DECIMAL(20,0)'}"

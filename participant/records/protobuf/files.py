@@ -106,8 +106,11 @@ def _decoded(encoded: str) -> FileDescriptorProto:
     file = FileDescriptorProto()
     try:
         file.ParseFromString(base64.b64decode(encoded, validate=True))
+        readable = all(isinstance(name, str) for name in (file.name, file.package, *file.dependency))
     except (DecodeError, binascii.Error, ValueError):
-        raise SchemaError("the Protobuf schema is no FileDescriptorProto") from None
+        readable = False
+    if not readable:  # names that are not UTF-8 are bytes
+        raise SchemaError("the Protobuf schema is no FileDescriptorProto")
     return file
 
 
@@ -117,6 +120,8 @@ def _name_at(file: FileDescriptorProto, place: tuple[int, ...]) -> str:
         if not 0 <= index < len(inside):
             raise UnknownSchema("the value names a message by a place where the schema has none")
         one: DescriptorProto = inside[index]
+        if not isinstance(one.name, str):
+            raise SchemaError("the Protobuf schema is none: the name of a message is not UTF-8")
         names.append(one.name)
         inside = one.nested_type
     return ".".join(names)
@@ -134,13 +139,13 @@ def _in_order(files: Mapping[str, FileDescriptorProto]) -> tuple[str, ...]:
 
 def _add(pool: DescriptorPool, name: str, files: Mapping[str, FileDescriptorProto]) -> None:
     built_in = _built_in(name)
-    if built_in is not None:
-        _add_built_in(pool, built_in)
-        return
-    if name not in files:
+    if built_in is None and name not in files:
         raise SchemaError(f"the Protobuf schema imports {name[:200]}, which is not there")
     try:
-        pool.Add(files[name])
+        if built_in is None:
+            pool.Add(files[name])
+        else:
+            _add_built_in(pool, built_in)
     except (TypeError, ValueError) as error:
         raise SchemaError(f"the Protobuf schema is none: {str(error)[:300]}") from None
 

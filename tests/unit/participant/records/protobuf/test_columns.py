@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from random import Random
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,11 +29,30 @@ from participant.records.by_schema.one_by_one import table_of
 from participant.records.protobuf.columns import RowReader
 from participant.records.protobuf.files import message_of, texts_of
 from table.schema import SchemaError, parse_ddl
+from tests.fuzz.target import damaged
 from tests.proto_files import Classes, compiled, encoded
 from tests.proto_types import IMPORTS, TAKEN, TYPES, made, one_file
 
 MEMORY_MAX_BYTES = 150_000_000
 """Of one record's million values."""
+
+
+WHOLE = (
+    "bool b = 1; int32 i = 2; uint32 u = 3; string s = 4; Colour e = 5; google.protobuf.Timestamp t = 6;"
+    "Inner n = 7; repeated Inner a = 8; map<string, string> m = 9; sint32 z = 10; repeated int32 p = 11;"
+    "repeated string q = 12;"
+)
+WHOLE_DDL = (
+    "b BOOLEAN, i INT, u BIGINT, s STRING, e STRING, t TIMESTAMP, n STRUCT<a: BIGINT, b: STRING>,"
+    "a ARRAY<STRUCT<b: STRING>>, m MAP<STRING, STRING>, z INT, p ARRAY<INT>, q ARRAY<STRING>"
+)
+FIELDS: Sequence[pa.Field] = list(parse_ddl(WHOLE_DDL))
+GOOD = b"\x08\x01\x22\x01a\x3a\x02\x08\x01\x42\x00\x4a\x00\x5a\x01\x05"
+
+
+@cache
+def one_set() -> FileDescriptorSet:
+    return compiled({"r.proto": f'syntax = "proto3"; package t; {IMPORTS} {TYPES} message R {{ {WHOLE} }}'})
 
 
 @cache
@@ -96,6 +124,64 @@ def test_what_would_lose_something_is_refused_by_name(declared: str, ddl: str, w
     with pytest.raises(SchemaError) as caught:
         reader_of(declared, f"x {ddl}")
     assert why in str(caught.value)
+
+
+def forged(*messages: DescriptorProto) -> Descriptor:
+    """A file that no protoc made, whose messages have the names of others'. The first is the one."""
+    file = FileDescriptorProto(name="x.proto", package="google.protobuf", syntax="proto3")
+    file.message_type.extend(messages)
+    return message_of((f"{encoded(file)} ",), (0,))
+
+
+def field(
+    name: str, number: int, *, of: str = "", kind: int = 5, repeated: bool = False
+) -> FieldDescriptorProto:
+    made = FieldDescriptorProto(name=name, number=number, label=3 if repeated else 1, type=11 if of else kind)
+    if of:
+        made.type_name = f".google.protobuf.{of}"
+    return made
+
+
+ENTRY = DescriptorProto(name="XEntry", options={"map_entry": True}, field=[field("key", 1, kind=9)])
+
+
+@pytest.mark.parametrize(
+    ("messages", "ddl", "why"),
+    [
+        ([("Int64Value", [field("value", 1, of="Int64Value")])], "BIGINT", "is not read as BIGINT"),
+        ([("Int64Value", [field("value", 1, repeated=True)])], "BIGINT", "is not read as BIGINT"),
+        ([("Int64Value", [])], "BIGINT", "is not read as BIGINT"),
+        ([("Timestamp", [field("nanos", 1)])], "TIMESTAMP", "has no field x.seconds, which is required"),
+        ([("Timestamp", [field("seconds", 1, of="R")])], "TIMESTAMP", "is not read as BIGINT"),
+    ],
+)
+def test_a_message_that_has_but_the_name_of_a_known_one_is_refused_or_read_as_what_it_is(
+    messages: list[tuple[str, list[FieldDescriptorProto]]], ddl: str, why: str
+) -> None:
+    ((name, inside),) = messages
+    top = DescriptorProto(name="R", field=[field("x", 1, of=name)])
+    with pytest.raises(SchemaError) as caught:
+        RowReader(forged(top, DescriptorProto(name=name, field=inside)), list(parse_ddl(f"x {ddl}")))
+    assert why in str(caught.value)
+
+
+def test_a_map_that_no_compiler_made_is_refused() -> None:
+    top = DescriptorProto(name="R", field=[field("x", 1, of="R.XEntry", repeated=True)], nested_type=[ENTRY])
+    with pytest.raises(SchemaError):
+        RowReader(forged(top), list(parse_ddl("x MAP<STRING, INT>")))
+
+
+@settings(max_examples=200)
+@given(st.integers())
+def test_a_damaged_schema_is_refused_in_words_or_is_another(seed: int) -> None:
+    content = damaged(Random(seed), one_set().SerializeToString())
+    try:
+        reader = RowReader(message_of(texts_of(b64encode(content).decode()), "t.R"), FIELDS)
+    except SchemaError as error:
+        assert str(error)
+        return
+    with suppress(Misread):
+        table_of([reader.read(GOOD)], pa.schema(FIELDS))
 
 
 def test_a_group_is_refused_where_it_is_a_column_and_read_over_where_it_is_none() -> None:
@@ -200,15 +286,6 @@ def test_a_negative_zero_is_zero() -> None:
 
 # --- rejects ----------------------------------------------------------------------------------------
 
-WHOLE = (
-    "bool b = 1; int32 i = 2; uint32 u = 3; string s = 4; Colour e = 5; google.protobuf.Timestamp t = 6;"
-    "Inner n = 7; repeated Inner a = 8; map<string, string> m = 9; sint32 z = 10; repeated int32 p = 11;"
-    "repeated string q = 12;"
-)
-WHOLE_DDL = (
-    "b BOOLEAN, i INT, u BIGINT, s STRING, e STRING, t TIMESTAMP, n STRUCT<a: BIGINT, b: STRING>,"
-    "a ARRAY<STRUCT<b: STRING>>, m MAP<STRING, STRING>, z INT, p ARRAY<INT>, q ARRAY<STRING>"
-)
 NO_MESSAGE = "the bytes are no message of Protobuf, or end in the middle"
 ANOTHER = "is encoded as another type than its schema says"
 BAD: list[tuple[str, bytes, str]] = [
@@ -312,9 +389,6 @@ def test_values_are_counted_for_whoever_holds_them() -> None:
     assert (none, reader.values) == (3, 3 + 5 * 3)
 
 
-FIELDS: Sequence[pa.Field] = list(parse_ddl(WHOLE_DDL))
-
-
 @settings(max_examples=300)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_row_that_a_table_takes_or_a_reject(data: bytes) -> None:
@@ -328,8 +402,7 @@ def test_any_bytes_are_a_row_that_a_table_takes_or_a_reject(data: bytes) -> None
 
 @cache
 def writers() -> Classes:
-    files = compiled({"r.proto": f'syntax = "proto3"; package t; {IMPORTS} {TYPES} message R {{ {WHOLE} }}'})
-    return Classes(files)
+    return Classes(one_set())
 
 
 @settings(max_examples=200)
