@@ -106,7 +106,8 @@ def entry(parser: Parser, name: str, key: Take, value: Take, numbers: frozenset[
 def _parsed(parser: Parser, name: str, data: bytes, numbers: frozenset[int]) -> Any:
     """What the parser does not know is no column, or its wire type is another than its schema's."""
     message = parser.parse(name, data)
-    for one in UnknownFieldSet(message):
+    unknown: Any = UnknownFieldSet(message)
+    for one in unknown:
         if one.field_number in numbers:
             raise Misread(f"field number {one.field_number} is encoded as another type than its schema says")
     return message
