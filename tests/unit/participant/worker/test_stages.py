@@ -11,6 +11,7 @@ from participant.worker.memory import MemoryBudget
 from participant.worker.stages import RECORDS_LEAST, reads_by, stages
 from table.port import INSERT, UPSERT, TableLayout, TableSpec
 from table.schema import SchemaError
+from tests.proto_files import compiled, encoded
 
 MEMORY_BYTES = 512_000_000
 
@@ -30,6 +31,8 @@ def records_max(ddl: str, memory_bytes: int = MEMORY_BYTES) -> int:
 
 
 AVRO = '{"type":"record","name":"r","fields":[{"name":"id","type":"string"},{"name":"n","type":"long"}]}'
+
+PROTO = 'syntax = "proto3"; message R { string id = 1; int64 n = 2; }'
 
 
 def columns(count: int) -> str:
@@ -54,8 +57,9 @@ def test_some_are_decoded_at_once_however_wide_the_table_and_however_small_the_m
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_says_with_what_it_is_read(name: str) -> None:
     spec = TableSpec(path="/t", name="t", mode=UPSERT, ddl="id STRING, n BIGINT", key_fields=("id",))
-    given = {"framing": "none", "schema_text": AVRO, "key_schema_text": AVRO}
-    assert reads_by(spec, RecordSpec(format=name, key_format=name, **given))
+    text = encoded(compiled({"r.proto": PROTO})) if name == "protobuf" else AVRO
+    given = {"schema_text": text, "key_schema_text": text, "message": "R", "key_message": "R"}
+    assert reads_by(spec, RecordSpec(format=name, key_format=name, framing="none", **given))
 
 
 def test_a_schema_that_cannot_be_read_is_found_without_a_worker() -> None:
