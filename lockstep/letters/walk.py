@@ -16,7 +16,7 @@ from lockstep.letters.marks import By, Marks, mark_topic
 from lockstep.letters.reading import Broker, read_batches, read_marks
 from lockstep.letters.replay import How, Replay
 from lockstep.letters.report import Outcome, Seen
-from lockstep.letters.topics import RETENTION, TIMES, LetterTopics
+from lockstep.letters.topics import CLEANUP, RETENTION, TIMES, LetterTopics
 from lockstep.letters.transactions import transactions
 from lockstep.letters.trial import Trial, Verdict
 from table.port import UPSERT
@@ -26,6 +26,14 @@ UNORDERED = (
     "goes "
     "back replaces a newer row of its key"
 )
+
+TOO_OLD = (
+    "its source topic removes records of that time (retention.ms), perhaps before it is read: --new-time "
+    "sends it with "
+    "the time of now"
+)
+NEVER_MS = -(2**63)
+MARGIN_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +55,8 @@ class Walk:
         self._topics = LetterTopics(kafka)
         self._trial = Trial(config)
         self._left = asked.limit
-        self._oldest_ms: dict[str, int] = {}
-        """Of records that go back, by source topic."""
+        self._too_old_ms: dict[str, int] = {}
+        """By source topic."""
 
     def seen(self, *, follow: bool = False) -> Iterator[Seen]:
         """Those that are meant, the oldest first."""
@@ -60,14 +68,15 @@ class Walk:
     def planned(self, how: How) -> Iterator[Seen]:
         """Those that would go back. Nothing is written."""
         topics = self._there()
+        self._prepare(how)
         for letter, verdict in self._chosen(topics, self._marks(topics)):
-            yield self._told(Seen(letter=letter, verdict=verdict, why_not_sent=letter.why_not_sent))
-            self._look_at(letter)
-        self._warn(how)
+            yield self._told(Seen(letter=letter, verdict=verdict, why_not_sent=self._why_not(letter)))
 
     def replayed(self, by: By, how: How) -> Iterator[Seen]:
         """Those that went back, each once its transaction is committed; and those that cannot."""
-        for topic in self._there():
+        topics = self._there()
+        self._prepare(how)
+        for topic in topics:
             if self._left == 0:
                 self._outcome.limited = True
                 break
@@ -76,7 +85,6 @@ class Walk:
             with closing(Replay(self._kafka, topic, by, how, message_bytes_max=taken)) as replay:
                 replay.begin()
                 yield from self._sent(topic, read_marks(self._broker, [topic]), replay)
-        self._warn(how)
 
     def _sent(self, topic: str, marks: Marks, replay: Replay) -> Iterator[Seen]:
         verdicts: dict[bytes, Verdict] = {}
@@ -84,11 +92,10 @@ class Walk:
         def to_send() -> Iterator[Letter]:
             for letter, verdict in self._chosen([topic], marks):
                 verdicts[letter.identity] = verdict
-                self._look_at(letter)
                 yield letter
 
         for letters in transactions(to_send()):
-            whole = [letter for letter in letters if not letter.why_not_sent]
+            whole = [letter for letter in letters if not self._why_not(letter)]
             went = dict(
                 zip([one.identity for one in whole], replay.send(whole) if whole else (), strict=True)
             )
@@ -99,7 +106,7 @@ class Walk:
                         letter=letter,
                         verdict=verdicts.pop(identity),
                         went=went.get(identity),
-                        why_not_sent=letter.why_not_sent,
+                        why_not_sent=self._why_not(letter),
                     )
                 )
 
@@ -146,25 +153,32 @@ class Walk:
 
     # --- what is to be known of a replay ------------------------------------------------------------
 
-    def _look_at(self, letter: Letter) -> None:
-        topic = letter.partition.topic
-        if letter.why_not_sent:
-            return
-        self._oldest_ms[topic] = min(self._oldest_ms.get(topic, letter.timestamp_ms), letter.timestamp_ms)
-
-    def _warn(self, how: How) -> None:
+    def _prepare(self, how: How) -> None:
+        """Up to which time records would be removed by their topics as soon as they are there."""
         config, warnings = self._config, self._outcome.warnings
-        if self._outcome.sent and config.table.kind == UPSERT and not config.ordering_field:
+        if config.table.kind == UPSERT and not config.ordering_field:
             warnings.append(UNORDERED)
-        if how.new_time or not self._oldest_ms:
+        if how.new_time:
             return
-        now_ms = wall_ms()
-        for topic, found in sorted(self._topics.settings(sorted(self._oldest_ms)).items()):
-            kept_ms = int(found[RETENTION])
-            if found[TIMES] == "CreateTime" and 0 <= kept_ms < now_ms - self._oldest_ms[topic]:
+        now_ms, found = wall_ms(), self._topics.settings(config.source.topics)
+        for topic in config.source.topics:
+            if topic in found:
+                self._too_old_ms[topic] = too_old_ms(found[topic], now_ms)
+            else:
                 warnings.append(
-                    f"some records are older than {topic} keeps them (retention.ms = {kept_ms}): they may "
-                    "be removed "
-                    "before they are read, and the run would halt for it; --new-time sends them with the "
-                    "time of now"
+                    f"how long {topic} keeps records may not be read, and some may be too old for it"
                 )
+
+    def _why_not(self, letter: Letter) -> str:
+        """Why it stays; empty where it goes back."""
+        if letter.timestamp_ms <= self._too_old_ms.get(letter.partition.topic, NEVER_MS):
+            return TOO_OLD
+        return letter.why_not_sent
+
+
+def too_old_ms(settings: Mapping[str, str], now_ms: int) -> int:
+    """A record of this time or before is removed soon after it comes, if not at once."""
+    kept_ms = int(settings[RETENTION])
+    if kept_ms < 0 or "delete" not in settings[CLEANUP] or settings[TIMES] != "CreateTime":
+        return NEVER_MS
+    return now_ms - kept_ms + min(kept_ms // 10, MARGIN_MS)

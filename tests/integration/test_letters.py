@@ -26,6 +26,7 @@ from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
 from lockstep.config.load import from_mapping
 from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed
+from lockstep.letters import replay as replay_module
 from lockstep.letters import transactions
 from lockstep.letters import walk as walk_module
 from lockstep.letters.marks import Marks, mark_topic
@@ -37,13 +38,16 @@ from participant.records import headers
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import HeldRejects, Rejects
 from participant.source.dead_letters import DeadLetters
-from tests.broker_fixture import create_topic
+from tests.broker_fixture import create_topic, set_config
+from tests.harness import await_that
 from tests.integration.letters_process import BY, LETTERS, walk
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0
+KEPT = {"retention.ms": "-1"}
+"""Letters of these tests are of a time that topics remove otherwise, within seconds."""
 TIME_MS = 1_700_000_000_000
 HEADERS: list[headers.Header] = [("trace", b"\x00\xff"), ("trace", None), ("", b""), ("ünicode", b"x" * 300)]
 RECORDS: list[tuple[bytes | None, bytes | None, list[headers.Header]]] = [
@@ -63,8 +67,8 @@ def kafka(broker: Broker) -> dict[str, str]:
 @pytest.fixture
 def config(broker: Broker, make_topic: Callable[..., str]) -> Config:
     """Of a pipeline of one topic with three source partitions; its dead-letter topic is there, and empty."""
-    topic = make_topic(partitions=3)
-    create_topic(broker.bootstrap_servers, f"{topic}.dlq", config={"retention.ms": "-1"})
+    topic = make_topic(partitions=3, config=KEPT)
+    create_topic(broker.bootstrap_servers, f"{topic}.dlq", config=KEPT)
     return config_of(broker, topic)
 
 
@@ -113,9 +117,12 @@ def numbered(count: int) -> list[tuple[bytes | None, bytes | None, list[headers.
 
 
 def held_by(kafka: dict[str, str], topic: str) -> list[Message]:
-    """All that a reader of committed records finds there now."""
+    """All that a reader of committed records finds there, once no transaction is open: a commit is answered
+    before it is written everywhere."""
     source = SourceTopics(kafka, [topic])
-    ends = {place: end for place, end in source.end(source.facts().partitions).items() if end}
+    places = source.facts().partitions
+    await_that("end of transactions", lambda: source.end(places) == source.end(places, read_committed=False))
+    ends = {place: end for place, end in source.end(places).items() if end}
     found: list[Message] = []
     settings = {**kafka, "group.id": "reader", "enable.partition.eof": True}
     with closing(Consumer(settings)) as consumer:
@@ -273,6 +280,33 @@ def test_what_somebody_has_open_is_aborted_by_who_begins(kafka: dict[str, str], 
     }
 
 
+def test_where_the_broker_does_not_answer_the_outcome_is_not_known_and_the_next_replay_finds_it_out(
+    kafka: dict[str, str], broker: Broker, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [topic] = config.source.topics
+    set_aside(kafka, topic, numbered(3))
+    right = Replay._marks
+
+    def marks_and_silence(*given: Any) -> None:
+        right(*given)
+        broker.pause()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(replay_module, "COMMIT_S", 3.0)
+        patched.setattr(Replay, "_marks", marks_and_silence)
+        try:
+            with pytest.raises(
+                Failed, match=r"Whether .*:0@0 and 2 more went back .* is not known.*begin again"
+            ):
+                replayed(config)
+        finally:
+            broker.resume()
+    replayed(config)
+    assert Counter(message.value() for message in held_by(kafka, topic)) == {
+        value: 1 for _, value, _ in numbered(3)
+    }
+
+
 def test_a_record_that_its_topic_does_not_take_is_named_and_nothing_of_its_transaction_is_sent(
     kafka: dict[str, str], config: Config
 ) -> None:
@@ -288,8 +322,8 @@ def test_a_record_that_its_topic_does_not_take_is_named_and_nothing_of_its_trans
 def test_small_records_go_back_to_a_topic_that_takes_no_large_batch(
     kafka: dict[str, str], broker: Broker, make_topic: Callable[..., str]
 ) -> None:
-    topic = make_topic(config={"max.message.bytes": "20000"})
-    create_topic(broker.bootstrap_servers, f"{topic}.dlq", config={"retention.ms": "-1"})
+    topic = make_topic(config={"max.message.bytes": "20000", **KEPT})
+    create_topic(broker.bootstrap_servers, f"{topic}.dlq", config=KEPT)
     noise = np.random.default_rng(7)
     set_aside(kafka, topic, [(None, noise.bytes(1_000), []) for _ in range(200)])
     assert len(replayed(config_of(broker, topic))) == len(held_by(kafka, topic)) == 200
@@ -340,7 +374,7 @@ def test_a_topic_of_marks_is_not_made_where_dead_letter_topics_are_not(
 def test_letters_of_other_pipelines_in_the_same_topic_are_theirs(
     kafka: dict[str, str], broker: Broker, make_topic: Callable[..., str]
 ) -> None:
-    ours, others, dead = make_topic(), make_topic(), make_topic()
+    ours, others, dead = make_topic(config=KEPT), make_topic(config=KEPT), make_topic()
     set_aside(kafka, ours, numbered(2), dead=dead)
     set_aside(kafka, others, numbered(3), dead=dead)
     assert len(replayed(config_of(broker, ours, dead_letter_topic=dead))) == 2
@@ -426,15 +460,16 @@ def test_the_command_shows_tries_and_sends_back_and_writes_nothing_before_it_is_
     assert [one["sent_back"] is not None for one in letters] == [False, False, True]
 
 
-def test_the_command_warns_of_a_record_that_its_topic_would_not_keep(
-    kafka: dict[str, str], config: Config, pipeline: Path, capsys: pytest.CaptureFixture[str]
+def test_a_record_that_its_topic_would_remove_stays_unless_it_is_sent_as_one_of_now(
+    kafka: dict[str, str], config: Config
 ) -> None:
     [topic] = config.source.topics
+    set_config(config.source.bootstrap_servers, topic, {"retention.ms": "604800000"})
     set_aside(kafka, topic, numbered(1))
-    *_, summary = told(capsys, pipeline, "--replay")
-    assert "retention.ms" in summary["summary"]["warnings"][0]
-    *_, summary = told(capsys, pipeline, "--replay", "--new-time")
-    assert summary["summary"]["warnings"] == []
+    [old] = replayed(config)
+    assert old.went is None and "--new-time" in old.why_not_sent
+    [sent] = replayed(config, how=How(new_time=True))
+    assert sent.went is not None and len(held_by(kafka, topic)) == 1
 
 
 def test_a_dead_letter_topic_that_is_not_there_is_named(
