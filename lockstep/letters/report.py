@@ -107,7 +107,9 @@ def _content(value: bytes | None) -> dict[str, str] | None:
 
 def _row(verdict: Verdict) -> Any:
     """Of types that JSON has not, their texts."""
-    return None if verdict.row is None else json.loads(json.dumps(verdict.row, default=_spelled))
+    if verdict.row is None:
+        return None
+    return json.loads(json.dumps(verdict.row, default=_spelled), parse_constant=str)
 
 
 def _spelled(value: object) -> str:

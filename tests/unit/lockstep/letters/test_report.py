@@ -46,6 +46,10 @@ def test_with_values_all_of_it_is_told_and_what_is_no_text_as_base64() -> None:
     assert told["value"] == {"base64": "/3NlY3JldC12YWx1ZQ=="}
     assert told["header_values"] == [{"text": "secret-trace"}]
     assert told["row"] == {"id": 1, "day": "2026-12-31", "blob": "/w=="}
+    endless = as_json(
+        replace(SEEN, verdict=Verdict(row={"x": float("nan"), "y": -float("inf")})), values=True
+    )
+    assert endless["row"] == {"x": "NaN", "y": "-Infinity"}
     shown = text(SEEN, values=True)
     for content in ("key     ann@example.org", "\\xffsecret-value", "trace=secret-trace", '"2026-12-31"'):
         assert content in shown
