@@ -203,15 +203,18 @@ COLUMNS = KEYED | {
 }
 SCHEMA = record({name: avro for name, (avro, _, _, _) in COLUMNS.items()})
 WRITTEN_BY = record({name: bare(avro, value) for name, (avro, _, value, _) in COLUMNS.items()})
+KEY = record({"region": "string", "id": "string"}, "key")
 DDL = ", ".join(f"{name} {ddl}" for name, (_, ddl, _, _) in COLUMNS.items())
 
 
 @pytest.mark.parametrize("mode", ["upsert", "insert"])
-def test_every_type_comes_back_from_log_blocks_and_base_files(
+def test_every_type_comes_back_from_log_blocks_and_base_files_and_a_key_of_avro_deletes(
     spark: SparkSession, tmp_path: Path, mode: str
 ) -> None:
     plain = {} if mode == "upsert" else {"ordering_field": "", "bucket_count": 0}
-    spec = RecordSpec(format="avro", framing="none", schema_text=SCHEMA)
+    spec = RecordSpec(
+        format="avro", key_format="avro", framing="none", schema_text=SCHEMA, key_schema_text=KEY
+    )
     table = Upserts(spark, tmp_path / "t", record=spec, ddl=DDL, mode=mode, **plain)
     try:
         rows = [
@@ -230,6 +233,10 @@ def test_every_type_comes_back_from_log_blocks_and_base_files(
             _compare(sorted(read, key=lambda row: str(row["id"])), wanted)
         else:
             assert table.logs()
+            table.run([(written(KEY, {"region": "a", "id": "r1"}), None)])
+            spark.catalog.clearCache()
+            frame = spark.read.format("hudi").load(str(table.path)).select("id")
+            assert sorted(row[0] for row in frame.collect()) == ["r0", "r2"]
     finally:
         table.table.close()
 
