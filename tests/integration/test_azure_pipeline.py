@@ -44,9 +44,10 @@ def test_validate_tries_azures_storage_from_here_and_from_an_executor(
         ("abfss://nowhere@{host}/lake/events", "", KEY, "there is no container nowhere@"),
         ("", "", ANOTHER_KEY, "the account's key is not the account's"),
         ("", "https://{address}", KEY, "whether the endpoint is http or https"),
-        ("abfss://lake@unknown{domain}/lake/events", "", KEY, "the account's key is not the account's"),
+        ("abfss://lake@unknown{domain}/lake/events", "", KEY, "there is no container lake@unknown."),
         ("abfss://lake@nobodys.dfs.invalid/lake/events", "none", KEY, "cannot be reached"),
     ],
+    ids=("no container", "another key", "https for http", "no account there", "no such host"),
 )
 def test_what_is_wrong_with_an_azure_table_is_one_sentence_and_soon(
     azure: AzureServer,

@@ -74,7 +74,7 @@ _RENEWABLE = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _ELSEWHERE = frozenset(
     {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
 )
-_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"})
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "ResourceNotFound", "InvalidBucketName"})
 _FULL = frozenset({"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull"})
 _NO_OBJECT = frozenset({"", "NoSuchKey", "BlobNotFound", "NoSuchUpload"})
 _SKEWED = "RequestTimeTooSkewed"
