@@ -31,6 +31,8 @@ KEY = "bm90IGEgc2VjcmV0OiB0aGlzIGtleSBvcGVucyBub3RoaW5nIGJ1dCBhIHNlcnZlciBvbiBsb
 DFS_HOST = f"{ACCOUNT}.dfs.core.windows.net"
 API_VERSION = "2021-08-06"
 INSTALL_TIMEOUT_S = 900
+KEPT_S = 3_600
+"""So long a connection is kept that nobody uses: the front's, which else breaks with its next request."""
 ANSWER_TIMEOUT_S = 5.0
 HERE = Path(__file__).parent
 
@@ -91,7 +93,9 @@ class AzureServer(LocalServer):
         self._behind = self._behind or free_port(AzureServerError)
         options = ("--inMemoryPersistence", "--disableTelemetry", "--silent", "--skipApiVersionCheck")
         env = ["/usr/bin/env", f"AZURITE_ACCOUNTS={ACCOUNT}:{KEY}"]
-        self._spawn([*env, *self._command, "--blobHost", HOST, "--blobPort", str(self._behind), *options])
+        address = ("--blobHost", HOST, "--blobPort", str(self._behind))
+        kept = ("--blobKeepAliveTimeout", str(KEPT_S))
+        self._spawn([*env, *self._command, *address, *kept, *options])
         self._front = Front(self.port, self._behind, account=ACCOUNT, key=KEY)
 
     def _asker(self) -> Callable[[], bool]:
