@@ -62,6 +62,20 @@ def test_every_format_says_with_what_it_is_read(name: str) -> None:
     assert reads_by(spec, RecordSpec(format=name, key_format=name, framing="none", **given))
 
 
+def test_the_workers_log_says_which_decoder_reads(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="lockstep.worker"):
+        records_max("n BIGINT")
+    (said,) = [one.getMessage() for one in caplog.records if one.name == "lockstep.worker"]
+    assert said.startswith(("values are read by: native", "values are read by: plain: Arrow"))
+
+
+def test_who_wants_the_native_decoder_for_what_it_does_not_read_is_told_before_a_run() -> None:
+    spec = TableSpec(path="/t", name="t", mode=INSERT, ddl="tags MAP<STRING, STRING>")
+    for wanted in ("auto", "plain", "native"):
+        with pytest.raises(SchemaError, match="has only MAP columns"):
+            reads_by(spec, RecordSpec(decoder=wanted))
+
+
 def test_a_schema_that_cannot_be_read_is_found_without_a_worker() -> None:
     spec = TableSpec(path="/t", name="t", mode=INSERT, ddl="tags MAP<STRING, STRING>")
     with pytest.raises(SchemaError, match="has only MAP columns"):
