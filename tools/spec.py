@@ -27,7 +27,7 @@ from tools.spec_worlds import BUGS, WHAT_IFS, WORLDS, World  # noqa: E402
 
 MODEL = ROOT / "docs" / "spec"
 BUILD = ROOT / "build" / "spec"
-PROPERTIES = ("S1", "S2", "S4", "S5", "S6", "S7", "S8", "S11")
+PROPERTIES = ("S1", "S2", "S4", "S5", "S6", "S7", "S8", "S11", "O1", "O2", "O3")
 MEMORY_MB_MAX = 7_500
 DEPTH_MAX = 20_000
 SEARCH_S_MAX = 1_800

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 ONE_DRIVER: tuple[str, ...] = ()
 RESTART = ("INCARNATIONS=3", "EVERYBODY_OWNED")
 TWO_DRIVERS = ("RUNS=2", "INCARNATIONS=4", "EVERYBODY_OWNED")
+ORDERED = ("ORDERS",)
+ONE_ORDER = ("ORDERS", "ORDERS_MAX=1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,12 @@ WORLDS: tuple[World, ...] = (
         says="2 coordinators, 2 participants, 3 transactions; every source partition is owned",
         defines=("TRANSACTIONS=3", "EVERYBODY_OWNED"),
     ),
+    World(
+        name="orders",
+        says="2 coordinators, 1 participant, 2 transactions, 2 orders of an operator (commit, pause, resume, "
+        "stop)",
+        defines=ORDERED,
+    ),
 )
 
 
@@ -81,6 +89,42 @@ BUGS: tuple[World, ...] = (
         TWO_DRIVERS,
     ),
     _bug("runs_not_compared", "of two drivers with the same epoch both are believed", TWO_DRIVERS),
+    _bug(
+        "begun_while_paused",
+        "the table service begins for a coordinator that has not heard of the pause",
+        ORDERED,
+    ),
+    _bug(
+        "pause_waits_for_nothing",
+        "a pause is said to be reached while what was open is open",
+        ORDERED,
+    ),
+    _bug(
+        "stale_is_believed",
+        "what a superseded coordinator says of orders is believed",
+        ORDERED,
+    ),
+    _bug(
+        "any_commit_settles",
+        "an order to commit is done with a transaction that had ended before it was heard of",
+        ONE_ORDER,
+    ),
+    _bug(
+        "part_settles",
+        "an order to commit is done though a source partition was not reported",
+        ONE_ORDER,
+    ),
+    _bug(
+        "gone_back_unsaid",
+        "a writer does not say up to where it had read before it went back",
+        ONE_ORDER,
+    ),
+    _bug("ended_undrained", "a run that is told to stop ends while a transaction is open", ORDERED),
+    _bug(
+        "drained_of_anybody",
+        "a run ends as a coordinator has drained that is not registered any more",
+        ORDERED,
+    ),
 )
 
 SURVIVES = "HOLDER_SURVIVES"

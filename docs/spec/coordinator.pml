@@ -38,10 +38,14 @@ inline is_fenced() {
     }
 }
 
+#ifndef ORDERS
+#define MAY_BEGIN(c) true
+#endif
+
 /* _maybe_begin: on a READY. The id is random; the model numbers them. */
 inline begins() {
     STEP {
-        state[c] == IDLE && begun < TRANSACTIONS ->
+        state[c] == IDLE && begun < TRANSACTIONS && MAY_BEGIN(c) ->
         current[c] = begun;
         tx[begun].by = c;
         begun++;
@@ -81,6 +85,9 @@ inline says_end() {
         state[c] == STARTED ->
         TX.said = TX.said | END;
         state[c] = ENDED;
+#ifdef ORDERS
+        TX.order = COMMIT_OF(c);
+#endif
         printf("coordinator %d says END t%d\n", c, current[c])
     }
 }
@@ -199,6 +206,9 @@ inline learns_committed() {
 /* _committed: durable and seen to be: only now is it acknowledged. */
 inline acknowledges() {
     s7_only_of_what_is_durable(current[c]);
+#ifdef ORDERS
+    settles_orders_of_commit();
+#endif
     TX.said = TX.said | ACK;
     state[c] = IDLE;
     printf("coordinator %d says ACK t%d\n", c, current[c]);
@@ -248,6 +258,9 @@ inline finds_nothing() {
 inline learns_rolled_back(next) {
     STEP {
         state[c] == ABORTING && TX.phase == ROLLED_BACK ->
+#ifdef ORDERS
+        settles_or_gives_back();
+#endif
         says_abort();
         state[c] = next
     }
@@ -257,6 +270,10 @@ inline learns_rolled_back(next) {
 inline forgets_statuses() {
     TX.taken = 0;
     TX.expected = 0;
+#ifdef ORDERS
+    TX.order = 0;
+    TX.behind = 0;
+#endif
     x = 0;
     do
     :: x < INCARNATIONS -> TX.status[x] = 0; TX.from[x] = 0; x++
@@ -303,8 +320,17 @@ end:
         :: is_fenced()
     :: learns_recovered()
     :: begins()
+#ifdef ORDERS
+    :: hears_orders()
+    :: is_refused()
+    :: drains()
+#endif
+#ifdef ORDERS
+    :: says_start(1, 0)
+#else
     :: says_start(1, 2)
-#ifndef EVERYBODY_OWNED
+#endif
+#if !defined(EVERYBODY_OWNED) && !defined(ORDERS)
     :: says_start(1, 0)
     :: says_start(0, 2)
 #endif

@@ -8,6 +8,7 @@
  *   coordinator.pml   one claim on an epoch: coordinator/election.py, coordinator/core.py
  *   participant.pml   one incarnation of a worker: participant/core.py
  *   table.pml         the driver's table service, and the table: table/service/transactions.py, table/memory.py
+ *   orders.pml        what operators order of a run that goes on
  *   properties.pml    what must hold
  *
  * The control topic is the set of everything that was ever said. Nothing leaves it, and everybody may read
@@ -29,6 +30,11 @@
 #define TRANSACTIONS 2
 #endif
 #define PARTITIONS 2
+#ifdef ORDERS
+#define WORKERS 1
+#else
+#define WORKERS INCARNATIONS
+#endif
 
 #ifndef STEP
 #define STEP d_step
@@ -36,7 +42,7 @@
 
 /* A coordinator's states, as in coordinator/transitions.py. LISTING and RECOVERING are both RECOVERING there. */
 mtype:coordinator = { NEW, REGISTERING, LISTING, RECOVERING, IDLE, BEGINNING, STARTED, ENDED, COMMITTING, RESOLVING,
-    ABORTING, FENCED };
+    ABORTING, DRAINED, FENCED };
 
 /* A participant's, as in participant/transitions.py. JOINING is WAITING here, and FLUSHING is a part of WRITING. */
 mtype:participant = { WAITING, WRITING, PREPARED };
@@ -59,6 +65,10 @@ typedef Transaction {
     byte said;                   /* START, END, ACK, ABORT: what the control topic holds of it */
     byte status[INCARNATIONS];   /* the WRITE_STATUS that the topic holds: its range's end + 1, or 0 */
     byte from[INCARNATIONS];     /* and the first offset that its files really hold */
+#ifdef ORDERS
+    byte order;                  /* the order to commit that had been heard of when it was ended; 0: none */
+    byte behind;                 /* up to where worker 0 says that it had read before it went back; or 0 */
+#endif
     bit asked;                   /* the commit call is out, and may arrive at any time from now on */
     mtype:instant phase;
     bit rollback;                /* its rollback is requested */
@@ -145,6 +155,9 @@ byte y;
     (!(tx[t].expected & BIT(1)) || has_answered(t, 1)))
 
 #include "properties.pml"
+#ifdef ORDERS
+#include "orders.pml"
+#endif
 #include "table.pml"
 #include "participant.pml"
 #include "coordinator.pml"
@@ -163,7 +176,7 @@ init {
         od;
         x = 0;
         do
-        :: x < INCARNATIONS -> doing[x] = WAITING; run Participant(x); x++
+        :: x < WORKERS -> doing[x] = WAITING; run Participant(x); x++
         :: else -> break
         od;
         x = 0;
@@ -171,6 +184,9 @@ init {
         :: x < RUNS -> run TableService(x); x++
         :: else -> break
         od;
+#ifdef ORDERS
+        run Operator();
+#endif
         x = 0
     }
 }

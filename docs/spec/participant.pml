@@ -20,9 +20,9 @@
 
 /*
  * START decides where it begins, whatever it holds while it waits (_align). So what it holds then makes no
- * difference and is forgotten, but where a bug has it count.
+ * difference and is forgotten, but where a bug has it count, or an order.
  */
-#if defined(BUG_NO_REWIND) || defined(BUG_START_NOT_COMPARED)
+#if defined(BUG_NO_REWIND) || defined(BUG_START_NOT_COMPARED) || defined(ORDERS)
 #define WAITS(i) doing[i] = WAITING
 #else
 #define WAITS(i) doing[i] = WAITING; held[i] = 0
@@ -45,10 +45,16 @@ inline hears_start(t) {
         settles(t);
         if
         :: WRITES(t) ->
+#ifdef ORDERS
+            keeps_or_goes_back(tx[t].base[PARTITION_OF(i)]);
+#endif
             aligns(t);
             doing[i] = WRITING;
             printf("worker %d hears START t%d and writes from %d\n", i, t, held[i])
         :: else ->
+#ifdef ORDERS
+            if :: doing[i] == WRITING -> goes_back() :: else fi;
+#endif
             WAITS(i);
             printf("worker %d hears START t%d, which does not list it\n", i, t)
         fi;
@@ -90,7 +96,7 @@ inline aligns(t) {
 #else
 #define IS_AWAITED(t) (state[tx[t].by] == ENDED && current[tx[t].by] == t)
 #endif
-#if defined(BUG_NO_REWIND) || defined(BUG_START_NOT_COMPARED)
+#if defined(BUG_NO_REWIND) || defined(BUG_START_NOT_COMPARED) || defined(ORDERS)
 #define TOO_LATE(i, end) held[i] = end
 #else
 #define TOO_LATE(i, end) held[i] = 0
@@ -108,6 +114,9 @@ inline reports(t, records) {
 #ifdef BUG_RANGE_OFF_BY_ONE
         y = y + 1;
 #endif
+#ifdef ORDERS
+        y = position;
+#endif
         printf("worker %d hears END t%d and reports [%d, %d), files from %d\n",
             i, t, tx[t].base[PARTITION_OF(i)], y, held[i]);
         doing[i] = PREPARED;
@@ -115,6 +124,9 @@ inline reports(t, records) {
         :: IS_AWAITED(t) ->
             tx[t].status[i] = y + 1;
             tx[t].from[i] = held[i];
+#if defined(ORDERS) && !defined(BUG_GONE_BACK_UNSAID)
+            if :: been > y -> tx[t].behind = been :: else fi;
+#endif
             held[i] = y
         :: else -> TOO_LATE(i, y)
         fi;
@@ -130,7 +142,11 @@ inline hears_ack(t) {
         printf("worker %d hears ACK t%d\n", i, t);
         if
         :: answered_by(t, i) -> commits_group(held[i])
-        :: else -> held[i] = tx[t].base[PARTITION_OF(i)]
+        :: else ->
+            held[i] = tx[t].base[PARTITION_OF(i)];
+#ifdef ORDERS
+            goes_back()
+#endif
         fi;
         WAITS(i)
     }
@@ -148,6 +164,9 @@ inline hears_abort(t) {
         :: else
         fi;
 #endif
+#ifdef ORDERS
+        goes_back();
+#endif
         WAITS(i)
     }
 }
@@ -156,6 +175,9 @@ inline hears_abort(t) {
 inline abandons() {
     STEP {
         doing[i] == WRITING ->
+#ifdef ORDERS
+        goes_back();
+#endif
         WAITS(i);
         printf("worker %d abandons t%d\n", i, WORK)
     }
@@ -169,7 +191,11 @@ inline commits_group(o) {
 #endif
 }
 
+#ifdef ORDERS
+#define REPORTS(t) :: reports(t, 0) /* what it has read */
+#else
 #define REPORTS(t) :: reports(t, 0) :: reports(t, 1)
+#endif
 
 proctype Participant(byte i) {
 end:
@@ -179,5 +205,8 @@ end:
     ANY_TRANSACTION(:: hears_ack)
     ANY_TRANSACTION(:: hears_abort)
     :: abandons()
+#ifdef ORDERS
+    :: consumes()
+#endif
     od
 }

@@ -58,3 +58,44 @@ inline s6_not_of_a_lower_epoch(i, t) {
 inline s8_not_past_the_table(i, o) {
     REQUIRE(o <= offsets[PARTITION_OF(i)], "VIOLATED S8: the group's offset passes the table's")
 }
+
+#ifdef ORDERS
+/* A transaction begins. O1: none while the run is paused, but for an order to commit that came later. */
+inline o1_not_while_paused(still) {
+    REQUIRE(!(still), "VIOLATED O1: a transaction begins while the run is paused")
+}
+
+/* The pause is answered. What is begun for a later order is that one's. */
+inline o1_reached() {
+    x = 0;
+    do
+    :: x < TRANSACTIONS ->
+        REQUIRE(!(open_at_pause & BIT(x)) || tx[x].phase != INFLIGHT,
+            "VIOLATED O1: the run is said to be paused, and what was open is open");
+        x++
+    :: else -> break
+    od;
+    x = 0
+}
+
+/* Order number n + 1, to commit, is answered. */
+inline o2_of_what_is_durable(n) {
+    REQUIRE(must[n] <= offsets[0], "VIOLATED O2: a commit is said to be done, and what was read is not in the table")
+}
+
+/* The run ends, drained. */
+inline o3_drained() {
+    x = 0;
+    do
+    :: x < TRANSACTIONS ->
+        REQUIRE(tx[x].phase != INFLIGHT, "VIOLATED O3: the run is said to be drained, and a transaction is open");
+        x++
+    :: else -> break
+    od;
+    x = 0
+}
+
+inline o3_not_after_the_end() {
+    REQUIRE(!stopped, "VIOLATED O3: something is begun or completed after the run has ended, drained")
+}
+#endif

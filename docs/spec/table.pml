@@ -82,10 +82,18 @@ inline rolls_back(t) {
     }
 }
 
+#ifndef ORDERS
+#define REFUSES_TO_BEGIN false
+#endif
+
 /* Transactions.begin. Asked again, it gives the same answer. */
 inline opens(c) {
     STEP {
-        SERVES(c, BEGINNING) && TX.phase == NONE && UNLOCKED && CURRENT(c) ->
+        SERVES(c, BEGINNING) && TX.phase == NONE && UNLOCKED && CURRENT(c) && !REFUSES_TO_BEGIN ->
+#ifdef ORDERS
+        o1_not_while_paused(STANDS_STILL);
+        o3_not_after_the_end();
+#endif
         TX.phase = INFLIGHT;
         TX.base[0] = offsets[0];
         TX.base[1] = offsets[1];
@@ -144,6 +152,9 @@ inline completes(t) {
         tx[t].checked && RUN_OF(t) == r && tx[t].phase == INFLIGHT ->
         printf("table: t%d is committed\n", t);
         s6_not_after_its_successor(EPOCH_OF(t), r);
+#ifdef ORDERS
+        o3_not_after_the_end();
+#endif
         tx[t].phase = COMPLETED;
         tx[t].asked = 0;
         x = 0;
