@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -195,6 +196,27 @@ def test_a_data_node_that_has_died_keeps_nobody_from_writing_files_though_the_na
         for name in store.names():
             assert store._calls.client().get_file_info(store._full(name)).replication == wanted, name
             assert store.read(name, bytes_max=1)
+
+
+def test_a_data_node_that_stands_still_keeps_none_of_the_files_that_are_closed_at_once(
+    tmp_path: Path,
+) -> None:
+    """Each of them waits for it, and is begun again beside all the calls that still do."""
+    with HdfsServer(tmp_path / "hdfs", data_nodes=2) as server:
+        store = new_store(server)
+        at_once = store.capabilities.ending_at_once
+
+        def write(number: int) -> None:
+            with closing(store.sink(f"{number}")) as sink:
+                sink.write(b"1" * 100_000)
+
+        with DataNode(tmp_path / "data-node", server) as node:
+            store.put("before", b"1")
+            node.pause()
+            with ThreadPoolExecutor(at_once) as pool:
+                list(pool.map(write, range(2 * at_once)))
+            node.resume()
+        assert len(store.names()) == 1 + 2 * at_once
 
 
 class Unlucky:

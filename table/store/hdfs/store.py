@@ -18,7 +18,7 @@ from typing import BinaryIO, TypeVar
 from hdfs_native import FileStatus
 
 from table.errors import Refused
-from table.store.hdfs.calls import Calls
+from table.store.hdfs.calls import ENDING_AT_ONCE, Calls
 from table.store.hdfs.settings import CLIENT_BYTES, HdfsSettings
 from table.store.hdfs.sink import HdfsSink
 from table.store.hdfs.writing import Writing
@@ -29,9 +29,6 @@ from table.store.ranges import in_ranges
 from table.store.security import SIMPLE, asked_security, no_security
 from table.store.settings import StoreSettings
 
-ENDING_AT_ONCE = 32
-"""The name node is asked twice for each file that is closed, half a second apart: until its data nodes have
-told it of the last block."""
 READ_AHEAD_BYTES = 1 << 20
 DECIDE_MAX = 3
 FOLDER_MODE = 0o755
