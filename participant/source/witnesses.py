@@ -70,9 +70,11 @@ class Remembered:
                 recent.append(witness)
 
     def before(self, partition: SourcePartition, offset: int) -> Witness | None:
-        """The last one that is known of what stands before an offset that is committed."""
+        """The last one that is known of what stands before an offset that is committed.
+
+        Where two are known of one offset, the table's: what was read here may never have been committed.
+        """
         with self._lock:
-            known = list(self._recent.get(partition, ()))
-            if (told := self._told.get(partition)) is not None:
-                known.append(told)
+            told = self._told.get(partition)
+            known = [*(() if told is None else (told,)), *self._recent.get(partition, ())]
         return max((w for w in known if w.offset < offset), key=lambda w: w.offset, default=None)

@@ -19,9 +19,9 @@ ENDING_AT_ONCE = 32
 """The name node is asked twice for each file that is closed, half a second apart: until its data nodes have
 told it of the last block."""
 HANGING_MAX = 4 * ENDING_AT_ONCE
-"""Calls that were given up and have not ended: each holds a thread until its server answers or goes away. Of
-a data node that stands still the client lets go after half a minute. Until then each file that is closed gives
-up two or three, all files at once the first time: beside those there is room for attempts without the node."""
+"""Calls that were given up and have not ended: each holds a thread until its server answers or goes away.
+Of a data node that stands still the client lets go after half a minute. Until then each file that is closed
+gives up two or three, all at once the first time: beside those there is room for attempts without it."""
 LEAN_S = 60.0
 """So long files have one copy from the first, once a data node was met that is away. It may take a call that
 never ends to meet one."""

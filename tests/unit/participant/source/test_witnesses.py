@@ -139,6 +139,14 @@ def test_of_all_that_is_known_the_last_record_before_an_offset_counts() -> None:
     assert known.before(P0, 3) is None
 
 
+def test_of_two_at_one_offset_the_tables_counts_for_what_was_read_here_may_have_been_aborted() -> None:
+    """The log lost its end since, and another worker has read and committed what is there now."""
+    known = Remembered()
+    known.note([witness(8, fingerprint=7)])
+    known.table_has([witness(8, fingerprint=8)])
+    assert known.before(P0, 9) == witness(8, fingerprint=8)
+
+
 def test_what_was_aborted_is_forgotten_when_it_is_read_again() -> None:
     known = Remembered()
     known.note([witness(8), witness(12)])
