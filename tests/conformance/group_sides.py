@@ -220,7 +220,7 @@ class SimulatedMember(Worker):
     def __init__(self, side: SimulatedGroupSide, slot: int) -> None:
         Process.__init__(self, side.scheduler, f"member-{slot}")
         self.world, self.slot, self.incarnation = side.world, slot, f"{slot}"
-        self.driver: Any = SimpleNamespace(offsets=dict)
+        self.driver: Any = SimpleNamespace(newest=lambda: None)
         self.plane: Any = SimpleNamespace(positions={}, assign=self._assign, stop=lambda: None)
         self.group_channel = Channel()
         self.assigned = Counter()
