@@ -34,7 +34,7 @@ class S3Upserts(Upserts):
 
     def __init__(self, spark: SparkSession, place: Place, folder: Path, *, services: bool = True) -> None:
         self._place, self._folder = place, folder
-        self.spark, self.path = spark, place.path  # type: ignore[assignment]
+        self.spark, self.path, self.record = spark, place.path, None  # type: ignore[assignment]
         self.spec = TableSpec(
             path=place.path,
             name="changes",
