@@ -18,7 +18,7 @@ import pytest
 
 from control_topic import messages as m
 from control_topic.clocks import monotonic_ms
-from control_topic.messages import Message, SourcePartition
+from control_topic.messages import Message, SourcePartition, Witness
 from participant import events as ev
 from participant.records.raw import RawBatch, Values
 from participant.source.fetched import Fetched
@@ -116,7 +116,7 @@ class World:
         return Answer(result=Result.OK, committed=dict(self.committed))
 
     # the source
-    def rewind(self, p: SourcePartition, offset: int, generation: int) -> None:
+    def rewind(self, p: SourcePartition, offset: int, generation: int, _witness: Witness | None) -> None:
         with self.lock:
             self.positions[p] = (offset, generation)
 
