@@ -13,7 +13,8 @@ from typing import ClassVar
 
 import pytest
 
-from lockstep.launch.jars import default_cache, find_java, find_spark_home
+from control_topic.cache_folder import default_cache
+from lockstep.launch.jars import find_java, find_spark_home
 from lockstep.launch.local_server import HOST, LocalServer
 
 VERSION = "2.6.13.Final"

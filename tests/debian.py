@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from lockstep.launch.jars import default_cache
+from control_topic.cache_folder import default_cache
 
 PACKAGES_S_MAX = 600
 PACKAGES_MAX = 300

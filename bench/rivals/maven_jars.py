@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from control_topic.cache_folder import default_cache
 from lockstep.errors import Failed
-from lockstep.launch.jars import KAFKA_VERSION, SLF4J_VERSION, default_cache
+from lockstep.launch.jars import KAFKA_VERSION, SLF4J_VERSION
 
 ICEBERG_VERSION = "1.10.0"
 EVENTS_VERSION = "1.10.1"

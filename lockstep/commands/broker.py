@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from control_topic.cache_folder import default_cache
 from lockstep.brokers.local import Broker
 from lockstep.commands.options import local_server_options, standard_options
-from lockstep.launch.jars import default_cache
 from lockstep.launch.local_server import run_in_foreground
 from lockstep.output import Output
 

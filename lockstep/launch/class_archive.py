@@ -12,7 +12,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lockstep.launch.jars import default_cache, which_java
+from control_topic.cache_folder import default_cache
+from lockstep.launch.jars import which_java
 from lockstep.launch.submit import JAVA_OPTIONS, find_spark_home
 
 FOLDER = "classes"

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from control_topic.cache_folder import default_cache
 from lockstep.errors import Failed
 from lockstep.launch.submit import find_spark_home
 
@@ -109,13 +110,6 @@ METASTORE = Bundle(
 
 class JarsError(Failed):
     """Java or the jars are not to be had: the sentence says what to do."""
-
-
-def default_cache() -> Path:
-    """`$LOCKSTEP_CACHE`, or `lockstep` in the user's cache folder."""
-    if explicit := os.environ.get("LOCKSTEP_CACHE"):
-        return Path(explicit)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockstep"
 
 
 def which_java() -> str | None:

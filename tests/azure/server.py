@@ -17,8 +17,8 @@ from email.utils import formatdate
 from importlib.util import find_spec
 from pathlib import Path
 
+from control_topic.cache_folder import default_cache
 from lockstep.errors import Failed
-from lockstep.launch.jars import default_cache
 from lockstep.launch.local_server import HOST, LocalServer, free_port
 from table.store.objects.settings import AccountKey, ObjectSettings
 from tests.azure.front import Front

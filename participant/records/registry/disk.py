@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from control_topic.cache_folder import default_cache
+
 FILE_BYTES_MAX = 4 * 1024 * 1024
 FILES_MAX = 10_000
 """Of one registry; then the oldest goes."""
@@ -24,17 +26,9 @@ log = logging.getLogger("lockstep.registry")
 
 def folder_of(cache_folder: str, urls: Sequence[str]) -> Path:
     """Where the schemas of the registry at these addresses are; `cache_folder` empty: the user's."""
-    root = Path(cache_folder) if cache_folder else _cache() / "schemas"
+    root = Path(cache_folder) if cache_folder else default_cache() / "schemas"
     name = hashlib.sha256("\n".join(sorted(urls)).encode()).hexdigest()[:32]
     return root / name
-
-
-def _cache() -> Path:
-    """As `lockstep prepare` finds it."""
-    given = os.environ.get("LOCKSTEP_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockstep"
 
 
 class KeptSchemas:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from control_topic.cache_folder import default_cache
 from lockstep.launch import jars
 from lockstep.launch.jars import (
     KAFKA,
@@ -15,7 +16,6 @@ from lockstep.launch.jars import (
     Bundle,
     JarsError,
     classified,
-    default_cache,
     find_java,
     resolve,
 )
