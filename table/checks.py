@@ -46,9 +46,17 @@ class CommitPlan:
     """In the files."""
 
     def witnesses_after(self, before: TableState | None) -> Witnesses:
-        """Of what was written the last record; else what stood before the offset stands there still."""
+        """Of what was written the last record; else what stood before the offset stands there still.
+
+        Each is the last before its offset: of a range with records that names none, none is known.
+        """
         old = before.witnesses if before is not None else {}
-        stand = {p: witness for p, witness in old.items() if witness.offset < self.offsets.get(p, 0)}
+        passed = {item.partition for item in self.ranges if item.records}
+        stand = {
+            p: witness
+            for p, witness in old.items()
+            if witness.offset < self.offsets.get(p, 0) and p not in passed
+        }
         return {**stand, **{witness.partition: witness for witness in self.witnesses}}
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
-from control_topic.messages import SourcePartition, Witness
-from participant.source.stalls import DAMAGED, Standstill
+from control_topic.messages import SourcePartition
+from participant.source.look import Look
+from participant.source.stalls import Standstill
 
 SKIP = (
     "everything before it is committed. Where another replica is whole, let it lead and start again; else "
@@ -22,11 +23,8 @@ LOST_ITS_END = (
     "the log lost its end and goes on to {high} again ({why}): other records may have the offsets of those "
     'that were read, and would be skipped; see "A log that lost its end" in docs/operations.md'
 )
-WITNESS_GONE = frozenset(
-    {KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, *DAMAGED}
-)
-"""What a client says where it was told to begin at a record that it cannot read. What becomes of the offset
-that was committed is decided there."""
+OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+"""What a client says where the log does not have the offset that it was told to begin at."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,8 +33,8 @@ class Position:
 
     generation: int
     next: int
-    witness: Witness | None = None
-    """The record that is looked for before anything is read."""
+    look: Look | None = None
+    """What comes before anything is read."""
     at_end: bool = False
     stuck: bool = False
     still: Standstill = field(default_factory=Standstill)

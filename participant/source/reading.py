@@ -16,14 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
-from control_topic.messages import Lost, Offsets, SourcePartition, Witness
+from control_topic.messages import Lost, Offsets, SourcePartition
 from control_topic.threads import guarded
 from participant.errors import SourceUnreadable
 from participant.records.raw import RawBatch
 from participant.source.fetched import Fetched
 from participant.source.fetcher import Fetcher, Notice, sentence
+from participant.source.look import Cut, Look, NotYet, TurnTo
 from participant.source.orders import Orders
-from participant.source.position import LOST_ITS_END, SILENT, SKIP, WITNESS_GONE, Position, at
+from participant.source.position import LOST_ITS_END, OUT_OF_RANGE, SILENT, SKIP, Position, at
 from participant.source.stalls import (
     ALARM_S,
     DAMAGED,
@@ -33,7 +34,7 @@ from participant.source.stalls import (
     Standstill,
     before_damage,
 )
-from participant.source.witnesses import fingerprint
+from participant.source.witnesses import Known
 
 log = logging.getLogger("lockstep.source")
 
@@ -95,13 +96,13 @@ class SourceThread:
         self._thread.start()
 
     def rewind(
-        self, partition: SourcePartition, offset: int, generation: int, witness: Witness | None = None
+        self, partition: SourcePartition, offset: int, generation: int, known: Known | None = None
     ) -> None:
         """Read from `offset` on; everything delivered from now on carries `generation`.
 
-        `witness`: a record that was read before; nothing is delivered where the log has another one there.
+        `known`: what was read before it; nothing is delivered where the log has something else there.
         """
-        self._orders.give(lambda: self._rewind(partition, offset, generation, witness))
+        self._orders.give(lambda: self._rewind(partition, offset, generation, known))
 
     def drop(self, partitions: Sequence[SourcePartition]) -> None:
         """They are no longer ours."""
@@ -142,7 +143,8 @@ class SourceThread:
         self.consume_s += took_s
         self._turned.clear()
         for batch in before_damage(taken.batches, taken.notices):
-            self._on_records(batch)
+            if batch.partition not in self._turned:
+                self._on_records(batch)
         for notice in taken.notices:
             if notice.partition not in self._turned:
                 self._on_notice(notice)
@@ -152,7 +154,7 @@ class SourceThread:
     # --- positions --------------------------------------------------------------------------------
 
     def _rewind(
-        self, partition: SourcePartition, offset: int, generation: int, witness: Witness | None = None
+        self, partition: SourcePartition, offset: int, generation: int, known: Known | None = None
     ) -> None:
         if partition not in self._callbacks.owned():
             return  # revoked meanwhile; where that comes after this line, so does its `drop`
@@ -165,9 +167,9 @@ class SourceThread:
         if until is not None and offset >= until:
             position.at_end = True
             self._fetcher.drop(partition)
-        elif witness is not None:
-            position.witness = witness
-            self._read_from(partition, witness.offset)
+        elif known is not None:
+            position.look = Look(known=known, next=offset)
+            self._read_from(partition, position.look.start)
         else:
             self._read_from(partition, offset)
 
@@ -203,8 +205,8 @@ class SourceThread:
         position = self._live(batch.partition)
         if position is None:
             return
-        if position.witness is not None:
-            self._compare(batch, position, position.witness)
+        if position.look is not None:
+            self._look_at(batch, position, position.look)
             return
         if batch.offsets[0] < position.next:
             raise SourceUnreadable(
@@ -217,24 +219,25 @@ class SourceThread:
             batch, next_offset = batch.head(int(np.searchsorted(batch.offsets, until))), until
         self._advance(batch.partition, position, next_offset, raw=batch if len(batch) else None)
 
-    def _compare(self, batch: RawBatch, position: Position, witness: Witness) -> None:
-        """The first that comes is the record that was read, or that one is gone: retention, compaction."""
-        partition, position.witness = batch.partition, None
-        if batch.offsets[0] == witness.offset and fingerprint(batch, 0) != witness.fingerprint:
-            _, high = self._fetcher.bounds(partition)
-            self._stick(
-                partition,
-                position,
-                LOST_ITS_END.format(
-                    high=high, why=f"at offset {witness.offset} is another record than was read"
-                ),
-            )
-        elif batch.offsets[0] == witness.offset == position.next - 1:
-            rest = batch.take(np.arange(1, len(batch)))
-            if len(rest):
-                self._on_records(rest)
-        else:
-            self._read_from(partition, position.next)
+    def _look_at(self, batch: RawBatch, position: Position, look: Look) -> None:
+        partition, verdict = batch.partition, look.at(batch)
+        match verdict:
+            case NotYet():
+                pass
+            case Cut():
+                _, high = self._fetcher.bounds(partition)
+                self._stick(partition, position, LOST_ITS_END.format(high=high, why=verdict.why))
+            case TurnTo():
+                self._turn(partition, position, verdict.offset)
+            case _:
+                position.look = None
+                self._on_records(verdict.batch)
+
+    def _turn(self, partition: SourcePartition, position: Position, offset: int) -> None:
+        """As the look says. It is over where what is behind it comes next."""
+        if position.look is not None and position.look.passed:
+            position.look = None
+        self._read_from(partition, offset)
 
     def _advance(
         self,
@@ -270,13 +273,10 @@ class SourceThread:
         position = self._live(partition)
         if position is None:
             return
-        if position.witness is not None and notice.code in WITNESS_GONE:
-            position.witness = None
-            self._read_from(partition, position.next)
-        elif notice.code == KafkaError._PARTITION_EOF:
+        if notice.code == KafkaError._PARTITION_EOF:
             self._came(partition, position)
             self._on_end(partition, position, notice.offset)
-        elif notice.code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        elif notice.code in OUT_OF_RANGE:
             self._on_out_of_range(partition, position, notice.text)
         elif notice.code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
@@ -296,15 +296,22 @@ class SourceThread:
 
     def _on_end(self, partition: SourcePartition, position: Position, end: int | None) -> None:
         """The end of the log: what lies between is markers and aborted records, a range without rows."""
+        if position.look is not None and (turn := position.look.at_end(end)) is not None:
+            self._turn(partition, position, turn.offset)
+            return
         until = self._end_of(partition)
         if end is None or end == OFFSET_INVALID or end <= position.next:
             return
+        position.look = None
         self._advance(partition, position, end if until is None else min(end, until))
 
     def _on_out_of_range(self, partition: SourcePartition, position: Position, text: str) -> None:
         """The client reads it no more until it is told from where. A whole log refuses nothing within it."""
         low, high = self._fetcher.bounds(partition)
-        if position.next < low and self._on_data_loss == "earliest":
+        look, position.look = position.look, None
+        if look is not None and not look.asks and look.start < low:
+            self._read_from(partition, position.next)  # retention took what would be looked at
+        elif position.next < low and self._on_data_loss == "earliest":
             log.warning(
                 "%s: retention removed offsets %d to %d; going on at %d",
                 partition,
@@ -351,6 +358,10 @@ class SourceThread:
 
     def _on_damage(self, partition: SourcePartition, position: Position, text: str) -> None:
         """Read again what came damaged; where it is so each time, that is how it lies in the log."""
+        if position.look is not None and not position.look.asks:
+            position.look = None  # what would be looked at is damaged, and may be taken out
+            self._read_from(partition, position.next)
+            return
         if position.still.is_final(position.next):
             self._stick(
                 partition, position, f"the log cannot be read there, at each attempt ({text}); {SKIP}"

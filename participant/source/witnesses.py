@@ -11,12 +11,13 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import blake2b
 from threading import Lock
 
 import numpy as np
 
-from control_topic.messages import SourcePartition, Witness, Witnesses
+from control_topic.messages import Offsets, SourcePartition, Witness
 from participant.records.raw import RawBatch
 
 REMEMBERED = 3
@@ -43,6 +44,15 @@ def last_before(batch: RawBatch, offset: int) -> Witness | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a log before the place from which it is read."""
+
+    witness: Witness
+    nothing_until: int
+    """No record stood between the witness and this offset: it was the last before it."""
+
+
 class Remembered:
     """What this worker knows of: as the driver said, as START said, and what it read itself. Thread-safe.
 
@@ -51,30 +61,40 @@ class Remembered:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._told: Witnesses = {}
-        self._recent: dict[SourcePartition, deque[Witness]] = {}
+        self._told: dict[SourcePartition, Known] = {}
+        self._recent: dict[SourcePartition, deque[Known]] = {}
 
-    def table_has(self, witnesses: Iterable[Witness]) -> None:
-        """All of the table's, as the driver told them last."""
-        told = {witness.partition: witness for witness in witnesses}
+    def table_has(self, witnesses: Iterable[Witness], committed: Offsets) -> None:
+        """All of the table's, as the driver told them last: of its offsets."""
+        told = {one.witness.partition: one for one in _each(witnesses, committed)}
         with self._lock:
             self._told = told
 
-    def note(self, witnesses: Iterable[Witness]) -> None:
-        """Some more, which may be committed one day."""
+    def note(self, witnesses: Iterable[Witness], before: Offsets) -> None:
+        """Some more, each the last before an offset that may be committed one day."""
         with self._lock:
-            for witness in witnesses:
-                recent = self._recent.setdefault(witness.partition, deque(maxlen=REMEMBERED))
-                while recent and recent[-1].offset >= witness.offset:
+            for one in _each(witnesses, before):
+                recent = self._recent.setdefault(one.witness.partition, deque(maxlen=REMEMBERED))
+                while recent and recent[-1].witness.offset >= one.witness.offset:
                     recent.pop()  # it was aborted, and is read again
-                recent.append(witness)
+                recent.append(one)
 
-    def before(self, partition: SourcePartition, offset: int) -> Witness | None:
+    def before(self, partition: SourcePartition, offset: int) -> Known | None:
         """The last one that is known of what stands before an offset that is committed.
 
-        Where two are known of one offset, the table's: what was read here may never have been committed.
+        The table's where it was read up to there, or up to the same record: what was read here may never have
+        been committed.
         """
         with self._lock:
             told = self._told.get(partition)
-            known = [*(() if told is None else (told,)), *self._recent.get(partition, ())]
-        return max((w for w in known if w.offset < offset), key=lambda w: w.offset, default=None)
+            recent = [one for one in self._recent.get(partition, ()) if one.witness.offset < offset]
+        if told is None or told.witness.offset >= offset:
+            return recent[-1] if recent else None
+        if recent and told.nothing_until < offset and told.witness.offset < recent[-1].witness.offset:
+            return recent[-1]
+        return told
+
+
+def _each(witnesses: Iterable[Witness], before: Offsets) -> Iterable[Known]:
+    for witness in witnesses:
+        yield Known(witness, before.get(witness.partition, witness.offset))

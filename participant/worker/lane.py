@@ -17,13 +17,13 @@ from functools import partial
 
 from control_topic.clocks import monotonic_ms
 from control_topic.kafka import ControlWriter
-from control_topic.messages import Message, Offsets, SourcePartition, StartCommit, Witness, WriteStatus
+from control_topic.messages import Message, Offsets, SourcePartition, StartCommit, WriteStatus
 from control_topic.threads import guarded
 from participant import events as ev
 from participant.core import Participant
 from participant.source.dead_letters import SILENCE_S, DeadLetters
 from participant.source.look_back import TopicLookBack
-from participant.source.witnesses import Remembered
+from participant.source.witnesses import Known, Remembered
 from participant.worker.plane import Plane
 from participant.worker.spec import WorkerSpec
 from participant.worker.stages import stages
@@ -42,12 +42,12 @@ PROGRESS_MS = 1_000
 class LaneCallbacks:
     """What a lane asks of its worker, from the protocol's thread.
 
-    `rewind(source partition, offset, generation, witness)`: read it from there on, as this generation, once
-    it is seen that the witness, if any, is in the log.
+    `rewind(source partition, offset, generation, known)`: read it from there on, as this generation, once it
+    is seen that the log is what it is known to be.
     `commit(offsets)`: tell the consumer group what the table holds.
     """
 
-    rewind: Callable[[SourcePartition, int, int, Witness | None], None]
+    rewind: Callable[[SourcePartition, int, int, Known | None], None]
     pause: Callable[[], None]
     resume: Callable[[], None]
     commit: Callable[[Offsets], None]
@@ -110,7 +110,7 @@ class Lane:
         answer = self._table.offsets()
         if answer.result is not Result.OK:
             return None
-        self._witnesses.table_has(answer.witnesses)
+        self._witnesses.table_has(answer.witnesses, answer.committed)
         return answer.committed
 
     # --- the protocol's thread --------------------------------------------------------------------
@@ -157,20 +157,21 @@ class Lane:
     def _look_for_witnesses(self, message: Message) -> None:
         """Before the core obeys: what it has read again, begins behind them."""
         if isinstance(message.body, StartCommit):
-            self._witnesses.note(message.body.witnesses.values())
+            self._witnesses.note(message.body.witnesses.values(), message.body.committed)
 
     def _perform(self, action: ev.Action) -> None:
         match action:
             case ev.Send():
                 if isinstance(action.body, WriteStatus):
-                    self._witnesses.note(action.body.witnesses)
+                    read = {r.partition: r.next for r in action.body.ranges}
+                    self._witnesses.note(action.body.witnesses, read)
                 self._writer.send(action.body, epoch=action.epoch)
             case ev.FetchOffsets():
                 self._calls.submit(guarded("offsets", partial(self._fetch_offsets, action.call), self.failed))
             case ev.Rewind():
                 self.plane.order(action)  # first, so that it knows the generation when records come
-                witness = self._witnesses.before(action.partition, action.offset)
-                self._callbacks.rewind(action.partition, action.offset, action.generation, witness)
+                known = self._witnesses.before(action.partition, action.offset)
+                self._callbacks.rewind(action.partition, action.offset, action.generation, known)
             case ev.Drop() | ev.Open() | ev.Write() | ev.Flush() | ev.Discard():
                 self.plane.order(action)
             case ev.CommitGroup():

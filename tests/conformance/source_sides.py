@@ -16,14 +16,14 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from control_topic.clocks import wall_ms
-from control_topic.messages import SourcePartition, Witness
+from control_topic.messages import SourcePartition
 from lockstep.brokers.source_topics import SourceTopics
 from participant import events as ev
 from participant.source.fetched import Fetched
 from participant.source.fetcher import fetch_settings
 from participant.source.native import open_fetcher
 from participant.source.reading import SourceCallbacks, SourceThread
-from participant.source.witnesses import Remembered, last_before
+from participant.source.witnesses import Known, Remembered, last_before
 from table.service.source_facts import SourceFacts
 from tests.broker_fixture import create_topic, delete_topic
 from tests.harness import await_that
@@ -72,8 +72,8 @@ class SourceReader(Protocol):
     def stuck(self) -> str:
         """Why reading cannot go on."""
 
-    def last_read(self) -> Witness:
-        """The last record that was delivered, as a commit of it would name it."""
+    def last_read(self) -> Known:
+        """The last record that was delivered, as a commit of all that was would name it."""
 
     def hold(self) -> None:
         """Read nothing, and hear of nothing, until `go_on`."""
@@ -110,8 +110,8 @@ class SourceSide(Protocol):
     def bounds(self, number: int = 0) -> tuple[int, int]:
         """Earliest and end of a source partition. Raises `SourceUnreadable`."""
 
-    def read(self, start: int, *, on_data_loss: str = "fail", witness: Witness | None = None) -> SourceReader:
-        """`witness`: a record that somebody has read before `start`."""
+    def read(self, start: int, *, on_data_loss: str = "fail", known: Known | None = None) -> SourceReader:
+        """`known`: what somebody has read before `start`."""
 
 
 def reason(said: str) -> str:
@@ -124,7 +124,7 @@ def reason(said: str) -> str:
 
 class KafkaReader:
     def __init__(
-        self, side: KafkaSourceSide, start: int, on_data_loss: str, witness: Witness | None = None
+        self, side: KafkaSourceSide, start: int, on_data_loss: str, known: Known | None = None
     ) -> None:
         self._delivered: list[Fetched] = []
         self._stuck: list[str] = []
@@ -149,7 +149,7 @@ class KafkaReader:
             ),
         )
         self.source.start()
-        self.source.rewind(side.partition, start, 1, witness)
+        self.source.rewind(side.partition, start, 1, known)
 
     def _deliver(self, fetched: Fetched) -> bool:
         self._delivered.append(fetched)
@@ -171,10 +171,10 @@ class KafkaReader:
     def stuck(self) -> str:
         return reason(await_that("reason", lambda: self._stuck, deadline_s=DEADLINE_S)[0])
 
-    def last_read(self) -> Witness:
+    def last_read(self) -> Known:
         found = [last_before(one.raw, one.next) for one in self._delivered if one.raw is not None][-1]
         assert found is not None
-        return found
+        return Known(found, self._delivered[-1].next)
 
     def hold(self) -> None:
         self._held.clear()
@@ -269,8 +269,8 @@ class KafkaSourceSide:
         low = self._topics.earliest([partition])[partition]
         return low, self._topics.end([partition])[partition]
 
-    def read(self, start: int, *, on_data_loss: str = "fail", witness: Witness | None = None) -> SourceReader:
-        reader = KafkaReader(self, start, on_data_loss, witness)
+    def read(self, start: int, *, on_data_loss: str = "fail", known: Known | None = None) -> SourceReader:
+        reader = KafkaReader(self, start, on_data_loss, known)
         self._opened.callback(reader.close)
         return reader
 
@@ -281,9 +281,7 @@ class KafkaSourceSide:
 class SimulatedSourceReader:
     """tests/simulation/plane.py, of a worker that does nothing else."""
 
-    def __init__(
-        self, side: SimulatedSourceSide, start: int, on_data_loss: str, witness: Witness | None
-    ) -> None:
+    def __init__(self, side: SimulatedSourceSide, start: int, on_data_loss: str, known: Known | None) -> None:
         self._scheduler = side.scheduler
         self._stuck: list[str] = []
         world = SimpleNamespace(
@@ -299,7 +297,8 @@ class SimulatedSourceReader:
         worker: Any = Clocked(side.scheduler, "worker")
         worker.world, worker.driver, worker.post = world, SimpleNamespace(until=None), self._post
         worker.witnesses = Remembered()
-        worker.witnesses.note([witness] if witness is not None else [])
+        if known is not None:
+            worker.witnesses.note([known.witness], {side.partition: known.nothing_until})
         self._side, self._partition = side, side.partition
         self._plane = Plane(worker)
         self._plane.assign((side.partition,))
@@ -328,10 +327,11 @@ class SimulatedSourceReader:
         self._settle()
         return reason(self._stuck[0])
 
-    def last_read(self) -> Witness:
-        found = [chunk.witness for chunk in self._plane._lanes[self._partition].chunks if chunk.rows][-1]
+    def last_read(self) -> Known:
+        chunks = self._plane._lanes[self._partition].chunks
+        found = [chunk.witness for chunk in chunks if chunk.rows][-1]
         assert found is not None
-        return found
+        return Known(found, chunks[-1].next)
 
     def hold(self) -> None:
         self._side.holds = True
@@ -390,5 +390,5 @@ class SimulatedSourceSide:
         partition = SourcePartition("events", number)
         return self.log.earliest([partition])[partition], self.log.end([partition])[partition]
 
-    def read(self, start: int, *, on_data_loss: str = "fail", witness: Witness | None = None) -> SourceReader:
-        return SimulatedSourceReader(self, start, on_data_loss, witness)
+    def read(self, start: int, *, on_data_loss: str = "fail", known: Known | None = None) -> SourceReader:
+        return SimulatedSourceReader(self, start, on_data_loss, known)

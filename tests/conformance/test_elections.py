@@ -143,7 +143,38 @@ def test_whoever_has_read_what_the_new_leader_lacks_notices_though_the_log_has_g
     reader.go_on()
     assert reader.stuck() == "the log lost its end and goes on to 12 again"
     assert grown.read(6).seen(12) == Seen(12, [*range(6, 12)], [])  # who knows of nothing cannot tell
-    assert grown.read(6, witness=reader.last_read()).stuck() == "the log lost its end and goes on to 12 again"
+    assert grown.read(6, known=reader.last_read()).stuck() == "the log lost its end and goes on to 12 again"
+
+
+def test_whoever_begins_behind_a_record_notices_that_only_what_was_aborted_behind_it_is_gone(
+    cluster: Cluster,
+) -> None:
+    source = cluster.source()
+    first = source.read(0)
+    for _n in range(4):
+        source.produce(1)
+    source.abort()
+    assert first.seen(6) == Seen(6, [*range(4)], [])
+    last = first.last_read()
+    assert (last.witness.offset, last.nothing_until) == (3, 6)
+    cluster.elect(source, from_offset=4)
+    source.produce(4)
+    assert source.read(6).seen(8) == Seen(8, [6, 7], [])  # who knows of nothing skips two
+    assert source.read(6, known=last).stuck() == "the log lost its end and goes on to 8 again"
+
+
+def test_whoever_begins_behind_a_record_waits_for_no_end_and_takes_none_for_a_proof(cluster: Cluster) -> None:
+    """Where the log ends before the record, the broker refuses the offset, whether it grows again or not."""
+    source = cluster.source()
+    first = source.read(0)
+    for _n in range(6):
+        source.produce(1)
+    assert first.seen(6) == Seen(6, [*range(6)], [])
+    last = first.last_read()
+    cluster.elect(source, from_offset=5)
+    assert source.read(6, known=last).stuck() == "offset 6 is beyond the log's end 5"
+    cluster.elect(source, from_offset=3)
+    assert source.read(6, known=last).stuck() == "offset 6 is beyond the log's end 3"
 
 
 def test_whoever_begins_behind_a_record_that_is_there_or_that_is_gone_reads_on(cluster: Cluster) -> None:
@@ -156,9 +187,9 @@ def test_whoever_begins_behind_a_record_that_is_there_or_that_is_gone_reads_on(c
     last = first.last_read()
     cluster.elect(from_offset=6)
     source.produce(2)
-    assert source.read(6, witness=last).seen(8) == Seen(8, [6, 7], [])
+    assert source.read(6, known=last).seen(8) == Seen(8, [6, 7], [])
     source.abort()
     source.produce(1)
-    assert source.read(8, witness=last).seen(11) == Seen(11, [10], [])
+    assert source.read(8, known=last).seen(11) == Seen(11, [10], [])
     source.retain_from(7)
-    assert source.read(7, witness=last).seen(11) == Seen(11, [7, 10], [])
+    assert source.read(7, known=last).seen(11) == Seen(11, [7, 10], [])

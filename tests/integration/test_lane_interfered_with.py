@@ -18,10 +18,11 @@ import pytest
 
 from control_topic import messages as m
 from control_topic.clocks import monotonic_ms
-from control_topic.messages import Message, SourcePartition, Witness
+from control_topic.messages import Message, SourcePartition
 from participant import events as ev
 from participant.records.raw import RawBatch, Values
 from participant.source.fetched import Fetched
+from participant.source.witnesses import Known
 from participant.transitions import IllegalEvent, IllegalStep
 from participant.worker.lane import Lane, LaneCallbacks
 from participant.worker.spec import WorkerSpec
@@ -116,7 +117,7 @@ class World:
         return Answer(result=Result.OK, committed=dict(self.committed))
 
     # the source
-    def rewind(self, p: SourcePartition, offset: int, generation: int, _witness: Witness | None) -> None:
+    def rewind(self, p: SourcePartition, offset: int, generation: int, _known: Known | None) -> None:
         with self.lock:
             self.positions[p] = (offset, generation)
 

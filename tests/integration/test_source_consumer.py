@@ -208,6 +208,21 @@ def test_nothing_of_before_a_rewind_comes_after_it(make: Callable[..., Consumer]
     assert rows(consumer.await_next(20_000, 59)) == list(range(59 * 7_919 % 15_000, 20_000))
 
 
+def test_an_end_that_was_met_before_a_rewind_passes_over_nothing_behind_it(
+    make: Callable[..., Consumer],
+) -> None:
+    """While there is no room the client meets the log's end, and holds it for whoever fetches next."""
+    consumer = make()
+    produce(consumer, 20)
+    for generation in range(1, 60, 2):
+        consumer.room.clear()
+        consumer.rewind(19, generation)
+        threading.Event().wait(generation * 0.01)  # so that the end comes before, at, and after the rewind
+        consumer.rewind(generation % 17, generation + 1)
+        consumer.room.set()
+        assert rows(consumer.await_next(20, generation + 1)) == list(range(generation % 17, 20))
+
+
 def test_who_has_no_room_for_long_stays_a_member_and_loses_nothing(make: Callable[..., Consumer]) -> None:
     consumer = make()
     consumer.room.clear()

@@ -49,6 +49,21 @@ def forgets_that_it_turned(right: Any) -> Any:
     return read_from
 
 
+def looks_at_the_record_alone(right: Any) -> Any:
+    def at(look: Any, batch: Any) -> Any:
+        look.known = dataclasses.replace(look.known, nothing_until=0)
+        return right(look, batch)
+
+    return at
+
+
+def takes_an_end_for_a_proof(right: Any) -> Any:
+    def at_end(look: Any, end: Any) -> Any:
+        return right(look, look.next)
+
+    return at_end
+
+
 def from_the_beginning(right: Any) -> Any:
     def on_assign(member: Any, consumer: Any, partitions: Any) -> None:
         from control_topic.messages import SourcePartition
@@ -151,7 +166,30 @@ BUGS = (
         {"participant.source.reading:SourceThread._read_from": forgets_that_it_turned},
         of(
             "tests/unit/participant/source/test_witnesses.py",
-            "test_an_end_of_the_log_that_came_before_the_reading_turned_back_passes_over_nothing",
+            "test_much_that_others_have_read_is_passed_over_at_once",
+        ),
+        raises={"participant.errors.SourceUnreadable": "the consumer delivered offset 8"},
+    ),
+    Bug(
+        "what_stands_behind_the_last_record_is_not_looked_at",
+        "A cut that leaves the last record and takes only what was aborted behind it is not noticed.",
+        Hole.BEGINNINGS,
+        {"participant.source.look:Look.at": looks_at_the_record_alone},
+        of(
+            "tests/unit/participant/source/test_witnesses.py",
+            "test_a_record_where_there_was_none_ends_the_reading",
+            "test_so_it_does_where_the_record_itself_was_compacted_away",
+        ),
+        raises={"builtins.IndexError": "list index out of range"},
+    ),
+    Bug(
+        "an_end_before_the_record_proves_that_it_is_gone",
+        "Where the log ends before the last record that was read, what grows there then is not compared.",
+        Hole.BEGINNINGS,
+        {"participant.source.look:Look.at_end": takes_an_end_for_a_proof},
+        of(
+            "tests/unit/participant/source/test_witnesses.py",
+            "test_what_grew_meanwhile_is_looked_at_before_anything_is_delivered",
         ),
     ),
     Bug(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from control_topic.messages import DataFile, Lost, Reject, SourcePartition, Witness
 from participant import events as ev
+from participant.source.witnesses import Known
 from table.faults import WorkerFault
 from table.memory.timeline import InstantPhase
 from tests.simulation.lake import Row
@@ -40,7 +41,7 @@ class Position:
     next: int = 0
     stuck: bool = False
     cuts: int | None = None
-    witness: Witness | None = None
+    known: Known | None = None
 
     def is_cut_off(self, cuts: list[int]) -> bool:
         if self.cuts is None or self.cuts == len(cuts):
@@ -167,8 +168,8 @@ class Plane:
             self._stick(partition, position, "the topic or partition no longer exists at the broker")
             return
         end = log.stable(partition)
-        witness, position.witness = position.witness, None
-        if witness is not None and log.denies(witness):
+        known, position.known = position.known, None
+        if known is not None and log.denies(known):
             self._stick(partition, position, f"the log lost its end and goes on to {end} again")
             return
         cuts = log.cuts.get(partition)
@@ -259,7 +260,7 @@ class Plane:
                 self._through(self._orders, self._rewind_lane, order)
                 if order.partition in self.positions:
                     known = self._worker.witnesses.before(order.partition, order.offset)
-                    self.positions[order.partition] = Position(order.generation, order.offset, witness=known)
+                    self.positions[order.partition] = Position(order.generation, order.offset, known=known)
             case ev.Drop():
                 self._through(self._orders, self._lanes_drop, order)
             case ev.Open():

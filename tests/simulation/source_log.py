@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from random import Random
 
 from control_topic.messages import Lost, Offsets, Range, SourcePartition, Witness
+from participant.source.witnesses import Known
 from table.service.source_facts import MissingTopic, SourceFacts, SourceUnavailable
 
 LIVES_APART = 1 << 32
@@ -197,12 +198,18 @@ class SourceLog:
         fingerprint = self.lives[partition.topic] * LIVES_APART + written
         return Witness(partition=partition, offset=offset, fingerprint=fingerprint)
 
-    def denies(self, witness: Witness) -> bool:
-        """Whether another record than the one that was read is there. One that is gone proves nothing."""
-        partition, records = witness.partition, self.records[witness.partition]
+    def denies(self, known: Known) -> bool:
+        """Whether other records than were read are there, or some where there was none. What is gone proves
+        nothing.
+        """
+        partition, witness = known.witness.partition, known.witness
+        records, readable = self.records[partition], self.stable(partition)
         index = bisect_left(records, max(witness.offset, self.lows[partition]))
-        there = index < len(records) and records[index] == witness.offset < self.stable(partition)
-        return there and self.witness(partition, witness.offset) != witness
+        if index < len(records) and records[index] == witness.offset < readable:
+            if self.witness(partition, witness.offset) != witness:
+                return True
+            index += 1
+        return index < len(records) and records[index] < min(known.nothing_until, readable)
 
     # --- what the table must hold -------------------------------------------------------------------
 

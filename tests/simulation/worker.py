@@ -110,7 +110,8 @@ class Worker(Clocked):
         before = self.core.state
         epoch = self.core.epoch
         if type(event) is ev.Received and isinstance(event.message.body, StartCommit):
-            self.witnesses.note(event.message.body.witnesses.values())
+            start = event.message.body
+            self.witnesses.note(start.witnesses.values(), start.committed)
         actions = self.core.handle(event)
         world = self.world
         if world.transcript.recording and not isinstance(event, ev.Tick):
@@ -128,7 +129,8 @@ class Worker(Clocked):
         match action:
             case ev.Send():
                 if isinstance(action.body, WriteStatus):
-                    self.witnesses.note(action.body.witnesses)
+                    read = {r.partition: r.next for r in action.body.ranges}
+                    self.witnesses.note(action.body.witnesses, read)
                 self._sender.send(action.body, action.epoch)
             case ev.FetchOffsets():
                 self.world.scheduler.at(self.world.chance.upto(60), self, self._fetch_offsets, action.call)
@@ -163,7 +165,7 @@ class Worker(Clocked):
         newest = self.driver.newest()
         if newest is None:
             return None
-        self.witnesses.table_has(newest.witnesses.values())
+        self.witnesses.table_has(newest.witnesses.values(), newest.offsets)
         return newest.offsets
 
     def _commit_group(self, offsets: Offsets) -> None:

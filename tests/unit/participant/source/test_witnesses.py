@@ -10,8 +10,9 @@ from confluent_kafka import KafkaError
 
 from control_topic.messages import Witness
 from participant.records.raw import RawBatch, Values
-from participant.source.position import WITNESS_GONE
-from participant.source.witnesses import REMEMBERED, Remembered, fingerprint, last_before
+from participant.source.position import OUT_OF_RANGE
+from participant.source.stalls import DAMAGED
+from participant.source.witnesses import REMEMBERED, Known, Remembered, fingerprint, last_before
 from tests.unit.participant.source.told import P0, P1, Broker, batch, notice
 
 READ = batch(P0, 0, 10)
@@ -27,10 +28,15 @@ def last_of(read: RawBatch, before: int) -> Witness:
     return found
 
 
-def began_behind(known: Witness, next_offset: int = 10) -> Broker:
+def began_behind(witness: Witness, next_offset: int = 10, *, nothing_until: int = 0) -> Broker:
+    """`nothing_until`: where it is not the last that was read before the offset."""
     broker = Broker()
-    broker.source._rewind(P0, next_offset, 1, known)
+    broker.source._rewind(P0, next_offset, 1, Known(witness, nothing_until or next_offset))
     return broker
+
+
+def delivered(broker: Broker) -> list[tuple[int, int]]:
+    return [(one.start, one.next) for one in broker.delivered]
 
 
 # --- the record -------------------------------------------------------------------------------------
@@ -69,24 +75,55 @@ def test_reading_goes_on_behind_the_record_that_was_read() -> None:
     assert not broker.stuck
 
 
-def test_what_lies_between_the_record_and_the_offset_is_not_read_again() -> None:
-    """Marks of a transaction, or records that were there and are committed."""
+def test_marks_between_the_record_and_the_offset_are_passed_over() -> None:
     broker = began_behind(last_of(READ, 5))
-    broker.read(batch(P0, 4, 15))
-    assert broker.taken == [(P0, 4), (P0, 10)]
+    broker.read(batch(P0, 4, 5))
+    broker.read(batch(P0, 12, 15), said=[notice(KafkaError._PARTITION_EOF, 16)])
+    assert broker.taken == [(P0, 4)]
+    assert delivered(broker) == [(10, 15), (15, 16)]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_record_where_there_was_none_ends_the_reading(together: bool) -> None:
+    """The cut left the record and took marks, or what a transaction had aborted; and the log grew again."""
+    broker = began_behind(last_of(READ, 5))
+    broker.read(*([batch(P0, 4, 15)] if together else [batch(P0, 4, 5), batch(P0, 5, 15)]))
     assert broker.delivered == []
-    broker.read(batch(P0, 10, 15))
-    assert [(one.start, one.next) for one in broker.delivered] == [(10, 15)]
+    (reason,) = broker.stuck
+    assert "at offset 10: the log lost its end and goes on to 1000 again" in reason
+    assert "at offset 5 is a record, where there was none" in reason
 
 
-def test_an_end_of_the_log_that_came_before_the_reading_turned_back_passes_over_nothing() -> None:
-    """It came with the record that was looked for: what lies before it is still to be delivered."""
+def test_so_it_does_where_the_record_itself_was_compacted_away() -> None:
     broker = began_behind(last_of(READ, 5))
-    broker.read(batch(P0, 4, 15), said=[notice(KafkaError._PARTITION_EOF, 15)])
+    broker.read(batch(P0, 6, 15))
+    assert "at offset 6 is a record, where there was none" in broker.stuck[0]
+
+
+def test_what_others_have_read_behind_the_record_is_not_read_again() -> None:
+    broker = began_behind(last_of(READ, 5), nothing_until=6)
+    broker.read(batch(P0, 4, 5), batch(P0, 6, 15))
+    assert broker.taken == [(P0, 4)]
+    assert delivered(broker) == [(10, 15)]
+
+
+def test_much_that_others_have_read_is_passed_over_at_once() -> None:
+    broker = began_behind(last_of(READ, 5), nothing_until=5)
+    broker.read(batch(P0, 4, 8), batch(P0, 8, 15), said=[notice(KafkaError._PARTITION_EOF, 15)])
     assert broker.taken == [(P0, 4), (P0, 10)]
     assert broker.delivered == []
     broker.read(batch(P0, 10, 15), said=[notice(KafkaError._PARTITION_EOF, 16)])
-    assert [(one.start, one.next) for one in broker.delivered] == [(10, 15), (15, 16)]
+    assert delivered(broker) == [(10, 15), (15, 16)]
+
+
+def test_an_end_behind_the_record_is_an_end_as_any_other() -> None:
+    broker = began_behind(last_of(READ, 10))
+    broker.read(batch(P0, 9, 10), said=[notice(KafkaError._PARTITION_EOF, 10)])
+    assert broker.taken == [(P0, 9)]
+    assert broker.delivered == []
+    broker.read(said=[notice(KafkaError._PARTITION_EOF, 12)])
+    broker.read(batch(P0, 12, 15))
+    assert delivered(broker) == [(10, 12), (12, 15)]
 
 
 def test_another_record_at_its_offset_ends_the_reading_and_nothing_is_delivered() -> None:
@@ -101,27 +138,97 @@ def test_another_record_at_its_offset_ends_the_reading_and_nothing_is_delivered(
 def test_a_record_that_compaction_took_proves_nothing() -> None:
     broker = began_behind(last_of(READ, 10))
     broker.read(batch(P0, 11, 15, content=b"another"))
-    assert broker.taken == [(P0, 9), (P0, 10)]
-    broker.read(batch(P0, 11, 15, content=b"another"))
-    assert [(one.start, one.next) for one in broker.delivered] == [(10, 15)]
+    assert broker.taken == [(P0, 9)]
+    assert delivered(broker) == [(10, 15)]
 
 
-@pytest.mark.parametrize("code", sorted(WITNESS_GONE))
-def test_a_record_that_cannot_be_read_is_left_and_its_offset_decides_nothing(code: int) -> None:
-    """Retention took it, the log ends before it, or it is damaged: what is read on from is what counts."""
+def test_nor_does_one_that_went_with_all_up_to_the_end() -> None:
     broker = began_behind(last_of(READ, 10))
+    broker.read(said=[notice(KafkaError._PARTITION_EOF, 12)])
+    assert broker.taken == [(P0, 9), (P0, 10)]
+    assert broker.delivered == []
+    broker.read(said=[notice(KafkaError._PARTITION_EOF, 12)])
+    assert delivered(broker) == [(10, 12)]
+
+
+@pytest.mark.parametrize("code", sorted(OUT_OF_RANGE))
+def test_nor_does_one_that_retention_took(code: int) -> None:
+    broker = began_behind(last_of(READ, 10))
+    broker.low = 10
     broker.read(said=[notice(code, 9)])
     assert broker.taken == [(P0, 9), (P0, 10)]
     assert not broker.stuck
+
+
+@pytest.mark.parametrize("code", sorted(DAMAGED))
+def test_a_damaged_record_is_left_and_what_is_read_is_behind_it(code: int) -> None:
+    broker = began_behind(last_of(READ, 10))
+    broker.read(said=[notice(code, 9)])
+    assert broker.taken == [(P0, 9), (P0, 10)]
+    broker.read(batch(P0, 10, 15))
+    assert delivered(broker) == [(10, 15)]
+
+
+@pytest.mark.parametrize("code", sorted(OUT_OF_RANGE))
+def test_a_log_that_does_not_reach_the_record_ends_the_reading(code: int) -> None:
+    broker = began_behind(last_of(READ, 10))
     broker.high = 5
-    broker.read(said=[notice(KafkaError._AUTO_OFFSET_RESET, None)])
+    broker.read(said=[notice(code, 9)])
     assert "offset 10 is beyond the log's end 5" in broker.stuck[0]
+
+
+# --- a log that ends before the record ------------------------------------------------------------------
+
+
+def ended_before_it() -> Broker:
+    broker = began_behind(last_of(READ, 10))
+    broker.high = 9
+    broker.read(said=[notice(KafkaError._PARTITION_EOF, 9)])
+    assert broker.taken == [(P0, 9), (P0, 10)]
+    return broker
+
+
+@pytest.mark.parametrize("code", sorted(OUT_OF_RANGE))
+def test_an_end_before_the_record_is_a_cut_where_the_broker_refuses_the_offset(code: int) -> None:
+    broker = ended_before_it()
+    broker.read(said=[notice(code, 10)])
+    assert "offset 10 is beyond the log's end 9" in broker.stuck[0]
+
+
+def test_it_is_a_cut_where_the_log_has_grown_again_until_the_broker_refuses_it() -> None:
+    broker = ended_before_it()
+    broker.high = 20
+    broker.read(said=[notice(KafkaError.OFFSET_OUT_OF_RANGE, 10)])
+    assert "the log lost its end and goes on to 20 again" in broker.stuck[0]
+
+
+def test_where_the_broker_takes_the_offset_the_look_is_taken_again() -> None:
+    """A leader that was just elected may learn late how far its log goes."""
+    broker = ended_before_it()
+    broker.read(said=[notice(KafkaError._PARTITION_EOF, 9)])
+    assert broker.taken[2:] == [(P0, 9)]
+    broker.read(said=[notice(KafkaError._PARTITION_EOF, 9)])
+    assert broker.taken[3:] == [(P0, 10)]
+    broker.read(batch(P0, 10, 15))
+    assert broker.taken[4:] == [(P0, 9)]
+    assert broker.delivered == []
+    broker.read(batch(P0, 9, 15))
+    assert delivered(broker) == [(10, 15)]
+
+
+def test_what_grew_meanwhile_is_looked_at_before_anything_is_delivered() -> None:
+    broker = ended_before_it()
+    broker.read(batch(P0, 10, 15, content=b"another"))
+    assert broker.taken[2:] == [(P0, 9)]
+    broker.read(batch(P0, 9, 15, content=b"another"))
+    assert broker.delivered == []
+    assert "at offset 9 is another record than was read" in broker.stuck[0]
 
 
 def test_where_there_is_nothing_more_to_read_nothing_is_looked_for() -> None:
     broker = Broker()
     broker.source._until = {P0: 10}
-    broker.source._rewind(P0, 10, 1, last_of(READ, 10))
+    broker.source._rewind(P0, 10, 1, Known(last_of(READ, 10), 10))
     assert broker.taken == []
 
 
@@ -131,33 +238,48 @@ def test_where_there_is_nothing_more_to_read_nothing_is_looked_for() -> None:
 def test_of_all_that_is_known_the_last_record_before_an_offset_counts() -> None:
     known = Remembered()
     assert known.before(P0, 10) is None
-    known.table_has([witness(3)])
-    known.note([witness(8), witness(12), replace(witness(9), partition=P1)])
-    assert known.before(P0, 20) == witness(12)
-    assert known.before(P0, 12) == witness(8)
-    assert known.before(P0, 8) == witness(3)
+    known.table_has([witness(3)], {P0: 5})
+    known.note([witness(8), replace(witness(9), partition=P1)], {P0: 10, P1: 10})
+    known.note([witness(12)], {P0: 15})
+    assert known.before(P0, 20) == Known(witness(12), 15)
+    assert known.before(P0, 12) == Known(witness(8), 10)
+    assert known.before(P0, 8) == Known(witness(3), 5)
     assert known.before(P0, 3) is None
 
 
 def test_of_two_at_one_offset_the_tables_counts_for_what_was_read_here_may_have_been_aborted() -> None:
     """The log lost its end since, and another worker has read and committed what is there now."""
     known = Remembered()
-    known.note([witness(8, fingerprint=7)])
-    known.table_has([witness(8, fingerprint=8)])
-    assert known.before(P0, 9) == witness(8, fingerprint=8)
+    known.note([witness(8, fingerprint=7)], {P0: 9})
+    known.table_has([witness(8, fingerprint=8)], {P0: 9})
+    assert known.before(P0, 9) == Known(witness(8, fingerprint=8), 9)
+
+
+def test_so_does_the_tables_where_it_was_read_up_to_the_offset() -> None:
+    known = Remembered()
+    known.note([witness(8)], {P0: 9})
+    known.table_has([witness(5, fingerprint=8)], {P0: 12})
+    assert known.before(P0, 12) == Known(witness(5, fingerprint=8), 12)
+    assert known.before(P0, 13) == Known(witness(8), 9)
 
 
 def test_what_was_aborted_is_forgotten_when_it_is_read_again() -> None:
     known = Remembered()
-    known.note([witness(8), witness(12)])
-    known.note([witness(10)])
-    known.note([witness(10, fingerprint=8)])
-    assert known.before(P0, 20) == witness(10, fingerprint=8)
-    assert known.before(P0, 10) == witness(8)
+    for offset, value in ((8, 7), (12, 7), (10, 7), (10, 8)):
+        known.note([witness(offset, value)], {P0: offset + 1})
+    assert known.before(P0, 20) == Known(witness(10, fingerprint=8), 11)
+    assert known.before(P0, 10) == Known(witness(8), 9)
 
 
 def test_of_its_own_few_are_remembered() -> None:
     known = Remembered()
-    known.note([witness(offset) for offset in range(100)])
+    for offset in range(100):
+        known.note([witness(offset)], {P0: offset + 1})
     assert known.before(P0, 100 - REMEMBERED) is None
-    assert known.before(P0, 100 - REMEMBERED + 1) == witness(100 - REMEMBERED)
+    assert known.before(P0, 100 - REMEMBERED + 1) == Known(witness(100 - REMEMBERED), 100 - REMEMBERED + 1)
+
+
+def test_a_record_of_which_no_offset_is_known_is_followed_by_nothing_that_is_known() -> None:
+    known = Remembered()
+    known.note([witness(8)], {})
+    assert known.before(P0, 20) == Known(witness(8), 8)

@@ -38,7 +38,7 @@ class Broker:
     def __init__(self) -> None:
         self.taken: list[tuple[SourcePartition, int]] = []
         self.next: list[Consumed] = []
-        self.high = 1_000
+        self.low, self.high = 0, 1_000
         self.away: set[SourcePartition] = set()
         self.delivered: list[Fetched] = []
         self.stuck: list[str] = []
@@ -72,7 +72,7 @@ class Broker:
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
         if partition in self.away:
             raise SourceUnreadable(f"{partition}: the log's bounds cannot be read")
-        return 0, self.high
+        return self.low, self.high
 
     def read(self, *batches: RawBatch, said: Iterable[Notice] = ()) -> None:
         self.next.append(Consumed(batches=batches, notices=tuple(said)))
