@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-Place = TypeVar("Place", bound=Hashable)
+from table.hudi.files.crumbs import Crumbs, memory_bytes
+from table.hudi.files.split import Codes, divide
 
-COLUMN_BYTES = 860
-"""What a column of a table takes beyond its buffers, measured: of tables of 50 rows it is more than half."""
-SMALL_BYTES = 64 * 1024
-SMALL_TABLES = 8
-"""So many small tables that wait for one place are made one: a batch for 1,000 places brings no others."""
+Place = TypeVar("Place", bound=Hashable)
 
 
 @dataclass(slots=True)
@@ -24,69 +21,123 @@ class Waiting:
     rows: list[pa.Table] = field(default_factory=list)
     deletes: list[pa.Table] = field(default_factory=list)
     """Those of them that are not rows."""
-    small: int = 0
-    """How many of the last `rows` are small."""
     count: int = 0
     size_bytes: int = 0
 
+    def all_rows(self) -> pa.Table:
+        """The rows as one table; there are some."""
+        return self.rows[0] if len(self.rows) == 1 else pa.concat_tables(self.rows).unify_dictionaries()
+
 
 class Backlog(Generic[Place]):
-    """A place's tables are due when they have `count_max` rows or take `bytes_max` bytes of memory."""
+    """A place's rows are due when there are `count_max` of them, or when they take `bytes_max` of memory.
 
-    def __init__(self, *, count_max: int, bytes_max: int) -> None:
+    Those of places that get few from each batch are kept apart (`table.hudi.files.crumbs`), and are due by
+    themselves. `ordered`: what came for a place first may not go after what came later, so that all of it
+    goes together.
+    """
+
+    def __init__(self, *, count_max: int, bytes_max: int, ordered: bool = False) -> None:
         self._count_max = count_max
         self._bytes_max = bytes_max
+        self._ordered = ordered
         self._waiting: dict[Place, Waiting] = {}
-        self.size_bytes = 0
-        """Memory held by all of it."""
+        self._crumbs: Crumbs[Place] = Crumbs()
+        self._due: dict[Place, None] = {}
+        self._tables_bytes = 0
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._waiting) or bool(self._crumbs)
 
-    def add(self, place: Place, table: pa.Table, *, deletes: bool = False) -> bool:
-        """Let a table wait; whether the place is due now."""
-        waiting = self._waiting.setdefault(place, Waiting())
-        grown_bytes = _memory_bytes(table)
-        waiting.count += table.num_rows
-        if deletes:
-            waiting.deletes.append(table)
-        else:
-            waiting.rows.append(table)
-            waiting.small = waiting.small + 1 if grown_bytes < SMALL_BYTES else 0
-            if waiting.small == SMALL_TABLES:
-                grown_bytes += _merge_small(waiting)
-        waiting.size_bytes += grown_bytes
-        self.size_bytes += grown_bytes
-        return waiting.count >= self._count_max or waiting.size_bytes >= self._bytes_max
+    @property
+    def size_bytes(self) -> int:
+        """Memory held by all of it."""
+        return self._tables_bytes + self._crumbs.size_bytes
 
-    def pop(self, place: Place) -> Waiting:
-        """What waits for a place, which waits no more."""
-        waiting = self._waiting.pop(place)
-        self.size_bytes -= waiting.size_bytes
-        return waiting
+    def add(self, rows: pa.Table, codes: Codes, places: Sequence[Place]) -> None:
+        """Let rows wait, each for the place of its code."""
+        divided = divide(rows, codes, len(places))
+        for code, part in divided.parts:
+            self._wait(places[code], part)
+        self._crumbs.add(divided.crumbs, divided.codes, places)
 
-    def first(self) -> Place:
-        """The place that has waited longest."""
-        return next(iter(self._waiting))
+    def add_deletes(self, deletes: pa.Table, codes: Codes, places: Sequence[Place]) -> None:
+        """The same of what is not rows."""
+        for code, part in divide(deletes, codes, len(places), rows_least=1).parts:
+            self._wait(places[code], part, deletes=True)
 
-    def largest(self) -> Place:
-        """The place that holds most memory."""
-        return max(self._waiting, key=lambda place: self._waiting[place].size_bytes)
+    def due(self) -> Iterator[tuple[Place, Waiting]]:
+        """What is due, which waits no more. To be asked when all of a batch was added."""
+        due, self._due = list(self._due), {}
+        yield from self._pop(due)
+        if self._is_due(*self._crumbs.largest):
+            yield from self._with_crumbs(self._crumbs.largest_places())
+
+    def relieve(self, bytes_max: int, first: Iterable[Place]) -> Iterator[tuple[Place, Waiting]]:
+        """The places that hold most, one after another, until no more than `bytes_max` is held.
+
+        Of those that hold about as much, the ones that are among `first` come before others.
+        """
+        while self and self.size_bytes > bytes_max:
+            largest = max(self._waiting, key=lambda place: self._waiting[place].size_bytes, default=None)
+            if largest is not None and self._goes_alone(largest):
+                yield from self._pop([largest])
+            else:
+                yield from self._with_crumbs(self._crumbs.choose(self.size_bytes - bytes_max, first))
+
+    def drain(self) -> Iterator[tuple[Place, Waiting]]:
+        """Everything, each place once."""
+        yield from self._with_crumbs(None)
+        while self._waiting:
+            yield from self._pop([next(iter(self._waiting))])
 
     def clear(self) -> None:
         self._waiting.clear()
-        self.size_bytes = 0
+        self._crumbs.clear()
+        self._due.clear()
+        self._tables_bytes = 0
 
+    # --- inside -----------------------------------------------------------------------------------
 
-def _memory_bytes(table: pa.Table) -> int:
-    # shared buffers, such as a key's, count once
-    return int(table.get_total_buffer_size()) + COLUMN_BYTES * int(table.num_columns)
+    def _goes_alone(self, place: Place) -> bool:
+        """Whether a place's tables hold more than anybody's crumbs, and need none of its own with them."""
+        if self._ordered and place in self._crumbs:
+            return False
+        return self._waiting[place].size_bytes >= self._crumbs.largest[1]
 
+    def _pop(self, places: Sequence[Place]) -> Iterator[tuple[Place, Waiting]]:
+        """The tables of these places; all that they have, where it must be so."""
+        if self._ordered:
+            yield from self._joined(self._crumbs.take(places))
+        for place in places:
+            if place in self._waiting:
+                yield place, self._tables_of(place)
 
-def _merge_small(waiting: Waiting) -> int:
-    """Make one table of the small ones; how many bytes that adds, mostly fewer than none."""
-    small = waiting.rows[-waiting.small :]
-    merged = pa.concat_tables(small).unify_dictionaries().combine_chunks()
-    waiting.rows[-waiting.small :] = [merged]
-    waiting.small = 0
-    return _memory_bytes(merged) - sum(map(_memory_bytes, small))
+    def _with_crumbs(self, places: Sequence[Place] | None) -> Iterator[tuple[Place, Waiting]]:
+        """All that these places have, which have crumbs; None: every place that has some."""
+        return self._joined(self._crumbs.take(places))
+
+    def _joined(self, crumbs: Iterator[tuple[Place, pa.Table]]) -> Iterator[tuple[Place, Waiting]]:
+        for place, rows in crumbs:
+            waiting = self._tables_of(place)
+            waiting.rows.append(rows)
+            waiting.count += rows.num_rows
+            yield place, waiting
+
+    def _tables_of(self, place: Place) -> Waiting:
+        waiting = self._waiting.pop(place, None) or Waiting()
+        self._tables_bytes -= waiting.size_bytes
+        return waiting
+
+    def _wait(self, place: Place, table: pa.Table, *, deletes: bool = False) -> None:
+        waiting = self._waiting.setdefault(place, Waiting())
+        size_bytes = memory_bytes(table)
+        waiting.count += table.num_rows
+        (waiting.deletes if deletes else waiting.rows).append(table)
+        waiting.size_bytes += size_bytes
+        self._tables_bytes += size_bytes
+        if self._is_due(waiting.count, waiting.size_bytes):
+            self._due[place] = None
+
+    def _is_due(self, count: int, size_bytes: int) -> bool:
+        return count >= self._count_max or size_bytes >= self._bytes_max

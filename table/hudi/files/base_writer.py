@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -23,13 +23,12 @@ import pyarrow.parquet as pq
 
 from control_topic.messages import DataFile
 from table.hudi.files import base_file
-from table.hudi.files.backlog import Backlog
+from table.hudi.files.backlog import Backlog, Waiting
 from table.hudi.files.base_file import RECORD_KEY, KeyRange
 from table.hudi.files.durable import Files
 from table.hudi.files.encoding import writer_options
 from table.hudi.files.open_files import OpenFiles
 from table.hudi.files.shaping import InsertRows
-from table.hudi.files.split import split
 from table.hudi.layout import HudiLayout
 from table.port import Tell
 from table.store.port import Store
@@ -98,16 +97,18 @@ class TransactionWriter:
         if not shaped.table.num_rows:
             return
         self._encode_largest(self._pending_bytes_max - shaped.nbytes)
-        for partition, table in _split(shaped):
-            if self._backlog.add(partition, table):
-                self._encode(partition)
+        rows = shaped.table.append_column(RECORD_KEY, shaped.record_key)
+        folders = shaped.table_partition.dictionary.to_pylist()
+        codes = shaped.table_partition.indices.to_numpy()
+        self._backlog.add(rows, codes, folders)
+        for partition, due in self._backlog.due():
+            self._encode(partition, due)
         self._encode_largest(self._pending_bytes_max)
 
     def close(self) -> tuple[DataFile, ...]:
         """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
-        while self._backlog:
-            partition = self._backlog.first()
-            self._encode(partition)
+        for partition, waiting in self._backlog.drain():
+            self._encode(partition, waiting)
             self._open.end(partition)
         self._open.end_all()
         self._files.secure_folders()
@@ -128,14 +129,14 @@ class TransactionWriter:
 
     def _encode_largest(self, bytes_max: int) -> None:
         """Encode the largest table partitions first until no more than `bytes_max` wait."""
-        while self._backlog and self._backlog.size_bytes > bytes_max:
-            self._encode(self._backlog.largest())
+        for partition, waiting in self._backlog.relieve(bytes_max, self._open):
+            self._encode(partition, waiting)
 
     # --- files ------------------------------------------------------------------------------------
 
-    def _encode(self, partition: str) -> None:
-        """What waits for a table partition becomes a row group of its file."""
-        rows = pa.concat_tables(self._backlog.pop(partition).rows).unify_dictionaries()
+    def _encode(self, partition: str, waiting: Waiting) -> None:
+        """What waited for a table partition becomes a row group of its file."""
+        rows = waiting.all_rows()
         file = self._open.get(partition)
         name = posixpath.basename(file.path) if file is not None else self._next_name()
         seqnos = base_file.sequence_numbers(
@@ -225,11 +226,3 @@ class _OpenFile:
             self._files.store.discard(self._sink)
         # else its finaliser writes a footer to the closed sink
         self._writer.is_open = False
-
-
-def _split(shaped: InsertRows) -> Iterator[tuple[str, pa.Table]]:
-    """The rows by table partition, in their order, the record key as a column of them."""
-    rows = shaped.table.append_column(RECORD_KEY, shaped.record_key)
-    folders = shaped.table_partition.dictionary.to_pylist()
-    codes = shaped.table_partition.indices.to_numpy()
-    return ((folders[code], part) for code, part in split(rows, codes, len(folders)))

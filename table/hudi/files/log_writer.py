@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from control_topic.messages import DataFile
 from table.hudi.files import base_file, log_file
-from table.hudi.files.backlog import Backlog
+from table.hudi.files.backlog import Backlog, Waiting
 from table.hudi.files.base_file import RECORD_KEY
 from table.hudi.files.buckets import buckets
 from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers
@@ -37,7 +37,7 @@ from table.hudi.files.durable import Files, nothing_to_await
 from table.hudi.files.encoding import writer_options
 from table.hudi.files.log_file import Delete
 from table.hudi.files.open_files import OpenFiles
-from table.hudi.files.split import split
+from table.hudi.files.split import Codes
 from table.hudi.files.upserts import Upserts
 from table.hudi.layout import HudiLayout
 from table.port import Tell
@@ -79,7 +79,7 @@ class LogWriter:
         self._writer_number = writer_number
         self._token = log_file.write_token(writer_number, incarnation)
         self._pending_bytes_max = pending_bytes_max
-        self._backlog: Backlog[Group] = Backlog(count_max=BLOCK_ROWS, bytes_max=BLOCK_BYTES)
+        self._backlog: Backlog[Group] = Backlog(count_max=BLOCK_ROWS, bytes_max=BLOCK_BYTES, ordered=True)
         self._taken = 0
         self._rows = 0
         self._files = Files(store, instant, tell)
@@ -110,8 +110,7 @@ class LogWriter:
         self._encode_largest(self._pending_bytes_max - upserts.nbytes)
         rows = upserts.rows.append_column(RECORD_KEY, upserts.record_key)
         rows = rows.append_column(PLACE, pa.array(upserts.places + self._taken))
-        for group, part in self._split(rows, upserts.table_partition):
-            self._add(group, part, deletes=False)
+        self._backlog.add(rows, *self._groups(rows, upserts.table_partition))
         if len(upserts.deletes):
             deletes = upserts.deletes
             table = pa.table(
@@ -121,16 +120,16 @@ class LogWriter:
                     PLACE: pa.array(deletes.places + self._taken),
                 }
             )
-            for group, part in self._split(table, deletes.table_partition):
-                self._add(group, part, deletes=True)
+            self._backlog.add_deletes(table, *self._groups(table, deletes.table_partition))
+        for group, due in self._backlog.due():
+            self._encode(group, due)
         self._taken += upserts.length
         self._encode_largest(self._pending_bytes_max)
 
     def close(self) -> tuple[DataFile, ...]:
         """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
-        while self._backlog:
-            group = self._backlog.first()
-            self._encode(group)
+        for group, waiting in self._backlog.drain():
+            self._encode(group, waiting)
             self._open.end(group)
         self._open.end_all()
         self._files.secure_folders()
@@ -148,34 +147,24 @@ class LogWriter:
 
     # --- memory -----------------------------------------------------------------------------------
 
-    def _split(self, table: pa.Table, partition: pa.DictionaryArray) -> list[tuple[Group, pa.Table]]:
-        """The changes by file group, in their order."""
-        if not table.num_rows:
-            return []
+    def _groups(self, table: pa.Table, partition: pa.DictionaryArray) -> tuple[Codes, list[Group]]:
+        """The file group of each change, as a code, and what the codes mean."""
         count = self._layout.bucket_count
         places = buckets(table.column(RECORD_KEY), self._layout.key_fields, count)
         folders = partition.dictionary.to_pylist()
         codes = partition.indices.to_numpy().astype(np.int64) * count + places
-        return [
-            ((folders[code // count], code % count), part)
-            for code, part in split(table, codes, len(folders) * count)
-        ]
-
-    def _add(self, group: Group, table: pa.Table, *, deletes: bool) -> None:
-        if self._backlog.add(group, table, deletes=deletes):
-            self._encode(group)
+        return codes, [(folder, bucket) for folder in folders for bucket in range(count)]
 
     def _encode_largest(self, bytes_max: int) -> None:
         """Encode the largest file groups first until no more than `bytes_max` wait."""
-        while self._backlog and self._backlog.size_bytes > bytes_max:
-            self._encode(self._backlog.largest())
+        for group, waiting in self._backlog.relieve(bytes_max, self._open):
+            self._encode(group, waiting)
 
     # --- files ------------------------------------------------------------------------------------
 
-    def _encode(self, group: Group) -> None:
-        """What waits for a file group becomes blocks at the end of its open log file."""
-        waiting = self._backlog.pop(group)
-        rows = pa.concat_tables(waiting.rows).unify_dictionaries() if waiting.rows else None
+    def _encode(self, group: Group, waiting: Waiting) -> None:
+        """What waited for a file group becomes blocks at the end of its open log file."""
+        rows = waiting.all_rows() if waiting.rows else None
         deletes = pa.concat_tables(waiting.deletes) if waiting.deletes else None
         log = self._open.get(group) or self._create(group)
         for row_places, delete_places in self._layers(rows, deletes):

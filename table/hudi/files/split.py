@@ -1,28 +1,53 @@
-"""One pass that divides rows among files."""
+"""One pass that divides the rows of a batch among files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+PART_ROWS, PART_BYTES = 1_000, 256 * 1024
+"""A part is worth a table of its own from so many rows on, or so much memory: to make one costs what decoding
+some tens of narrow rows does."""
 
-def split(rows: pa.Table, codes: npt.NDArray[np.integer], count: int) -> Iterator[tuple[int, pa.Table]]:
-    """(code, the rows that have it), in their order; codes are below `count`, those of no row are left out.
+Codes = npt.NDArray[np.integer]
+
+
+class Divided(NamedTuple):
+    parts: list[tuple[int, pa.Table]]
+    """(code, all rows that have it), each in their order."""
+    crumbs: pa.Table
+    """The rows of all other codes, in their order."""
+    codes: Codes
+    """Theirs."""
+
+
+def divide(rows: pa.Table, codes: Codes, count: int, *, rows_least: int = 0) -> Divided:
+    """By their codes, which are below `count`: parts that are worth it, and the rest.
+
+    `rows_least`: parts of so many rows are worth it; 0: as above.
 
     Each part is a copy, not a view: a small one must not keep the memory of the batch that it came in.
     """
-    if count == 1:
-        yield 0, rows
-        return
+    if not rows_least:
+        wide_rows = PART_BYTES * rows.num_rows // max(1, rows.get_total_buffer_size())
+        rows_least = max(1, min(PART_ROWS, wide_rows))
+    counts = np.bincount(codes, minlength=count)
+    whole = counts >= rows_least
+    if not whole.any():
+        return Divided([], rows, codes)
+    if counts.max() == rows.num_rows:
+        return Divided([(int(counts.argmax()), rows)], rows.slice(0, 0), codes[:0])
     rows = rows.combine_chunks()  # once, not in every `take`
     codes = codes.astype(np.min_scalar_type(count))
     order = np.argsort(codes, kind="stable")  # of so small numbers a radix sort
-    ends = np.cumsum(np.bincount(codes, minlength=count))
-    start = 0
-    for code, end in enumerate(ends.tolist()):
-        if end > start:
-            yield code, rows.take(pa.array(order[start:end]))
-        start = end
+    ends = np.cumsum(counts)
+    parts = [
+        (code, rows.take(pa.array(order[ends[code] - counts[code] : ends[code]])))
+        for code in np.flatnonzero(whole).tolist()
+    ]
+    left = np.flatnonzero(~whole[codes])
+    crumbs = rows.take(pa.array(left)) if len(left) else rows.slice(0, 0)
+    return Divided(parts, crumbs, codes[left])

@@ -2,63 +2,181 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain, count
+
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from table.hudi.files.backlog import COLUMN_BYTES, SMALL_BYTES, SMALL_TABLES, Backlog
+from table.hudi.files import split
+from table.hudi.files.backlog import Backlog, Waiting
+from table.hudi.files.crumbs import COLUMN_BYTES, SMALL_BYTES, SMALL_TABLES, Crumbs, memory_bytes
+
+NEVER = 10**12
+PLACES = ["a", "b", "c"]
+Batch = list[tuple[str, int]]
 
 
-def table(first: int, count: int) -> pa.Table:
+def table(first: int, rows: int) -> pa.Table:
     """Rows numbered from `first`, one of the columns with a dictionary of its own."""
-    numbers = list(range(first, first + count))
-    names = pa.array([f"n{n % 3}-{first}" for n in numbers]).dictionary_encode()
-    return pa.table({"n": pa.array(numbers), "name": names})
+    numbers = list(range(first, first + rows))
+    names = pa.array([f"n{n % 3}-{first}" for n in numbers], pa.string()).dictionary_encode()
+    return pa.table({"n": pa.array(numbers, pa.int64()), "name": names})
 
 
-def names(waiting: list[pa.Table]) -> list[str]:
-    return [name for one in waiting for name in one.column("name").to_pylist()]
+def codes(batch: Batch) -> np.ndarray:
+    of_each = np.array([PLACES.index(place) for place, _ in batch], dtype=np.int64)
+    return np.repeat(of_each, [rows for _, rows in batch])
 
 
-@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 9) | st.just(9_000)), max_size=120))
-@settings(max_examples=50, deadline=None)
-def test_every_row_waits_for_its_place_in_its_order(added: list[tuple[str, int]]) -> None:
-    backlog: Backlog[str] = Backlog(count_max=10**9, bytes_max=10**9)
-    expected: dict[str, list[str]] = {}
-    first = 0
-    for place, count in added:
-        one = table(first, count)
-        expected.setdefault(place, []).extend(one.column("name").to_pylist())
-        assert not backlog.add(place, one)
-        first += count
-    for place, rows in expected.items():
-        assert names(backlog.pop(place).rows) == rows
+def numbers(found: Iterable[tuple[str, Waiting]]) -> dict[str, list[list[int]]]:
+    """By place, what was found of it each time."""
+    seen: dict[str, list[list[int]]] = {}
+    for place, waiting in found:
+        whole = waiting.all_rows()
+        assert [name.rpartition("-")[0] for name in whole.column("name").to_pylist()] == [
+            f"n{n % 3}" for n in whole.column("n").to_pylist()
+        ]
+        assert waiting.count == whole.num_rows
+        seen.setdefault(place, []).append(whole.column("n").to_pylist())
+    return seen
+
+
+batches = st.lists(
+    st.lists(st.tuples(st.sampled_from(PLACES), st.integers(1, 9) | st.just(1_500)), max_size=6), max_size=12
+)
+
+
+@given(batches, st.booleans(), st.sampled_from([NEVER, 20_000, 0]))
+@settings(max_examples=100, deadline=None)
+def test_every_row_goes_once_to_its_place_and_where_it_must_be_in_its_order(
+    added: list[Batch], ordered: bool, bytes_max: int
+) -> None:
+    backlog: Backlog[str] = Backlog(count_max=4_000, bytes_max=NEVER, ordered=ordered)
+    expected: dict[str, list[int]] = {}
+    found: dict[str, list[list[int]]] = {}
+    number = count()
+
+    def note(seen: dict[str, list[list[int]]]) -> None:
+        for place, parts in seen.items():
+            found.setdefault(place, []).extend(parts)
+
+    for batch in added:
+        rows = sum(rows for _, rows in batch)
+        first = next(number)
+        number = count(first + rows)
+        at = first
+        for place, of_place in batch:
+            expected.setdefault(place, []).extend(range(at, at + of_place))
+            at += of_place
+        backlog.add(table(first, rows), codes(batch), PLACES)
+        note(numbers(backlog.due()))
+        note(numbers(backlog.relieve(bytes_max, ["b"])))
+        assert backlog.size_bytes <= bytes_max
+    note(numbers(backlog.drain()))
+    assert {place: sorted(chain(*parts)) for place, parts in found.items()} == expected
+    if ordered:  # within one time the writer sorts them
+        assert {place: list(chain(*map(sorted, parts))) for place, parts in found.items()} == expected
     assert not backlog and backlog.size_bytes == 0
 
 
-def test_small_tables_become_one_and_large_ones_are_not_copied() -> None:
-    backlog: Backlog[str] = Backlog(count_max=10**9, bytes_max=10**9)
+def test_deletes_go_with_the_rows_that_came_before_them() -> None:
+    backlog: Backlog[str] = Backlog(count_max=NEVER, bytes_max=NEVER, ordered=True)
+    backlog.add(table(0, 5), np.zeros(5, dtype=np.int64), PLACES)
+    backlog.add_deletes(table(5, 3_000), np.zeros(3_000, dtype=np.int64), PLACES)
+    ((place, waiting),) = backlog.relieve(0, [])
+    assert (place, waiting.count) == ("a", 3_005)
+    assert [one.num_rows for one in (*waiting.rows, *waiting.deletes)] == [5, 3_000]
+
+
+def test_a_place_is_due_by_its_rows_or_by_its_memory_be_they_many_at_once_or_few() -> None:
+    for rows in (2_000, 400):
+        by_rows: Backlog[str] = Backlog(count_max=5 * rows, bytes_max=NEVER)
+        by_memory: Backlog[str] = Backlog(count_max=NEVER, bytes_max=5 * rows * 8 + 2 * COLUMN_BYTES)
+        for backlog in (by_rows, by_memory):
+            seen = [rows]
+            backlog.add(table(0, 3), np.ones(3, dtype=np.int64), PLACES)
+            while not (due := numbers(backlog.due())):
+                backlog.add(table(0, rows), np.zeros(rows, dtype=np.int64), PLACES)
+                seen.append(rows)
+            assert list(due) == ["a"] and len(seen) <= 6
+            assert list(numbers(backlog.drain())) == ["b"]
+
+
+def test_what_is_due_is_due_no_more_once_it_is_gone() -> None:
+    backlog: Backlog[str] = Backlog(count_max=2_000, bytes_max=NEVER)
+    backlog.add(table(0, 2_000), np.zeros(2_000, dtype=np.int64), PLACES)
+    assert len(list(backlog.drain())) == 1
+    assert list(backlog.due()) == []
+    backlog.add(table(0, 2_000), np.zeros(2_000, dtype=np.int64), PLACES)
+    backlog.clear()
+    assert list(backlog.due()) == [] and not backlog and backlog.size_bytes == 0
+
+
+def test_a_part_is_worth_a_table_by_its_rows_or_by_its_memory() -> None:
+    narrow = split.divide(table(0, 1_010), codes([("a", 1_000), ("b", 10)]), 3)
+    assert [(code, part.num_rows) for code, part in narrow.parts] == [(0, 1_000)]
+    assert (
+        narrow.crumbs.column("n").to_pylist() == list(range(1_000, 1_010)) and list(narrow.codes) == [1] * 10
+    )
+    texts = pa.table({"text": ["x" * 10_000] * 60})
+    wide = split.divide(texts, codes([("a", 50), ("b", 10)]), 3)
+    assert [(code, part.num_rows) for code, part in wide.parts] == [(0, 50)]
+
+
+# --- crumbs -------------------------------------------------------------------------------------------
+
+
+def test_small_batches_become_one_and_large_ones_are_not_copied() -> None:
+    crumbs: Crumbs[str] = Crumbs()
     large = table(0, SMALL_BYTES)
-    backlog.add("a", large)
+    crumbs.add(large, np.zeros(SMALL_BYTES, dtype=np.int64), PLACES)
     for number in range(SMALL_TABLES - 1):
-        backlog.add("a", table(number * 5, 5))
-    before = backlog.size_bytes
-    backlog.add("a", table(1_000, 5))
-    assert backlog.size_bytes < before - SMALL_TABLES * COLUMN_BYTES
-    waiting = backlog.pop("a")
-    assert [one.num_rows for one in waiting.rows] == [SMALL_BYTES, 5 * SMALL_TABLES]
-    assert waiting.rows[0] is large
+        crumbs.add(table(number * 5, 5), np.ones(5, dtype=np.int64), PLACES)
+    before = crumbs.size_bytes
+    crumbs.add(table(1_000, 5), np.ones(5, dtype=np.int64), PLACES)
+    assert crumbs.size_bytes < before - SMALL_TABLES * COLUMN_BYTES
+    assert [one.num_rows for one, _ in crumbs._batches] == [SMALL_BYTES, 5 * SMALL_TABLES]
+    assert crumbs._batches[0][0] is large
 
 
-def test_a_place_is_due_by_its_rows_or_by_its_memory() -> None:
-    by_rows: Backlog[int] = Backlog(count_max=10, bytes_max=10**9)
-    assert not by_rows.add(1, table(0, 9))
-    assert not by_rows.add(2, table(0, 1))
-    assert by_rows.add(1, table(9, 1), deletes=True)
-    by_memory: Backlog[int] = Backlog(count_max=10**9, bytes_max=3 * COLUMN_BYTES)
-    assert not by_memory.add(1, table(0, 1))
-    assert by_memory.add(1, table(1, 1))
-    assert (by_memory.first(), by_memory.largest()) == (1, 1)
-    assert len(by_rows.pop(1).deletes) == 1
-    by_rows.clear()
-    assert not by_rows and by_rows.size_bytes == 0
+def test_what_stays_keeps_no_memory_of_what_was_taken_out() -> None:
+    crumbs: Crumbs[str] = Crumbs()
+    for number in range(10):
+        crumbs.add(table(number, 1_000), codes([("a", 900), ("b", 100)]), PLACES)
+    before = crumbs.size_bytes
+    assert [(place, rows.num_rows) for place, rows in crumbs.take(["a"])] == [("a", 9_000)]
+    assert crumbs.size_bytes < before / 5
+    assert crumbs.size_bytes == sum(memory_bytes(one) for one, _ in crumbs._batches)
+    assert "a" not in crumbs and "b" in crumbs
+
+
+def test_columns_of_the_same_memory_share_it_afterwards() -> None:
+    crumbs: Crumbs[str] = Crumbs()
+    key = pa.array([f"k{n}" for n in range(1_000)])
+    crumbs.add(pa.table({"key": key, "also": key}), np.arange(1_000) % 2, PLACES)
+    _, rows = next(crumbs.take())
+    bare = rows.select(["key"])
+    assert rows.column("also").to_pylist() == [f"k{n}" for n in range(0, 1_000, 2)]
+    assert rows.get_total_buffer_size() == bare.get_total_buffer_size()
+
+
+@pytest.mark.parametrize(("first", "expected"), [((), ["a"]), (("b", "c"), ["b"])])
+def test_the_largest_go_first_and_of_those_about_as_large_the_preferred(
+    first: tuple[str, ...], expected: list[str]
+) -> None:
+    crumbs: Crumbs[str] = Crumbs()
+    crumbs.add(table(0, 1_000), codes([("a", 500), ("b", 400), ("c", 100)]), PLACES)
+    assert crumbs.choose(1, first) == expected
+    assert crumbs.choose(crumbs.size_bytes, first) == ["a", "b", "c"]
+
+
+def test_at_least_a_quarter_is_taken_out_at_once() -> None:
+    crumbs: Crumbs[str] = Crumbs()
+    names = [f"p{n}" for n in range(100)]
+    crumbs.add(table(0, 10_000), np.arange(10_000) % 100, names)
+    assert len(crumbs.choose(1, ["p99"])) == 25
+    assert "p99" in crumbs.choose(1, ["p99"])

@@ -192,6 +192,20 @@ def test_by_commit_time_the_later_version_is_written_whatever_it_holds(base: Pat
     assert sorted((one.key[1], one.amount, one.deletes) for one in found) == [("a", 9, False), ("b", 0, True)]
 
 
+def test_a_row_that_makes_its_group_due_is_not_undone_by_the_delete_that_came_before_it(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_writer_module, "BLOCK_ROWS", 2)
+    layout = replace(LAYOUT, ordering_field="", bucket_count=1)
+    writer = open_writer(base, layout)
+    batch = [change("a", 1, deleted=True), change("a", 1, amount=7), change("b", 1)]
+    writer.write(derived(batch, layout))
+    model = Model(by_event_time=False)
+    for one in changes_in(base, writer.close()):
+        model.apply(one)
+    assert sorted(key for _, key in model.rows()) == ["a", "b"]
+
+
 changes = st.lists(
     st.builds(
         Change,
