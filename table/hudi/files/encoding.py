@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from table.hudi.files.base_file import COMMIT_SEQNO
 
@@ -27,9 +28,7 @@ def writer_options(sample: pa.Table) -> dict[str, Any]:
         for field in sample.schema
         if field.name not in dictionary and _is_whole(field.type)
     }
-    return {
-        "compression": "zstd",
-        "compression_level": 1,
+    options = {
         "use_dictionary": dictionary,
         "column_encoding": deltas or None,
         # nobody filters by it, and its minimum and maximum would be as long as its values
@@ -37,6 +36,29 @@ def writer_options(sample: pa.Table) -> dict[str, Any]:
         "write_batch_size": WRITE_BATCH_ROWS,
         "store_schema": False,  # Arrow's own schema would tell readers of dictionaries that are not there
     }
+    return {**options, **_compression(sample)}
+
+
+def _compression(sample: pa.Table) -> dict[str, Any]:
+    """The codec of each column, by its path in the file. To begin with a page costs zstd 25 us, whatever is
+    in it: of one value it is for nothing.
+    """
+    constant = {name for name in sample.column_names if _is_constant(sample.column(name))}
+    sink = pa.BufferOutputStream()
+    pq.write_table(sample.slice(0, 0), sink)
+    schema = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    paths = [schema.column(place).path for place in range(len(schema))]
+    return {
+        "compression": {path: "none" if path in constant else "zstd" for path in paths},
+        "compression_level": {path: 1 for path in paths if path not in constant} or None,
+    }
+
+
+def _is_constant(column: pa.ChunkedArray) -> bool:
+    """As the columns that Hudi and Kafka add are where they say the same of every row."""
+    return bool(pa.types.is_dictionary(column.type)) and all(
+        len(one.dictionary) == 1 for one in column.chunks
+    )
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

@@ -1,0 +1,53 @@
+"""How columns are encoded: by what a sample of them says, column by column, nested ones as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from table.columns import constant
+from table.hudi.files.encoding import writer_options
+
+
+def sample(rows: int) -> pa.Table:
+    numbers = np.arange(rows, dtype=np.int64)
+    return pa.table(
+        {
+            "_hoodie_commit_time": constant("20261120201248694", rows),
+            "text": [
+                f"a text of some length that nobody has twice, {n * 7919 % 99_991}" for n in range(rows)
+            ],
+            "country": ["DE" if n % 3 else "FR" for n in range(rows)],
+            "at": numbers,
+            "tags": [[f"tag-{n}", "x" * 20] for n in range(rows)],
+            "place": [{"name": f"a place by the name of {n}", "n": n % 2} for n in range(rows)],
+        }
+    )
+
+
+def chunks(table: pa.Table, options: dict[str, Any]) -> dict[str, Any]:
+    """By their paths, of a file that is written with these options."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, **options) as writer:
+        writer.write_table(table, row_group_size=table.num_rows)
+    read = pa.BufferReader(sink.getvalue())
+    assert pq.read_table(read).to_pylist() == table.to_pylist()
+    group = pq.read_metadata(read).row_group(0)
+    return {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+
+
+def test_one_value_is_not_compressed_and_all_else_is_nested_or_not() -> None:
+    found = chunks(sample(800), writer_options(sample(800)))
+    assert {path for path, chunk in found.items() if chunk.compression == "UNCOMPRESSED"} == {
+        "_hoodie_commit_time"
+    }
+    assert {chunk.compression for chunk in found.values()} == {"UNCOMPRESSED", "ZSTD"}
+    assert {"tags.list.element", "place.name"} <= found.keys()
+
+
+def test_a_file_of_nothing_but_one_value_is_written() -> None:
+    rows = pa.table({"_hoodie_commit_time": constant("20261120201248694", 5)})
+    assert chunks(rows, writer_options(rows))["_hoodie_commit_time"].compression == "UNCOMPRESSED"
