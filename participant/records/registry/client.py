@@ -224,7 +224,7 @@ class RegistrySchemas:
             log.warning("schema %s is read as it is kept in %s: %s", key, self._kept.folder, why)
             return kept
         except UnknownSchema as why:
-            if kept is not None:  # deleted since
+            if kept is not None and isinstance(why, NoSuchSchema):  # deleted since
                 return kept
             while len(self._unknown) >= UNKNOWN_MAX:
                 del self._unknown[next(iter(self._unknown))]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
+from participant.records.protobuf.registry import PROTOBUF
 from participant.records.registry import client as asking
 from participant.records.registry.client import AWAY_S, RegistryClient, RegistrySchemas
 from participant.records.registry.disk import KeptSchemas, folder_of
@@ -299,3 +300,12 @@ def _self_signed(folder: Path) -> tuple[Path, Path]:
     command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     return certificate, key
+
+
+def test_a_schema_of_another_kind_is_none_though_another_pipeline_has_kept_it(
+    registry: Registry, settings: RegistrySettings
+) -> None:
+    number = register(registry, TEXT)
+    RegistrySchemas(settings).find(number)
+    with pytest.raises(UnknownSchema, match="it is one of AVRO, not of Protobuf"):
+        RegistrySchemas(settings, PROTOBUF).find(number)
