@@ -109,7 +109,9 @@ def check_registry(record: RecordSection, registry: RegistrySection) -> Iterator
         )
         yield Problem(settings=("registry.url", "record.framing"), sentence=sentence)
     if not asks_a_registry(record) and registry != RegistrySection():
-        sentence = 'means nothing without Avro or Protobuf of record.framing = "confluent": take it out'
+        sentence = (
+            'means nothing without avro, protobuf or json_schema of record.framing = "confluent": take it out'
+        )
         yield Problem(settings=("registry", "record.framing"), sentence=sentence)
         return
     for name, other in (

@@ -114,7 +114,7 @@ class RecordSection(Section):
     framing: values.Framing = Field(
         default="confluent",
         description=(
-            f"Of Avro and Protobuf, what says by which schema a value was written: {meanings(FRAMINGS)}."
+            f"Of formats whose values name a schema, what says which one it is: {meanings(FRAMINGS)}."
         ),
     )
     schema_file: values.HostFile = Field(

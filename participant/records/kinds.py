@@ -56,6 +56,23 @@ FORMATS: Mapping[str, FormatKind] = {
         framings=frozenset({"confluent", "none"}),
         file="a FileDescriptorSet, which `protoc --include_imports --descriptor_set_out=FILE` writes",
     ),
+    "json_schema": FormatKind(
+        made_by="participant.records.json_schema.format:JsonSchemaFormat",
+        values="as `json`, behind the id of a schema that the registry has, and is not held against",
+        keys="as `json`, likewise",
+        has_settings=True,
+        framings=frozenset({"confluent"}),
+    ),
+    "string": FormatKind(
+        made_by="participant.records.whole.format:StringFormat",
+        values="the one column of the schema, a STRING, whatever is in it",
+        keys="the one column that keys a row, likewise",
+    ),
+    "bytes": FormatKind(
+        made_by="participant.records.whole.format:BytesFormat",
+        values="likewise a BINARY",
+        keys="likewise a BINARY",
+    ),
 }
 """Name in the configuration -> what it is."""
 
@@ -95,7 +112,7 @@ ENVELOPES: Mapping[str, EnvelopeKind] = {
             "it is a change event of Debezium's, with or without its schema, which says what became of a "
             'row, and needs `table.kind = "upsert"`'
         ),
-        formats=frozenset({"json"}),
+        formats=frozenset({"json", "json_schema"}),
         brings_order=True,
     ),
 }

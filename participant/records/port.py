@@ -65,7 +65,7 @@ class KeyReader(Protocol):
         """What the keys at these places, which ascend, say of the fields that key a row."""
 
 
-BY_SCHEMA = frozenset({"avro", "protobuf"})
+BY_SCHEMA = frozenset({"avro", "json_schema", "protobuf"})
 """Formats whose records may name a schema of a registry."""
 LookBack: TypeAlias = Callable[[SourcePartition, int], Iterable[RawBatch]]
 """What stood on a source partition right before an offset, in offset order."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import fastavro
 import numpy as np
+import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -18,27 +20,51 @@ from control_topic.messages import SourcePartition
 from participant.records.kinds import FORMATS, format_made
 from participant.records.port import Decoded, Format, RecordSpec
 from participant.records.raw import RawBatch, Values
+from participant.records.registry.settings import RegistrySettings
 from table.schema import parse_ddl, table_schema
 from tests.json_decoders import skip_unless_there
 from tests.proto_files import Classes, compiled, encoded
+from tests.registry_server import Registry
 
 DDL = "id STRING NOT NULL, n BIGINT, amount DOUBLE"
-SCHEMA = table_schema(DDL, kafka_columns=True)
 SECRET = "zyxwv"
+FRAME = b"\0\0\0\0\1"
+"""Of the first schema that a registry is told."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
     """How a format spells things."""
 
-    value: Callable[[Mapping[str, Any]], bytes]
+    value: Callable[[Mapping[str, Any]], bytes | None]
     """Of columns `id`, `n` and `amount`, each of them or None."""
-    key: Callable[[Mapping[str, Any]], bytes]
+    key: Callable[[Mapping[str, Any]], bytes | None]
     """Of `id` and `n`, likewise."""
     bad: Sequence[bytes]
     """Values that are no rows, and hold SECRET."""
     spec: RecordSpec = field(default_factory=RecordSpec)
     """With its settings."""
+    ddl: str = DDL
+    empty_is_a_row: bool = False
+    """A value of no byte."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        return table_schema(self.ddl, kafka_columns=True)
+
+    def row(self, whole: Mapping[str, Any]) -> dict[str, Any]:
+        """As far as it has such columns, as they are read."""
+        columns = parse_ddl(self.ddl)
+        return {one.name: as_bytes(whole[one.name], one.type) for one in columns}
+
+
+def as_bytes(value: Any, kind: pa.DataType) -> Any:
+    return value.encode() if kind == pa.binary() and value is not None else value
+
+
+def whole_bytes(row: Mapping[str, Any]) -> bytes | None:
+    """Of formats that are one column."""
+    return None if row["id"] is None else row["id"].encode()
 
 
 def json_bytes(row: Mapping[str, Any]) -> bytes:
@@ -108,6 +134,21 @@ SAMPLES: Mapping[str, Sample] = {
             key_message="t.Key",
         ),
     ),
+    "json_schema": Sample(
+        value=lambda row: FRAME + json_bytes(row),
+        key=lambda row: FRAME + json_bytes(row),
+        bad=(SECRET.encode(), FRAME + SECRET.encode(), b"\0\0\0\0\2" + SECRET.encode()),
+    ),
+    "string": Sample(
+        value=whole_bytes,
+        key=whole_bytes,
+        bad=(SECRET.encode() + b"\xff",),
+        ddl="id STRING NOT NULL",
+        empty_is_a_row=True,
+    ),
+    "bytes": Sample(
+        value=whole_bytes, key=whole_bytes, bad=(), ddl="id BINARY NOT NULL", empty_is_a_row=True
+    ),
 }
 
 
@@ -116,11 +157,17 @@ READ_BY += [RecordSpec(format="json", decoder=one) for one in ("plain", "native"
 
 
 @pytest.fixture(params=READ_BY, ids=lambda record: f"{record.format}-{record.decoder}")
-def record(request: pytest.FixtureRequest) -> RecordSpec:
+def record(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RecordSpec]:
     found: RecordSpec = request.param
     if found.decoder == "native":
         skip_unless_there("native")
-    return found
+    if not found.wants_headers:
+        yield found
+        return
+    with Registry() as running:
+        running.known.register("events-value", {"schema": "{}", "schemaType": "JSON"})
+        settings = RegistrySettings(url=running.url, cache_folder=str(tmp_path))
+        yield replace(found, registry=settings)
 
 
 @pytest.fixture
@@ -162,15 +209,15 @@ def fates(decoded: Decoded, count: int) -> list[dict[str, Any] | str]:
 
 def test_rows_have_the_records_columns_and_none_that_the_table_adds(read: Format, sample: Sample) -> None:
     rows = [row(0), row(1, n=None, amount=None), row(2, n=-(2**63)), row(3, id="ä\u2028")]
-    decoded = read.values(SCHEMA).decode(batch([sample.value(one) for one in rows]))
-    assert decoded.table.schema == parse_ddl(DDL)
-    assert fates(decoded, 4) == rows
+    decoded = read.values(sample.schema).decode(batch([sample.value(one) for one in rows]))
+    assert decoded.table.schema == parse_ddl(sample.ddl)
+    assert fates(decoded, 4) == [sample.row(one) for one in rows]
     assert len(decoded.rejects) == 0 and decoded.stop is None
 
 
-def test_a_batch_without_a_record_has_no_row(read: Format) -> None:
-    decoded = read.values(SCHEMA).decode(batch([]))
-    assert decoded.table.schema == parse_ddl(DDL) and decoded.table.num_rows == 0
+def test_a_batch_without_a_record_has_no_row(read: Format, sample: Sample) -> None:
+    decoded = read.values(sample.schema).decode(batch([]))
+    assert decoded.table.schema == parse_ddl(sample.ddl) and decoded.table.num_rows == 0
 
 
 def test_every_record_is_a_row_or_a_reject_whatever_stands_beside_it(read: Format, sample: Sample) -> None:
@@ -178,14 +225,15 @@ def test_every_record_is_a_row_or_a_reject_whatever_stands_beside_it(read: Forma
         *(sample.value(row(number)) for number in range(3)),
         *sample.bad,
         None,
-        b"",
         sample.value(row(7, id=None)),
+        b"",
         sample.value(row(8)),
     ]
-    decoder, whole = read.values(SCHEMA), batch(values)
+    decoder, whole = read.values(sample.schema), batch(values)
     decoded = decoder.decode(whole)
     found = fates(decoded, len(values))
-    assert [isinstance(one, dict) for one in found] == [True] * 3 + [False] * (len(values) - 4) + [True]
+    rows = [isinstance(one, dict) for one in found]
+    assert rows == [True] * 3 + [False] * (len(values) - 5) + [sample.empty_is_a_row, True]
     assert [one.offset for one in decoded.rejects] == [whole.offsets[one.index] for one in decoded.rejects]
     for place, value in enumerate(values):
         (alone,) = fates(decoder.decode(batch([value])), 1)
@@ -193,20 +241,23 @@ def test_every_record_is_a_row_or_a_reject_whatever_stands_beside_it(read: Forma
 
 
 def test_a_reason_is_a_sentence_without_the_records_content(read: Format, sample: Sample) -> None:
-    decoded = read.values(SCHEMA).decode(batch(sample.bad))
+    decoded = read.values(sample.schema).decode(batch(sample.bad))
     reasons = [one.reason for one in decoded.rejects]
     assert len(reasons) == len(sample.bad) and all(reasons)
     assert not any(SECRET in reason for reason in reasons)
 
 
 def test_a_key_says_which_row_a_record_without_a_value_deletes(read: Format, sample: Sample) -> None:
+    bad = sample.bad[0] if sample.bad else b""
     whole = batch(
         [None, sample.value(row(1)), None, None, None],
-        {0: sample.key({"id": "a", "n": 1}), 2: None, 3: sample.key({"id": None, "n": 2}), 4: sample.bad[0]},
+        {0: sample.key({"id": "a", "n": 1}), 2: None, 3: sample.key({"id": None, "n": 2}), 4: bad},
     )
-    fields = [SCHEMA.field(one) for one in ("id", "n")]
+    fields = [one for one in sample.schema if one.name in ("id", "n")]
     tombstones, rejects = read.keys(fields).read(whole, np.array([0, 2, 3, 4]))
-    assert tombstones.columns.to_pylist() == [{"id": "a", "n": 1}]
+    assert tombstones.columns.to_pylist() == [
+        {one.name: as_bytes({"id": "a", "n": 1}[one.name], one.type) for one in fields}
+    ]
     assert (tombstones.places.tolist(), tombstones.offsets.tolist()) == ([0], [1_000])
     assert sorted(rejects.by_place()) == [2, 3, 4]
     assert [one.offset for one in rejects] == [whole.offsets[one.index] for one in rejects]

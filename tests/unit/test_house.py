@@ -42,6 +42,10 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "participant.records.envelopes.debezium": (
         *("control_topic", "table", "participant.records", "participant.records.json"),
     ),
+    "participant.records.json_schema": (
+        *("control_topic", "table", "participant.records", "participant.records.json"),
+        *("participant.records.by_schema", "participant.records.registry"),
+    ),
     "participant.records.protobuf": (
         *("control_topic", "table", "participant.records", "participant.records.json"),
         *("participant.records.by_schema", "participant.records.registry"),

@@ -50,6 +50,8 @@ class SchemaKind:
     spelled: Callable[[str, str], str] | None = None
     """What is told of a schema: of its text, and of the name by which another refers to it, empty for the one
     that was asked for. None: the text alone. Raises `SchemasUnavailable` for another spelling."""
+    references: bool = True
+    """Whether what a schema refers to is asked for as well."""
 
 
 AVRO = SchemaKind(name="AVRO", words="Avro")
@@ -116,7 +118,7 @@ class RegistryClient:
             raise TypeError("an answer without a schema")
         if (schema.schema_type or AVRO.name) != kind.name:
             raise UnknownSchema(f"it is one of {str(schema.schema_type)[:40]}, not of {kind.words}")
-        for one in schema.references or ():
+        for one in (schema.references or ()) if kind.references else ():
             called = str(one.name) if kind.spelled is not None else ""
             version = (called, str(one.subject), int(one.version))
             if version in found:

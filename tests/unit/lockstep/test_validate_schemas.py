@@ -107,3 +107,19 @@ def test_a_newest_schema_of_another_kind_is_no_subject_that_is_missing(registry:
     registry.known.register("events-value", proto(EVENT))
     ((_, verdict, detail),) = said(config_of(registry))
     assert (verdict, detail) == ("failed", "the newest: it is one of PROTOBUF, not of Avro")
+
+
+def test_of_json_schema_the_newest_is_said_to_be_one_and_nothing_is_claimed_of_its_columns(
+    registry: Registry,
+) -> None:
+    registry.known.register("events-value", {"schema": '{"type":"object"}', "schemaType": "JSON"})
+    assert said(config_of(registry, "json_schema")) == [
+        (
+            "schemas of events-value",
+            "ok",
+            "the newest, schema 1, is one of JSON; values are not held against it",
+        )
+    ]
+    registry.known.register("events-value", proto(EVENT))
+    ((_, verdict, detail),) = said(config_of(registry, "json_schema"))
+    assert (verdict, detail) == ("failed", "the newest: it is one of PROTOBUF, not of JSON Schema")

@@ -36,8 +36,11 @@ def config_of(given: dict[str, object]) -> Config:
     [
         (AVRO, 'registry.url: missing; record.framing = "confluent" needs it'),
         ({"record.key_format": "avro"}, "registry.url: missing"),
-        (URL, "registry: means nothing without Avro"),
-        ({**CONFLUENT, "record.framing": "none"}, "registry: means nothing without Avro"),
+        (URL, "registry: means nothing without avro, protobuf or json_schema"),
+        (
+            {**CONFLUENT, "record.framing": "none"},
+            "registry: means nothing without avro, protobuf or json_schema",
+        ),
         ({**AVRO, "record.framing": "none"}, 'record.schema_file: missing; record.framing = "none" needs'),
         (
             {"record.key_format": "avro", "record.framing": "single_object"},
@@ -62,9 +65,15 @@ def config_of(given: dict[str, object]) -> Config:
         ),
         ({**PROTOBUF, **URL, "record.message": "a.B"}, "record.message: means nothing to"),
         ({**AVRO, **FILE}, 'record.message: means nothing to record.format = "avro"'),
-        ({**PROTOBUF, **FILE, **URL}, "registry: means nothing without Avro or Protobuf"),
+        ({**PROTOBUF, **FILE, **URL}, "registry: means nothing without avro, protobuf"),
         ({**PROTOBUF, **FILE, "record.message": "a..B"}, "'a..B' is not the full name of a message"),
         ({**PROTOBUF, **FILE, "record.message": "a" * 501}, "is not the full name of a message"),
+        ({"record.format": "json_schema"}, "registry.url: missing"),
+        (
+            {"record.format": "json_schema", "record.framing": "none"},
+            "record.framing: none is none of json_schema's: it has confluent",
+        ),
+        ({"record.format": "string", **URL}, "registry: means nothing without avro, protobuf or json_schema"),
         ({**CONFLUENT, "record.schema_file": "/a.avsc"}, "record.schema_file: means nothing to"),
         ({"record.key_schema_file": "/a.avsc"}, "record.key_schema_file: means nothing to"),
         ({**AVRO, "record.framing": "confluence"}, "did you mean confluent?"),
@@ -88,7 +97,10 @@ def config_of(given: dict[str, object]) -> Config:
         ({**AVRO, "registry.url": "https://registry?token=zyxwv"}, "registry.url: not the address of a"),
         ({**AVRO, "registry.url": "registry:8081"}, "registry.url: not the address of a"),
         ({**AVRO, "registry.url": "http://a,http://a/"}, "http://a is listed more than once"),
-        ({**CONFLUENT, "record.envelope": "debezium"}, "debezium is read from json, not from avro"),
+        (
+            {**PROTOBUF, **URL, "record.envelope": "debezium"},
+            "debezium is read from json, json_schema, not from protobuf",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused_without_a_secret_in_it(

@@ -6,6 +6,7 @@ import pytest
 
 from participant.records.kinds import FORMATS
 from participant.records.port import RecordSpec
+from participant.records.registry.settings import RegistrySettings
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.memory import MemoryBudget
 from participant.worker.stages import RECORDS_LEAST, reads_by, stages
@@ -56,10 +57,14 @@ def test_some_are_decoded_at_once_however_wide_the_table_and_however_small_the_m
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_says_with_what_it_is_read(name: str) -> None:
-    spec = TableSpec(path="/t", name="t", mode=UPSERT, ddl="id STRING, n BIGINT", key_fields=("id",))
+    ddl = {"string": "id STRING", "bytes": "id BINARY"}.get(name, "id STRING, n BIGINT")
+    spec = TableSpec(path="/t", name="t", mode=UPSERT, ddl=ddl, key_fields=("id",))
+    framing = "confluent" if name == "json_schema" else "none"
     text = encoded(compiled({"r.proto": PROTO})) if name == "protobuf" else AVRO
     given = {"schema_text": text, "key_schema_text": text, "message": "R", "key_message": "R"}
-    assert reads_by(spec, RecordSpec(format=name, key_format=name, framing="none", **given))
+    registry = RegistrySettings(url="http://registry")
+    record = RecordSpec(format=name, key_format=name, framing=framing, registry=registry, **given)
+    assert reads_by(spec, record)
 
 
 def test_the_workers_log_says_which_decoder_reads(caplog: pytest.LogCaptureFixture) -> None:

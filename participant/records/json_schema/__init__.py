@@ -1,0 +1,1 @@
+"""JSON before which a schema of a registry is named."""

@@ -1,0 +1,120 @@
+"""Values and keys of JSON before which a schema of a registry is named.
+
+JSON says by itself what it is, so of the schema it is asked only whether the registry has it, and whether it
+is one of JSON: a value that is not as its schema wants is read as it is. That is what Confluent's own reader
+does unless it is told to validate. So a registry that says another schema for an id than before changes
+nothing here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER, SchemaKey, confluent, spelled
+from participant.records.by_schema.misread import Misread
+from participant.records.by_schema.one_by_one import READERS_MAX, Schemas
+from participant.records.errors import ChangedSchema, UnknownSchema
+from participant.records.headers import unpack
+from participant.records.json.keys import ABOUT
+from participant.records.json_schema.frames import frames_of, without
+from participant.records.port import Decoded, Decoder, KeyReader
+from participant.records.raw import RawBatch
+from participant.records.rejects import Rejects
+from table.rows import Tombstones
+
+
+class KnownSchemas:
+    """Which schemas there are. Not for several threads."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+        self._why: dict[SchemaKey, str] = {}
+
+    def why_not(self, key: SchemaKey) -> str:
+        """Why values that name it are no rows; empty where they may be. Raises `SchemasUnavailable`."""
+        why = self._why.get(key)
+        if why is None:
+            why = self._asked(key)
+            if len(self._why) >= READERS_MAX:
+                self._why.clear()
+            self._why[key] = why
+        return why
+
+    def _asked(self, key: SchemaKey) -> str:
+        try:
+            self._schemas.find(key)
+        except UnknownSchema as why:
+            return f"{spelled(key)} cannot be read by: {why}"
+        except ChangedSchema:
+            return ""
+        return ""
+
+
+class FramedDecoder:
+    """As `decoder`, of values without what stands before them. Not for several threads."""
+
+    def __init__(self, decoder: Decoder, known: KnownSchemas) -> None:
+        self._decoder, self._known = decoder, known
+
+    def decode(self, batch: RawBatch) -> Decoded:
+        """All records of the batch, as rows or as rejects. Raises `SchemasUnavailable`."""
+        frames = frames_of(batch.values, _naming(batch, VALUE_HEADER))
+        reasons = frames.reasons
+        for code, key in enumerate(frames.keys):
+            why = self._known.why_not(key)
+            if why:
+                reasons |= dict.fromkeys(np.flatnonzero(frames.codes == code).tolist(), why)
+        bare = without(batch.values, frames.cuts)
+        if not reasons:
+            return self._decoder.decode(replace(batch, values=bare))
+        bad = np.zeros(len(batch), dtype=np.bool_)
+        bad[list(reasons)] = True
+        places = np.flatnonzero(~bad)
+        decoded = self._decoder.decode(replace(batch, values=bare).take(places))
+        return Decoded(
+            table=decoded.table,
+            kept=places if decoded.kept is None else places[decoded.kept],
+            rejects=Rejects.joined([Rejects.of(reasons, batch.offsets), decoded.rejects.at(places)]),
+        )
+
+
+class FramedKeys:
+    """As `keys`, likewise."""
+
+    def __init__(self, keys: KeyReader, known: KnownSchemas) -> None:
+        self._keys, self._known = keys, known
+
+    def read(self, batch: RawBatch, places: npt.NDArray[np.int64]) -> tuple[Tombstones, Rejects]:
+        """What the keys of the records at these places, which ascend, say; those that say it in no way."""
+        headers = _naming(batch, KEY_HEADER)
+        reasons: dict[int, str] = {}
+        bare: dict[int, bytes | None] = {}
+        for place in places.tolist():
+            key = batch.keys.get(place)
+            try:
+                bare[place] = self._bare(key, headers[place] if headers is not None else None)
+            except Misread as misread:
+                reasons[place] = f"{ABOUT}: {misread}"
+        rest = np.array(sorted(bare), dtype=np.int64)
+        tombstones, nameless = self._keys.read(replace(batch, keys=bare), rest)
+        return tombstones, Rejects.joined([Rejects.of(reasons, batch.offsets), nameless])
+
+    def _bare(self, key: bytes | None, header: bytes | None) -> bytes | None:
+        if not key:
+            return key
+        schema, at = confluent(key, header)
+        why = self._known.why_not(schema)
+        if why:
+            raise Misread(why)
+        return key[at:]
+
+
+def _naming(batch: RawBatch, name: str) -> list[bytes | None] | None:
+    """Per record, the first header of this name; None where there is none of it."""
+    headers = batch.headers
+    if headers is None or name.encode() not in headers.data:
+        return None
+    return [next((value for one, value in unpack(packed or b"") if one == name), None) for packed in headers]

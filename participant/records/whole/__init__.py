@@ -1,0 +1,1 @@
+"""Values, or keys, that are one column as they are: text, or bytes."""
