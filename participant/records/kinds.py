@@ -112,7 +112,7 @@ ENVELOPES: Mapping[str, EnvelopeKind] = {
             "it is a change event of Debezium's, with or without its schema, which says what became of a "
             'row, and needs `table.kind = "upsert"`'
         ),
-        formats=frozenset({"json", "json_schema"}),
+        formats=frozenset({"avro", "json", "json_schema"}),
         brings_order=True,
     ),
 }

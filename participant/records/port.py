@@ -124,6 +124,10 @@ class Asked:
 class Format(Protocol):
     """How values, or keys, are encoded."""
 
+    @property
+    def typed(self) -> bool:
+        """Whether a schema says of what type each field of a value is; else only its spelling does."""
+
     def values(self, schema: pa.Schema) -> Decoder:
         """Of values that are the row. `schema`: the table's; columns that the table adds are left to it.
 

@@ -15,6 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from participant.records.avro import datum
+from participant.records.avro.connect import TEXTS, said_digits, variable_decimal
 from participant.records.avro.datum import Read
 from participant.records.avro.schema import Node
 from participant.records.by_schema.misread import Misread
@@ -70,8 +71,12 @@ class _Readers:
             return datum.array_of(self.of(node.inside[0], kind.value_type, f"{path}[]"))
         if node.kind == "map" and pa.types.is_map(kind):
             return datum.map_of(self.of(node.inside[0], kind.item_type, f"{path}{{}}"))
-        if node.logical == "decimal" and pa.types.is_decimal128(kind):
-            return _decimal(node, kind, path)
+        if pa.types.is_decimal128(kind):
+            decimal = (
+                _decimal(node, kind, path) if node.logical == "decimal" else variable_decimal(node, kind)
+            )
+            if decimal is not None:
+                return decimal
         read = _scalar(node).get(kind)
         if read is None:
             raise SchemaError(f"field {path}: {node} is not read as {ddl_name(kind)}{_instead(node)}")
@@ -140,6 +145,7 @@ def _within(low: int, high: int, factor: int = 1) -> Callable[[int], int]:
     return checked
 
 
+_DAYS = _converted(datum.read_int, _within(*DAYS))
 _MICROS = _converted(datum.read_long, _within(*MICROS))
 _MILLIS = _converted(datum.read_long, _within(*MICROS, factor=1_000))
 
@@ -150,7 +156,7 @@ SCALARS: Mapping[tuple[str, str], Mapping[pa.DataType, Read]] = {
         pa.int64(): datum.read_int,
         pa.float64(): _converted(datum.read_int, float),
     },
-    ("int", "date"): {pa.date32(): _converted(datum.read_int, _within(*DAYS))},
+    ("int", "date"): {pa.date32(): _DAYS},
     ("int", "time-millis"): {pa.int32(): datum.read_int, pa.int64(): datum.read_int},
     ("long", ""): {pa.int64(): datum.read_long},
     ("long", "time-micros"): {pa.int64(): datum.read_long},
@@ -167,6 +173,14 @@ SCALARS: Mapping[tuple[str, str], Mapping[pa.DataType, Read]] = {
     ("string", "uuid"): {pa.string(): datum.read_string},
 }
 """Type and logical type of Avro -> the columns that take it, and how. Those of a size: `_scalar`."""
+CONNECT: Mapping[tuple[str, str], Mapping[pa.DataType, Read]] = {
+    ("int", "io.debezium.time.Date"): {pa.date32(): _DAYS},
+    ("long", "io.debezium.time.Timestamp"): {LOCAL_MICROS: _MILLIS},
+    ("long", "io.debezium.time.MicroTimestamp"): {LOCAL_MICROS: _MICROS},
+    ("long", "org.apache.kafka.connect.data.Timestamp"): {LOCAL_MICROS: _MILLIS},
+    **TEXTS,
+}
+"""Type of Avro and what Connect calls it -> the columns that take it besides."""
 
 
 def _scalar(node: Node) -> Mapping[pa.DataType, Read]:
@@ -176,7 +190,7 @@ def _scalar(node: Node) -> Mapping[pa.DataType, Read]:
         raw = datum.fixed_of(node.size_bytes)
         spelled = _converted(raw, lambda value: str(UUID(bytes=value)))
         return {pa.binary(): raw} | ({pa.string(): spelled} if node.logical == "uuid" else {})
-    return SCALARS.get((node.kind, node.logical), {})
+    return {**SCALARS.get((node.kind, node.logical), {}), **CONNECT.get((node.kind, node.connect), {})}
 
 
 def _instead(node: Node) -> str:
@@ -191,15 +205,16 @@ def _instead(node: Node) -> str:
 
 def _decimal(node: Node, kind: pa.Decimal128Type, path: str) -> Read:
     """At the column's own scale, which is what Arrow takes without looking."""
-    if kind.scale < node.scale or kind.precision - kind.scale < node.precision - node.scale:
+    digits_max = kind.precision - kind.scale + node.scale
+    if kind.scale < node.scale or (said_digits(node) and digits_max < node.precision):
         raise SchemaError(f"field {path}: {node} does not fit into {ddl_name(kind)} with all of its digits")
     read = datum.fixed_of(node.size_bytes) if node.kind == "fixed" else datum.read_bytes
-    limit, factor = 10**node.precision, 10 ** (kind.scale - node.scale)
+    limit, factor = 10 ** min(node.precision, digits_max), 10 ** (kind.scale - node.scale)
 
     def exact(value: bytes) -> Decimal:
         number = int.from_bytes(value, "big", signed=True)
         if not value or not -limit < number < limit:
-            raise Misread("a decimal of more digits than its schema says, or of no byte")
+            raise Misread("a decimal of more digits than its schema or column has, or of no byte")
         return Decimal(number * factor).scaleb(-kind.scale, context=_EXACT)
 
     return _converted(read, exact)

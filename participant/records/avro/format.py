@@ -16,6 +16,8 @@ from table.schema import SchemaError
 class AvroFormat:
     """See `participant.records.port.Format`. `record`: which framing, and where schemas are."""
 
+    typed = True
+
     def __init__(self, record: RecordSpec) -> None:
         self._record = record
 

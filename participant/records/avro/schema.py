@@ -57,6 +57,8 @@ class Node:
     least_bytes: int
     name: str = ""
     logical: str = ""
+    connect: str = ""
+    """Of a primitive, what Kafka Connect calls it, where that wrote the schema."""
     precision: int = 0
     scale: int = 0
     size_bytes: int = 0
@@ -176,7 +178,14 @@ class _Tree:
 
 def _primitive(kind: str, parsed: Mapping[str, Any]) -> Node:
     logical, precision, scale = _logical(kind, parsed)
-    return Node(kind=kind, least_bytes=LEAST_BYTES[kind], logical=logical, precision=precision, scale=scale)
+    return Node(
+        kind=kind,
+        least_bytes=LEAST_BYTES[kind],
+        logical=logical,
+        connect=str(parsed.get("connect.name", "")),
+        precision=precision,
+        scale=scale,
+    )
 
 
 def _fixed(name: str, parsed: Mapping[str, Any]) -> Node:

@@ -16,6 +16,8 @@ from table.schema import record_schema
 class JsonFormat:
     """See `participant.records.port.Format`. `record`: with what values are to be read."""
 
+    typed = False
+
     def __init__(self, record: RecordSpec | None = None) -> None:
         self._wanted = (record or RecordSpec()).decoder
 

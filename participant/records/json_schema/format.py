@@ -16,6 +16,8 @@ from table.schema import SchemaError
 class JsonSchemaFormat:
     """See `participant.records.port.Format`. `record`: where schemas are, and with what values are read."""
 
+    typed = False
+
     def __init__(self, record: RecordSpec) -> None:
         self._record = record
         self._json = JsonFormat(record)

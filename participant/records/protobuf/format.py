@@ -30,6 +30,8 @@ class GivenFiles:
 class ProtobufFormat:
     """See `participant.records.port.Format`. `record`: which framing, and where schemas are."""
 
+    typed = True
+
     def __init__(self, record: RecordSpec) -> None:
         self._record = record
 

@@ -15,6 +15,7 @@ class WholeFormat:
     name: str
     kind: pa.DataType
     """Of the column."""
+    typed = True
 
     def values(self, schema: pa.Schema) -> WholeDecoder:
         """Raises `SchemaError` for a schema that is not one such column."""

@@ -1,10 +1,10 @@
-"""Debezium's JSON change events to Arrow columns, one row per event, each tied to its record.
+"""Debezium's change events to Arrow columns, one row per event, each tied to its record.
 
 An event is `{"before":…,"after":…,"source":…,"op":…}`, or `{"schema":…,"payload":{the same}}` where Kafka
-Connect's JsonConverter writes schemas; a batch may hold both. All of a batch is decoded at once, by the
-decoder of values, as columns of STRUCTs in which every field may be missing. A row is what `after` says, of
-a delete what `before` says, and a position that grows with the source's log
-(`participant.records.envelopes.debezium.position`).
+Connect's JsonConverter writes schemas; a batch may hold both. In Avro it is a record with these fields. All
+of a batch is decoded at once, by the decoder of values, as columns of STRUCTs in which every field may be
+missing. A row is what `after` says, of a delete what `before` says, and a position that grows with the
+source's log (`participant.records.envelopes.debezium.position`).
 
 | `op` | |
 |---|---|
@@ -12,14 +12,14 @@ a delete what `before` says, and a position that grows with the source's log
 | `d` (delete) | a row of `before`; what it lacks is null, even where the column is NOT NULL |
 | `t` (truncate), `m` (message), others | a reject |
 
-Types are those of `participant.records.json.decoder`; names are told apart by case, and fields that the
-schema does not name are ignored. A top-level DATE column takes two spellings more, both Debezium's: days
-since 1970 as a whole number (`io.debezium.time.Date`) and `"2026-12-31Z"` (`io.debezium.time.IsoDate`). One
-record has to keep to numbers or to strings. A top-level TIMESTAMP_NTZ column takes a zone, too, and shows
-UTC's clock: Debezium writes a Z behind the time of a column that has no zone
-(`io.debezium.time.IsoTimestamp`).
+Types are those of the format (`participant.records.json.decoder`, `participant.records.avro.columns`); names
+are told apart by case, and fields that the schema does not name are ignored. In JSON a top-level DATE column
+takes two spellings more, both Debezium's: days since 1970 as a whole number (`io.debezium.time.Date`) and
+`"2026-12-31Z"` (`io.debezium.time.IsoDate`). One record has to keep to numbers or to strings. A top-level
+TIMESTAMP_NTZ column takes a zone, too, and shows UTC's clock: Debezium writes a Z behind the time of a column
+that has no zone (`io.debezium.time.IsoTimestamp`).
 
-Settings of a connector that fit:
+Settings of a connector that fit JSON (Avro says what its numbers are: docs/formats.md):
 
 * `decimal.handling.mode=string` for DECIMAL, without fail: by default it is base64, which is mostly a reject,
   but now and then reads as a number.
@@ -91,12 +91,18 @@ class Changes:
 class DebeziumDecoder:
     """Decodes for one schema (Kafka columns in it are left to others). Not for several threads.
 
-    `values` makes what reads JSON of a schema. Raises `SchemaError` for a schema that cannot be read from
-    JSON, or that has a column POSITION_COLUMN in other letters; spelled so it is the table's own, and
-    ignored.
+    `values` makes what reads values of a schema; `typed`: as of `participant.records.port.Format`. Raises
+    `SchemaError` for a schema that cannot be read so, or that has a column POSITION_COLUMN in other letters;
+    spelled so it is the table's own, and ignored.
     """
 
-    def __init__(self, schema: pa.Schema, values: Callable[[pa.Schema], Decoder] = row_decoder) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        values: Callable[[pa.Schema], Decoder] = row_decoder,
+        *,
+        typed: bool = False,
+    ) -> None:
         self._schema = record_schema(schema)
         if not len(self._schema):
             raise SchemaError("the schema has no column")
@@ -105,7 +111,7 @@ class DebeziumDecoder:
                 raise SchemaError(f"column {name}: change events bring their position so named; rename it")
         nullable = [field.with_nullable(True) for field in self._schema]
         self._rows = pa.schema([*nullable, pa.field(POSITION_COLUMN, pa.int64())])
-        self._reader = _EventReader(pa.struct(nullable), values)
+        self._reader = _EventReader(pa.struct(nullable), values, typed)
         self._order = LogOrder()
 
     def knows(self, partition: SourcePartition) -> bool:
@@ -118,6 +124,14 @@ class DebeziumDecoder:
         tombstones = np.flatnonzero(nulls) if nulls is not None else np.empty(0, dtype=np.int64)
         places = np.delete(np.arange(len(batch), dtype=np.int64), tombstones)
         events = self._reader.read(batch.take(places) if len(tombstones) else batch)
+        if isinstance(events, _Stopped):
+            return Changes(
+                rows=self._rows.empty_table(),
+                deleted=np.empty(0, dtype=np.bool_),
+                kept=np.empty(0, dtype=np.int64),
+                tombstones=np.empty(0, dtype=np.int64),
+                stop=(int(places[events.place]), events.why),
+            )
         rows, deleted, kept, fallen = self._judge(events, batch.partition, committed=committed)
         stop = (int(places[fallen]), WHY) if fallen is not None else None
         rejects = Rejects.of(events.reasons, batch.offsets[places]).at(places)
@@ -220,29 +234,43 @@ class _Events:
         )
 
 
-class _EventReader:
-    """Reads events in either spelling. Where rows have dates: strings by one decoder, numbers by another."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stopped:
+    """See `participant.records.port.Decoded.stop`."""
 
-    def __init__(self, row: pa.StructType, values: Callable[[pa.Schema], Decoder]) -> None:
+    place: int
+    why: str
+
+
+class _EventReader:
+    """Reads events in either spelling. Where rows have dates: strings by one decoder, numbers by another.
+
+    `typed`: what a date is says the schema of each event, so that one decoder reads them as they are.
+    """
+
+    def __init__(self, row: pa.StructType, values: Callable[[pa.Schema], Decoder], typed: bool) -> None:
         self._row = row
-        self._dates = [field.name for field in row if field.type == pa.date32()]
+        self._dates = [field.name for field in row if field.type == pa.date32() and not typed]
         kinds = [pa.string(), pa.int32()] if self._dates else [pa.date32()]
-        self._decoders = [values(_envelope(row, kind)) for kind in kinds]
-        self._respelled = any(field.type in (pa.date32(), LOCAL_MICROS) for field in row)
+        local = LOCAL_MICROS if typed else UTC_MICROS
+        self._decoders = [values(_envelope(row, kind, local)) for kind in kinds]
+        self._respelled = not typed and any(field.type in (pa.date32(), LOCAL_MICROS) for field in row)
         path = rf"field (?:payload\.)?(?:before|after)\.(?:{'|'.join(self._dates)})"
         self._not_a_date = re.compile(rf"({path}: not a )(STRING|INT)\b")
         self._probed = not self._dates
 
-    def read(self, batch: RawBatch) -> _Events:
+    def read(self, batch: RawBatch) -> _Events | _Stopped:
         """Dates are read as the last batch spelled them; what does not fit, once more the other way."""
         if not self._probed and len(batch) > PROBE_RECORDS:
             self._probed = True
             self.read(batch.head(PROBE_RECORDS))
         events = self._read(batch, self._decoders[0])
-        if not self._dates or not events.reasons:
+        if isinstance(events, _Stopped) or not self._dates or not events.reasons:
             return events
         refused = np.array(sorted(events.reasons), dtype=np.int64)
         again = self._read(batch.take(refused), self._decoders[1])
+        if isinstance(again, _Stopped):
+            return _Stopped(place=int(refused[again.place]), why=again.why)
         again.kept = refused[again.kept]
         if again.good.any():
             self._decoders.reverse()
@@ -258,8 +286,10 @@ class _EventReader:
             return second
         return self._not_a_date.sub(r"\1DATE", first)
 
-    def _read(self, batch: RawBatch, decoder: Decoder) -> _Events:
+    def _read(self, batch: RawBatch, decoder: Decoder) -> _Events | _Stopped:
         decoded = decoder.decode(batch)
+        if decoded.stop is not None:
+            return _Stopped(place=decoded.stop[0], why=decoded.stop[1])
         places = np.arange(decoded.table.num_rows, dtype=np.int64)
         *outer, payload = (column.combine_chunks() for column in decoded.table.columns)
         inside = ~_nulls(payload)
@@ -296,9 +326,9 @@ class _EventReader:
         return pa.StructArray.from_arrays(columns, fields=list(self._row), mask=rows.is_null())
 
 
-def _envelope(row: pa.StructType, date_kind: pa.DataType) -> pa.Schema:
+def _envelope(row: pa.StructType, date_kind: pa.DataType, local_kind: pa.DataType) -> pa.Schema:
     """What an event is read as. See `_EventReader._as_declared`."""
-    others = {pa.date32(): date_kind, LOCAL_MICROS: UTC_MICROS}
+    others = {pa.date32(): date_kind, LOCAL_MICROS: local_kind}
     read = pa.struct([f.with_type(others.get(f.type, f.type)) for f in row])
     event = [
         pa.field("before", read),

@@ -12,8 +12,8 @@ class ChangeEvents:
     """See `participant.records.port.Envelope`."""
 
     def decoder(self, asked: Asked, values: Format, keys: Format) -> ChangeEventDecoder:
-        """Of values in JSON. Raises `SchemaError`."""
-        changes = DebeziumDecoder(asked.schema, values.values)
+        """Raises `SchemaError`."""
+        changes = DebeziumDecoder(asked.schema, values.values, typed=values.typed)
         return ChangeEventDecoder(changes, keys.keys(asked.key_columns), asked.look_back)
 
 

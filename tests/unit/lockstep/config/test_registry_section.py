@@ -99,7 +99,7 @@ def config_of(given: dict[str, object]) -> Config:
         ({**AVRO, "registry.url": "http://a,http://a/"}, "http://a is listed more than once"),
         (
             {**PROTOBUF, **URL, "record.envelope": "debezium"},
-            "debezium is read from json, json_schema, not from protobuf",
+            "debezium is read from avro, json, json_schema, not from protobuf",
         ),
     ],
 )
