@@ -10,6 +10,7 @@ from lockstep.config import Config
 from lockstep.config.registry_section import asks_a_registry
 from lockstep.validate import Check, ok
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
+from participant.records.columns.plan import key_plan, plan
 from participant.records.errors import NoSuchSchema, SchemasUnavailable, UnknownSchema
 from participant.records.json_schema.registry import JSON
 from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
@@ -20,7 +21,7 @@ from table.port import UPSERT
 from table.schema import SchemaError, parse_ddl
 
 FRAMING = "confluent"
-VALUE, KEY = "value", "key"
+VALUE, KEY, DELETES = "value", "key", "deletes"
 KINDS: Mapping[str, SchemaKind] = {"avro": AVRO, "json_schema": JSON, "protobuf": PROTOBUF}
 MESSAGES_MAX = 100
 """Of a file, that are tried: values say which of them they are, the registry does not."""
@@ -55,9 +56,10 @@ def check_schemas(config: Config) -> Iterator[Check]:
 
 def _places(config: Config) -> Iterator[tuple[str, str]]:
     """Values and keys that name schemas, and their format."""
-    if config.record.format in KINDS:
+    read = _read(config)
+    if config.record.format in KINDS and read[VALUE]:
         yield VALUE, config.record.format
-    if config.record.key_format in KINDS and config.table.kind == UPSERT:
+    if config.record.key_format in KINDS and (read[KEY] or read[DELETES]):
         yield KEY, config.record.key_format
 
 
@@ -83,13 +85,20 @@ def _subject(config: Config, client: RegistryClient, of: str, subject: str) -> C
 def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, ...]) -> None:
     """Raises `SchemaError` where values, or keys, of the schema cannot be read."""
     schemas = _Told(texts)
-    columns = _key_columns(config) if place == KEY else list(parse_ddl(config.record.ddl))
-    if of == "avro":
-        avro = AvroKeys if place == KEY else AvroDecoder
-        avro(pa.schema(columns), FRAMING, schemas).check(number)
-        return
-    protobuf = ProtobufKeys if place == KEY else ProtobufDecoder
-    checked = protobuf(pa.schema(columns), "", schemas)
+    for part in (VALUE,) if place == VALUE else (KEY, DELETES):
+        columns = _read(config)[part]
+        if not columns:
+            continue
+        if of == "avro":
+            avro = AvroKeys if part == DELETES else AvroDecoder
+            avro(pa.schema(columns), FRAMING, schemas).check(number)
+        else:
+            protobuf = ProtobufKeys if part == DELETES else ProtobufDecoder
+            _check_messages(protobuf(pa.schema(columns), "", schemas), number, texts)
+
+
+def _check_messages(checked: ProtobufKeys | ProtobufDecoder, number: int, texts: tuple[str, ...]) -> None:
+    """Raises `SchemaError` where none of the file's messages can be read."""
     refused: SchemaError | None = None
     for which in messages(texts)[:MESSAGES_MAX]:
         try:
@@ -100,7 +109,12 @@ def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, .
     raise refused or SchemaError(f"schema {number} has no message")
 
 
-def _key_columns(config: Config) -> list[pa.Field]:
-    columns, table = parse_ddl(config.record.ddl), config.table
-    names = [*table.key, *([table.partition_by] if table.partition_by else [])]
-    return [columns.field(name) for name in dict.fromkeys(names)]
+def _read(config: Config) -> Mapping[str, list[pa.Field]]:
+    """What is read of values, of keys of records that have one, and of those of records that only delete."""
+    table = config.table
+    how = plan(parse_ddl(config.record.ddl), config.record.columns)
+    deletes: tuple[pa.Field, ...] = ()
+    if table.kind == UPSERT:
+        names = [*table.key, *([table.partition_by] if table.partition_by else [])]
+        _, deletes = key_plan(how.columns, list(dict.fromkeys(names)))
+    return {VALUE: list(how.value), KEY: list(how.key), DELETES: list(deletes)}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from lockstep.config.columns import check_columns
 from lockstep.config.hooks import check_hooks
 from lockstep.config.model import Config
 from lockstep.config.problems import Problem, nearest
@@ -52,6 +53,7 @@ def check_schema(config: Config) -> Iterator[Problem]:
         if sentence:
             yield Problem(settings=(setting, "record.schema"), sentence=sentence)
     yield from _delete_field(config, columns)
+    yield from check_columns(config, columns)
 
 
 def _delete_field(config: Config, columns: pa.Schema) -> Iterator[Problem]:

@@ -136,6 +136,7 @@ class Config(Section):
             key_message=self.record.key_message,
             registry=registry_settings(self.record, self.registry),
             decoder=self.record.decoder,
+            columns=tuple(self.record.columns.items()),
         )
 
     def to_mapping(self) -> dict[str, dict[str, Any]]:

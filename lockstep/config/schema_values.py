@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from lockstep.config.problems import shown
+from participant.records.sources import parse
 
 MESSAGE_NAME = re.compile(r"(?=.{1,500}\Z)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
@@ -18,5 +20,25 @@ def _message_name(value: str) -> str:
     return value
 
 
+COLUMNS_MAX = 10_000
+
+
+def _columns(value: object) -> object:
+    """Where columns come from: each is understood; whether it can be is the schema's to say."""
+    if not isinstance(value, Mapping):
+        raise ValueError('not a table of columns: write { city = "value.address.city" }')
+    if len(value) > COLUMNS_MAX:
+        raise ValueError(f"{len(value)} columns, at most {COLUMNS_MAX} are allowed")
+    for name, spelled in value.items():
+        if not isinstance(spelled, str):
+            raise ValueError(f'column {name} is {shown(spelled)}: write where it comes from, "value.name"')
+        try:
+            parse(spelled)
+        except ValueError as error:
+            raise ValueError(f"column {name}: {error}") from None
+    return dict(value)
+
+
+Columns = Annotated[dict[str, str], BeforeValidator(_columns)]
 MessageName = Annotated[str, AfterValidator(_message_name)]
 """Of Protobuf, package included; empty for none."""

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from control_topic.logs import FORMATS as LOG_FORMATS
 from lockstep.config import values
-from lockstep.config.schema_values import MessageName
+from lockstep.config.schema_values import Columns, MessageName
 from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS
 
 DEAD_LETTER_SUFFIX = ".dlq"
@@ -155,6 +155,14 @@ class RecordSection(Section):
             "where it has the same name; others are not read."
         ),
         examples=["event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"],
+    )
+    columns: Columns = Field(
+        default_factory=dict,
+        description=(
+            "Columns that are not the value's field of the same name, and where they come from: "
+            '`{ city = "value.address.city", source = "header.source", k = "key" }`. '
+            "[formats.md](formats.md#columns-from-anywhere) has all that there is."
+        ),
     )
     envelope: values.Envelope = Field(
         default="none",

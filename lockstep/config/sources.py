@@ -139,7 +139,7 @@ class SettingsLayers:
 
     def _put_property(self, setting: str, value: object, given: Given) -> None:
         section, table, name = setting.split(".", 2)
-        literal = not (isinstance(value, str) and is_reference(value))
+        literal = not (isinstance(value, str) and is_reference(value)) and table != "columns"
         if literal and not given.secret_allowed and is_secret_name(name):
             instead = 'write "${env:NAME}" or "${file:/path}" instead'
             if table == "hudi":  # Hudi knows no references
@@ -202,7 +202,8 @@ def read_environment(environment: Mapping[str, str]) -> Iterator[Given]:
         name = synonyms.get(rest)
         if name is None:
             section, key, *inner = rest.lower().split("__", 2)
-            name = ".".join([section, key, *(part.replace("_", ".") for part in inner)])
+            dotted = (section, key) != ("record", "columns")
+            name = ".".join([section, key, *(part.replace("_", ".") if dotted else part for part in inner)])
         yield Given(name, environment[variable], f"environment {variable}", "environment", as_text=True)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from control_topic.messages import SourcePartition
 from lockstep.config import Config
 from lockstep.letters.letter import Letter
+from participant.records.headers import pack, pack_note
 from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch, Values
 from participant.worker.stages import decoder
@@ -77,7 +78,14 @@ def _batch(letters: Sequence[Letter]) -> RawBatch:
         timestamps_ms=np.array([letter.timestamp_ms for letter in letters], dtype=np.int64),
         values=Values.of([letter.value for letter in letters]),
         keys={place: letter.key for place, letter in enumerate(letters) if letter.value is None},
+        record_keys=Values.of([letter.key for letter in letters]),
+        headers=Values.of([_headers(letter) for letter in letters]),
     )
+
+
+def _headers(letter: Letter) -> bytes:
+    """As a worker has them, with a note where some could not be had."""
+    return pack(letter.headers) + (pack_note(letter.note.encode()) if letter.note else b"")
 
 
 def _verdicts(decoded: Decoded, count: int) -> list[Verdict]:

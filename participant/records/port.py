@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from control_topic.messages import SourcePartition
 from participant.records.raw import RawBatch
 from participant.records.registry.settings import RegistrySettings
 from participant.records.rejects import NONE, Rejects
+from participant.records.sources import HEADER, HEADERS, KEY, parse
 from table.rows import Rows, Tombstones
 
 
@@ -100,11 +101,33 @@ class RecordSpec:
     """Likewise, of keys."""
     registry: RegistrySettings | None = field(default=None, repr=False)
     """None where no format asks one."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """Columns that are not the value's field of the same name, and where they come from, as
+    `participant.records.sources` spells it."""
+    as_keys: bool = False
+    """Whether what is read as values are keys, by the header and the schema that keys have."""
 
     @property
     def wants_headers(self) -> bool:
         """Whether a record's headers may say how it is read."""
         return not BY_SCHEMA.isdisjoint((self.format, self.key_format)) and self.framing == "confluent"
+
+    @property
+    def wants_whole(self) -> bool:
+        """Whether keys and headers are needed of records that have a value."""
+        kinds = {parse(spelled).kind for _, spelled in self.columns}
+        return self.wants_headers or bool(kinds & {KEY, HEADER, HEADERS})
+
+    @property
+    def of_keys(self) -> RecordSpec:
+        """How keys are read as if they were values."""
+        return replace(
+            self,
+            format=self.key_format,
+            schema_text=self.key_schema_text,
+            message=self.key_message,
+            as_keys=True,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

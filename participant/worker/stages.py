@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,6 +16,9 @@ from table.kinds import table_kind
 from table.port import UPSERT, TableFiles, TableLayout, TableSpec
 from table.schema import record_schema, table_schema
 from table.store.settings import StoreSettings
+
+if TYPE_CHECKING:
+    from participant.records.columns.plan import Plan
 
 log = logging.getLogger("lockstep.worker")
 
@@ -54,7 +58,7 @@ def stages(
     )
     record = record or RecordSpec()
     reads = decoder(layout, files.schema, record, look_back)
-    log.info("values are read by: %s", format_made(record.format, record).reads_by(files.schema))
+    log.info("values are read by: %s", _reads_by(files.schema, record))
     return Stages(
         records_max=_records_max(files.schema, memory.batch_bytes),
         decoder=reads,
@@ -66,8 +70,7 @@ def reads_by(spec: TableSpec, record: RecordSpec) -> str:
     """With what records of such a table are read on this machine, for people. Raises `SchemaError`."""
     schema = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
     decoder(spec, schema, record)
-    said: str = format_made(record.format, record).reads_by(schema)
-    return said
+    return _reads_by(schema, record)
 
 
 def decoder(
@@ -86,7 +89,29 @@ def decoder(
     )
     envelope: Envelope = made(ENVELOPES[record.envelope].made_by)
     values, keys = format_made(record.format, record), format_made(record.key_format, record)
-    return envelope.decoder(asked, values, keys)
+    if not record.columns:
+        return envelope.decoder(asked, values, keys)
+    from participant.records.columns.decoder import columns_decoder
+
+    row_keys = format_made(record.key_format, record.of_keys)
+    return columns_decoder(asked, plan_of(schema, record), envelope, values, keys, row_keys)
+
+
+def plan_of(schema: pa.Schema, record: RecordSpec) -> Plan:
+    """How the table's columns come out of records. Raises `SchemaError`."""
+    from participant.records.columns.plan import plan
+
+    return plan(schema, dict(record.columns))
+
+
+def _reads_by(schema: pa.Schema, record: RecordSpec) -> str:
+    """With what values are read, for people. Raises `SchemaError`."""
+    if record.columns:
+        schema = plan_of(schema, record).value
+        if not len(schema):
+            return "nobody: no column comes from a field of the value"
+    said: str = format_made(record.format, record).reads_by(schema)
+    return said
 
 
 def _records_max(schema: pa.Schema, batch_bytes: int) -> int:

@@ -136,7 +136,7 @@ class Worker:
             settings,
             spec.reader,
             tombstone_keys=spec.layout.mode == UPSERT,
-            whole=spec.on_error == "dead_letter" or spec.record.wants_headers,
+            whole=spec.on_error == "dead_letter" or spec.record.wants_whole,
             records_max=self._lane.plane.records_max,
         )
         log.info("records are read by the %s reader", fetcher.name)

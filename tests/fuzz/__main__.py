@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from tests import evidence
-from tests.fuzz import avro, configuration, control, cores, protobuf, records, timeline
+from tests.fuzz import avro, columns, configuration, control, cores, protobuf, records, timeline
 from tests.fuzz.shrink import limit_memory, outcome, shrink
 from tests.fuzz.target import Target
 
@@ -31,6 +31,7 @@ TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
         *records.TARGETS,
+        *columns.TARGETS,
         *avro.TARGETS,
         *protobuf.TARGETS,
         *control.TARGETS,

@@ -51,9 +51,9 @@ class DatumReader(Reader[SchemaKey, Read]):
 class AvroDecoder(RowDecoder[SchemaKey, Read]):
     """See `RowDecoder`."""
 
-    def __init__(self, schema: pa.Schema, framing: str, schemas: Schemas) -> None:
+    def __init__(self, schema: pa.Schema, framing: str, schemas: Schemas, header: str = VALUE_HEADER) -> None:
         fields = list(record_schema(schema))
-        reader = DatumReader(framing, schemas, VALUE_HEADER, lambda node: row_reader(node, fields))
+        reader = DatumReader(framing, schemas, header, lambda node: row_reader(node, fields))
         super().__init__(schema, reader)
 
 

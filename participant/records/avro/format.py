@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
 from participant.records.avro.schemas import GivenSchemas
+from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER
 from participant.records.by_schema.one_by_one import Schemas
 from participant.records.port import RecordSpec
 from table.schema import SchemaError
@@ -23,8 +24,10 @@ class AvroFormat:
 
     def values(self, schema: pa.Schema) -> AvroDecoder:
         """Raises `SchemaError` where the schema that was given is none, or does not fit."""
-        schemas = self._schemas(self._record.schema_text, "record.schema_file")
-        decoder = AvroDecoder(schema, self._record.framing, schemas)
+        setting = "record.key_schema_file" if self._record.as_keys else "record.schema_file"
+        schemas = self._schemas(self._record.schema_text, setting)
+        header = KEY_HEADER if self._record.as_keys else VALUE_HEADER
+        decoder = AvroDecoder(schema, self._record.framing, schemas, header)
         _check_given(decoder, schemas)
         return decoder
 

@@ -52,8 +52,8 @@ class MessageReader(Reader[MessageKey, RowReader]):
 class ProtobufDecoder(RowDecoder[MessageKey, RowReader]):
     """See `RowDecoder`. `message`: as of `MessageReader`."""
 
-    def __init__(self, schema: pa.Schema, message: str, schemas: Schemas) -> None:
-        super().__init__(schema, MessageReader(message, schemas, VALUE_HEADER, list(record_schema(schema))))
+    def __init__(self, schema: pa.Schema, message: str, schemas: Schemas, header: str = VALUE_HEADER) -> None:
+        super().__init__(schema, MessageReader(message, schemas, header, list(record_schema(schema))))
 
 
 class ProtobufKeys(RowKeys[MessageKey, RowReader]):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER
 from participant.records.by_schema.one_by_one import Schemas
 from participant.records.errors import UnknownSchema
 from participant.records.port import RecordSpec
@@ -39,8 +40,10 @@ class ProtobufFormat:
         """Raises `SchemaError` where the schema that was given is none, or does not fit."""
         record = self._record
         if record.framing == "confluent":
-            return ProtobufDecoder(schema, "", self._asked())
-        given = _given(record.schema_text, record.message, "schema_file", "message")
+            header = KEY_HEADER if record.as_keys else VALUE_HEADER
+            return ProtobufDecoder(schema, "", self._asked(), header)
+        settings = ("key_schema_file", "key_message") if record.as_keys else ("schema_file", "message")
+        given = _given(record.schema_text, record.message, *settings)
         decoder = ProtobufDecoder(schema, record.message, given)
         decoder.check((b"", record.message))
         return decoder

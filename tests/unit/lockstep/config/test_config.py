@@ -46,6 +46,7 @@ message = ""
 key_message = ""
 decoder = "auto"
 schema = "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
+columns = { }
 envelope = "none"
 on_error = "fail"
 dead_letter_topic = ""

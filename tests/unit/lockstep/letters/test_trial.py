@@ -77,3 +77,18 @@ def test_change_events_are_tried_each_by_itself_where_their_order_would_stop_a_w
     found = changes.verdicts([letter(place, value=event) for place, event in enumerate(events)])
     assert [one.reason for one in found] == ["", ""]
     assert [one.row["id"] for one in found if one.row is not None] == [0, 1]
+
+
+def test_what_a_record_has_beside_its_value_is_looked_at_as_by_a_worker() -> None:
+    asked = config(schema="id BIGINT, k STRING, h STRING")
+    columns = {"k": "key", "h": "header.h"}
+    asked = asked.model_copy(update={"record": asked.record.model_copy(update={"columns": columns})})
+    sent = (("h", b"1"), ("h", b"2"))
+    row, broken = Trial(asked).verdicts(
+        [
+            letter(1, value=b'{"id": 1}', key=b"a", headers=sent),
+            letter(2, value=b'{"id": 2}', key=b"b", headers=sent, note="none could be read"),
+        ]
+    )
+    assert row == Verdict(row={"id": 1, "k": "a", "h": "2"})
+    assert broken.reason == "column h, from header.h: a BINARY that is no STRING"
