@@ -189,6 +189,8 @@ def _of_values(batch: RawBatch, values: Values) -> RawBatch:
 class _Unread:
     """A format of values of which nothing is read: whatever they are, they are rows. See `Format`."""
 
+    typed = False
+
     def values(self, schema: pa.Schema) -> _Unread:
         return self
 
@@ -210,6 +212,7 @@ class _KeysOf:
 
     def __init__(self, keys: Format, columns: Sequence[Column], fields: Sequence[pa.Field]) -> None:
         self._keys, self._columns, self._fields = keys, columns, fields
+        self.typed = keys.typed
 
     def values(self, schema: pa.Schema) -> Decoder:
         return self._keys.values(schema)

@@ -160,7 +160,7 @@ def _gathered(
     """A table of each list of rows. Column by column: `columns` is emptied, so that little is there twice."""
     found: list[list[pa.Array]] = [[] for _ in wanted]
     places = [pa.array(rows) for rows in wanted]
-    known: dict[tuple[int, ...], int] = {}
+    known: dict[tuple[object, ...], int] = {}
     columns.reverse()
     while columns:
         column = pa.chunked_array([chunk for part in columns.pop() for chunk in part.chunks])
@@ -169,7 +169,8 @@ def _gathered(
             for made in found:
                 made.append(made[known[where]])
             continue
-        known[where] = len(found[0])
+        if where:
+            known[where] = len(found[0])
         whole = column.unify_dictionaries().combine_chunks()
         del column
         for made, rows in zip(found, places, strict=True):
@@ -177,15 +178,16 @@ def _gathered(
     return [pa.Table.from_arrays(made, schema=schema) for made in found]
 
 
-def _where(column: pa.ChunkedArray) -> tuple[int, ...]:
-    """What tells columns of the same memory: a record key is often a column of the data."""
-    at = [len(column)]
+def _where(column: pa.ChunkedArray) -> tuple[object, ...]:
+    """What tells columns that are the same memory: a record key is often a column of the data. Empty where that
+    cannot be told: an array does not name the memory of its dictionary.
+    """
+    if "dictionary" in str(column.type):  # within another as well
+        return ()
+    at: list[object] = [column.type]
     for chunk in column.chunks:
-        at += [
-            chunk.offset,
-            len(chunk),
-            *(buffer.address for buffer in chunk.buffers() if buffer is not None),
-        ]
+        addresses = [buffer.address if buffer is not None else None for buffer in chunk.buffers()]
+        at += [chunk.offset, len(chunk), *addresses]
     return tuple(at)
 
 

@@ -180,3 +180,23 @@ def test_at_least_a_quarter_is_taken_out_at_once() -> None:
     crumbs.add(table(0, 10_000), np.arange(10_000) % 100, names)
     assert len(crumbs.choose(1, ["p99"])) == 25
     assert "p99" in crumbs.choose(1, ["p99"])
+
+
+def test_columns_of_the_same_memory_are_told_apart_by_what_they_mean() -> None:
+    """Of two dictionaries with the same indices, and of numbers that are times as well."""
+    at = pa.array(np.zeros(4, dtype=np.int32))
+    numbers = pa.array(np.arange(4))
+    given = pa.table(
+        {
+            "one": pa.DictionaryArray.from_arrays(at, pa.array(["x"])),
+            "other": pa.DictionaryArray.from_arrays(at, pa.array(["y"])),
+            "number": numbers,
+            "same": numbers,
+            "time": numbers.view(pa.timestamp("us")),
+        }
+    )
+    crumbs: Crumbs[str] = Crumbs()
+    crumbs.add(given, np.array([0, 1, 0, 1]), ["a", "b"])
+    rows = {place: table for place, table in crumbs.take()}
+    for place, chosen in (("a", [0, 2]), ("b", [1, 3])):
+        assert rows[place].to_pylist() == given.take(pa.array(chosen)).to_pylist()
