@@ -179,8 +179,9 @@ def _gathered(
 
 
 def _where(column: pa.ChunkedArray) -> tuple[object, ...]:
-    """What tells columns that are the same memory: a record key is often a column of the data. Empty where that
-    cannot be told: an array does not name the memory of its dictionary.
+    """What tells columns that are the same memory: a record key is often a column of the data.
+
+    Empty where that cannot be told: an array does not name the memory of its dictionary.
     """
     if "dictionary" in str(column.type):  # within another as well
         return ()
