@@ -157,12 +157,12 @@ page-pictures: $(INSTALLED)  ## docs/page-light.png, docs/page-dark.png: the pag
 ##@ The house
 
 # Newer than these once everything that they ask for is installed.
-$(INSTALLED): pyproject.toml participant/source/_fetcher.c native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs)
+$(INSTALLED): pyproject.toml participant/source/_fetcher.c native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs native/src/*/*.rs)
 	@test -x $(PYTHON) || tools/make_venv.sh $(VENV) $(BASE_PYTHON)
 	@echo "Installing Lockstep and what it needs into $(VENV): Spark alone is 300 MB, so it takes a minute or two …"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@compgen -G 'participant/records/json/_native*.so' >/dev/null || echo "Without cargo (Rust), or where it fails," \
-	  "JSON is decoded several times slower, to the same rows: $(PYTHON) -m pip install --verbose --editable . says why."
+	@compgen -G 'participant/records/_native*.so' >/dev/null || echo "Without cargo (Rust), or where it fails," \
+	  "JSON and Avro are decoded many times slower, to the same rows: $(PYTHON) -m pip install --verbose --editable . says why."
 	@touch $@
 
 .PHONY: wheel

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from participant.records.json.decoder import JsonDecoder
-from participant.records.json.native import NativeDecoder, NativeMissing, native_module
+from participant.records.json.native import NativeDecoder
+from participant.records.native import NativeMissing, native_module
 from participant.records.port import Decoder
 
 PLAIN, NATIVE, NARROW = "plain", "native", "native, a byte at a time"
@@ -35,4 +36,4 @@ def decoders() -> list[str]:
 
 def skip_unless_there(name: str) -> None:
     if name not in decoders():
-        pytest.skip("participant.records.json._native is not compiled here")
+        pytest.skip("participant.records._native is not compiled here")

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 from bench.workloads import WORKLOADS  # noqa: E402
 from tests import evidence  # noqa: E402
 from tools.cells import NOT_YET, OURS, origin, peak, ratio, spread, steady, table  # noqa: E402
-from tools.native_benchmarks import decoded  # noqa: E402
+from tools.native_benchmarks import alone, decoded  # noqa: E402
 from tools.page_benchmarks import watched  # noqa: E402
 from tools.places import fill  # noqa: E402
 from tools.store_benchmarks import on_stores  # noqa: E402
@@ -107,6 +107,7 @@ def figures(read: Read) -> str:
         _throughput(read),
         _plain_reader(read),
         decoded(read),
+        alone(read),
         _cold(read),
         _intervals(read),
         _workers(read),

@@ -1,4 +1,4 @@
-"""What the native decoder is worth, for docs/benchmarks.md."""
+"""What the native decoders are worth, for docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from tools.cells import NOT_YET, origin, spread, table
 
 NATIVE, PLAIN = "lockstep", "lockstep-no-native"
 RATE, CPU = "steady_rows_per_s", "steady_cpu_us_per_row"
+ALONE: Mapping[str, str] = {
+    "native": "natively",
+    "plain": "plain",
+    "fastavro": "fastavro alone",
+    "json": "JSON",
+}
+"""Candidates of `bench.decoding`, JSON being the same rows, natively."""
 WORKLOADS: Mapping[str, str] = {"narrow-native": "narrow JSON", "wide-native": "wide JSON"}
 
 
@@ -45,3 +52,23 @@ def _rows(title: str, found: Mapping[str, Any]) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def alone(read: Callable[[str], Mapping[str, Any] | None]) -> list[str]:
+    """What decoding Avro takes, without a broker and a table."""
+    kept = read("bench-decoding")
+    if kept is None:
+        return [f"Decoding Avro alone: {NOT_YET}."]
+    rows = []
+    for run in kept["figures"]["runs"]:
+        cells = [f"{run['cpu_us_per_record'][name]:.2f} ({run['times'][name]:g} ×)" for name in ALONE]
+        which = ", each field or null" if run["nullable"] else ""
+        rows.append([f"{run['workload']}{which}, {run['value_bytes']:.0f} bytes", *cells])
+    return [
+        "Decoding Avro alone, µs of CPU a record (× the native decoder's); JSON is the same rows, natively:",
+        "",
+        *table(("", *ALONE.values()), rows),
+        "",
+        f"`{kept['command']}`, {kept['at']}, commit `{kept['commit']}`, {kept['cpus']} processors: "
+        "[the figures](evidence/bench-decoding.json).",
+    ]

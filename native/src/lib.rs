@@ -1,6 +1,8 @@
-//! Lockstep's decoder of JSON records: one pass, steered by the schema, into Arrow's columns.
+//! Lockstep's decoders of JSON and of Avro: one pass, steered by the schema, into Arrow's columns.
 //!
-//! What it takes and what not, `participant/records/json/decoder.py` says; `parser.rs` how far it may differ.
+//! What is taken and what not, `participant/records/json/decoder.py` and docs/formats.md say; `parser.rs` and `avro` how
+//! far they may differ.
+pub mod avro;
 pub mod buffers;
 pub mod columns;
 pub mod numbers;

@@ -1,12 +1,13 @@
-//! `participant.records.json._native`: JSON values to Arrow columns. See `participant/records/json/native.py`.
+//! `participant.records._native`: values to Arrow columns. See `participant/records/native.py`, and `native.py` in the
+//! folders of JSON and Avro.
 //!
 //! Columns go through Arrow's PyCapsule interface
 //! (<https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use arrow_array::Array;
 use arrow_array::ffi::{FFI_ArrowSchema, to_ffi};
+use arrow_array::{Array, StructArray};
 use arrow_data::ArrayData;
 use arrow_schema::Schema;
 use pyo3::buffer::PyBuffer;
@@ -14,13 +15,15 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
+use crate::avro::framing::Framing;
+use crate::avro::plan::Described;
+use crate::avro::records::{Decoded, Records};
 use crate::rows::{BYTES_MAX, Rows};
 
-/// The number in participant/records/json/native.py of what is passed between it and this module.
-const INTERFACE: u32 = 1;
+/// The number in participant/records/native.py of what is passed between it and this module.
+const INTERFACE: u32 = 2;
 
-const BROKEN: &str =
-    "the native decoder of JSON failed by a mistake of its own: set record.decoder = \"plain\", and report it";
+const BROKEN: &str = "the native decoder failed by a mistake of its own: set record.decoder = \"plain\", and report it";
 
 fn wrong(sentence: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(sentence.to_string())
@@ -48,7 +51,7 @@ impl Columns {
     }
 }
 
-/// For one schema. Not for several threads.
+/// Of JSON, for one schema. Not for several threads.
 #[pyclass]
 struct Decoder {
     rows: Rows,
@@ -62,11 +65,7 @@ impl Decoder {
     #[new]
     #[pyo3(signature = (schema, wide=true))]
     fn new(schema: &Bound<'_, PyAny>, wide: bool) -> PyResult<Decoder> {
-        let capsule = schema.call_method0("__arrow_c_schema__")?.cast_into::<PyCapsule>()?;
-        let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
-        // SAFETY: a capsule of this name holds such a structure for as long as it lives, which is to the end of this call
-        let schema = Schema::try_from(unsafe { pointer.as_ref() }).map_err(wrong)?;
-        let rows = Rows::new(schema.fields(), wide).map_err(wrong)?;
+        let rows = Rows::new(columns_of(schema)?.fields(), wide).map_err(wrong)?;
         Ok(Decoder { rows, broken: false })
     }
 
@@ -80,22 +79,92 @@ impl Decoder {
         starts: &Bound<'py, PyAny>,
     ) -> PyResult<(Columns, Bound<'py, PyBytes>)> {
         let starts = PyBuffer::<i64>::get(starts)?.to_vec(py)?;
-        if self.broken {
-            return Err(PyRuntimeError::new_err(BROKEN));
-        }
         let (data, rows) = (data.as_bytes(), &mut self.rows);
-        // A panic would reach Python as what is no `Exception`, and end a thread without a word
-        let done = py.detach(|| catch_unwind(AssertUnwindSafe(|| rows.decode(data, &starts))));
-        self.broken = done.is_err();
-        let (columns, refused) = done.map_err(|_| PyRuntimeError::new_err(BROKEN))?.map_err(wrong)?;
-        let refused: Vec<u8> = refused.into_iter().flat_map(i64::to_ne_bytes).collect();
-        Ok((Columns(columns.into_data()), PyBytes::new(py, &refused)))
+        let (columns, refused) = guarded(py, &mut self.broken, || rows.decode(data, &starts))?;
+        Ok(told(py, columns, refused))
     }
+}
+
+/// Of Avro, for one table. Not for several threads.
+#[pyclass]
+struct AvroDecoder {
+    records: Records,
+    /// As of `Decoder`.
+    broken: bool,
+}
+
+#[pymethods]
+impl AvroDecoder {
+    /// `framing`: as the configuration names it; `header`: the one that names a value's schema. Raises `ValueError` for
+    /// a type that is not read here.
+    #[new]
+    fn new(schema: &Bound<'_, PyAny>, framing: &str, header: &str) -> PyResult<AvroDecoder> {
+        let framing = Framing::named(framing).ok_or_else(|| wrong(format!("framing {framing} is not read here")))?;
+        let records = Records::new(columns_of(schema)?.fields(), framing, header.as_bytes()).map_err(wrong)?;
+        Ok(AvroDecoder { records, broken: false })
+    }
+
+    /// How values of the schema of this key are read: its types, each with a name, numbers and texts, as
+    /// `participant.records.avro.plan` describes them; None: not here. Raises `ValueError` for types that do not go into
+    /// the columns; the schema is then known as one that is not read here.
+    fn learn(&mut self, key: &[u8], types: Option<Vec<Described>>) -> PyResult<()> {
+        self.records.learn(key, types).map_err(wrong)
+    }
+
+    /// As `Decoder.decode`, with the values' headers, in such buffers as well, or None; and the keys of schemas that are
+    /// to be learned first, in which case there are no columns, and nothing else was decoded.
+    #[pyo3(signature = (data, starts, headers=None, header_starts=None))]
+    #[allow(clippy::type_complexity)]
+    fn decode<'py>(
+        &mut self,
+        py: Python<'py>,
+        data: &Bound<'py, PyBytes>,
+        starts: &Bound<'py, PyAny>,
+        headers: Option<&Bound<'py, PyBytes>>,
+        header_starts: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Option<(Columns, Bound<'py, PyBytes>)>, Vec<Bound<'py, PyBytes>>)> {
+        let starts = PyBuffer::<i64>::get(starts)?.to_vec(py)?;
+        let header_starts = header_starts.map(|one| PyBuffer::<i64>::get(one)?.to_vec(py)).transpose()?;
+        let headers = headers.map(|one| one.as_bytes()).zip(header_starts.as_deref());
+        let (data, records) = (data.as_bytes(), &mut self.records);
+        Ok(match guarded(py, &mut self.broken, || records.decode((data, &starts), headers))? {
+            Decoded::Rows(columns, refused) => (Some(told(py, columns, refused)), Vec::new()),
+            Decoded::Unknown(keys) => (None, keys.iter().map(|key| PyBytes::new(py, key)).collect()),
+        })
+    }
+}
+
+fn columns_of(schema: &Bound<'_, PyAny>) -> PyResult<Schema> {
+    let capsule = schema.call_method0("__arrow_c_schema__")?.cast_into::<PyCapsule>()?;
+    let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
+    // SAFETY: a capsule of this name holds such a structure for as long as it lives, which is to the end of this call
+    Schema::try_from(unsafe { pointer.as_ref() }).map_err(wrong)
+}
+
+/// What is decoded without Python's lock. `broken`: whether it failed before in a way that nobody foresaw.
+fn guarded<T: Send>(
+    py: Python<'_>,
+    broken: &mut bool,
+    decode: impl FnOnce() -> Result<T, String> + Send,
+) -> PyResult<T> {
+    if *broken {
+        return Err(PyRuntimeError::new_err(BROKEN));
+    }
+    // A panic would reach Python as what is no `Exception`, and end a thread without a word
+    let done = py.detach(|| catch_unwind(AssertUnwindSafe(decode)));
+    *broken = done.is_err();
+    done.map_err(|_| PyRuntimeError::new_err(BROKEN))?.map_err(wrong)
+}
+
+fn told(py: Python<'_>, columns: StructArray, refused: Vec<i64>) -> (Columns, Bound<'_, PyBytes>) {
+    let refused: Vec<u8> = refused.into_iter().flat_map(i64::to_ne_bytes).collect();
+    (Columns(columns.into_data()), PyBytes::new(py, &refused))
 }
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("INTERFACE", INTERFACE)?;
     module.add("BYTES_MAX", BYTES_MAX)?;
-    module.add_class::<Decoder>()
+    module.add_class::<Decoder>()?;
+    module.add_class::<AvroDecoder>()
 }

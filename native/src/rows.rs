@@ -54,7 +54,7 @@ impl Rows {
 }
 
 /// From where to where each value is.
-fn places(data: &[u8], starts: &[i64]) -> Result<Vec<(usize, usize)>, String> {
+pub(crate) fn places(data: &[u8], starts: &[i64]) -> Result<Vec<(usize, usize)>, String> {
     if data.len() > BYTES_MAX {
         return Err(format!("a batch of {} bytes: {BYTES_MAX} are the most", data.len()));
     }

@@ -6,8 +6,9 @@ use chrono::{Datelike, NaiveDate};
 
 const EPOCH_DAYS: i32 = 719_163;
 const DAY_MICROS: i64 = 86_400_000_000;
-/// Years 1 to 9999.
-const MICROS: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
+/// Years 1 to 9999, in days and in microseconds since 1970.
+pub const DAYS: std::ops::RangeInclusive<i32> = -719_162..=2_932_896;
+pub const MICROS: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 const PLACES_MAX: i64 = 76;
 /// As Python's `binascii` in its strict mode has it: padding as it must be, bits that are left over may be any.
 const BASE64: GeneralPurpose = GeneralPurpose::new(

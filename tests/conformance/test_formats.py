@@ -153,7 +153,11 @@ SAMPLES: Mapping[str, Sample] = {
 
 
 READ_BY = [replace(SAMPLES[name].spec, format=name) for name in sorted(FORMATS)]
-READ_BY += [RecordSpec(format="json", decoder=one) for one in ("plain", "native")]
+READ_BY += [
+    replace(SAMPLES[name].spec, format=name, decoder=one)
+    for name in ("json", "avro")
+    for one in ("plain", "native")
+]
 
 
 @pytest.fixture(params=READ_BY, ids=lambda record: f"{record.format}-{record.decoder}")

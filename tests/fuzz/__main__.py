@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from tests import evidence
-from tests.fuzz import avro, columns, configuration, control, cores, protobuf, records, timeline
+from tests.fuzz import avro, avro_native, columns, configuration, control, cores, protobuf, records, timeline
 from tests.fuzz.shrink import limit_memory, outcome, shrink
 from tests.fuzz.target import Target
 
@@ -33,6 +33,7 @@ TARGETS: dict[str, Target] = {
         *records.TARGETS,
         *columns.TARGETS,
         *avro.TARGETS,
+        *avro_native.TARGETS,
         *protobuf.TARGETS,
         *control.TARGETS,
         *cores.TARGETS,

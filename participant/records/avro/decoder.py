@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,15 @@ from participant.records.by_schema.one_by_one import Reader, RowDecoder, RowKeys
 from table.schema import record_schema
 
 
-class DatumReader(Reader[SchemaKey, Read]):
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """A schema by which values are read, and how."""
+
+    node: Node
+    read: Read
+
+
+class DatumReader(Reader[SchemaKey, Readable]):
     """See `Reader`. `reader`: how a datum of a schema becomes columns."""
 
     def __init__(self, framing: str, schemas: Schemas, header: str, reader: Callable[[Node], Read]) -> None:
@@ -28,7 +37,7 @@ class DatumReader(Reader[SchemaKey, Read]):
         if not value:
             raise Misread("null value" if value is None else "empty value")
         key, at = self._split(value, self.named(headers))
-        read = self.known(key)
+        read = self.known(key).read
         try:
             found, end = read(value, at)
         except IndexError:
@@ -39,16 +48,17 @@ class DatumReader(Reader[SchemaKey, Read]):
         row: dict[str, Any] = found
         return row
 
-    def made(self, key: SchemaKey) -> Read:
+    def made(self, key: SchemaKey) -> Readable:
         """See `Reader`."""
-        return self._reader(parse(self._schemas.find(key)))
+        node = parse(self._schemas.find(key))
+        return Readable(node, self._reader(node))
 
     def spelled(self, key: SchemaKey) -> str:
         """See `Reader`."""
         return spelled(key) if key != b"" else ""
 
 
-class AvroDecoder(RowDecoder[SchemaKey, Read]):
+class AvroDecoder(RowDecoder[SchemaKey, Readable]):
     """See `RowDecoder`."""
 
     def __init__(self, schema: pa.Schema, framing: str, schemas: Schemas, header: str = VALUE_HEADER) -> None:
@@ -57,7 +67,7 @@ class AvroDecoder(RowDecoder[SchemaKey, Read]):
         super().__init__(schema, reader)
 
 
-class AvroKeys(RowKeys[SchemaKey, Read]):
+class AvroKeys(RowKeys[SchemaKey, Readable]):
     """See `RowKeys`. A key is a record with these fields, or, where one is enough, that field's value."""
 
     def __init__(self, fields: Sequence[pa.Field], framing: str, schemas: Schemas) -> None:

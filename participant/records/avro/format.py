@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
+from participant.records.avro.native import NativeAvro
 from participant.records.avro.schemas import GivenSchemas
-from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER
+from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER, SchemaKey
 from participant.records.by_schema.one_by_one import Schemas
+from participant.records.errors import UnknownSchema
+from participant.records.native import chosen, why_plain
 from participant.records.port import RecordSpec
 from table.schema import SchemaError
 
@@ -22,12 +25,16 @@ class AvroFormat:
     def __init__(self, record: RecordSpec) -> None:
         self._record = record
 
-    def values(self, schema: pa.Schema) -> AvroDecoder:
+    def values(self, schema: pa.Schema) -> AvroDecoder | NativeAvro:
         """Raises `SchemaError` where the schema that was given is none, or does not fit."""
         setting = "record.key_schema_file" if self._record.as_keys else "record.schema_file"
-        schemas = self._schemas(self._record.schema_text, setting)
+        schemas, framing = self._schemas(self._record.schema_text, setting), self._record.framing
         header = KEY_HEADER if self._record.as_keys else VALUE_HEADER
-        decoder = AvroDecoder(schema, self._record.framing, schemas, header)
+        decoder = chosen(
+            self._record.decoder,
+            lambda: NativeAvro(schema, framing, schemas, header),
+            lambda: AvroDecoder(schema, framing, schemas, header),
+        )
         _check_given(decoder, schemas)
         return decoder
 
@@ -39,11 +46,14 @@ class AvroFormat:
         return keys
 
     def reads_by(self, schema: pa.Schema) -> str:
-        """One way, so far."""
-        where = "record.schema_file"
-        if self._record.framing == "confluent" and self._record.registry is not None:
+        """The native decoder, or who reads without it, and why; and where schemas are."""
+        where, framing = "record.schema_file", self._record.framing
+        if framing == "confluent" and self._record.registry is not None:
             where = self._record.registry.url
-        return f"Python, a record at a time, by schemas of {where}"
+        why_not = why_plain(self._record.decoder, lambda: NativeAvro(schema, framing, _Nowhere()))
+        if not why_not:
+            return f"native, in one pass, by schemas of {where}"
+        return f"plain: Python, a record at a time ({why_not}), by schemas of {where}"
 
     def _schemas(self, text: str, setting: str) -> Schemas:
         record = self._record
@@ -58,7 +68,14 @@ class AvroFormat:
         return RegistrySchemas(record.registry)
 
 
-def _check_given(reader: AvroDecoder | AvroKeys, schemas: Schemas) -> None:
+class _Nowhere:
+    """Of no schema: to see whether a table's columns are read natively."""
+
+    def find(self, _key: SchemaKey) -> tuple[str, ...]:
+        raise UnknownSchema("no schema is asked for")
+
+
+def _check_given(reader: AvroDecoder | NativeAvro | AvroKeys, schemas: Schemas) -> None:
     if isinstance(schemas, GivenSchemas):
         for key in schemas.keys:
             reader.check(key)

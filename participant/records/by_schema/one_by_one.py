@@ -115,6 +115,11 @@ class RowDecoder(Generic[K, R]):
         self._schema = record_schema(schema)
         self._reader = reader
 
+    @property
+    def reader(self) -> Reader[K, R]:
+        """Which knows the schemas."""
+        return self._reader
+
     def check(self, key: K) -> None:
         """Raises `SchemaError` where values of this schema are no rows."""
         self._reader.check(key)

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from participant.records.json.keys import JsonKeys
 from participant.records.json.lines import line_reader
-from participant.records.json.native import PLAIN, missing, row_decoder
+from participant.records.json.native import NativeDecoder, row_decoder
+from participant.records.native import why_plain
 from participant.records.port import Decoder, RecordSpec
 from table.schema import record_schema
 
@@ -31,7 +32,7 @@ class JsonFormat:
 
     def reads_by(self, schema: pa.Schema) -> str:
         """The native decoder, or who reads without it, and why."""
-        why_not = missing(schema) if self._wanted != PLAIN else "the configuration asks for it"
+        why_not = why_plain(self._wanted, lambda: NativeDecoder(schema))
         if not why_not:
             return "native, in one pass"
         if line_reader(record_schema(schema)) is not None:

@@ -96,6 +96,20 @@ KEPT: Mapping[str, Any] = {
     "bench-narrow-workers": _evidence("narrow", ("lockstep-workers@1", "lockstep-cluster")),
     "bench-narrow-page": _evidence("narrow", ("lockstep-page", "lockstep-no-page")),
     "bench-wide-native": _evidence("wide", ("lockstep", "lockstep-no-native")),
+    "bench-decoding": _evidence("narrow")
+    | {
+        "figures": {
+            "runs": [
+                {
+                    "workload": "narrow",
+                    "nullable": True,
+                    "value_bytes": 80.4,
+                    "cpu_us_per_record": {"native": 0.1, "plain": 5.0, "fastavro": 2.5, "json": 0.2},
+                    "times": {"native": 1.0, "plain": 50.0, "fastavro": 25.0, "json": 2.0},
+                }
+            ]
+        }
+    },
     "bench-upserts": _evidence("narrow", ("lockstep", "streaming@1000000")),
     "bench-upserts-compacting": _evidence("narrow", ("lockstep", "lockstep-compacting")),
     "bench-queries": _evidence("narrow")
@@ -228,6 +242,7 @@ def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
         "no rows",
         "page",
         "native decoder",
+        "Avro alone",
     )
     on_stores = [f"{what} on {on}" for what in ("table", "next commit") for on in ("an S3 server", "HDFS")]
     others = ("Upserts", "compactions run", "Queries", "commit takes on a store", "the proxy")
@@ -254,7 +269,8 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert "| Lockstep without its page | 300,500 (300,000 to 301,000) | 4.00 | – |" in shown
     native = "| wide JSON: Lockstep | 600,500 (600,000 to 601,000) | 2.00 | 2.00"
     assert native in shown and "| wide JSON: Lockstep with the plain decoder | 300,500" in shown
-    assert shown.count("commit `abc`, 2 processors") == 18
+    assert "| narrow, each field or null, 80 bytes | 0.10 (1 ×) | 5.00 (50 ×) | 2.50 (25 ×)" in shown
+    assert shown.count("commit `abc`, 2 processors") == 19
     assert "* Lockstep: from the job's session being up" in shown
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -84,13 +85,20 @@ TAKEN: list[tuple[Any, str, Any, Any]] = [
 
 
 def decoded(avro: Any, ddl: str, *values: Any) -> Decoded:
+    """By the plain decoder, and the native one says the same where it is compiled."""
     spec = RecordSpec(format="avro", framing="none", schema_text=record({"x": avro}))
     rows = [written(record({"x": bare(avro, value)}), {"x": value}) for value in values]
     offsets = np.arange(len(rows), dtype=np.int64)
     batch = RawBatch(
         partition=SourcePartition("t", 0), offsets=offsets, timestamps_ms=offsets, values=Values.of(rows)
     )
-    return AvroFormat(spec).values(parse_ddl(f"x {ddl}")).decode(batch)
+    plain, native = (
+        AvroFormat(replace(spec, decoder=decoder)).values(parse_ddl(f"x {ddl}")).decode(batch)
+        for decoder in ("plain", "auto")
+    )
+    assert native.table.to_pylist() == plain.table.to_pylist()
+    assert native.rejects.by_place() == plain.rejects.by_place()
+    return plain
 
 
 def name_of(avro: dict[str, Any]) -> str:

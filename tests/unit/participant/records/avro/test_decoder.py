@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,18 +13,30 @@ import pyarrow as pa
 import pytest
 
 from control_topic.messages import SourcePartition
-from participant.records.avro.decoder import AvroDecoder, AvroKeys
+from participant.records.avro.decoder import AvroKeys
 from participant.records.avro.format import AvroFormat
 from participant.records.avro.schema import fingerprint_of
 from participant.records.by_schema import one_by_one
 from participant.records.by_schema.framing import SchemaKey
+from participant.records.by_schema.one_by_one import Schemas
 from participant.records.envelopes.plain import ChangeDecoder
 from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
 from participant.records.headers import pack
-from participant.records.port import Decoded, RecordSpec
+from participant.records.port import Decoded, Decoder, RecordSpec
 from participant.records.raw import RawBatch, Values
 from table.schema import SchemaError, parse_ddl
+from tests.avro_decoders import DECODERS
 from tests.avro_types import GUID, INNER, MD5, TAKEN, bare, logical, record, written
+from tests.json_decoders import skip_unless_there
+
+Make = Callable[[pa.Schema, str, Schemas], Decoder]
+
+
+@pytest.fixture(params=DECODERS)
+def make(request: pytest.FixtureRequest) -> Make:
+    """Each decoder of Avro."""
+    skip_unless_there(request.param)
+    return DECODERS[request.param]
 
 
 class Known:
@@ -62,8 +74,8 @@ def by_id(number: int, datum: bytes) -> bytes:
     return b"\0" + number.to_bytes(4, "big") + datum
 
 
-def decoded(ddl: str, text: str, rows: Sequence[Any]) -> Decoded:
-    decoder = AvroDecoder(parse_ddl(ddl), "confluent", Known({7: text}))
+def decoded(make: Make, ddl: str, text: str, rows: Sequence[Any]) -> Decoded:
+    decoder = make(parse_ddl(ddl), "confluent", Known({7: text}))
     return decoder.decode(batch([by_id(7, written(text, row)) for row in rows]))
 
 
@@ -71,11 +83,11 @@ def decoded(ddl: str, text: str, rows: Sequence[Any]) -> Decoded:
     ("avro", "ddl", "row", "read"), TAKEN, ids=[f"{one[1]}-{number}" for number, one in enumerate(TAKEN)]
 )
 def test_a_type_is_read_into_the_columns_that_take_all_of_it(
-    avro: Any, ddl: str, row: Any, read: Any
+    make: Make, avro: Any, ddl: str, row: Any, read: Any
 ) -> None:
     value = by_id(7, written(record({"x": bare(avro, row)}), {"x": row}))
     schema = parse_ddl(f"x {ddl}")
-    found = AvroDecoder(schema, "confluent", Known({7: record({"x": avro})})).decode(batch([value]))
+    found = make(schema, "confluent", Known({7: record({"x": avro})})).decode(batch([value]))
     assert not found.rejects, found.rejects[0].reason
     assert found.table.schema == schema
     found.table.validate(full=True)
@@ -124,12 +136,10 @@ REFUSED: list[tuple[Any, str, str]] = [
     ("avro", "ddl", "why"), REFUSED, ids=[f"{one[1]}-{number}" for number, one in enumerate(REFUSED)]
 )
 def test_what_would_lose_something_is_a_reject_that_names_field_and_way_out(
-    avro: Any, ddl: str, why: str
+    make: Make, avro: Any, ddl: str, why: str
 ) -> None:
     text = record({"x": avro, "other": "int"})
-    found = AvroDecoder(parse_ddl(f"x {ddl}"), "confluent", Known({7: text})).decode(
-        batch([by_id(7, b"\0\0")])
-    )
+    found = make(parse_ddl(f"x {ddl}"), "confluent", Known({7: text})).decode(batch([by_id(7, b"\0\0")]))
     assert found.table.num_rows == 0
     assert re.search(f"schema 7 cannot be read by: .*{why}", found.rejects[0].reason)
 
@@ -138,9 +148,9 @@ DDL = "id STRING NOT NULL, n BIGINT"
 OLD, NEW = record({"id": "string"}), record({"n": ["null", "long"], "more": "bytes", "id": "string"})
 
 
-def test_each_record_is_read_by_the_schema_that_it_names_and_fields_go_by_name() -> None:
+def test_each_record_is_read_by_the_schema_that_it_names_and_fields_go_by_name(make: Make) -> None:
     known = Known({1: OLD, 2: NEW})
-    decoder = AvroDecoder(parse_ddl(DDL), "confluent", known)
+    decoder = make(parse_ddl(DDL), "confluent", known)
     old, new = written(OLD, {"id": "a"}), written(NEW, {"id": "b", "n": 4, "more": b"!"})
     found = decoder.decode(batch([by_id(1, old), by_id(2, new), by_id(1, old)]))
     assert found.table.to_pylist() == [{"id": "a", "n": None}, {"id": "b", "n": 4}, {"id": "a", "n": None}]
@@ -161,9 +171,9 @@ HEADER = "__value_schema_id"
     ],
 )
 def test_an_id_or_guid_stands_in_a_header_or_before_the_value(
-    headers: list[tuple[str, bytes | None]], before: bytes
+    make: Make, headers: list[tuple[str, bytes | None]], before: bytes
 ) -> None:
-    decoder = AvroDecoder(parse_ddl(DDL), "confluent", Known({7: OLD, GUID: OLD}))
+    decoder = make(parse_ddl(DDL), "confluent", Known({7: OLD, GUID: OLD}))
     found = decoder.decode(batch([before + written(OLD, {"id": "a"})], headers=[pack(headers)]))
     assert found.table.to_pylist() == [{"id": "a", "n": None}]
 
@@ -184,8 +194,8 @@ BAD: list[tuple[bytes | None, bytes, str]] = [
 ]
 
 
-def test_every_bad_record_is_a_reject_by_itself_with_its_reason() -> None:
-    decoder = AvroDecoder(parse_ddl(DDL), "confluent", Known({7: OLD}))
+def test_every_bad_record_is_a_reject_by_itself_with_its_reason(make: Make) -> None:
+    decoder = make(parse_ddl(DDL), "confluent", Known({7: OLD}))
     values = [GOOD, *(value for value, _, _ in BAD), GOOD]
     found = decoder.decode(batch(values, headers=[b"", *(headers for _, headers, _ in BAD), b""]))
     assert found.table.num_rows == 2 and found.kept is not None
@@ -195,29 +205,29 @@ def test_every_bad_record_is_a_reject_by_itself_with_its_reason() -> None:
         assert why in reject.reason
 
 
-def test_a_schema_that_is_none_rejects_its_records_and_no_others() -> None:
+def test_a_schema_that_is_none_rejects_its_records_and_no_others(make: Make) -> None:
     known = Known({7: OLD, 8: '{"type":"record"}', 9: '"string"', 10: record({"id": ["null", "r"]})})
-    decoder = AvroDecoder(parse_ddl(DDL), "confluent", known)
+    decoder = make(parse_ddl(DDL), "confluent", known)
     found = decoder.decode(batch([by_id(8, b"x"), GOOD, by_id(9, b"x"), by_id(10, b"x")]))
     assert found.table.num_rows == 1
     reasons = [one.reason for one in found.rejects]
     assert "is none" in reasons[0] and "not a record but a string" in reasons[1] and "recursive" in reasons[2]
 
 
-def test_groups_of_values_become_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_values_become_one_table(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_by_one, "GROUP_BYTES", 10)
     rows = [{"id": f"e{number}"} for number in range(7)]
-    assert decoded(DDL, OLD, rows).table.column("id").to_pylist() == [row["id"] for row in rows]
+    assert decoded(make, DDL, OLD, rows).table.column("id").to_pylist() == [row["id"] for row in rows]
 
 
-def test_a_registry_that_is_away_is_no_reject() -> None:
-    decoder = AvroDecoder(parse_ddl(DDL), "confluent", Known({}, SchemasUnavailable("away")))
+def test_a_registry_that_is_away_is_no_reject(make: Make) -> None:
+    decoder = make(parse_ddl(DDL), "confluent", Known({}, SchemasUnavailable("away")))
     with pytest.raises(SchemasUnavailable):
         decoder.decode(batch([GOOD]))
 
 
-def test_a_schema_that_became_another_stops_before_its_first_record() -> None:
-    decoder = AvroDecoder(parse_ddl(DDL), "confluent", Known({7: OLD}, ChangedSchema("two of one name")))
+def test_a_schema_that_became_another_stops_before_its_first_record(make: Make) -> None:
+    decoder = make(parse_ddl(DDL), "confluent", Known({7: OLD}, ChangedSchema("two of one name")))
     assert decoder.decode(batch([GOOD, by_id(8, b"x"), GOOD])).stop == (1, "two of one name")
 
 
@@ -296,8 +306,8 @@ def test_a_key_of_several_fields_is_a_record_with_all_of_them() -> None:
         AvroFormat(spec("none", key_text=OLD)).keys(fields)
 
 
-def test_a_stop_is_at_its_records_place_though_records_without_a_value_stand_before_it() -> None:
-    values = AvroDecoder(parse_ddl(DDL), "confluent", Known({7: OLD}, ChangedSchema("two of one name")))
+def test_a_stop_is_at_its_records_place_though_records_without_a_value_stand_before_it(make: Make) -> None:
+    values = make(parse_ddl(DDL), "confluent", Known({7: OLD}, ChangedSchema("two of one name")))
     keys = AvroKeys([pa.field("id", pa.string())], "confluent", Known({2: '"string"'}))
     decoder = ChangeDecoder(values, keys, "")
     whole = batch([None, GOOD, None, by_id(8, b"x")], keys={0: by_id(2, b"\x02a"), 2: by_id(2, b"\x02b")})

@@ -16,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_topic.messages import SourcePartition
+from participant.records import native as shared
 from participant.records.json import native
 from participant.records.json.decoder import JsonDecoder
 from participant.records.json.format import JsonFormat
-from participant.records.json.native import NativeDecoder, NativeMissing, native_module, row_decoder
+from participant.records.json.native import NativeDecoder, row_decoder
+from participant.records.native import NativeMissing, native_module
 from participant.records.port import Decoded, RecordSpec
 from participant.records.raw import RawBatch, Values
 from table.schema import SchemaError, parse_ddl
@@ -28,9 +30,7 @@ from tests.json_decoders import compiled
 SCHEMA = parse_ddl("a BIGINT, b STRING")
 DEEP = b'{"a":7,"z":' + b"[" * 200 + b"]" * 200 + b"}"
 """The native decoder leaves it to the strict one, which takes it."""
-needs_module = pytest.mark.skipif(
-    not compiled(), reason="participant.records.json._native is not compiled here"
-)
+needs_module = pytest.mark.skipif(not compiled(), reason="participant.records._native is not compiled here")
 
 
 def batch_of(values: list[bytes | None]) -> RawBatch:
@@ -52,7 +52,7 @@ def fates(decoded: Decoded, count: int) -> list[Any]:
 
 @pytest.fixture
 def without_module(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(sys.modules, native.NAME, None)  # so Python says that it is not there
+    monkeypatch.setitem(sys.modules, shared.NAME, None)  # so Python says that it is not there
     native_module.cache_clear()
     yield
     native_module.cache_clear()
@@ -243,7 +243,7 @@ def test_where_it_is_there_the_native_decoder_reads() -> None:
 
 @pytest.mark.usefixtures("without_module")
 def test_a_module_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    old: Any = SimpleNamespace(INTERFACE=native.INTERFACE - 1)
-    monkeypatch.setitem(sys.modules, native.NAME, old)
+    old: Any = SimpleNamespace(INTERFACE=shared.INTERFACE - 1)
+    monkeypatch.setitem(sys.modules, shared.NAME, old)
     with pytest.raises(NativeMissing, match="compiled for another version: install Lockstep again"):
         native_module()

@@ -1,0 +1,169 @@
+//! A batch of values of Avro to a batch of columns, each value by the schema that it names.
+use std::collections::{HashMap, HashSet};
+
+use arrow_array::StructArray;
+use arrow_schema::{ArrowError, Fields};
+
+use crate::avro::datum::Datum;
+use crate::avro::framing::{Framing, header};
+use crate::avro::plan::{Described, Plan};
+use crate::columns::Object;
+use crate::parser::{Read, Refused};
+use crate::rows::places;
+
+/// Schemas that are known at once, and types of all of them together; then all are asked for anew.
+const SCHEMAS_MAX: usize = 1_000;
+const OPS_KEPT_MAX: usize = 1_000_000;
+/// Schemas that one batch asks for.
+const ASKED_MAX: usize = 100;
+/// Of a schema by which nothing is read here.
+const UNREAD: usize = usize::MAX;
+
+/// Bytes of all, and where each begins: see `rows::Rows::decode`.
+pub type Values<'a> = (&'a [u8], &'a [i64]);
+
+pub enum Decoded {
+    /// The rows of the values that are taken, and the places of the others.
+    Rows(StructArray, Vec<i64>),
+    /// Keys of schemas that are not known, as values or headers spell them: nothing was decoded.
+    Unknown(Vec<Vec<u8>>),
+}
+
+/// Makes rows of values, for one table.
+pub struct Records {
+    object: Object,
+    framing: Framing,
+    header: Vec<u8>,
+    known: HashMap<Vec<u8>, usize>,
+    plans: Vec<Plan>,
+    ops: usize,
+}
+
+impl Records {
+    /// `header`: the name of the one that names a value's schema. Answers with a sentence for a type that is not read
+    /// here.
+    pub fn new(fields: &Fields, framing: Framing, header: &[u8]) -> Result<Records, String> {
+        Ok(Records {
+            object: Object::new(fields, 1)?,
+            framing,
+            header: header.to_vec(),
+            known: HashMap::new(),
+            plans: Vec::new(),
+            ops: 0,
+        })
+    }
+
+    /// How values of this schema are read; None: not here. Answers with a sentence where it is not described as types
+    /// that go into the columns are; then it is as if it was None.
+    pub fn learn(&mut self, key: &[u8], described: Option<Vec<Described>>) -> Result<(), String> {
+        let made = described.map(|types| Plan::new(types, &self.object)).transpose();
+        let more = made.as_ref().ok().and_then(Option::as_ref).map_or(0, Plan::len);
+        if self.known.len() >= SCHEMAS_MAX || self.ops + more > OPS_KEPT_MAX {
+            self.known.clear();
+            self.plans.clear();
+            self.ops = 0;
+        }
+        let place = match &made {
+            Ok(Some(_)) => self.plans.len(),
+            _ => UNREAD,
+        };
+        self.known.insert(key.to_vec(), place);
+        if let Some(plan) = made? {
+            self.ops += more;
+            self.plans.push(plan);
+        }
+        Ok(())
+    }
+
+    /// `headers`: of each value, as Lockstep packs them. Answers with a sentence where values or headers are not given
+    /// as they are to be.
+    pub fn decode(&mut self, values: Values, headers: Option<Values>) -> Result<Decoded, String> {
+        let whole = places(values.0, values.1)?;
+        let heads = headers.map(|(data, starts)| places(data, starts)).transpose()?;
+        if heads.as_ref().is_some_and(|heads| heads.len() != whole.len()) {
+            return Err("there are not as many headers as values".into());
+        }
+        let mut batch = Vec::with_capacity(whole.len());
+        for (i, (from, to)) in whole.iter().enumerate() {
+            let head = heads.as_ref().zip(headers).map(|(heads, (data, _))| &data[heads[i].0..heads[i].1]);
+            batch.push((&values.0[*from..*to], head.unwrap_or_default(), *from));
+        }
+        let batch = Batch { data: values.0, records: batch };
+        Ok(match self.rows::<false>(&batch) {
+            Ok(Ok((columns, refused))) => Decoded::Rows(columns, refused),
+            Err(unknown) => Decoded::Unknown(unknown),
+            // Some text is no UTF-8
+            Ok(Err(_)) => match self.rows::<true>(&batch) {
+                Ok(done) => {
+                    done.map(|(columns, refused)| Decoded::Rows(columns, refused)).map_err(|e| e.to_string())?
+                }
+                Err(unknown) => Decoded::Unknown(unknown),
+            },
+        })
+    }
+
+    fn rows<const SURE: bool>(&mut self, batch: &Batch) -> Result<Made, Vec<Vec<u8>>> {
+        self.object.truncate(0);
+        self.object.begin(batch.records.len(), batch.data.len());
+        let mut datum = Datum::<SURE>::new(batch.data);
+        let (mut rows, mut refused) = (0, Vec::new());
+        let (mut last_key, mut last_plan): (Option<&[u8]>, usize) = (None, UNREAD);
+        for (i, (value, head, from)) in batch.records.iter().enumerate() {
+            let done = match named(self.framing, &self.header, value, head) {
+                Err(Refused) => Err(Refused),
+                Ok((key, begin)) => {
+                    if last_key != Some(key) {
+                        let Some(place) = self.known.get(key) else { return Err(self.unknown(batch, i)) };
+                        (last_key, last_plan) = (Some(key), *place);
+                    }
+                    match self.plans.get(last_plan) {
+                        Some(plan) => datum.row(from + begin, from + value.len(), plan, &mut self.object),
+                        None => Err(Refused),
+                    }
+                }
+            };
+            if done.is_ok() {
+                rows += 1;
+            } else {
+                self.object.truncate(rows);
+                refused.push(i as i64);
+            }
+        }
+        Ok(self.object.finish(None, rows).map(|columns| (columns, refused)))
+    }
+
+    /// Keys of the first schemas that are not known, from this record on, in their order.
+    fn unknown(&self, batch: &Batch, from: usize) -> Vec<Vec<u8>> {
+        let (mut asked, mut seen) = (Vec::new(), HashSet::new());
+        for (value, head, _) in &batch.records[from..] {
+            if let Ok((key, _)) = named(self.framing, &self.header, value, head)
+                && !self.known.contains_key(key)
+                && seen.insert(key)
+            {
+                asked.push(key.to_vec());
+                if asked.len() >= ASKED_MAX {
+                    break;
+                }
+            }
+        }
+        asked
+    }
+}
+
+type Made = Result<(StructArray, Vec<i64>), ArrowError>;
+
+struct Batch<'a> {
+    data: &'a [u8],
+    /// Each value, its headers, and where it begins.
+    records: Vec<(&'a [u8], &'a [u8], usize)>,
+}
+
+/// The key of a value's schema, and where its datum begins.
+#[inline(always)]
+fn named<'a>(framing: Framing, name: &[u8], value: &'a [u8], headers: &'a [u8]) -> Read<(&'a [u8], usize)> {
+    if value.is_empty() {
+        return Err(Refused);
+    }
+    let named = if headers.is_empty() { None } else { header(headers, name)? };
+    framing.split(value, named)
+}
