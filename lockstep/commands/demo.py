@@ -6,6 +6,7 @@ import click
 
 from lockstep.commands.options import standard_options
 from lockstep.config.units import parse_duration_ms
+from lockstep.demo.formats import FORMATS
 from lockstep.demo.lake import FILE, STORES
 from lockstep.errors import EXIT_NOT_EXACT, EXIT_WELL
 from lockstep.output import Output
@@ -33,7 +34,7 @@ def check_interval(_context: click.Context, _parameter: click.Parameter, interva
     type=click.IntRange(1, RECORDS_MAX),
     default=None,
     show_default=f"{RECORDS:,}; with --cdc {CDC_RECORDS:,}",
-    help="How many JSON events to produce.",
+    help="How many events to produce.",
 )
 @click.option(
     "--interval",
@@ -41,6 +42,14 @@ def check_interval(_context: click.Context, _parameter: click.Parameter, interva
     show_default=True,
     callback=check_interval,
     help="How often records are committed.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default=FORMATS[0],
+    show_default=True,
+    help="Of events: avro starts a schema registry besides.",
 )
 @click.option("--cdc", is_flag=True, help="Change events of Debezium's for a table of orders, upserted.")
 @click.option(
@@ -52,10 +61,12 @@ def check_interval(_context: click.Context, _parameter: click.Parameter, interva
 )
 @click.option("--keep", is_flag=True, help="Keep broker data, table and configuration, below .demo/.")
 @standard_options
-def command(output: Output, records: int | None, interval: str, cdc: bool, store: str, keep: bool) -> int:
+def command(
+    output: Output, records: int | None, interval: str, form: str, cdc: bool, store: str, keep: bool
+) -> int:
     """Watch it work on this machine: a broker, a job under spark-submit, workers killed, a proof.
 
-    Produces JSON events while the job runs, kills one worker and later the one that holds the coordinator
+    Produces events while the job runs, kills one worker and later the one that holds the coordinator
     with SIGKILL, waits until everything is committed, stops the job, and has Spark SQL, the hudi reader and
     lockstep verify count the table.
 
@@ -75,7 +86,9 @@ def command(output: Output, records: int | None, interval: str, cdc: bool, store
     records = records or (CDC_RECORDS if cdc else RECORDS)
     if cdc and not EVENTS_MIN <= records <= EVENTS_MAX:
         raise click.BadParameter(f"with --cdc from {EVENTS_MIN} to {EVENTS_MAX}", param_hint="'--records'")
-    settings = DemoSettings(records=records, interval=interval, keep=keep, cdc=cdc, store=store)
+    if cdc and form != FORMATS[0]:
+        raise click.BadParameter("with --cdc change events are JSON", param_hint="'--format'")
+    settings = DemoSettings(records=records, interval=interval, keep=keep, cdc=cdc, store=store, form=form)
     report = run_demo(settings, output)
     output.document(report.to_json(), report.to_text)
     offer_page(report, output)

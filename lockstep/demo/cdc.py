@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
 
@@ -38,6 +39,7 @@ class ChangeDataPlay:
     """As `lockstep.demo.play.Play` says. `events`: change events, EVENTS_MIN to EVENTS_MAX."""
 
     started_as = "demo --cdc"
+    encoded = "JSON"
     topic = "shop.orders"
     per_second = 15_000
 
@@ -52,6 +54,9 @@ class ChangeDataPlay:
         self._seen = ""  # the completion of the newest instant that was looked at
         self._compactions = 0
         self._looked_s = 0.0
+
+    def prepare(self, folder: Path, stack: ExitStack, doing: Callable[[str], None]) -> Sequence[str]:
+        return ()
 
     def records(self) -> Iterator[DemoRecord]:
         return records(self._shop, PARTITIONS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +21,9 @@ class Play(Protocol):
     started_as: str
     """The words of the command line."""
 
+    encoded: str
+    """What values are in, for people."""
+
     topic: str
     wanted: Mapping[int, int]
     """How many records each source partition gets, by its number."""
@@ -28,6 +32,12 @@ class Play(Protocol):
     """The pace at which records are produced."""
 
     kills: tuple[Kill, ...]
+
+    def prepare(self, folder: Path, stack: ExitStack, doing: Callable[[str], None]) -> Sequence[str]:
+        """Called first: starts in the folder what it needs besides, and says what that is.
+
+        `stack` ends it, `doing` is told what goes on. Raises `Failed`.
+        """
 
     def records(self) -> Iterator[DemoRecord]:
         """All of them, in the order in which they are produced."""

@@ -19,8 +19,8 @@ DAYS = 3
 
 COUNTRIES = ("AR", "BR", "CN", "DE", "ES", "FR", "GB", "IN", "IT", "JP", "KE", "MX", "NG", "PL", "US", "VN")
 ACTIONS = ("view", "view", "view", "search", "cart", "buy", "return")
-_DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
-_SECONDS = 86_400
+DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
+SECONDS = 86_400
 
 
 class DemoRecord(NamedTuple):
@@ -35,7 +35,7 @@ class DemoRecord(NamedTuple):
 def event(number: int) -> bytes:
     """Event `number` as JSON, about 160 bytes. The same number gives the same event, in any run."""
     mixed = (number * 2_654_435_761) & 0xFFFF_FFFF  # Knuth's multiplicative hash: looks random, is not
-    day, second = _DAY_TEXTS[number % DAYS], mixed % _SECONDS
+    day, second = DAY_TEXTS[number % DAYS], mixed % SECONDS
     return (
         f'{{"event_id":"e-{number:010d}","user_id":{mixed % 250_000},'
         f'"country":"{COUNTRIES[mixed >> 28]}","action":"{ACTIONS[mixed % 7]}",'
@@ -45,7 +45,7 @@ def event(number: int) -> bytes:
     ).encode()
 
 
-_DAY_TEXTS = tuple((_DAY_0 + timedelta(days=n)).strftime("%Y-%m-%d") for n in range(DAYS))
+DAY_TEXTS = tuple((DAY_0 + timedelta(days=n)).strftime("%Y-%m-%d") for n in range(DAYS))
 
 
 def records(events: int, source_partitions: int) -> Iterator[DemoRecord]:

@@ -76,6 +76,9 @@ class Ran:
     page: str = ""
     """Where the page of the run was, empty where it had none."""
 
+    encoded: str = "JSON"
+    """What values are in, for people."""
+
     def to_json(self) -> dict[str, Any]:
         return {
             "records": self.records,
@@ -121,7 +124,7 @@ def _figures(ran: Ran, more: Iterable[tuple[str, str]]) -> Table:
     seconds = max(ran.running_ms, 1) / 1_000
     grid.add_row(
         "records",
-        f"{readable_count(ran.records)} ({readable_size(ran.produced_bytes)} of JSON) in "
+        f"{readable_count(ran.records)} ({readable_size(ran.produced_bytes)} of {ran.encoded}) in "
         f"{readable_duration(ran.running_ms)}, at the demo's own pace "
         f"({readable_count(round(ran.records / seconds))} a second)",
     )

@@ -14,8 +14,10 @@ from datetime import datetime
 from pathlib import Path
 
 from lockstep.demo.cdc import ChangeDataPlay
+from lockstep.demo.formats import JSON
 from lockstep.demo.lake import FILE
 from lockstep.demo.plain import PlainPlay
+from lockstep.demo.play import Play
 from lockstep.demo.report import DemoReport
 from lockstep.demo.stage import Stage
 from lockstep.demo.view import View, make_view
@@ -41,6 +43,8 @@ class DemoSettings:
     cdc: bool = False
     store: str = FILE
     """Where the table is: one of `lockstep.demo.lake.STORES`."""
+    form: str = JSON
+    """Of events: one of `lockstep.demo.formats.FORMATS`."""
 
 
 def run_demo(settings: DemoSettings, output: Output, view: View | None = None) -> DemoReport:
@@ -49,7 +53,8 @@ def run_demo(settings: DemoSettings, output: Output, view: View | None = None) -
     Raises `Failed`, with the folder kept, where it could not be carried through.
     """
     find_java()
-    play = ChangeDataPlay(settings.records) if settings.cdc else PlainPlay(settings.records)
+    records = settings.records
+    play: Play = ChangeDataPlay(records) if settings.cdc else PlainPlay(records, settings.form)
     folder = _folder(settings.keep)
     with _signals_as_interrupts(), _state_in(folder / "state"), _logs_in(folder / "demo.log"):
         try:

@@ -90,6 +90,8 @@ class Stage:
         broker = self._start_broker(stack)
         servers, topic = broker.bootstrap_servers, self._play.topic
         lake = self._lake = self._make_lake(stack)
+        for said in self._play.prepare(self._folder, stack, self._doing):
+            self._view.say(said)
         sections = self._play.sections(lake.path) + lake.section
         config_path = write_config(self._folder, servers, self._interval, topic=topic, sections=sections)
         config = load(config_path)
@@ -252,6 +254,7 @@ class Stage:
             lake_port=ports[1],
             lake_command=self._store,
             page=self._page,
+            encoded=self._play.encoded,
         )
         return DemoReport(ran=ran, finding=finding)
 

@@ -15,9 +15,11 @@ DEADLINE_S = 240
 
 
 @pytest.mark.integration
-def test_the_demo_is_exact_after_both_kills_and_leaves_nothing_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["json", "avro"])
+def test_the_demo_is_exact_after_both_kills_and_leaves_nothing_behind(tmp_path: Path, form: str) -> None:
+    asked = ["--records", str(RECORDS), "--format", form, "--output", "json"]
     done = subprocess.run(
-        [sys.executable, "-m", "lockstep.cli", "demo", "--records", str(RECORDS), "--output", "json"],
+        [sys.executable, "-m", "lockstep.cli", "demo", *asked],
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,

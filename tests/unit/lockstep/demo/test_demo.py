@@ -8,8 +8,10 @@ from collections import Counter
 from typing import Any
 
 import click
+import numpy as np
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from control_topic.messages import (
@@ -19,6 +21,7 @@ from control_topic.messages import (
 )
 from lockstep.commands.demo import check_interval
 from lockstep.commands.demo import command as demo_command
+from lockstep.demo import avro
 from lockstep.demo.kills import Kill, KillPlan, two_kills
 from lockstep.demo.proof import Counted, Counts
 from lockstep.demo.records import KEY, PARTITION_BY, SCHEMA, event, records, spread
@@ -26,6 +29,10 @@ from lockstep.demo.report import DemoReport, Ran
 from lockstep.demo.telling import sentence
 from lockstep.demo.view import LineView, LiveView, Scene, make_view
 from lockstep.output import ConsoleOutput, JsonOutput
+from participant.records.avro.format import AvroFormat
+from participant.records.json.format import JsonFormat
+from participant.records.port import RecordSpec
+from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl
 from tests.heard_topic import P0, P1, T1, T2, W1, Topic, announced
 
@@ -53,6 +60,25 @@ def test_the_same_number_gives_the_same_event_and_another_number_another_id() ->
     assert event(7) == event(7)
     ids = {json.loads(event(number))["event_id"] for number in range(1_000)}
     assert len(ids) == 1_000
+
+
+def test_an_event_in_avro_is_the_row_that_it_is_in_json() -> None:
+    schema, numbers = parse_ddl(SCHEMA), [0, 1, 2, 86_399, 999_999, 123_456_789]
+    batches = [
+        RawBatch(
+            partition=P0,
+            offsets=np.arange(len(numbers)),
+            timestamps_ms=np.arange(len(numbers)),
+            values=Values.of(values),
+        )
+        for values in ([event(one) for one in numbers], [avro.value(one, 7)[5:] for one in numbers])
+    ]
+    given = RecordSpec(format="avro", framing="none", schema_text=avro.SCHEMA_TEXT)
+    in_json = JsonFormat().values(schema).decode(batches[0])
+    in_avro = AvroFormat(given).values(schema).decode(batches[1])
+    assert in_avro.table.to_pylist() == in_json.table.to_pylist() and not in_avro.rejects
+    assert avro.value(0, 7).startswith(b"\0\0\0\0\7")
+    assert [one.value for one in avro.records(3, 2, 7)] == [avro.value(number, 7) for number in range(3)]
 
 
 def test_events_are_spread_over_all_source_partitions_and_none_is_forgotten() -> None:
@@ -239,6 +265,11 @@ def test_an_interval_that_makes_no_demo_is_refused_before_anything_starts(interv
     with pytest.raises(click.BadParameter):
         check_interval(click.Context(demo_command), demo_command.params[1], interval)
     assert check_interval(click.Context(demo_command), demo_command.params[1], "2s") == "2s"
+
+
+def test_change_events_in_avro_are_refused_before_anything_starts() -> None:
+    done = CliRunner().invoke(demo_command, ["--cdc", "--format", "avro"])
+    assert done.exit_code == 2 and "with --cdc change events are JSON" in done.output
 
 
 def test_two_numbers_of_a_place_never_collide_in_one() -> None:
