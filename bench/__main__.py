@@ -18,15 +18,17 @@ import click
 from rich.console import Console
 
 from bench import results
+from bench.encodings import register
 from bench.lakes import LATENCY_MS, Place, lake_at, remove_stored
 from bench.load import fill
 from bench.place import prepare, typed, wide_console, working_folder
 from bench.rivals.base import RUN_TIMEOUT_S, Load, Settings
-from bench.rivals.registry import RIVALS, STREAMING_BATCH_RECORDS, Entry, Runners, order, parse
+from bench.rivals.registry import RIVALS, STREAMING_BATCH_RECORDS, Entry, Runners, order, parse, reading
 from bench.workloads import EVERY, Workload
 from lockstep.brokers.local import Broker
 from lockstep.config.units import parse_duration_ms
 from lockstep.errors import Failed, LockstepError, sentence
+from lockstep.stores.registry import RegistryServer
 from table.errors import TableError
 
 DEFAULT_RIVALS = ("lockstep", "lockstep-plain", "streaming", "iceberg-cold", "iceberg-warm", "plain")
@@ -66,6 +68,7 @@ def run(plan: Plan, folder: Path, console: Console) -> Path:
         broker = stack.enter_context(Broker(folder / "broker"))
         runners = Runners()
         stack.callback(runners.close)
+        registry = _registry(plan.workload, folder, stack)
         began = time.monotonic()
         size_bytes = fill(broker.bootstrap_servers, TOPIC, plan.workload, records=plan.records)
         console.print(
@@ -76,7 +79,7 @@ def run(plan: Plan, folder: Path, console: Console) -> Path:
         try:
             for round_number in range(plan.rounds):
                 for entry in order(plan.entries, round_number):
-                    load = _load(plan, entry, folder, broker, round_number)
+                    load = replace(_load(plan, entry, folder, broker, round_number), registry=registry)
                     one, said = _measure(runners, entry, load, round_number, latency_ms=plan.latency_ms)
                     runs.append(one)
                     console.print(said, highlight=False, soft_wrap=True)
@@ -90,6 +93,15 @@ def run(plan: Plan, folder: Path, console: Console) -> Path:
     if not passed:
         raise Failed(f"A rival failed: why is said above and in the figures; the logs are in {folder}.")
     return path
+
+
+def _registry(workload: Workload, folder: Path, stack: ExitStack) -> str:
+    """Where the schema of the workload's values is known; empty of JSON, which needs none."""
+    if workload.encoding is None:
+        return ""
+    server = stack.enter_context(RegistryServer(folder / "registry"))
+    register(server.url, f"{TOPIC}-value", workload.encoding)
+    return server.url
 
 
 def _measure(
@@ -219,7 +231,8 @@ def main(
     console = wide_console()
     chosen = EVERY[workload]
     try:
-        entries = [parse(one) for one in dict.fromkeys(labels or DEFAULT_RIVALS)]
+        asked = [parse(one) for one in dict.fromkeys(labels or DEFAULT_RIVALS)]
+        entries = reading(asked, chosen.format)
         plan = Plan(
             name="-".join(filter(None, ("bench", workload, label))),
             workload=chosen,

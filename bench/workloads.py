@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bench.encodings import AVRO, PROTOBUF, Encoding
+
 SOURCE_PARTITIONS = 4
 RUN_RECORDS = 1_000
 """So many records in a row go to the same source partition, as batching producers do it."""
@@ -40,6 +42,8 @@ class Workload:
     `kind`: `insert`, each record is a new row; `upsert`, it changes the row of its key, in a merge-on-read
     table with so many `buckets` in each table partition. Then `key_of` gives the key's number, records of a
     key share a source partition, and no record comes twice.
+
+    `encoding`: what values are in; None is JSON.
     """
 
     name: str
@@ -57,6 +61,12 @@ class Workload:
     kind: str = "insert"
     buckets: int = 0
     key_of: Callable[[int], int] | None = None
+    encoding: Encoding | None = None
+
+    @property
+    def format(self) -> str:
+        """As Lockstep calls what values are in."""
+        return self.encoding.format if self.encoding is not None else "json"
 
     @property
     def source_partitions(self) -> int:
@@ -88,6 +98,7 @@ class Workload:
             "interval_s": self.interval_s,
             "kind": self.kind,
             "buckets": self.buckets,
+            **({"format": self.format} if self.encoding is not None else {}),
         }
 
 
@@ -252,4 +263,12 @@ WORKLOADS: Mapping[str, Workload] = {
     )
 }
 """Those of new rows."""
-EVERY: Mapping[str, Workload] = {**WORKLOADS, UPSERTS.name: UPSERTS}
+ENCODED: Mapping[str, Workload] = {
+    name: replace(
+        _narrow(name, f"narrow {title}, 8 fields", value=encoding.of_json(narrow), records=4_000_000),
+        encoding=encoding,
+    )
+    for name, title, encoding in (("avro", "Avro", AVRO), ("protobuf", "Protobuf", PROTOBUF))
+}
+"""The narrow records in other formats, of a schema registry."""
+EVERY: Mapping[str, Workload] = {**WORKLOADS, UPSERTS.name: UPSERTS, **ENCODED}

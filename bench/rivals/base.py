@@ -38,7 +38,8 @@ class Load:
 
     `rival`: as the figures name it. `folder`: this load's own, empty. `name`: nobody else's, for groups and
     tables. `interval_s`: between commits. `batch_records`: of a micro-batch, 0 is everything at once.
-    `elsewhere`: where its table is to be; None: in its folder.
+    `elsewhere`: where its table is to be; None: in its folder. `registry`: where the schema of values that
+    are not JSON is known.
     """
 
     rival: str
@@ -52,6 +53,7 @@ class Load:
     batch_records: int
     settings: Settings
     elsewhere: Lake | None = None
+    registry: str = ""
 
     @property
     def lake(self) -> Lake:

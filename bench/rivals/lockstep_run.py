@@ -96,6 +96,7 @@ def run(load: Load, *arguments: str, beside: Sequence[int] = ()) -> Measured:
         interval_s=load.interval_s,
         settings=load.settings,
         lake=load.lake,
+        registry=load.registry,
     )
     log = load.folder / "lockstep.log"
     with (
@@ -141,8 +142,12 @@ def write_config(
     interval_s: float,
     settings: Settings,
     lake: Lake | None = None,
+    registry: str = "",
 ) -> Path:
-    """The pipeline's TOML; its table is in the lake, else in the folder. Nobody compacts one of upserts."""
+    """The pipeline's TOML; its table is in the lake, else in the folder. Nobody compacts one of upserts.
+
+    `registry`: of values that are not JSON. What it tells is kept in the folder: another has other schemas.
+    """
     lake = lake or file_lake(folder)
     path = folder / "pipeline.toml"
     kind = f'partition_by = "{workload.partition_by}"' if workload.partition_by else ""
@@ -150,6 +155,8 @@ def write_config(
     if workload.kind == "upsert":
         kind += f'\nkind = "upsert"\nordering = "{workload.ordering}"\nbuckets = {workload.buckets}'
         services = '[services]\ncompaction = "off"\n'
+    if registry:
+        services += f'[registry]\nurl = "{registry}"\ncache_folder = "{folder / "schemas"}"\n'
     path.write_text(
         f"""\
 [pipeline]
@@ -159,6 +166,7 @@ workers = {settings.workers}
 bootstrap_servers = "{bootstrap_servers}"
 topics = ["{topic}"]
 [record]
+format = "{workload.format}"
 schema = "{workload.schema}"
 [table]
 path = "{lake.table}"

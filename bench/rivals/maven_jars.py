@@ -65,6 +65,8 @@ SPARK_KAFKA: Sequence[Artifact] = (
     ("org.apache.commons", "commons-pool2", "2.11.1"),
 )
 """What Spark itself does not bring along."""
+SPARK_AVRO: Sequence[Artifact] = (("org.apache.spark", "spark-avro_2.12", "3.5.9"),)
+"""Likewise, of `from_avro`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,14 @@ def resolve_spark_kafka(cache_dir: Path | None = None) -> list[Path]:
     cache = cache_dir if cache_dir is not None else default_cache()
     folder = cache / f"spark-kafka-{SPARK_KAFKA_VERSION}"
     _ensure(folder, SPARK_KAFKA, (), transitive=False)
+    return sorted(folder.glob("*.jar"))
+
+
+def resolve_spark_avro(cache_dir: Path | None = None) -> list[Path]:
+    """Likewise the jar of Spark's reader of Avro. Raises `Failed`."""
+    cache = cache_dir if cache_dir is not None else default_cache()
+    folder = cache / f"spark-avro-{SPARK_AVRO[0][2]}"
+    _ensure(folder, SPARK_AVRO, (), transitive=False)
     return sorted(folder.glob("*.jar"))
 
 

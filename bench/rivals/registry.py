@@ -20,7 +20,7 @@ BATCH, INTERVAL, WORKERS = "records of a batch", "interval between commits", "nu
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
     """`window`: what is inside its window, a phrase. `variant`: what `@` says. `unit`: runs beside these.
-    `places`: where its table may be.
+    `places`: where its table may be. `formats`: what it reads.
     """
 
     name: str
@@ -29,10 +29,16 @@ class Rival:
     variant: str
     unit: str
     places: frozenset[Place] = frozenset(Place)
+    formats: frozenset[str] = frozenset({"json"})
 
 
 LOCKSTEP = Rival(
-    name="lockstep", title="Lockstep", window=lockstep_run.WINDOW, variant=INTERVAL, unit="lockstep"
+    name="lockstep",
+    title="Lockstep",
+    window=lockstep_run.WINDOW,
+    variant=INTERVAL,
+    unit="lockstep",
+    formats=frozenset({"json", "avro", "protobuf"}),
 )
 
 RIVALS: Mapping[str, Rival] = {
@@ -61,6 +67,7 @@ RIVALS: Mapping[str, Rival] = {
             window=structured_streaming.WINDOW,
             variant=BATCH,
             unit="streaming",
+            formats=frozenset({"json", "avro"}),
         ),
         Rival(
             name="iceberg-cold",
@@ -135,6 +142,14 @@ def parse(label: str) -> Entry:
         return replace(entry, workers=number)
     except ValueError as error:
         raise ConfigError(f"--rival {label}: after the @ comes the {rival.variant}: {error}.") from error
+
+
+def reading(entries: Sequence[Entry], form: str) -> list[Entry]:
+    """Those whose rivals read the format. Raises `ConfigError` where it is none of them."""
+    found = [entry for entry in entries if form in entry.rival.formats]
+    if not found:
+        raise ConfigError(f"None of {', '.join(entry.label for entry in entries)} reads {form}.")
+    return found
 
 
 def _placed(name: str) -> tuple[str, Place]:

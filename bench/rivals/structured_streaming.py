@@ -16,7 +16,7 @@ from bench.lakes import Lake, file_lake
 from bench.processes import Sampler
 from bench.rivals import hudi_commits
 from bench.rivals.base import ROOT, Load, Settings, measured
-from bench.rivals.maven_jars import resolve_spark_kafka
+from bench.rivals.maven_jars import resolve_spark_avro, resolve_spark_kafka
 from bench.waiting import end, finish, tail
 from bench.workloads import Workload
 from lockstep.errors import Failed
@@ -89,6 +89,7 @@ def write_task(
         "bootstrap_servers": bootstrap_servers,
         "topic": topic,
         "schema": workload.schema,
+        "avro": workload.encoding.schema if workload.encoding is not None else "",
         "batch_records": batch_records,
         "trigger_s": trigger_s,
         "kafka_timestamp": kafka_timestamp,
@@ -171,7 +172,7 @@ def start(
     command += ["--driver-memory", settings.streaming_memory]
     needs = store_needs((lake or file_lake(task.parent)).table)
     packages = (BUNDLE, *needs.packages)
-    own, jars = find_jars(packages, {}), resolve_spark_kafka()
+    own, jars = find_jars(packages, {}), [*resolve_spark_kafka(), *resolve_spark_avro()]
     if not own:
         command += ["--packages", ",".join(packages)]
         command += ["--exclude-packages", ",".join(needs.excluded)] if needs.excluded else []
