@@ -47,7 +47,7 @@ impl Framing {
                 }
                 Ok((&value[2..MARKED_BYTES], MARKED_BYTES))
             }
-            (Framing::Bare, _) => Ok((&[], 0)),
+            (Framing::Bare, _) => Ok((&value[..0], 0)),
         }
     }
 }

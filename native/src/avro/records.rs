@@ -83,12 +83,7 @@ impl Records {
         if heads.as_ref().is_some_and(|heads| heads.len() != whole.len()) {
             return Err("there are not as many headers as values".into());
         }
-        let mut batch = Vec::with_capacity(whole.len());
-        for (i, (from, to)) in whole.iter().enumerate() {
-            let head = heads.as_ref().zip(headers).map(|(heads, (data, _))| &data[heads[i].0..heads[i].1]);
-            batch.push((&values.0[*from..*to], head.unwrap_or_default(), *from));
-        }
-        let batch = Batch { data: values.0, records: batch };
+        let batch = Batch { data: values.0, places: whole, headers: headers.map(|(data, _)| data).zip(heads) };
         Ok(match self.rows::<false>(&batch) {
             Ok(Ok((columns, refused))) => Decoded::Rows(columns, refused),
             Err(unknown) => Decoded::Unknown(unknown),
@@ -104,20 +99,20 @@ impl Records {
 
     fn rows<const SURE: bool>(&mut self, batch: &Batch) -> Result<Made, Vec<Vec<u8>>> {
         self.object.truncate(0);
-        self.object.begin(batch.records.len(), batch.data.len());
+        self.object.begin(batch.places.len(), batch.data.len());
         let mut datum = Datum::<SURE>::new(batch.data);
         let (mut rows, mut refused) = (0, Vec::new());
         let (mut last_key, mut last_plan): (Option<&[u8]>, usize) = (None, UNREAD);
-        for (i, (value, head, from)) in batch.records.iter().enumerate() {
-            let done = match named(self.framing, &self.header, value, head) {
+        for (i, (from, to)) in batch.places.iter().enumerate() {
+            let done = match self.named(batch, i) {
                 Err(Refused) => Err(Refused),
                 Ok((key, begin)) => {
-                    if last_key != Some(key) {
+                    if !last_key.is_some_and(|last| same(last, key)) {
                         let Some(place) = self.known.get(key) else { return Err(self.unknown(batch, i)) };
                         (last_key, last_plan) = (Some(key), *place);
                     }
                     match self.plans.get(last_plan) {
-                        Some(plan) => datum.row(from + begin, from + value.len(), plan, &mut self.object),
+                        Some(plan) => datum.row(from + begin, *to, plan, &mut self.object),
                         None => Err(Refused),
                     }
                 }
@@ -132,11 +127,25 @@ impl Records {
         Ok(self.object.finish(None, rows).map(|columns| (columns, refused)))
     }
 
+    /// Of a value the key of its schema, and where its datum begins.
+    #[inline(always)]
+    fn named<'a>(&self, batch: &Batch<'a>, i: usize) -> Read<(&'a [u8], usize)> {
+        let (from, to) = batch.places[i];
+        if from == to {
+            return Err(Refused);
+        }
+        let named = match &batch.headers {
+            Some((data, places)) if places[i].0 < places[i].1 => header(&data[places[i].0..places[i].1], &self.header)?,
+            _ => None,
+        };
+        self.framing.split(&batch.data[from..to], named)
+    }
+
     /// Keys of the first schemas that are not known, from this record on, in their order.
     fn unknown(&self, batch: &Batch, from: usize) -> Vec<Vec<u8>> {
         let (mut asked, mut seen) = (Vec::new(), HashSet::new());
-        for (value, head, _) in &batch.records[from..] {
-            if let Ok((key, _)) = named(self.framing, &self.header, value, head)
+        for i in from..batch.places.len() {
+            if let Ok((key, _)) = self.named(batch, i)
                 && !self.known.contains_key(key)
                 && seen.insert(key)
             {
@@ -154,16 +163,18 @@ type Made = Result<(StructArray, Vec<i64>), ArrowError>;
 
 struct Batch<'a> {
     data: &'a [u8],
-    /// Each value, its headers, and where it begins.
-    records: Vec<(&'a [u8], &'a [u8], usize)>,
+    /// From where to where each value is.
+    places: Vec<(usize, usize)>,
+    /// Bytes of headers, and from where to where each value's are.
+    headers: Option<(&'a [u8], Vec<(usize, usize)>)>,
 }
 
-/// The key of a value's schema, and where its datum begins.
+/// Without a call where nothing or an id is compared, as it mostly is: of nothing it would be a slow one, of an address
+/// that there is not.
 #[inline(always)]
-fn named<'a>(framing: Framing, name: &[u8], value: &'a [u8], headers: &'a [u8]) -> Read<(&'a [u8], usize)> {
-    if value.is_empty() {
-        return Err(Refused);
+fn same(a: &[u8], b: &[u8]) -> bool {
+    match (<&[u8; 5]>::try_from(a), <&[u8; 5]>::try_from(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a.len() == b.len() && (a.is_empty() || a == b),
     }
-    let named = if headers.is_empty() { None } else { header(headers, name)? };
-    framing.split(value, named)
 }
