@@ -112,7 +112,7 @@ def _check_messages(checked: ProtobufKeys | ProtobufDecoder, number: int, texts:
 def _read(config: Config) -> Mapping[str, list[pa.Field]]:
     """What is read of values, of keys of records that have one, and of those of records that only delete."""
     table = config.table
-    how = plan(parse_ddl(config.record.ddl), config.record.columns)
+    how = plan(parse_ddl(config.record.ddl), config.record.columns, config.record.rest)
     deletes: tuple[pa.Field, ...] = ()
     if table.kind == UPSERT:
         names = [*table.key, *([table.partition_by] if table.partition_by else [])]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from lockstep.config.columns import check_columns
+from lockstep.config.columns import check_columns, rest_problem
 from lockstep.config.hooks import check_hooks
 from lockstep.config.model import Config
 from lockstep.config.problems import Problem, nearest
@@ -215,6 +215,12 @@ def _the_envelope_is_read_from_the_format(config: Config) -> Iterator[Problem]:
         yield Problem(settings=("record.envelope", "record.format"), sentence=sentence)
 
 
+def _the_rest_is_read_where_it_can_be(config: Config) -> Iterator[Problem]:
+    sentence = rest_problem(config.record)
+    if sentence:
+        yield Problem(settings=("record.rest", "record.format", "record.envelope"), sentence=sentence)
+
+
 def _hooks_say_whom_to_tell(config: Config) -> Iterator[Problem]:
     taken = {config.control.topic: "the control topic"}
     taken |= dict.fromkeys(config.source.topics, "a source topic")
@@ -257,6 +263,7 @@ RELATIONS: tuple[Check, ...] = (
     _upserts_say_of_which_row,
     _change_events_bring_their_order,
     _the_envelope_is_read_from_the_format,
+    _the_rest_is_read_where_it_can_be,
     _write_timeout_covers_an_interval,
     _write_limit_covers_the_timeout,
     _control_topic_is_its_own,

@@ -1,4 +1,4 @@
-"""Whether columns can come from where `record.columns` says."""
+"""Whether columns can come from where `record.columns` and `record.rest` say."""
 
 from __future__ import annotations
 
@@ -6,17 +6,33 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lockstep.config.problems import Problem, nearest
+from participant.records.kinds import ENVELOPES, FORMATS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lockstep.config.model import Config
+    from lockstep.config.sections import RecordSection
+
+
+def rest_problem(record: RecordSection) -> str:
+    """Why what no column names cannot be had; empty where it can, or is not wanted."""
+    if not record.rest:
+        return ""
+    if not FORMATS[record.format].has_rest:
+        named = ", ".join(name for name, kind in FORMATS.items() if kind.has_rest)
+        return (
+            f"it is had of {named}, not of {record.format}, whose schemas name all fields: make them columns"
+        )
+    if ENVELOPES[record.envelope].brings_order:
+        return f"it is not had of {record.envelope} events: make the fields columns of record.schema"
+    return ""
 
 
 def check_columns(config: Config, columns: pa.Schema) -> Iterator[Problem]:
     """`columns`: those of `record.schema`."""
     record, table = config.record, config.table
-    if not record.columns:
+    if not record.columns and not record.rest:
         return
     from participant.records.columns.plan import key_plan, plan
     from table.port import UPSERT
@@ -30,9 +46,11 @@ def check_columns(config: Config, columns: pa.Schema) -> Iterator[Problem]:
     if unknown:
         return
     try:
-        made = plan(columns, record.columns)
+        made = plan(columns, record.columns, record.rest)
     except SchemaError as error:
-        yield Problem(settings=settings, sentence=str(error))
+        name = "record.rest" if str(error).startswith("record.rest") else "record.columns"
+        sentence = str(error).removeprefix("record.rest = ")
+        yield Problem(settings=(name, "record.schema"), sentence=sentence)
         return
     wanted = [*table.key, *([table.partition_by] if table.partition_by else [])]
     if table.kind != UPSERT or not set(wanted) <= set(columns.names):

@@ -137,6 +137,7 @@ class Config(Section):
             registry=registry_settings(self.record, self.registry),
             decoder=self.record.decoder,
             columns=tuple(self.record.columns.items()),
+            rest=self.record.rest,
         )
 
     def to_mapping(self) -> dict[str, dict[str, Any]]:

@@ -165,6 +165,14 @@ class RecordSection(Section):
             "[formats.md](formats.md#columns-from-anywhere) has all that there is."
         ),
     )
+    rest: str = Field(
+        default="",
+        description=(
+            "Of JSON: the STRING column of `record.schema` that takes the fields that no column names, as "
+            "one JSON object, null where there are none. Empty: they are not read."
+        ),
+        examples=["extra"],
+    )
     envelope: values.Envelope = Field(
         default="none",
         description=(

@@ -116,7 +116,7 @@ impl Object {
 }
 
 impl Column {
-    fn new(field: &FieldRef, depth: usize) -> Result<Column, String> {
+    pub fn new(field: &FieldRef, depth: usize) -> Result<Column, String> {
         let kind = match field.data_type() {
             DataType::Boolean => Kind::Bool(Bits::default()),
             DataType::Int32 => Kind::Int(Vec::new()),
@@ -145,7 +145,7 @@ impl Column {
         Ok(Column { kind, nullable: field.is_nullable(), len: 0, valid: None, literal, head, mask, last: 0 })
     }
 
-    fn begin(&mut self, rows: usize, bytes: usize) {
+    pub fn begin(&mut self, rows: usize, bytes: usize) {
         let more = (self.last + self.last / 8).min(bytes);
         match &mut self.kind {
             Kind::Bool(bits) => bits.reserve(rows),
@@ -198,6 +198,20 @@ impl Column {
         }
     }
 
+    /// Of texts: these members as an object, or null where there are none.
+    pub fn braced(&mut self, members: &[u8]) {
+        match &mut self.kind {
+            Kind::Text(texts) if !members.is_empty() => {
+                texts.data.push(b'{');
+                texts.data.extend_from_slice(members);
+                texts.data.push(b'}');
+                texts.end();
+                self.mark();
+            }
+            _ => self.null(),
+        }
+    }
+
     /// The first `len` values alone, whatever a value that was begun has left behind them.
     fn truncate(&mut self, len: usize) {
         if let Some(valid) = &mut self.valid {
@@ -225,7 +239,7 @@ impl Column {
         }
     }
 
-    fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+    pub fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         let len = std::mem::take(&mut self.len);
         self.last = len;
         let valid = self.valid.take().map(|mut bits| NullBuffer::new(bits.finish()));

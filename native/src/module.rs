@@ -21,7 +21,7 @@ use crate::avro::records::{Decoded, Records};
 use crate::rows::{BYTES_MAX, Rows};
 
 /// The number in participant/records/native.py of what is passed between it and this module.
-const INTERFACE: u32 = 2;
+const INTERFACE: u32 = 3;
 
 const BROKEN: &str = "the native decoder failed by a mistake of its own: set record.decoder = \"plain\", and report it";
 
@@ -61,11 +61,12 @@ struct Decoder {
 
 #[pymethods]
 impl Decoder {
-    /// `schema` has `__arrow_c_schema__`. Raises `ValueError` for a type that is not read here.
+    /// `schema` has `__arrow_c_schema__`. `rest`: one column more, of what it does not name. Raises `ValueError` for a
+    /// type that is not read here.
     #[new]
-    #[pyo3(signature = (schema, wide=true))]
-    fn new(schema: &Bound<'_, PyAny>, wide: bool) -> PyResult<Decoder> {
-        let rows = Rows::new(columns_of(schema)?.fields(), wide).map_err(wrong)?;
+    #[pyo3(signature = (schema, wide=true, rest=false))]
+    fn new(schema: &Bound<'_, PyAny>, wide: bool, rest: bool) -> PyResult<Decoder> {
+        let rows = Rows::new(columns_of(schema)?.fields(), wide, rest).map_err(wrong)?;
         Ok(Decoder { rows, broken: false })
     }
 

@@ -8,7 +8,7 @@ const POWERS: [f64; 23] = [
     1e21, 1e22,
 ];
 
-impl<const WIDE: bool> Parser<'_, WIDE> {
+impl<const WIDE: bool, const REST: bool> Parser<'_, WIDE, REST> {
     /// A whole number that is spelled as one: `1.0` and `1e3` are not.
     #[inline(always)]
     pub(crate) fn whole_number(&mut self) -> Read<i64> {

@@ -15,25 +15,37 @@ pub type Read<T> = Result<T, Refused>;
 /// What no field of the schema holds may be nested so deep, and is refused here beyond.
 const DEPTH_MAX: u32 = 64;
 
-/// `WIDE`: whether texts are looked at 16 bytes at a time, where the processor does.
-pub struct Parser<'a, const WIDE: bool> {
+/// `WIDE`: whether texts are looked at 16 bytes at a time, where the processor does. `REST`: whether what no field is
+/// named for is kept.
+pub struct Parser<'a, const WIDE: bool, const REST: bool> {
     whole: &'a [u8],
     /// To the end of the value.
     pub(crate) text: &'a [u8],
     pub(crate) i: usize,
     scratch: Vec<u8>,
+    /// Members of the row's object that are no fields, as they are spelled, and with those of objects in it; between
+    /// braces they are an object.
+    pub rest: Vec<u8>,
+    /// Not within an array or a map.
+    keeps: bool,
+    /// Where the name ends that was read last.
+    name_end: usize,
 }
 
-impl<'a, const WIDE: bool> Parser<'a, WIDE> {
+impl<'a, const WIDE: bool, const REST: bool> Parser<'a, WIDE, REST> {
     /// `whole`: UTF-8, or each value is to be looked at beforehand; a newline behind every value.
     pub fn new(whole: &'a [u8]) -> Self {
-        Parser { whole, text: &whole[..0], i: 0, scratch: Vec::new() }
+        Parser { whole, text: &whole[..0], i: 0, scratch: Vec::new(), rest: Vec::new(), keeps: true, name_end: 0 }
     }
 
     /// The value from `from` to `to` as one row. Where it is refused the columns hold a part of it.
     pub fn row(&mut self, from: usize, to: usize, object: &mut Object) -> Read<()> {
         self.text = &self.whole[..to];
         self.i = from;
+        if REST {
+            self.rest.clear();
+            self.keeps = true;
+        }
         self.blank();
         self.object(object)?;
         self.blank();
@@ -93,7 +105,9 @@ impl<'a, const WIDE: bool> Parser<'a, WIDE> {
         let (mut last, mut found) = (count, 0);
         self.blank();
         if !self.take(b'}') {
+            let rest_from = self.rest.len();
             loop {
+                let name_from = self.i;
                 let guess = o.after[last];
                 let at = if guess < count && self.is_next(&o.columns[guess]) { Some(guess) } else { self.name(o)? };
                 self.blank();
@@ -106,7 +120,17 @@ impl<'a, const WIDE: bool> Parser<'a, WIDE> {
                         o.after[last] = field;
                         last = field;
                         found += 1;
-                        self.value(&mut o.columns[field])?;
+                        if REST && self.keeps && matches!(o.columns[field].kind, Kind::Struct(_)) {
+                            self.within(&mut o.columns[field], name_from, rest_from)?;
+                        } else {
+                            self.value(&mut o.columns[field])?;
+                        }
+                    }
+                    None if REST && self.keeps => {
+                        self.member(name_from, rest_from);
+                        let value_from = self.i;
+                        self.skip(0)?;
+                        self.rest.extend_from_slice(&self.text[value_from..self.i]);
                     }
                     None => self.skip(0)?,
                 }
@@ -131,13 +155,41 @@ impl<'a, const WIDE: bool> Parser<'a, WIDE> {
         };
         if there {
             self.i += c.literal.len();
+            if REST {
+                self.name_end = self.i - 1;
+            }
         }
         there
+    }
+
+    /// The name that was read last, and its colon, behind what is kept of the same object.
+    fn member(&mut self, name_from: usize, rest_from: usize) {
+        if self.rest.len() > rest_from {
+            self.rest.push(b',');
+        }
+        self.rest.extend_from_slice(&self.text[name_from..self.name_end]);
+        self.rest.push(b':');
+    }
+
+    /// A field that is an object: what of it is kept stands in an object of its own.
+    fn within(&mut self, c: &mut Column, name_from: usize, rest_from: usize) -> Read<()> {
+        let before = self.rest.len();
+        self.member(name_from, rest_from);
+        self.rest.push(b'{');
+        let begun = self.rest.len();
+        self.value(c)?;
+        if self.rest.len() == begun {
+            self.rest.truncate(before);
+        } else {
+            self.rest.push(b'}');
+        }
+        Ok(())
     }
 
     /// Another name than was expected, and its colon: which field it is.
     fn name(&mut self, o: &Object) -> Read<Option<usize>> {
         let found = self.quoted(|name| Ok(o.names.get(name).copied()))?;
+        self.name_end = self.i;
         self.blank();
         self.expect(b':')?;
         Ok(found)
@@ -184,10 +236,16 @@ impl<'a, const WIDE: bool> Parser<'a, WIDE> {
             }
             Kind::Struct(o) => self.object(o)?,
             Kind::List(ends, _, item) => {
+                let kept = std::mem::replace(&mut self.keeps, false);
                 self.array(item)?;
+                self.keeps = kept;
                 ends.push(item.len as i32);
             }
-            Kind::Map(map) => self.map(map)?,
+            Kind::Map(map) => {
+                let kept = std::mem::replace(&mut self.keeps, false);
+                self.map(map)?;
+                self.keeps = kept;
+            }
             Kind::Date(v) => v.push(self.quoted(|text| texts::date(text).ok_or(Refused))?),
             Kind::Time(v, zone) => {
                 let zoned = zone.is_some();

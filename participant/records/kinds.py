@@ -31,6 +31,8 @@ class FormatKind:
     """Where a value names the schema that it was written by: those of `FRAMINGS` that there are."""
     file: str = ""
     """What a file with such a schema is, for people."""
+    has_rest: bool = False
+    """Whether values may have fields that nobody named, and those can be had as JSON."""
 
 
 FORMATS: Mapping[str, FormatKind] = {
@@ -39,6 +41,7 @@ FORMATS: Mapping[str, FormatKind] = {
         values="one object each",
         keys="an object or one field's value, or plain text",
         has_settings=True,
+        has_rest=True,
     ),
     "avro": FormatKind(
         made_by="participant.records.avro.format:AvroFormat",

@@ -104,8 +104,15 @@ class RecordSpec:
     columns: tuple[tuple[str, str], ...] = ()
     """Columns that are not the value's field of the same name, and where they come from, as
     `participant.records.sources` spells it."""
+    rest: str = ""
+    """The column for what no other column names; empty for none."""
     as_keys: bool = False
     """Whether what is read as values are keys, by the header and the schema that keys have."""
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether a column is anything else than the value's field of its name."""
+        return bool(self.columns or self.rest)
 
     @property
     def wants_headers(self) -> bool:
@@ -126,6 +133,7 @@ class RecordSpec:
             format=self.key_format,
             schema_text=self.key_schema_text,
             message=self.key_message,
+            rest="",
             as_keys=True,
         )
 

@@ -26,6 +26,9 @@ VALUE, KEY, HEADER, HEADERS = "value", "key", "header", "headers"
 TOPIC, PARTITION, OFFSET, TIMESTAMP = "topic", "partition", "offset", "timestamp"
 REST = "rest"
 """Not spelled: what `record.rest` asks for."""
+REST_FIELD = ""
+"""The last column of what a decoder is asked for, where it is to put what no other column names. No path has
+such a name."""
 WHOLE = (VALUE, KEY, HEADERS, TOPIC, PARTITION, OFFSET, TIMESTAMP)
 UNITS = {"SECONDS": 1_000_000, "MILLIS": 1_000, "MICROS": 1}
 """What a number that stands for a time counts since 1970 -> microseconds in one of it."""

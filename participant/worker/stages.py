@@ -89,7 +89,7 @@ def decoder(
     )
     envelope: Envelope = made(ENVELOPES[record.envelope].made_by)
     values, keys = format_made(record.format, record), format_made(record.key_format, record)
-    if not record.columns:
+    if not record.is_mapped:
         return envelope.decoder(asked, values, keys)
     from participant.records.columns.decoder import columns_decoder
 
@@ -101,12 +101,12 @@ def plan_of(schema: pa.Schema, record: RecordSpec) -> Plan:
     """How the table's columns come out of records. Raises `SchemaError`."""
     from participant.records.columns.plan import plan
 
-    return plan(schema, dict(record.columns))
+    return plan(schema, dict(record.columns), record.rest)
 
 
 def _reads_by(schema: pa.Schema, record: RecordSpec) -> str:
     """With what values are read, for people. Raises `SchemaError`."""
-    if record.columns:
+    if record.is_mapped:
         schema = plan_of(schema, record).value
         if not len(schema):
             return "nobody: no column comes from a field of the value"

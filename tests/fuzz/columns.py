@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from random import Random
@@ -55,6 +56,7 @@ def make_batch(random: Random, size: int) -> dict[str, Any]:
         "ddl": ddl,
         "paths": paths,
         "beside": sorted(random.sample(sorted(BESIDE), random.randint(0, 4))),
+        "rest": random.random() < 0.5,
         "records": records,
     }
 
@@ -74,15 +76,20 @@ def check_batch(case: dict[str, Any]) -> int:
     schema, paths = parse_ddl(case["ddl"]), [tuple(path) for path in case["paths"]]
     columns = {f"c{n}": (_spelled(path), _ddl(_at(schema, path).type)) for n, path in enumerate(paths)}
     columns |= {name: BESIDE[name] for name in case["beside"]}
+    sources = tuple((name, source) for name, (source, _) in columns.items())
+    if case["rest"]:
+        columns["rest"] = ("", "STRING")
     ddl = ", ".join(f"{name} {kind}" for name, (_, kind) in columns.items())
-    record = {"columns": tuple((name, source) for name, (source, _) in columns.items())}
+    rest = "rest" if case["rest"] else ""
     values = [value for value, _, _ in case["records"]]
     given = batch(values, [key for _, key, _ in case["records"]], [sent for _, _, sent in case["records"]])
     if all(holds_map(one.type) for one in _pruned(list(schema), paths)):
         return len(values)  # which the plain decoder does not read alone
     for name in [PLAIN, NATIVE][: len(decoders())]:
         spec = TableSpec(path="/t", name="t", mode=INSERT, ddl=ddl)
-        reads = decoder(spec, table_schema(ddl, kafka_columns=False), RecordSpec(decoder=name, **record))
+        reads = decoder(
+            spec, table_schema(ddl, kafka_columns=False), RecordSpec(decoder=name, columns=sources, rest=rest)
+        )
         _check(case, parse_ddl(ddl), reads.decode(given), pa.schema(_pruned(list(schema), paths)))
     return len(values)
 
@@ -106,6 +113,10 @@ def _check(case: dict[str, Any], schema: pa.Schema, decoded: Decoded, read: pa.S
         if place in rejects:
             require(wanted.open, f"a reject ({rejects[place]}) where a row is due", (value, key, packed))
         elif wanted.row:
+            if case["rest"]:
+                left = rows[place].pop("rest")
+                same = _members(left) == _left(_members(value), list(read))
+                require(same, f"{left} is left over", (value, read.to_string()))
             due = {f"c{n}": _within(wanted.row, path) for n, path in enumerate(case["paths"])} | beside
             same = reference.same(rows[place], due)
             require(same, f"the row {rows[place]} instead of {due}", (value, key, packed))
@@ -141,6 +152,31 @@ def _number(text: bytes | None) -> int | None:
     if not re.fullmatch(rb"-?(0|[1-9][0-9]*)", text) or not -(2**63) <= int(text) < 2**63:
         raise ValueError("no BIGINT")
     return int(text)
+
+
+def _members(text: str | bytes | None) -> Any:
+    """As the reference reads it: numbers as they are spelled, members in their order, repeated ones too."""
+    return json.loads(
+        text or "{}",
+        object_pairs_hook=reference.Pairs,
+        parse_int=reference.Spelled,
+        parse_float=reference.Spelled,
+        parse_constant=reference.Spelled,
+    )
+
+
+def _left(members: Any, fields: Sequence[pa.Field]) -> Any:
+    """The members that are no fields, and of those that are objects likewise."""
+    kinds = {field.name: field.type for field in fields}
+    found = reference.Pairs()
+    for name, value in members:
+        if name not in kinds:
+            found.append((name, value))
+        elif pa.types.is_struct(kinds[name]) and isinstance(value, reference.Pairs):
+            inner = _left(value, list(kinds[name]))
+            if inner:
+                found.append((name, inner))
+    return found
 
 
 # --- schemas ---------------------------------------------------------------------------------------------

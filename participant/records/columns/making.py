@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from control_topic.messages import SourcePartition
 from participant.records.columns.beside import Headers, binary, listed, rows_of, texts
 from participant.records.columns.casts import cast, day, moment
-from participant.records.columns.plan import REST_FIELD, Column
+from participant.records.columns.plan import Column
 from participant.records.raw import Values
 from participant.records.sources import (
     HEADER,
@@ -23,6 +23,7 @@ from participant.records.sources import (
     OFFSET,
     PARTITION,
     REST,
+    REST_FIELD,
     TIMESTAMP,
     TOPIC,
     VALUE,

@@ -19,6 +19,7 @@ from participant.records.sources import (
     OFFSET,
     PARTITION,
     REST,
+    REST_FIELD,
     TIMESTAMP,
     TOPIC,
     UNITS,
@@ -28,8 +29,6 @@ from participant.records.sources import (
 )
 from table.schema import UTC_MICROS, SchemaError, ddl_name, parse_ddl, record_schema
 
-REST_FIELD = ""
-"""The last column of what a decoder reads, where it is to put what no other column names."""
 DAY = "DATE"
 
 
@@ -145,6 +144,11 @@ def plan(schema: pa.Schema, sources: Mapping[str, str], rest: str = "") -> Plan:
     columns = tuple(_column(one, _source(one, sources, rest)) for one in fields)
     value = _read(columns, VALUE)
     if rest:
+        if not len(value):
+            raise SchemaError(
+                f"record.rest = {rest!r} is what other columns leave of a value, and none comes from a "
+                f'field of it: write {rest} = "value" below [record.columns]'
+            )
         value = value.append(pa.field(REST_FIELD, pa.string()))
     return Plan(columns=columns, value=value, key=_read(columns, KEY))
 

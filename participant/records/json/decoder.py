@@ -57,10 +57,12 @@ from participant.records.json.columns import (
     reading_field,
 )
 from participant.records.json.lines import line_reader
+from participant.records.json.rest import left_over
 from participant.records.json.values import WHITESPACE, Mismatch, check, convert_members, explain, parse
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import Reasons
+from participant.records.sources import REST_FIELD
 from table.schema import SchemaError, record_schema
 
 BUFFER_BYTES_MAX = 512 * 1024 * 1024
@@ -83,11 +85,13 @@ class _Salvage:
 class JsonDecoder:
     """Decodes for one schema (Kafka columns in it are left to others). Not for several threads.
 
-    Raises `SchemaError` for a schema that cannot be read from JSON.
+    `rest`: rows have a column more, `REST_FIELD`, of what the schema does not name, read in Python. Raises
+    `SchemaError` for a schema that cannot be read from JSON.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, *, rest: bool = False) -> None:
         self._schema = record_schema(schema)
+        self._rest = rest
         self._python_fields = [f for f in self._schema if holds_map(f.type)]
         self._arrow_fields = [f for f in self._schema if not holds_map(f.type)]
         if not self._arrow_fields:
@@ -103,7 +107,7 @@ class JsonDecoder:
     def decode(self, batch: RawBatch) -> Decoded:
         """All records of the batch, as rows or as rejects."""
         if not len(batch.values):
-            return Decoded(table=self._schema.empty_table(), kept=None)
+            return Decoded(table=with_rest(self._schema, rest=self._rest).empty_table(), kept=None)
         reasons = Reasons()
         kept: npt.NDArray[np.int64] | None = None
         try:
@@ -115,6 +119,8 @@ class JsonDecoder:
         table, kept = self._drop_nulls(table, kept, reasons)
         if self._python_fields:
             table, kept = self._add_maps(table, kept, batch.values, reasons)
+        if self._rest:
+            table, kept = self._add_rest(table, kept, batch.values, reasons)
         rejects = reasons.rejects(batch.offsets)
         if table.num_rows + len(rejects) != len(batch.values):
             raise AssertionError(
@@ -270,6 +276,28 @@ class JsonDecoder:
             table, indices = table.filter(pa.array(good)), indices[good]
         columns.update(zip(table.column_names, table.columns, strict=True))
         return pa.table([columns[f.name] for f in self._schema], schema=self._schema), indices
+
+    def _add_rest(
+        self, table: pa.Table, kept: npt.NDArray[np.int64] | None, values: Values, reasons: Reasons
+    ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """What is no column, value by value."""
+        indices = kept if kept is not None else np.arange(table.num_rows, dtype=np.int64)
+        good = np.ones(table.num_rows, dtype=np.bool_)
+        rest: list[str | None] = []
+        for row, index in enumerate(indices):
+            try:
+                rest.append(left_over(values[index] or b"", list(self._schema)))
+            except Mismatch as mismatch:
+                good[row] = False
+                reasons.add(int(index), str(mismatch))
+        if not good.all():
+            table, indices = table.filter(pa.array(good)), indices[good]
+        return table.append_column(pa.field(REST_FIELD, pa.string()), pa.array(rest, pa.string())), indices
+
+
+def with_rest(schema: pa.Schema, *, rest: bool) -> pa.Schema:
+    """The columns of what is decoded."""
+    return schema.append(pa.field(REST_FIELD, pa.string())) if rest else schema
 
 
 def _check_objects(values: Values) -> None:

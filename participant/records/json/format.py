@@ -11,6 +11,7 @@ from participant.records.json.lines import line_reader
 from participant.records.json.native import NativeDecoder, row_decoder
 from participant.records.native import why_plain
 from participant.records.port import Decoder, RecordSpec
+from participant.records.sources import REST_FIELD
 from table.schema import record_schema
 
 
@@ -24,7 +25,7 @@ class JsonFormat:
 
     def values(self, schema: pa.Schema) -> Decoder:
         """Raises `SchemaError` for a schema that cannot be read from JSON."""
-        return row_decoder(schema, self._wanted)
+        return row_decoder(_named(schema), self._wanted, rest=REST_FIELD in schema.names)
 
     def keys(self, fields: Sequence[pa.Field]) -> JsonKeys:
         """Of the columns that key a row."""
@@ -32,9 +33,15 @@ class JsonFormat:
 
     def reads_by(self, schema: pa.Schema) -> str:
         """The native decoder, or who reads without it, and why."""
+        schema = _named(schema)
         why_not = why_plain(self._wanted, lambda: NativeDecoder(schema))
         if not why_not:
             return "native, in one pass"
         if line_reader(record_schema(schema)) is not None:
             return f"plain: Arrow, and polars for batches that are plain enough ({why_not})"
         return f"plain: Arrow alone, since polars takes flat schemas only, and must be installed ({why_not})"
+
+
+def _named(schema: pa.Schema) -> pa.Schema:
+    """The columns that fields are named for."""
+    return pa.schema([field for field in schema if field.name != REST_FIELD])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from participant.records.json.decoder import BUFFER_BYTES_MAX, JsonDecoder
+from participant.records.json.decoder import BUFFER_BYTES_MAX, JsonDecoder, with_rest
 from participant.records.native import AUTO, NativeMissing, chosen, native_module, with_refused
 from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch
@@ -19,15 +19,15 @@ from table.schema import record_schema
 class NativeDecoder:
     """As `JsonDecoder`, several times faster. Not for several threads.
 
-    `wide`: whether texts are looked at 16 bytes at a time. Raises `SchemaError` as `JsonDecoder` does, and
-    `NativeMissing`.
+    `wide`: whether texts are looked at 16 bytes at a time. `rest`: as of `JsonDecoder`. Raises `SchemaError`
+    as `JsonDecoder` does, and `NativeMissing`.
     """
 
-    def __init__(self, schema: pa.Schema, *, wide: bool = True) -> None:
-        self._strict = JsonDecoder(schema)
-        self._schema = record_schema(schema)
+    def __init__(self, schema: pa.Schema, *, wide: bool = True, rest: bool = False) -> None:
+        self._strict = JsonDecoder(schema, rest=rest)
+        self._schema = with_rest(record_schema(schema), rest=rest)
         try:
-            self._native = native_module().Decoder(self._schema, wide)
+            self._native = native_module().Decoder(record_schema(schema), wide, rest)
         except ValueError as error:
             raise NativeMissing(str(error)) from None
 
@@ -44,9 +44,12 @@ class NativeDecoder:
         return with_refused(batch, table, refused, self._strict, headers=False)
 
 
-def row_decoder(schema: pa.Schema, wanted: str = AUTO) -> Decoder:
-    """What reads values of this schema; `wanted` is `record.decoder` of the configuration.
+def row_decoder(schema: pa.Schema, wanted: str = AUTO, *, rest: bool = False) -> Decoder:
+    """What reads values of this schema; `wanted` is `record.decoder` of the configuration, `rest` as of
+    `JsonDecoder`.
 
     Raises `SchemaError` for a schema that cannot be read from JSON, or not by the decoder that is wanted.
     """
-    return chosen(wanted, lambda: NativeDecoder(schema), lambda: JsonDecoder(schema))
+    return chosen(
+        wanted, lambda: NativeDecoder(schema, rest=rest), lambda: JsonDecoder(schema, rest=rest)
+    )

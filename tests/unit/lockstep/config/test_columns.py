@@ -62,3 +62,30 @@ def test_a_row_is_keyed_by_what_its_delete_has_as_well() -> None:
     said = problems_of({**upserts, "record.columns": {"id": "offset"}})
     assert "record.columns: column id, from offset, says which row a record deletes" in said
     config_of({**SCHEMA, "table.key": ["id"], "record.columns": {"id": "offset"}})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"record.rest": "more"}, "record.rest: 'more' is no column of record.schema: add more STRING"),
+        ({"record.rest": "id"}, "record.rest: 'id': what is left over is JSON, for a STRING"),
+        (
+            {
+                "record.rest": "city",
+                "record.envelope": "debezium",
+                "table.kind": "upsert",
+                "table.key": ["id"],
+            },
+            "record.rest: it is not had of debezium events",
+        ),
+        (
+            {"record.rest": "city", "record.format": "avro", "registry.url": "http://r"},
+            "record.rest: it is had of json, not of avro, whose schemas name all fields",
+        ),
+    ],
+)
+def test_what_is_left_over_is_had_of_json_in_a_column_of_texts(
+    changes: dict[str, Any], sentence: str
+) -> None:
+    assert sentence in problems_of({**SCHEMA, **changes})
+    assert config_of({**SCHEMA, "record.rest": "city"}).record_spec().rest == "city"

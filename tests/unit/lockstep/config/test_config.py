@@ -47,6 +47,7 @@ key_message = ""
 decoder = "auto"
 schema = "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
 columns = { }
+rest = ""
 envelope = "none"
 on_error = "fail"
 dead_letter_topic = ""

@@ -119,6 +119,35 @@ def test_where_no_column_comes_from_a_field_any_value_is_a_row() -> None:
     assert said == "nobody: no column comes from a field of the value"
 
 
+@BOTH
+def test_what_no_column_names_is_kept_as_it_was_spelled(decoder: str) -> None:
+    skip_unless_there(decoder)
+    ddl, sources = "extra STRING, id INT, city STRING, k STRING", {"city": "value.address.city", "k": "key"}
+    reads = made(ddl, sources, rest="extra", decoder=decoder)
+    values = [
+        b'{"id":1,"n":1.50,"address":{"city":"Bern","zip":"3000"},"extra":"theirs"}',
+        b'{"id":2}',
+        b'{"id":"no","n":1}',
+        b'{"city":"a field, but no column\\u0027s"}',
+    ]
+    decoded = reads.decode(batch(values, [b"k"] * 4))
+    assert rows(decoded) == [
+        {"extra": '{"n":1.50,"address":{"zip":"3000"},"extra":"theirs"}', "id": 1, "city": "Bern", "k": "k"},
+        {"extra": None, "id": 2, "city": None, "k": "k"},
+        {"extra": '{"city":"a field, but no column\\u0027s"}', "id": None, "city": None, "k": "k"},
+    ]
+    assert sorted(reasons(decoded)) == [2]
+
+
+@BOTH
+def test_the_rest_is_had_without_any_other_column_from_elsewhere_and_of_upserts(decoder: str) -> None:
+    skip_unless_there(decoder)
+    reads = made("id INT, rest STRING", {}, rest="rest", key=["id"], decoder=decoder)
+    decoded = reads.decode(batch([b'{"id":1,"a":[1]}', None, b'{"id":2}'], [b"1", b"1", b"2"]))
+    assert rows(decoded) == [{"id": 1, "rest": '{"a":[1]}'}, {"id": 2, "rest": None}]
+    assert decoded.tombstones is not None and decoded.tombstones.columns.to_pylist() == [{"id": 1}]
+
+
 # --- beside the value --------------------------------------------------------------------------------------
 
 

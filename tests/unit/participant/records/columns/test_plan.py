@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from participant.records.columns.plan import key_plan, plan
+from participant.records.sources import REST_FIELD
 from table.schema import SchemaError, parse_ddl
 
 
@@ -74,6 +75,27 @@ def test_a_field_is_read_as_what_it_is_there() -> None:
 )
 def test_what_cannot_be_is_refused_by_name(ddl: str, sources: dict[str, str], words: str) -> None:
     assert words in refused(ddl, **sources)
+
+
+def test_what_is_left_over_is_read_last_under_a_name_that_no_field_is_read_by() -> None:
+    made = plan(parse_ddl("extra STRING, a INT, b INT"), {"b": "value.extra"}, "extra")
+    assert made.value.names == ["a", "extra", REST_FIELD]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "sources", "words"),
+    [
+        ("a INT", {}, "record.rest = 'extra' is no column of record.schema: add extra STRING"),
+        ("a INT, extra INT", {}, "is JSON, for a STRING that may be null"),
+        ("a INT, extra STRING NOT NULL", {}, "is JSON, for a STRING that may be null"),
+        ("a INT, extra STRING", {"extra": "key"}, "stands in record.columns as well"),
+        ("a INT, extra STRING", {"a": "offset"}, 'write extra = "value" below [record.columns]'),
+    ],
+)
+def test_what_cannot_be_left_over_is_refused(ddl: str, sources: dict[str, str], words: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        plan(parse_ddl(ddl), sources, "extra")
+    assert words in str(caught.value)
 
 
 # --- keys of records without a value ------------------------------------------------------------------------
