@@ -31,6 +31,9 @@ service has."""
 REJECT_CHARS_MAX = 1_000
 """Of why a record did not become a row: a participant keeps no more."""
 
+COLUMNS_CHARS_MAX = 1024 * 1024
+"""Of the columns of a WRITE_STATUS: as many as a schema of records has."""
+
 ADDRESS_CHARS_MAX = 300
 """Of where a run answers: a host's name has 253 characters at most."""
 

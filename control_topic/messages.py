@@ -220,6 +220,13 @@ class WriteStatus:
     witnesses: tuple[Witness, ...] = ()
     """The last record of each range that has any."""
 
+    columns: str = ""
+    """Of the record, in Spark DDL, as the files have them: all of them, where they are more than those that
+    the run began with, and empty where they are not. COLUMNS_CHARS_MAX."""
+
+    columns_from: str = ""
+    """Which schemas the last of them are of, for people."""
+
     behind: Offsets = field(default_factory=dict)
     """Up to where the sender had read before it went back, of those that it has not read as far again. The
     coordinator is told that; the table is not."""

@@ -13,6 +13,7 @@ from itertools import groupby, repeat
 from typing import Any, TypeVar
 
 from control_topic.bounds import (
+    COLUMNS_CHARS_MAX,
     FILES_MAX,
     REJECT_CHARS_MAX,
     SOURCE_PARTITIONS_MAX,
@@ -172,6 +173,7 @@ def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
     """Raises `Malformed` for a partition that has two ranges, and for numbers out of range."""
     few_enough(len(status.files), FILES_MAX, "files")
     few_enough(len(status.lost), SOURCE_PARTITIONS_MAX, "lost ranges")
+    few_enough(len(status.columns), COLUMNS_CHARS_MAX, "characters of columns")
     return pb.WriteStatus(
         transaction=status.transaction,
         ranges=ranges_to_proto(status.ranges),
@@ -206,6 +208,8 @@ def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
         ],
         reject_count=_offset(status.reject_count),
         witnesses=witnesses_to_proto(status.witnesses),
+        columns=status.columns,
+        columns_from=cut(status.columns_from, REJECT_CHARS_MAX),
     )
 
 
@@ -215,6 +219,7 @@ def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
         raise Malformed(f"{len(status.rejects)} rejects by name; more than {REJECTS_LISTED_MAX} are counted")
     few_enough(len(status.files), FILES_MAX, "files")
     few_enough(len(status.lost), SOURCE_PARTITIONS_MAX, "lost ranges")
+    few_enough(len(status.columns), COLUMNS_CHARS_MAX, "characters of columns")
     return WriteStatus(
         transaction=status.transaction,
         ranges=ranges_from_proto(status.ranges),
@@ -243,6 +248,8 @@ def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
         ),
         reject_count=_offset(status.reject_count),
         witnesses=tuple(witnesses_from_proto(status.witnesses).values()),
+        columns=status.columns,
+        columns_from=cut(status.columns_from, REJECT_CHARS_MAX),
     )
 
 

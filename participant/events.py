@@ -149,6 +149,9 @@ class Flushed(Event):
     """All of them."""
     witnesses: tuple[Witness, ...] = ()
     """Of each source partition of which records were written the last one."""
+    columns: str = ""
+    """As of `WriteStatus`; and `columns_from` likewise."""
+    columns_from: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -238,6 +238,8 @@ class Rounds:
             lost=lost,
             reject_count=event.reject_count,
             witnesses=tuple(w for w in event.witnesses if w.partition in work.partitions),
+            columns=event.columns,
+            columns_from=event.columns_from,
             behind=self.intake.behind(work.ranges),
         )
         for r in work.ranges:

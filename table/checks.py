@@ -6,7 +6,7 @@ The checks of the source answer with a sentence for the operator, or an empty st
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from control_topic.messages import (
@@ -44,6 +44,9 @@ class CommitPlan:
     witnesses: tuple[Witness, ...]
     rows: int
     """In the files."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Of records, in Spark DDL, as workers have written them, where they are more than the run began with ->
+    of which schemas, for people."""
 
     def witnesses_after(self, before: TableState | None) -> Witnesses:
         """Of what was written the last record; else what stood before the offset stands there still.
@@ -102,6 +105,7 @@ def assemble(
         reject_count=sum(status.reject_count for status in statuses),
         witnesses=tuple(witness for status in statuses for witness in status.witnesses),
         rows=sum(file.rows for status in statuses for file in status.files),
+        columns={status.columns: status.columns_from for status in statuses if status.columns},
     )
     _check_contents(transaction, plan, ranges)
     return plan

@@ -59,6 +59,8 @@ class TableSpec:
     """Of upserts: in each table partition."""
     source_position: bool = False
     """Of upserts: whether the table has the column of that name."""
+    follows: bool = False
+    """Whether columns that the table has beside these are its own, as those are that workers add to them."""
     compaction: str = OFF
     compaction_every: int = 10
     clustering: str = OFF
@@ -115,6 +117,9 @@ class Commit:
     """The table's offsets as START gave them, compared under the table lock."""
     state: TableState
     files: Sequence[DataFile]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Of records, in Spark DDL, as those have written them who met more than the run began with -> of which
+    schemas, for people. The commit makes the table's columns wide enough for all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +191,10 @@ class FileWriter(Protocol):
     def write(self, shaped: Any) -> None:
         """Take what `TableFiles.shape` made."""
 
+    def widen(self, files: Any) -> None:
+        """What is written from here on, narrower rows as well, has the columns of these `TableFiles`, made by
+        `widened`. Files with those of before are ended."""
+
     def close(self) -> tuple[DataFile, ...]:
         """Finish the files, durably. From here on they belong to the transaction."""
 
@@ -204,6 +213,12 @@ class TableFiles(Protocol):
 
     def writer(self, instant: str, tell: Tell) -> FileWriter:
         """Of one transaction, whose instant this is."""
+
+    def widened(self, columns: pa.Schema) -> TableFiles:
+        """The same for records with these columns, which are wide enough for those of before.
+
+        Raises `SchemaError`.
+        """
 
 
 INSTANT = "instant"
@@ -244,6 +259,9 @@ class TableReader(Protocol):
     @property
     def mode(self) -> str:
         """`insert`, or `upsert` where a record may change a row that is there."""
+
+    def columns(self) -> pa.Schema:
+        """As the newest commit that says any has them; none where none does. Raises `SchemaError` too."""
 
     def completed(self) -> Iterator[Instant]:
         """Completed instants, newest completion first, lazily."""

@@ -229,7 +229,7 @@ class EndCommit(_message.Message):
     def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class WriteStatus(_message.Message):
-    __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count", "behind", "witnesses")
+    __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count", "behind", "witnesses", "columns", "columns_from")
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -238,6 +238,8 @@ class WriteStatus(_message.Message):
     REJECT_COUNT_FIELD_NUMBER: _ClassVar[int]
     BEHIND_FIELD_NUMBER: _ClassVar[int]
     WITNESSES_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FROM_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     ranges: _containers.RepeatedCompositeFieldContainer[TopicRanges]
     files: _containers.RepeatedCompositeFieldContainer[DataFile]
@@ -246,7 +248,9 @@ class WriteStatus(_message.Message):
     reject_count: int
     behind: _containers.RepeatedCompositeFieldContainer[TopicOffsets]
     witnesses: _containers.RepeatedCompositeFieldContainer[TopicWitnesses]
-    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ..., behind: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ...) -> None: ...
+    columns: str
+    columns_from: str
+    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ..., behind: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ..., columns: _Optional[str] = ..., columns_from: _Optional[str] = ...) -> None: ...
 
 class WriteProgress(_message.Message):
     __slots__ = ("transaction", "records", "files", "size_bytes", "steps")

@@ -14,6 +14,8 @@ from typing import Any
 
 from table.errors import Contradiction, Refused
 from table.hudi.avro import to_avro
+from table.hudi.avro_columns import from_avro
+from table.hudi.evolution import evolve
 from table.hudi.files.base_file import META_COLUMNS
 from table.hudi.layout import HudiLayout
 from table.hudi.modes import (
@@ -27,8 +29,9 @@ from table.hudi.modes import (
 from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
 from table.partitioners.kinds import FIELD
 from table.port import UPSERT, TableSpec
-from table.schema import table_schema
+from table.schema import SchemaError, record_schema, table_schema
 from table.store.location import HDFS, plain
+from table.widening import ddl_of, united_ddl
 
 KEY_GENERATORS: Mapping[str, str] = {
     "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
@@ -46,6 +49,8 @@ NOT_IN_ADDRESSES = re.compile(r"[\s%\"<>\\^`{|}\[\]]")
 GLOBS = re.compile(r"[*?{}\[\]%#]")
 
 META_FIELDS_PREFIX = "_hoodie_"
+NAMESPACE = "hoodie."
+"""Before the table's name, in the Avro schema of what a Spark schema is."""
 
 
 def key_generator(spec: TableSpec) -> str:
@@ -142,6 +147,13 @@ def layout(definition: Definition, spec: TableSpec, schema: str, *, created: boo
     )
 
 
+def widened(layout: HudiLayout, ddl: str) -> HudiLayout:
+    """For a record of these columns, which are wide enough for those of before."""
+    columns = table_schema(ddl, layout.kafka_columns, source_position=layout.source_position)
+    name = str(json.loads(layout.avro).get("namespace") or "").removeprefix(NAMESPACE)
+    return replace(layout, ddl=ddl, avro=evolve(layout.avro, to_avro(columns, name), layout))
+
+
 def with_meta_columns(schema: str) -> str:
     """An Avro schema with Hudi's meta columns first, as it stands in log files."""
     record = json.loads(schema)
@@ -180,6 +192,22 @@ def schema_of(spec: TableSpec) -> str:
                 f"table.key, table.partition_by and table.ordering: record.schema has no field {name}"
             )
     return to_avro(columns, spec.name)
+
+
+def with_the_tables(definition: Definition, spec: TableSpec) -> TableSpec:
+    """With what the table has beside the configuration's columns, where those that workers meet are added."""
+    if not spec.follows or not definition.schema:
+        return spec
+    try:
+        has = ddl_of(record_schema(from_avro(definition.schema)))
+        return replace(spec, ddl=united_ddl(spec.ddl, [has], fixed=fixed_columns(spec)))
+    except SchemaError as why:
+        raise Contradiction(f"table {spec.path}: {why}") from why
+
+
+def fixed_columns(spec: TableSpec) -> tuple[str, ...]:
+    """Those by which rows and files are found."""
+    return (*spec.key_fields, *filter(None, [spec.partition_field, spec.ordering_field]))
 
 
 def plain_spec(spec: TableSpec) -> TableSpec:

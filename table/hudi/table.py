@@ -24,11 +24,11 @@ from table.hudi.definition import (
     layout,
     plain_spec,
     schema_of,
+    with_the_tables,
 )
 from table.hudi.driver import opening, presence, rollback
 from table.hudi.driver.clock import await_clock, check_requested
 from table.hudi.driver.commit import Columns, PreCommit, Timing, check, check_files, write_stats
-from table.hudi.driver.evolution import evolve
 from table.hudi.driver.fence import Fence
 from table.hudi.driver.history import History
 from table.hudi.driver.java import FAILED, THROWN, changing, sentence, without_effect
@@ -36,6 +36,7 @@ from table.hudi.driver.replaced import Replaced
 from table.hudi.driver.session import Session
 from table.hudi.driver.storage import is_of_one_machine
 from table.hudi.driver.watchdog import CALLBACK_S, SILENCE_S, Watchdog
+from table.hudi.evolution import evolve
 from table.hudi.modes import INDEX_TYPE, MODES, kept_properties
 from table.hudi.properties import AUTO_ARCHIVE, ONE_CLOCK, archives_beside, shared_lock
 from table.hudi.properties import check as check_properties
@@ -124,8 +125,9 @@ class HudiTable:
             if spec.mode == UPSERT and INDEX_TYPE not in definition.properties:
                 definition = self._keep_index(spec) or definition
             check_table(definition, spec)
+            spec = with_the_tables(definition, spec)
             # The table's own columns first: their order stays what foreign writers know.
-            schema = evolve(definition.schema, schema, spec)
+            schema = evolve(definition.schema, schema_of(spec), spec)
             self._columns = Columns(self._session, spec, schema)
             if self._session.client is not None:
                 self._session.close()
@@ -239,6 +241,7 @@ class HudiTable:
             self._session.lock.holder,
             timing,
         )
+        self._columns.widen(commit.columns)
         timing.begins()
         took_ms: Mapping[str, int] = timing.took_ms
         try:
@@ -251,6 +254,8 @@ class HudiTable:
                 self._session.let_go()
             self._settle(commit, pre_commit, error)
             took_ms = NOTHING_TIMED
+        finally:
+            self._columns.settle(decided=pre_commit.decided)
         self._heartbeats.completed(commit.instant)
         self._upkeep.committed()
         return took_ms

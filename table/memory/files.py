@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from table.partitioners.kinds import partitioner
 from table.port import TableLayout, Tell, Written
 from table.rows import Rows
 from table.schema import SchemaError, table_schema
+from table.widening import aligned, ddl_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,10 @@ class MemoryFiles:
     def writer(self, instant: str, tell: Tell) -> MemoryFileWriter:
         return MemoryFileWriter(self._timeline, instant, tell, name=self._name, schema=self.schema)
 
+    def widened(self, columns: pa.Schema) -> MemoryFiles:
+        layout = replace(self._layout, ddl=ddl_of(columns))
+        return MemoryFiles(self._timeline, layout, writer_name=self._name)
+
     def _table_partitions(self, columns: pa.Table) -> pa.DictionaryArray:
         if self._partitioner is None:
             return constant("", columns.num_rows)
@@ -95,21 +100,29 @@ class MemoryFileWriter:
         for code, name in enumerate(shaped.table_partition.dictionary.to_pylist()):
             rows = shaped.table.filter(pc.equal(shaped.table_partition.indices, code))
             if rows.num_rows:
-                self._held.setdefault(name, []).append(rows.cast(self._schema))
+                self._held.setdefault(name, []).append(aligned(rows, self._schema).cast(self._schema))
                 self._step(size_bytes=rows.nbytes)
 
+    def widen(self, files: MemoryFiles) -> None:
+        self._end()
+        self._schema = files.schema
+
     def close(self) -> tuple[DataFile, ...]:
+        self._end()
+        self._closed = True
+        return tuple(self._files.values())
+
+    def _end(self) -> None:
         for name, held in sorted(self._held.items()):
             rows = pa.concat_tables(held).combine_chunks()
-            path = "/".join(filter(None, [name, f"{self._instant}-{self._name}"]))
+            of = f"{self._instant}-{self._name}" + (f"-{len(self._files)}" if self._files else "")
+            path = "/".join(filter(None, [name, of]))
             self._timeline.write_file(path, self._instant, rows=rows)
             self._files[path] = DataFile(
                 path=path, body="", table_partition=name, rows=rows.num_rows, size_bytes=rows.nbytes
             )
             self._step(files=1)
         self._held.clear()
-        self._closed = True
-        return tuple(self._files.values())
 
     def discard(self) -> None:
         if not self._closed:

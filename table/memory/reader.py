@@ -11,6 +11,7 @@ from table.errors import Unavailable
 from table.instants import CommittedFile, Instant, MissingTable, PendingInstant
 from table.memory.timeline import InstantPhase, MemoryInstant, MemoryTimeline
 from table.port import INSTANT, FileRows, TableRows, TableSpec
+from table.schema import parse_ddl
 from table.state import TableState
 
 ACTION = "commit"
@@ -58,6 +59,9 @@ class MemoryTableReader:
 
     def damage(self) -> str:
         return ""
+
+    def columns(self) -> pa.Schema:
+        return parse_ddl(self._timeline.columns) if self._timeline.columns else pa.schema([])
 
     def rows(self) -> TableRows:
         self._reach()

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
 
@@ -35,6 +36,7 @@ KIND = "memory"
 ANY = TableSpec(path="memory:", name="", mode=INSERT, ddl="")
 TIMED = (FILES, LOCK, CHECK, WRITE)
 """Of a commit, in their order: there is no index of its files."""
+NOBODY: Mapping[str, str] = {}
 CLOCK_WAIT_MS = 1_000
 """A clock that is behind the table by no more is waited for within the call."""
 
@@ -67,7 +69,7 @@ def _check_same(stands: TableSpec, spec: TableSpec) -> None:
             raise Contradiction(
                 f"table {spec.path}: its {name} is {getattr(stands, name)!r}, not {getattr(spec, name)!r}"
             )
-    if not spec.ddl.startswith(stands.ddl):
+    if not spec.follows and not spec.ddl.startswith(stands.ddl):
         raise Contradiction(f"table {spec.path}: its columns are {stands.ddl}, to which {spec.ddl} adds none")
 
 
@@ -101,6 +103,8 @@ class MemoryTable:
             raise Contradiction(f"table {spec.path} is in memory and takes inserts only, not {spec.mode}")
         if stands is not None:
             _check_same(stands, spec)
+            if spec.follows:
+                spec = replace(spec, ddl=self._wide([spec.ddl]))
         self.timeline.spec = spec
         return TableLayout(
             kind=KIND,
@@ -165,7 +169,9 @@ class MemoryTable:
             self.at(Interruption.COMMIT_CHECKED)
             checked_ms = self.timeline.now_ms
             instant = self.timeline.instants[commit.instant]
-            self.timeline.complete(instant, encode(commit.state), commit.files, at=self._now(waited_ms))
+            columns = self._columns_with(commit)
+            at = self._now(waited_ms)
+            self.timeline.complete(instant, encode(commit.state), commit.files, at=at, columns=columns)
             self.at(Interruption.COMMIT_COMPLETED)
         times_ms = (began_ms, looked_ms, locked_ms, checked_ms, self.timeline.now_ms)
         return {part: end - start for part, (start, end) in zip(TIMED, pairwise(times_ms), strict=True)}
@@ -301,6 +307,23 @@ class MemoryTable:
             )
         if newest is not None and not self._follows(newest, commit.state):
             raise Refused(does_not_follow(newest, commit.state))
+
+    def _columns_with(self, commit: Commit) -> str:
+        """The table's, wide enough for what workers have written."""
+        return self._wide(list(commit.columns), commit.columns)
+
+    def _wide(self, others: Sequence[str], named: Mapping[str, str] = NOBODY) -> str:
+        """The table's columns, and those. Raises `Contradiction`."""
+        stands, spec = self.timeline.columns, self._spec
+        if all(one in ("", stands) for one in others):
+            return stands
+        from table.widening import Disunited, united_ddl
+
+        fixed = (*spec.key_fields, *filter(None, [spec.partition_field]))
+        try:
+            return united_ddl(stands, others, fixed=fixed, named=named)
+        except Disunited as why:
+            raise Contradiction(f"table {spec.path}: {why}") from why
 
     def _follows(self, newest: TableState | None, state: TableState) -> bool:
         return follows(newest, state)

@@ -6,7 +6,7 @@ Pure and single-threaded: time is `MemoryTimeline.now_ms`, which the owner moves
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,8 @@ class MemoryInstant:
     doomed: tuple[str, ...] = ()
     metadata: dict[str, str] = field(default_factory=dict)
     files: tuple[DataFile, ...] = ()
+    columns: str = ""
+    """The table's, of the record, in Spark DDL, as its commit left them."""
     state: TableState | None = None
 
     @property
@@ -96,14 +98,31 @@ class MemoryTimeline:
         instant = self.instants[time] = MemoryInstant(time=time)
         return instant
 
+    @property
+    def columns(self) -> str:
+        """The table's, of the record, in Spark DDL; empty before it has any."""
+        return self.spec.ddl if self.spec is not None else ""
+
+    @columns.setter
+    def columns(self, ddl: str) -> None:
+        if self.spec is not None:
+            self.spec = replace(self.spec, ddl=ddl)
+
     def complete(
-        self, instant: MemoryInstant, metadata: Mapping[str, str], files: Sequence[DataFile], *, at: str
+        self,
+        instant: MemoryInstant,
+        metadata: Mapping[str, str],
+        files: Sequence[DataFile],
+        *,
+        at: str,
+        columns: str = "",
     ) -> None:
         """Publish an instant. Storage allows it only while the inflight file is there."""
         if instant.phase is not InstantPhase.INFLIGHT:
             raise Refused(f"instant {instant.time} is {instant.phase.value}: its inflight file is not there")
         instant.metadata, instant.files = dict(metadata), tuple(files)
         instant.state = decode(metadata, instant=instant.time)
+        instant.columns = self.columns = columns or self.columns
         instant.phase, instant.completed_at = InstantPhase.COMPLETED, at
 
     def foreign_commit(self) -> str:
@@ -113,6 +132,13 @@ class MemoryTimeline:
         instant.phase = InstantPhase.INFLIGHT
         self.complete(instant, {}, (), at=time)
         return instant.time
+
+    def foreign_columns(self, ddl: str) -> str:
+        """A writer that is not Lockstep adds columns; its instant."""
+        from table.widening import united_ddl
+
+        self.columns = united_ddl(self.columns, [ddl])
+        return self.foreign_commit()
 
     def foreign_begin(self) -> str:
         """An instant of a writer that is not Lockstep, which stays open."""

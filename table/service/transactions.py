@@ -287,7 +287,9 @@ class Transactions(Claiming):
         known.attempted = True
         try:
             took_ms = self._table.commit(
-                Commit(instant=instant, expected=expected, state=state, files=plan.files),
+                Commit(
+                    instant=instant, expected=expected, state=state, files=plan.files, columns=plan.columns
+                ),
                 fence=self._ledger.fence(epoch),
             )
         except (Refused, OutcomeUnknown) as error:

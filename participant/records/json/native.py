@@ -50,6 +50,4 @@ def row_decoder(schema: pa.Schema, wanted: str = AUTO, *, rest: bool = False) ->
 
     Raises `SchemaError` for a schema that cannot be read from JSON, or not by the decoder that is wanted.
     """
-    return chosen(
-        wanted, lambda: NativeDecoder(schema, rest=rest), lambda: JsonDecoder(schema, rest=rest)
-    )
+    return chosen(wanted, lambda: NativeDecoder(schema, rest=rest), lambda: JsonDecoder(schema, rest=rest))

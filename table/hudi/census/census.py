@@ -15,7 +15,7 @@ from table.hudi.census.files import Known, count
 from table.hudi.layout import META_FOLDER
 from table.hudi.properties import small_file_bytes
 from table.hudi.reader.stored import unavailable
-from table.hudi.reader.timeline import METADATA_ACTIONS, REARRANGING, Finished, Timeline
+from table.hudi.reader.timeline import METADATA_ACTIONS, Finished, Timeline, schema_in
 from table.port import TableSpec
 
 REPLACING = "replacecommit"
@@ -76,7 +76,7 @@ class HudiCensus:
             with timeline.decoding(one.requested, one.action):
                 if one.action == REPLACING:
                     self._replaced[one] = _replaced(metadata)
-                schema = _schema(metadata)
+                schema = schema_in(metadata)
                 if is_new and schema:
                     self._schemas.hear(one.requested, timeline.time_ms(one.completed), schema)
             self._heard = max(self._heard, (one.completed, one.requested))
@@ -85,10 +85,3 @@ class HudiCensus:
 def _replaced(metadata: Mapping[str, Any]) -> Groups:
     taken_out = metadata.get("partitionToReplaceFileIds") or {}
     return frozenset((folder, str(one)) for folder, ids in taken_out.items() for one in ids or ())
-
-
-def _schema(metadata: Mapping[str, Any]) -> str:
-    """As a writer of rows had it; empty of who only moved them, in whatever words it had it."""
-    if str(metadata.get("operationType") or "").upper() in REARRANGING:
-        return ""
-    return str((metadata.get("extraMetadata") or {}).get("schema") or "")

@@ -6,7 +6,7 @@ import io
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,9 +19,9 @@ from control_topic.messages import DataFile
 from table.chain import does_not_follow, follows
 from table.checks import rival_open
 from table.errors import Contradiction, Refused, TableError, Unavailable
+from table.hudi.columns import widened, with_others
 from table.hudi.driver.callbacks import PY4J_LOGGERS
 from table.hudi.driver.clock import check_clock
-from table.hudi.driver.evolution import covers, evolve
 from table.hudi.driver.history import History, Seen, rollbacks
 from table.hudi.driver.java import reading
 from table.hudi.driver.replaced import Replaced
@@ -136,7 +136,8 @@ class Columns:
     """The table's columns as our commits say them, and whether those of others still agree.
 
     Where another writer has made a column nullable meanwhile, ours becomes so, too, and the commit that met
-    this is tried again: its metadata was made before, and said NOT NULL.
+    this is tried again: its metadata was made before, and said NOT NULL. So it is with columns that others
+    have added, where the run follows what it meets.
 
     Hudi takes the schema of the newest commit for the table's: without a look at others' commits, ours would
     take away the columns that they added. `schema`: ours, in Avro. To be made right after the table was
@@ -146,10 +147,28 @@ class Columns:
     def __init__(self, session: Session, spec: TableSpec, schema: str) -> None:
         self._session = session
         self._spec = spec
-        self._schema = schema
+        self._schema = self._kept = self._said = schema
         self._ours = ""
         self._seen = Seen(session)
         self._seen.note(_completed(session.meta.getActiveTimeline()))
+
+    def widen(self, columns: Mapping[str, str]) -> None:
+        """Before a commit: what workers have written with is among its columns. `columns`: as of `Commit`.
+
+        Raises `Contradiction`.
+        """
+        self._schema = widened(self._kept, columns, self._spec)
+        self._say()
+
+    def settle(self, *, decided: bool) -> None:
+        """After it. `decided`: it may have landed, and if so the table has these columns."""
+        if decided:
+            self._kept = self._schema
+
+    def _say(self) -> None:
+        if self._said != self._schema:
+            self._session.use_schema(self._schema)
+            self._said = self._schema
 
     def check(self, instant: str) -> None:
         """Raise `Contradiction` where somebody has changed them. Under the table lock, after a reload.
@@ -174,13 +193,15 @@ class Columns:
     def _compare(self, instant: str, theirs: str) -> None:
         doing = f"another writer changed the table's columns while this run went on (instant {instant})"
         try:
-            fits = covers(self._schema, theirs, self._spec)
+            kept = with_others(self._kept, theirs, self._spec)
+            said = with_others(self._schema, theirs, self._spec)
         except Contradiction as error:
             raise Contradiction(f"{doing}: {error}; then start again") from error
-        if not fits:  # as Spark's UPDATE does of every column
-            self._schema = evolve(theirs, self._schema, self._spec)
-            self._session.use_schema(self._schema)
-            raise Unavailable(f"{doing}: they may be null now, which this commit is to say as well")
+        self._kept = kept
+        if said != self._schema:
+            self._schema = said
+            self._say()
+            raise Unavailable(f"{doing}, which this commit is to say as well")
 
 
 def _completed(timeline: Any) -> Any:

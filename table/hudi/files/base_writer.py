@@ -15,7 +15,8 @@ import contextlib
 import posixpath
 import zlib
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 from uuid import UUID
 
 import pyarrow as pa
@@ -32,11 +33,19 @@ from table.hudi.files.shaping import InsertRows
 from table.hudi.layout import HudiLayout
 from table.port import Tell
 from table.store.port import Store
+from table.widening import aligned
 
 ROW_GROUP_ROWS = 128_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """In memory, some 4 MB in the file. Smaller ones cost readers; larger ones leave more to encode after END."""
 OPEN_FILES_MAX = 200
+
+
+class Wider(Protocol):
+    """`table.hudi.files.side.HudiFiles`, as a writer needs them."""
+
+    schema: pa.Schema
+    layout: HudiLayout
 
 
 class TransactionWriter:
@@ -61,7 +70,7 @@ class TransactionWriter:
         tell: Tell | None = None,
     ) -> None:
         self._target_bytes = layout.target_file_bytes
-        self._names = schema.names
+        self._schema = schema
         self._instant = instant
         self._writer_number = writer_number
         self._token_end = zlib.crc32(incarnation.encode()) & 0x7FFFFFFF
@@ -73,7 +82,7 @@ class TransactionWriter:
         self._made = 0
         self._rows = 0
         self._options: dict[str, Any] | None = None
-        self._reported = False
+        self._reported = self._is_widened = False
 
     @property
     def upload_s(self) -> float:
@@ -92,8 +101,10 @@ class TransactionWriter:
 
     def write(self, shaped: InsertRows) -> None:
         """Take rows; encode what is due. Raises `StorageError`."""
-        if shaped.table.column_names != self._names:
-            raise ValueError(f"columns {shaped.table.column_names} where {self._names} were announced")
+        if self._is_widened:
+            shaped = replace(shaped, table=aligned(shaped.table, self._schema))
+        if shaped.table.column_names != self._schema.names:
+            raise ValueError(f"columns {shaped.table.column_names} where {self._schema.names} were announced")
         if not shaped.table.num_rows:
             return
         self._encode_largest(self._pending_bytes_max - shaped.nbytes)
@@ -105,12 +116,20 @@ class TransactionWriter:
             self._encode(partition, due)
         self._encode_largest(self._pending_bytes_max)
 
-    def close(self) -> tuple[DataFile, ...]:
-        """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
+    def widen(self, files: Wider) -> None:
+        """See `table.port.FileWriter`. A file has the columns of its footer, all of its rows."""
+        self._end_all()
+        self._schema, self._options, self._is_widened = files.schema, None, True
+
+    def _end_all(self) -> None:
         for partition, waiting in self._backlog.drain():
             self._encode(partition, waiting)
             self._open.end(partition)
         self._open.end_all()
+
+    def close(self) -> tuple[DataFile, ...]:
+        """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
+        self._end_all()
         self._files.secure_folders()
         self._files.rest()
         self._reported = True

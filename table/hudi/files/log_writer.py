@@ -19,6 +19,7 @@ import errno
 import posixpath
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from control_topic.messages import DataFile
 from table.hudi.files import base_file, log_file
 from table.hudi.files.backlog import Backlog, Waiting
 from table.hudi.files.base_file import RECORD_KEY
+from table.hudi.files.base_writer import Wider
 from table.hudi.files.buckets import buckets
 from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers
 from table.hudi.files.durable import Files, nothing_to_await
@@ -42,6 +44,7 @@ from table.hudi.files.upserts import Upserts
 from table.hudi.layout import HudiLayout
 from table.port import Tell
 from table.store.port import Sink, Store
+from table.widening import aligned
 
 BLOCK_ROWS = 128_000
 BLOCK_BYTES = 16 * 1024 * 1024
@@ -86,7 +89,7 @@ class LogWriter:
         self._open: OpenFiles[Group, _LogFile] = OpenFiles(self._files, held_bytes_max)
         self._versions: Counter[Group] = Counter()
         self._options: dict[str, Any] | None = None
-        self._reported = False
+        self._reported = self._is_widened = False
 
     @property
     def upload_s(self) -> float:
@@ -105,6 +108,8 @@ class LogWriter:
 
     def write(self, upserts: Upserts) -> None:
         """Take changes; encode what is due. Raises `StorageError`."""
+        if self._is_widened:
+            upserts = replace(upserts, rows=aligned(upserts.rows, self._schema))
         if upserts.rows.column_names != self._schema.names:
             raise ValueError(f"columns {upserts.rows.column_names} where {self._schema.names} were announced")
         self._encode_largest(self._pending_bytes_max - upserts.nbytes)
@@ -126,12 +131,21 @@ class LogWriter:
         self._taken += upserts.length
         self._encode_largest(self._pending_bytes_max)
 
-    def close(self) -> tuple[DataFile, ...]:
-        """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
+    def widen(self, files: Wider) -> None:
+        """See `table.port.FileWriter`. What follows of a group is in a file of its next version."""
+        self._end_all()
+        self._schema, self._layout, self._options = files.schema, files.layout, None
+        self._is_widened = True
+
+    def _end_all(self) -> None:
         for group, waiting in self._backlog.drain():
             self._encode(group, waiting)
             self._open.end(group)
         self._open.end_all()
+
+    def close(self) -> tuple[DataFile, ...]:
+        """Encode the rest and finish all files, durably. From here on they belong to the transaction."""
+        self._end_all()
         self._files.secure_folders()
         self._files.rest()
         self._reported = True

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
+
+from table.hudi.definition import widened
 from table.hudi.files.base_writer import TransactionWriter
 from table.hudi.files.log_writer import LogWriter
 from table.hudi.files.shaping import InsertRows, InsertShaper
@@ -15,6 +19,7 @@ from table.rows import Rows
 from table.schema import table_schema
 from table.store.location import store_at
 from table.store.settings import StoreSettings
+from table.widening import ddl_of
 
 
 class HudiFiles:
@@ -35,7 +40,7 @@ class HudiFiles:
         held_bytes_max: int,
         storage: StoreSettings | None = None,
     ) -> None:
-        hudi = HudiLayout.of(layout)
+        hudi = self.layout = HudiLayout.of(layout)
         self.schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
         self._upserts = layout.mode == UPSERT
         self._common: dict[str, Any] = {
@@ -52,6 +57,15 @@ class HudiFiles:
     def shape(self, rows: Rows) -> InsertRows | Upserts:
         """The rows as `write` of this table's writers takes them."""
         return self._shaper.shape(rows)
+
+    def widened(self, columns: pa.Schema) -> HudiFiles:
+        """See `table.port.TableFiles`."""
+        made = copy(self)
+        layout = made.layout = widened(self.layout, ddl_of(columns))
+        made.schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
+        made._common = {**self._common, "layout": layout, "schema": made.schema}
+        made._shaper = (UpsertShaper if self._upserts else InsertShaper)(layout, made.schema)
+        return made
 
     def writer(self, instant: str, tell: Tell) -> FileWriter:
         """Of the transaction whose instant this is."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from table.errors import Unavailable
 from table.hudi.modes import MODES
 from table.hudi.reader.mirror import Mirror
-from table.hudi.reader.timeline import Timeline
+from table.hudi.reader.timeline import METADATA_ACTIONS, Timeline, schema_in
 from table.hudi.reader.torn import Torn, why
 from table.port import INSERT, INSTANT, UPSERT, FileRows, TableRows
 from table.schema import KAFKA_PREFIX
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 COMMIT_TIME = "_hoodie_commit_time"
 KAFKA_COLUMNS = tuple(f"{KAFKA_PREFIX}{name}" for name in ("topic", "partition", "offset"))
 BATCH_ROWS = 65_536
+NO_COLUMNS = '{"fields": []}'
 
 
 class HudiReader(Timeline):
@@ -35,6 +36,23 @@ class HudiReader(Timeline):
     def mode(self) -> str:
         has = self.properties.get("hoodie.table.type", MODES[INSERT].table_type)
         return INSERT if has == MODES[INSERT].table_type else UPSERT
+
+    def columns(self) -> pa.Schema:
+        """By the newest commit of a writer of rows."""
+        from table.hudi.avro_columns import from_avro
+
+        for one in self.active()[0]:
+            if one.action not in METADATA_ACTIONS:
+                continue
+            try:
+                metadata = self.metadata(one)
+            except FileNotFoundError:
+                continue  # archived since it was listed
+            with self.decoding(one.requested, one.action):
+                schema = schema_in(metadata)
+            if schema:
+                return from_avro(schema)
+        return from_avro(NO_COLUMNS)
 
     def damage(self) -> str:
         """Where the metadata table, by which readers find files, contradicts the timeline."""

@@ -308,6 +308,13 @@ def _finished(names: Sequence[str]) -> list[Finished]:
     return sorted(found, key=lambda one: (one.completed, one.requested), reverse=True)
 
 
+def schema_in(metadata: Mapping[str, Any]) -> str:
+    """As a writer of rows had it, in Avro; empty of who only moved them, in whatever words it had it."""
+    if str(metadata.get("operationType") or "").upper() in REARRANGING:
+        return ""
+    return str((metadata.get("extraMetadata") or {}).get("schema") or "")
+
+
 def _last_of(archive_file: str) -> str:
     """The greatest requested time in a file of the archived timeline, by its name."""
     return archive_file.split("_")[1]

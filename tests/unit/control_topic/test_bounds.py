@@ -10,6 +10,7 @@ import pytest
 
 from control_topic.bounds import (
     ADDRESS_CHARS_MAX,
+    COLUMNS_CHARS_MAX,
     FILES_MAX,
     LISTS_BYTES_MAX,
     NAME_CHARS_MAX,
@@ -252,6 +253,11 @@ def test_a_list_that_nobody_can_have_is_not_read(raw: pb.Body) -> None:
     assert "at most 100000" in reason(enveloped(raw))
 
 
+def test_more_columns_than_a_schema_of_records_has_are_not_read() -> None:
+    raw = pb.Body(write_status={"columns": "x" * (COLUMNS_CHARS_MAX + 1)})
+    assert f"at most {COLUMNS_CHARS_MAX} are read" in reason(enveloped(raw))
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -268,8 +274,13 @@ def test_a_list_that_nobody_can_have_is_not_read(raw: pb.Body) -> None:
             ranges=(),
             files=(DataFile(path="p", body="", table_partition="", rows=1, size_bytes=1),) * (FILES_MAX + 1),
         ),
+        WriteStatus(
+            transaction="t",
+            ranges=(),
+            columns="x" * (COLUMNS_CHARS_MAX + 1),
+        ),
     ],
-    ids=["join", "ack", "ranges", "files"],
+    ids=["join", "ack", "ranges", "files", "columns"],
 )
 def test_a_list_that_nobody_would_read_is_not_written(body: Body) -> None:
     with pytest.raises(Malformed, match="at most"):

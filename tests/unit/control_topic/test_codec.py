@@ -105,6 +105,8 @@ write_status = st.builds(
     ).map(tuple),
     lost=st.lists(lost(), max_size=4).map(tuple),
     reject_count=offset,
+    columns=text,
+    columns_from=text,
     witnesses=witnesses.map(lambda found: tuple(found.values())),
 )
 BODIES: dict[type, st.SearchStrategy] = {

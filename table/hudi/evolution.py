@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from table.errors import Contradiction
 from table.hudi.avro_ddl import (
@@ -23,15 +23,24 @@ from table.hudi.avro_ddl import (
     without_null,
 )
 from table.hudi.files.base_file import META_COLUMNS
-from table.port import TableSpec
 from table.schema import KAFKA_PREFIX
-
-PROMOTIONS = frozenset({("INT", "BIGINT"), ("INT", "DOUBLE"), ("FLOAT", "DOUBLE")})
-"""(what the table has, what it may become): every value is the same number in the new type. Of columns only:
-a field inside a column whose type changes makes Spark's vectorized reader give up."""
+from table.widening import PROMOTIONS
 
 
-def evolve(table_schema: str, wanted_schema: str, spec: TableSpec) -> str:
+class Fixed(Protocol):
+    """A table, and the columns of it by which rows and files are found."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def key_fields(self) -> tuple[str, ...]: ...
+    @property
+    def partition_field(self) -> str: ...
+    @property
+    def ordering_field(self) -> str: ...
+
+
+def evolve(table_schema: str, wanted_schema: str, spec: Fixed) -> str:
     """The schema of the table's next commit: its own columns in their order, then new ones.
 
     Schemas are Avro (JSON). The table's is empty where it has none, and is returned word for word where the
@@ -44,7 +53,7 @@ def evolve(table_schema: str, wanted_schema: str, spec: TableSpec) -> str:
     return table_schema if merged == has else json.dumps(merged, separators=(",", ":"))
 
 
-def covers(ours: str, theirs: str, spec: TableSpec) -> bool:
+def covers(ours: str, theirs: str, spec: Fixed) -> bool:
     """Whether `ours` has all that `theirs` has. Raises `Contradiction` where no schema has what both say.
 
     That key and ordering fields may be null, as Spark's frames say of every column, does not count.
@@ -57,7 +66,7 @@ def covers(ours: str, theirs: str, spec: TableSpec) -> bool:
 class _Merge:
     """Both schemas' fields, one by one. A path names a field inside others: `orders[].price`."""
 
-    def __init__(self, spec: TableSpec) -> None:
+    def __init__(self, spec: Fixed) -> None:
         self._where = f"table {spec.path}"
         self._fixed = {*spec.key_fields, spec.partition_field, spec.ordering_field}
 

@@ -10,7 +10,7 @@ import pytest
 from table.errors import Contradiction
 from table.hudi.avro import to_avro
 from table.hudi.avro_ddl import show
-from table.hudi.driver.evolution import PROMOTIONS, covers, evolve
+from table.hudi.evolution import PROMOTIONS, covers, evolve
 from table.port import TableSpec
 from table.schema import parse_ddl, table_schema
 
