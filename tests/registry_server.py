@@ -278,8 +278,20 @@ def _deleted(known: Schemas, given: list[str], asked: dict[str, Any]) -> Answer:
     return 200, list(range(1, len(found) + 1))
 
 
+def _versions_of(known: Schemas, given: list[str], _asked: dict[str, Any]) -> Answer:
+    number = int(given[0])
+    if not 1 <= number <= len(known.texts) or number in known.gone:
+        return _no_schema(given[0])
+    return 200, [
+        {"subject": subject, "version": numbers.index(number) + 1}
+        for subject, numbers in sorted(known.subjects.items())
+        if number in numbers
+    ]
+
+
 ROUTES: tuple[tuple[str, str, Callable[[Schemas, list[str], dict[str, Any]], Answer]], ...] = (
     ("GET", r"/schemas/ids/(\d+)", _by_id),
+    ("GET", r"/schemas/ids/(\d+)/versions", _versions_of),
     ("GET", r"/schemas/guids/([0-9a-f-]+)", _by_guid),
     ("POST", r"/subjects/([^/]+)/versions", _registered),
     ("POST", r"/subjects/([^/]+)", _looked_up),

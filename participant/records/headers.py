@@ -51,6 +51,13 @@ def unpack(packed: bytes) -> list[Header]:
     return headers
 
 
+def first(packed: bytes | None, name: str, mark: bytes) -> bytes | None:
+    """The value of the first header of this name; `mark`: the name in bytes."""
+    if not packed or mark not in packed:
+        return None
+    return next((value for one, value in unpack(packed) if one == name), None)
+
+
 def sendable(packed: bytes) -> list[Header]:
     """The same for confluent-kafka, which takes no name that is not UTF-8; with a note where one was not."""
     headers = unpack(packed)

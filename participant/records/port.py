@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from control_topic.messages import SourcePartition
+from participant.records.changes import IGNORE
 from participant.records.raw import RawBatch
 from participant.records.registry.settings import RegistrySettings
 from participant.records.rejects import NONE, Rejects
@@ -99,6 +100,8 @@ class RecordSpec:
     """Of Protobuf without a registry: the full name of the message that values are."""
     key_message: str = ""
     """Likewise, of keys."""
+    on_schema_change: str = "ignore"
+    """What becomes of fields that the table has no column for: of `participant.records.changes`."""
     registry: RegistrySettings | None = field(default=None, repr=False)
     """None where no format asks one."""
     columns: tuple[tuple[str, str], ...] = ()
@@ -113,6 +116,12 @@ class RecordSpec:
     def is_mapped(self) -> bool:
         """Whether a column is anything else than the value's field of its name."""
         return bool(self.columns or self.rest)
+
+    @property
+    def follows(self) -> bool:
+        """Whether what schemas of a registry say of columns is looked at."""
+        named = self.format in BY_SCHEMA and self.framing == "confluent"
+        return named and self.on_schema_change != IGNORE
 
     @property
     def wants_headers(self) -> bool:
@@ -152,6 +161,34 @@ class Asked:
     look_back: LookBack = nothing
 
 
+class Follows(Protocol):
+    """What the schemas that values name say of columns. Not for several threads."""
+
+    @property
+    def header(self) -> str:
+        """Of a record, which may name its schema."""
+
+    @property
+    def alike_bytes(self) -> int:
+        """So many bytes of a value may be all that names its schema: see `is_alike`."""
+
+    def is_alike(self, head: bytes) -> bool:
+        """Whether all values that begin with these bytes name one schema."""
+
+    def key(self, value: bytes, headers: bytes | None) -> Hashable:
+        """By what a value names its schema. Raises `Misread`."""
+
+    def columns(self, key: Any, has: pa.Schema) -> pa.Schema:
+        """Those of the values of a schema. `has`: the table's, of the record.
+
+        Raises `UnknownSchema`, `ChangedSchema`, `SchemasUnavailable`; `NoColumn` where a field goes into
+        none; `SchemaError` where it is no schema of rows.
+        """
+
+    def spelled(self, key: Any) -> str:
+        """For people, with subject and version where they are to be had."""
+
+
 class Format(Protocol):
     """How values, or keys, are encoded."""
 
@@ -170,6 +207,13 @@ class Format(Protocol):
 
     def reads_by(self, schema: pa.Schema) -> str:
         """With what such values are read on this machine, for people."""
+
+
+class FollowedFormat(Format, Protocol):
+    """One of those of `BY_SCHEMA`."""
+
+    def follows(self) -> Follows:
+        """What columns schemas of a registry have. Raises `SchemaError` where there is none."""
 
 
 class Envelope(Protocol):

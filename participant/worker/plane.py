@@ -34,6 +34,8 @@ from participant.worker.stages import Stages
 from table.errors import FilesGone, StorageError
 from table.faults import WorkerFault
 from table.port import FileWriter, Shaped, Written
+from table.schema import record_schema
+from table.widening import ddl_of
 
 log = logging.getLogger("lockstep.plane")
 
@@ -76,6 +78,10 @@ class Meters:
     """How the thread has spent its time; `wait` is for something to do."""
 
 
+def _kinds_of(columns: pa.Schema) -> tuple[list[str], list[pa.DataType]]:
+    return columns.names, columns.types
+
+
 FAILURES = (ParticipantError, RecordsError, StorageError, OSError, pa.ArrowException)
 """What the world may do to it. The worker ends; a fresh one may do better."""
 
@@ -102,6 +108,9 @@ class Plane:
         self._queue: ByteQueue[Order | None] = ByteQueue(queued_bytes_max)
         self._buffers: dict[SourcePartition, PartitionBuffer] = {}
         self._stages = stages
+        self._files = stages.files
+        self._columns = _kinds_of(record_schema(stages.files.schema))
+        self._writes = stages.files
         self._writer: FileWriter | None = None
         self._transaction = ""
         self._told_ms = 0
@@ -282,7 +291,7 @@ class Plane:
     def _shape(self, fetched: Fetched, raw: RawBatch, decoded: Decoded, following: int) -> tuple[Chunk, str]:
         """As `_decode`, of what is decoded; `following` is the offset behind it."""
         began = time.monotonic()
-        shaped = self._stages.files.shape(decoded.rows(raw))
+        shaped = self._shaped_of(decoded, raw)
         self.meters.seconds["derive"] += time.monotonic() - began
         rejects = Rejects.joined([decoded.rejects, Rejects.of(shaped.refused, raw.offsets)])
         if not len(rejects):
@@ -301,7 +310,14 @@ class Plane:
         return Chunk(next=first.offset, shaped=kept), reason
 
     def _shaped(self, raw: RawBatch) -> Shaped:
-        return self._stages.files.shape(self._stages.decoder.decode(raw).rows(raw))
+        return self._shaped_of(self._stages.decoder.decode(raw), raw)
+
+    def _shaped_of(self, decoded: Decoded, raw: RawBatch) -> Shaped:
+        """From the first rows on that have more columns than those before, all that follows has them."""
+        columns = decoded.table.schema
+        if (kinds := _kinds_of(columns)) != self._columns:
+            self._files, self._columns = self._files.widened(columns), kinds
+        return self._files.shape(decoded.rows(raw))
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -310,7 +326,8 @@ class Plane:
         self._held, self._last = [], {}
         self._written, self._set_aside_steps = Written(), 0
         self.fault = WorkerFault.PIPELINE  # what failed before was given up, and the worker has outlived it
-        self._writer = self._stages.files.writer(order.instant, self._wrote)
+        self._writes = self._files
+        self._writer = self._writes.writer(order.instant, self._wrote)
 
     def _wrote(self, written: Written) -> None:
         """A step of the writer's; of many in a short time the first is told."""
@@ -340,6 +357,9 @@ class Plane:
             while buffer.chunks and buffer.chunks[0].next <= order.upto:
                 chunk = buffer.chunks.popleft()
                 if chunk.shaped is not None and chunk.shaped.count:
+                    if self._writes is not self._files:
+                        self._writes = self._files
+                        writer.widen(self._files)
                     writer.write(chunk.shaped)
                 if chunk.held is not None:
                     self._held.append(chunk.held)
@@ -390,7 +410,14 @@ class Plane:
             rejects=rejects,
             reject_count=reject_count,
             witnesses=tuple(self._last[partition] for partition in sorted(self._last)),
+            columns=ddl_of(record_schema(self._writes.schema)) if self._is_wider else "",
+            columns_from=self._stages.news() if self._is_wider else "",
         )
+
+    @property
+    def _is_wider(self) -> bool:
+        """Whether the open transaction is written with more columns than the run began with."""
+        return self._writes is not self._stages.files
 
     def _set_aside(self) -> None:
         """What was rejected is in the dead-letter topic before anybody is told that it was passed."""

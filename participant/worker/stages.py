@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from participant.records.changes import HALT
 from participant.records.kinds import ENVELOPES, format_made, made
 from participant.records.port import Asked, Decoder, Envelope, LookBack, RecordSpec, nothing
 from participant.source.fetcher import BATCH_RECORDS
@@ -35,6 +37,8 @@ class Stages:
     """So many may be decoded at once: rows of a wide table are large, however small its records."""
     decoder: Decoder
     files: TableFiles
+    news: Callable[[], str] = str
+    """Which schemas have brought columns since, for people."""
 
 
 def stages(
@@ -63,6 +67,7 @@ def stages(
         records_max=_records_max(files.schema, memory.batch_bytes),
         decoder=reads,
         files=files,
+        news=lambda: str(getattr(reads, "news", "")),
     )
 
 
@@ -78,23 +83,33 @@ def decoder(
 ) -> Decoder:
     """What makes rows of such a table of records. Raises `SchemaError` where the schema cannot be read."""
     upserts = layout.mode == UPSERT
-    names = dict.fromkeys([*layout.key_fields, *([layout.partition_field] if layout.partition_field else [])])
-    columns = record_schema(schema)
-    asked = Asked(
-        schema=schema,
-        upserts=upserts,
-        key_columns=[columns.field(name) for name in names] if upserts else (),
-        delete_field=record.delete_field,
-        look_back=look_back,
-    )
+    found = [*layout.key_fields, *filter(None, [layout.partition_field])]
     envelope: Envelope = made(ENVELOPES[record.envelope].made_by)
     values, keys = format_made(record.format, record), format_made(record.key_format, record)
-    if not record.is_mapped:
-        return envelope.decoder(asked, values, keys)
-    from participant.records.columns.decoder import columns_decoder
 
-    row_keys = format_made(record.key_format, record.of_keys)
-    return columns_decoder(asked, plan_of(schema, record), envelope, values, keys, row_keys)
+    def reading(schema: pa.Schema) -> Decoder:
+        columns = record_schema(schema)
+        asked = Asked(
+            schema=schema,
+            upserts=upserts,
+            key_columns=[columns.field(name) for name in dict.fromkeys(found)] if upserts else (),
+            delete_field=record.delete_field,
+            look_back=look_back,
+        )
+        if not record.is_mapped:
+            return envelope.decoder(asked, values, keys)
+        from participant.records.columns.decoder import columns_decoder
+
+        row_keys = format_made(record.key_format, record.of_keys)
+        return columns_decoder(asked, plan_of(schema, record), envelope, values, keys, row_keys)
+
+    if not record.follows:
+        return reading(schema)
+    from participant.records.by_schema.following import FollowingDecoder
+
+    fixed = {*found, *filter(None, [layout.ordering_field, record.delete_field])}
+    halts = record.on_schema_change == HALT
+    return FollowingDecoder(schema, reading, values.follows(), fixed=fixed, halts=halts)
 
 
 def plan_of(schema: pa.Schema, record: RecordSpec) -> Plan:

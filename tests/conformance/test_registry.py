@@ -72,6 +72,14 @@ def test_the_newest_schema_of_a_subject_is_the_one_that_was_registered_last(side
     assert found == number and side.same(texts, NEXT)
 
 
+def test_an_id_is_told_by_subject_and_version(side: Side) -> None:
+    side.register(TEXT)
+    number = side.register(NEXT)
+    assert side.ours.versions(number) == ((side.subject, 2),)
+    with pytest.raises(UnknownSchema):
+        side.ours.versions(NONE)
+
+
 def test_what_it_does_not_know_is_a_404_with_a_code_of_its_own(side: Side) -> None:
     for ask, code in (
         (lambda: side.theirs.get_schema(NONE), 40403),

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
+from participant.records.avro.follows import AvroFollows
 from participant.records.avro.native import NativeAvro
 from participant.records.avro.schemas import GivenSchemas
+from participant.records.by_schema.following import Once, Registered
 from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER, SchemaKey
 from participant.records.by_schema.one_by_one import Schemas
 from participant.records.errors import UnknownSchema
@@ -24,6 +26,7 @@ class AvroFormat:
 
     def __init__(self, record: RecordSpec) -> None:
         self._record = record
+        self._registered: Registered | None = None
 
     def values(self, schema: pa.Schema) -> AvroDecoder | NativeAvro:
         """Raises `SchemaError` where the schema that was given is none, or does not fit."""
@@ -45,6 +48,10 @@ class AvroFormat:
         _check_given(keys, schemas)
         return keys
 
+    def follows(self) -> AvroFollows:
+        """See `participant.records.port.FollowedFormat`."""
+        return AvroFollows(*self._asked())
+
     def reads_by(self, schema: pa.Schema) -> str:
         """The native decoder, or who reads without it, and why; and where schemas are."""
         where, framing = "record.schema_file", self._record.framing
@@ -61,11 +68,18 @@ class AvroFormat:
             if not text:
                 raise SchemaError(f'{setting} is missing; record.framing = "{record.framing}" needs it')
             return GivenSchemas(text, by_fingerprint=record.framing == "single_object")
-        if record.registry is None:
-            raise SchemaError('registry.url is missing; record.framing = "confluent" needs it')
-        from participant.records.registry.client import RegistrySchemas
+        return self._asked()[0]
 
-        return RegistrySchemas(record.registry)
+    def _asked(self) -> Registered:
+        """The registry's, each asked for once however many decoders are made."""
+        if self._registered is None:
+            if self._record.registry is None:
+                raise SchemaError('registry.url is missing; record.framing = "confluent" needs it')
+            from participant.records.registry.client import RegistrySchemas
+
+            schemas = RegistrySchemas(self._record.registry)
+            self._registered = Once(schemas), schemas.known_as
+        return self._registered
 
 
 class _Nowhere:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from participant.records.by_schema.framing import SchemaKey
 from participant.records.by_schema.misread import Misread
 from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
-from participant.records.headers import unpack
+from participant.records.headers import first
 from participant.records.json.columns import fit, nullable_type
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
@@ -103,9 +103,7 @@ class Reader(ABC, Generic[K, R]):
 
     def named(self, headers: bytes | None) -> bytes | None:
         """The first header that names the schema."""
-        if not headers or self._mark not in headers:
-            return None
-        return next((value for name, value in unpack(headers) if name == self._header), None)
+        return first(headers, self._header, self._mark)
 
 
 class RowDecoder(Generic[K, R]):

@@ -141,7 +141,7 @@ class _Schema:
             parts = [pa.field("seconds", pa.int64(), False), pa.field("nanos", pa.int32(), False)]
             whole = self.struct(message, parts, f"{path}.")
             return Message(name=whole.name, read=lambda data: _micros(whole.read(data)), values=1)
-        inside = _wrapped(field)
+        inside = wrapped(field)
         if inside is not None:
             made = self._message()
             take, _ = self._column(made, inside, kind, path)
@@ -231,7 +231,7 @@ def _plain(field: Any) -> str:
     return "enum" if field.enum_type is not None else FieldDescriptorProto.Type.Name(field.type)[5:].lower()
 
 
-def _wrapped(field: Any) -> Any | None:
+def wrapped(field: Any) -> Any | None:
     """The scalar in a wrapper; None where the field is none, or has but the name of one."""
     message = field.message_type
     if message is None or message.full_name not in WRAPPERS:
@@ -250,7 +250,7 @@ def _instead(field: Any) -> str:
     """Which columns take it, for people."""
     if field.message_type is not None:
         known = {TIMESTAMP: "TIMESTAMP or "}.get(field.message_type.full_name, "")
-        inside = _wrapped(field)
+        inside = wrapped(field)
         if inside is not None:
             return _instead(inside)
         return f"; it is as {known}STRUCT<…>"

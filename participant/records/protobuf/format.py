@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from participant.records.by_schema.following import Once, Registered
 from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER
 from participant.records.by_schema.one_by_one import Schemas
 from participant.records.errors import UnknownSchema
 from participant.records.port import RecordSpec
 from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
 from participant.records.protobuf.files import texts_of
+from participant.records.protobuf.follows import ProtobufFollows
 from table.schema import SchemaError
 
 
@@ -35,6 +37,7 @@ class ProtobufFormat:
 
     def __init__(self, record: RecordSpec) -> None:
         self._record = record
+        self._registered: Registered | None = None
 
     def values(self, schema: pa.Schema) -> ProtobufDecoder:
         """Raises `SchemaError` where the schema that was given is none, or does not fit."""
@@ -58,6 +61,10 @@ class ProtobufFormat:
         keys.check((b"", record.key_message))
         return keys
 
+    def follows(self) -> ProtobufFollows:
+        """See `participant.records.port.FollowedFormat`."""
+        return ProtobufFollows(*self._registry())
+
     def reads_by(self, schema: pa.Schema) -> str:
         """One way, so far."""
         where = "record.schema_file"
@@ -66,12 +73,19 @@ class ProtobufFormat:
         return f"protobuf, a record at a time, by schemas of {where}"
 
     def _asked(self) -> Schemas:
-        if self._record.registry is None:
-            raise SchemaError('registry.url is missing; record.framing = "confluent" needs it')
-        from participant.records.protobuf.registry import PROTOBUF
-        from participant.records.registry.client import RegistrySchemas
+        return self._registry()[0]
 
-        return RegistrySchemas(self._record.registry, PROTOBUF)
+    def _registry(self) -> Registered:
+        """Its schemas, each asked for once however many decoders are made."""
+        if self._registered is None:
+            if self._record.registry is None:
+                raise SchemaError('registry.url is missing; record.framing = "confluent" needs it')
+            from participant.records.protobuf.registry import PROTOBUF
+            from participant.records.registry.client import RegistrySchemas
+
+            schemas = RegistrySchemas(self._record.registry, PROTOBUF)
+            self._registered = Once(schemas), schemas.known_as
+        return self._registered
 
 
 def _given(text: str, message: str, file: str, name: str) -> GivenFiles:

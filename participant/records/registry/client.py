@@ -30,6 +30,7 @@ AWAY_S = 30.0
 UNKNOWN_MAX = 10_000
 """Ids that it did not know; then the oldest is asked for again."""
 REFERENCES_MAX = 200
+VERSIONS_MAX = 3
 TEXT_CHARS_MAX = 1_048_576
 NO_SUCH_SUBJECT, NO_SUCH_VERSION, NO_SUCH_SCHEMA = 40401, 40402, 40403
 UNKNOWN_CODES = frozenset({NO_SUCH_SUBJECT, NO_SUCH_VERSION, NO_SUCH_SCHEMA})
@@ -103,6 +104,15 @@ class RegistryClient:
             if told.schema_id is None:
                 raise TypeError("an answer without an id")
             return told.schema_id, self._with_references(told.schema)
+
+        return self._asked(ask)
+
+    def versions(self, number: int) -> tuple[tuple[str, int], ...]:
+        """Subject and version of all that the schema of this id is. Raises as `schema`."""
+
+        def ask() -> tuple[tuple[str, int], ...]:
+            told = self._client.get_schema_versions(number, limit=VERSIONS_MAX)
+            return tuple((str(one.subject), int(one.version or 0)) for one in told[:VERSIONS_MAX])
 
         return self._asked(ask)
 
@@ -242,6 +252,14 @@ class RegistrySchemas:
         if kept is None:
             self._kept.write(str(key), told)
         return told
+
+    def known_as(self, key: int | str | bytes) -> str:
+        """Subject and version, for people; empty where they are not to be had now."""
+        try:
+            named = self._client.versions(key) if isinstance(key, int) else ()
+        except (UnknownSchema, SchemasUnavailable):
+            return ""
+        return ", ".join(f"{subject[:200]} version {version}" for subject, version in named)
 
 
 def _same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:

@@ -1,0 +1,87 @@
+"""Which columns a schema of Avro would have of itself, where `record.schema` does not say.
+
+docs/formats.md has the table of what goes where; of several columns that take a type it is the one that the
+table has, and else the first there.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from participant.records.avro.columns import value_reader
+from participant.records.avro.schema import Node
+from participant.records.by_schema.following import NoColumn, child
+from table.schema import DECIMAL_PRECISION_MAX, LOCAL_MICROS, UTC_MICROS, SchemaError
+
+NATURAL: dict[tuple[str, str], pa.DataType] = {
+    ("boolean", ""): pa.bool_(),
+    ("int", ""): pa.int32(),
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.int32(),
+    ("long", ""): pa.int64(),
+    ("long", "time-micros"): pa.int64(),
+    ("long", "timestamp-millis"): UTC_MICROS,
+    ("long", "timestamp-micros"): UTC_MICROS,
+    ("long", "timestamp-nanos"): pa.int64(),
+    ("long", "local-timestamp-millis"): LOCAL_MICROS,
+    ("long", "local-timestamp-micros"): LOCAL_MICROS,
+    ("long", "local-timestamp-nanos"): pa.int64(),
+    ("float", ""): pa.float32(),
+    ("double", ""): pa.float64(),
+    ("bytes", ""): pa.binary(),
+    ("string", ""): pa.string(),
+    ("string", "uuid"): pa.string(),
+    ("enum", ""): pa.string(),
+    ("fixed", ""): pa.binary(),
+    ("fixed", "uuid"): pa.string(),
+    ("fixed", "duration"): pa.binary(),
+}
+"""Type and logical type of Avro -> its column."""
+
+
+def columns_of(node: Node, has: pa.Schema) -> pa.Schema:
+    """The columns of records of this schema. `has`: the table's, of the record.
+
+    Raises `NoColumn` for a field that goes into no column, `SchemaError` for a schema that is no record's.
+    """
+    if node.kind != "record":
+        raise SchemaError(f"the Avro schema is not a record but {node}")
+    known = {field.name: field.type for field in has}
+    return pa.schema([(name, _type(one, known.get(name), name)) for name, one in node.fields])
+
+
+def _type(node: Node, has: pa.DataType | None, path: str) -> pa.DataType:
+    match node.kind:
+        case "union":
+            real = [one for one in node.inside if one.kind != "null"]
+            if len(real) != 1:
+                raise NoColumn(f"field {path}: {node} goes into no column: that has one type")
+            return _type(real[0], has, path)
+        case "record":
+            return pa.struct(
+                [(name, _type(one, child(has, name), f"{path}.{name}")) for name, one in node.fields]
+            )
+        case "array":
+            return pa.list_(_type(node.inside[0], child(has), f"{path}[]"))
+        case "map":
+            return pa.map_(pa.string(), _type(node.inside[0], child(has), f"{path}{{}}"))
+    if has is not None and _is_read_as(node, has):
+        return has
+    if node.logical == "decimal":
+        if node.precision > DECIMAL_PRECISION_MAX:
+            raise NoColumn(
+                f"field {path}: {node} goes into no column: that has {DECIMAL_PRECISION_MAX} digits at most"
+            )
+        return pa.decimal128(node.precision, node.scale)
+    kind = NATURAL.get((node.kind, node.logical))
+    if kind is None:
+        raise NoColumn(f"field {path}: {node} goes into no column")
+    return kind
+
+
+def _is_read_as(node: Node, kind: pa.DataType) -> bool:
+    try:
+        value_reader(node, pa.field("value", kind))
+    except SchemaError:
+        return False
+    return True

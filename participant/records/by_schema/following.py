@@ -1,0 +1,218 @@
+"""Records of which newer ones have more fields: the columns grow before any of them is decoded.
+
+Of each schema that a batch names it is looked once which columns it would have. What it has and the table has
+not is united with the table's (`table.widening`), so that no row is ever decoded without a field that its own
+schema has. A record by an older schema is a row as before: what it lacks is null.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Hashable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from control_topic.bounds import COLUMNS_CHARS_MAX
+from participant.records.by_schema.framing import SchemaKey
+from participant.records.by_schema.misread import Misread
+from participant.records.by_schema.one_by_one import Schemas
+from participant.records.errors import ChangedSchema, UnknownSchema
+from participant.records.port import Decoded, Decoder, Follows
+from participant.records.raw import RawBatch, Values
+from table.schema import KAFKA_PREFIX, POSITION_COLUMN, SchemaError, parse_ddl, record_schema
+from table.widening import Disunited, ddl_of, united
+
+log = logging.getLogger("lockstep.registry")
+
+TOLD_CHARS_MAX = 16_000_000
+KEYS_MAX = 10_000
+"""Schemas that were looked at; then all are looked at anew."""
+NEWS_MAX, NEWS_CHARS_MAX = 3, 1_000
+COLUMNS_MAX = 5_000
+"""Of a table that follows, those within columns included."""
+
+
+Registered: TypeAlias = tuple[Schemas, Callable[[SchemaKey], str]]
+"""Schemas, and by what subject and version one of them is known, for people."""
+
+
+ADVICE = (
+    'Write record.schema with the columns that the table is to have, and record.on_schema_change = "ignore"'
+)
+
+
+class NoColumn(SchemaError):
+    """A field of a schema can be no column of a table; the sentence names it."""
+
+
+def child(kind: pa.DataType | None, name: str = "") -> pa.DataType | None:
+    """The type within a struct, a list or a map; None where there is none, or it is something else."""
+    if kind is None:
+        return None
+    if name:
+        place = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+        return kind.field(place).type if place >= 0 else None
+    if pa.types.is_list(kind):
+        return kind.value_type
+    return kind.item_type if pa.types.is_map(kind) else None
+
+
+def widened(has: pa.Schema, wanted: pa.Schema, fixed: Collection[str] = ()) -> pa.Schema:
+    """The record's columns, wide enough for others. Raises `SchemaError` where no table can have them."""
+    wide = united(has, wanted, fixed=fixed)
+    if wide != has:
+        ddl = ddl_of(wide)
+        if sum(map(_places, wide.types)) > COLUMNS_MAX or len(ddl) > COLUMNS_CHARS_MAX:
+            raise Disunited(f"the table would have more than {COLUMNS_MAX:,} columns and fields within them")
+        try:
+            parse_ddl(ddl)  # names, and what of them is reserved
+        except SchemaError as why:
+            raise NoColumn(str(why)) from why
+    return wide
+
+
+def _places(kind: pa.DataType) -> int:
+    inner = [kind.field(place).type for place in range(kind.num_fields)] if kind.num_fields else []
+    return 1 + sum(map(_places, inner))
+
+
+class Once:
+    """Schemas, of which each is asked for once. Not for several threads."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+        self._told: dict[SchemaKey, tuple[str, ...]] = {}
+        self._chars = 0
+
+    def find(self, key: SchemaKey) -> tuple[str, ...]:
+        """See `Schemas`."""
+        texts = self._told.get(key)
+        if texts is None:
+            texts = self._schemas.find(key)
+            if self._chars > TOLD_CHARS_MAX:
+                self._told.clear()
+                self._chars = 0
+            self._told[key] = texts
+            self._chars += sum(map(len, texts))
+        return texts
+
+
+class FollowingDecoder:
+    """Decodes, and decodes with more columns from the first record on that has any. Not for several threads.
+
+    `schema`: the table's, ours included. `make`: a decoder for such a schema. `fixed`: columns by which rows
+    and files are found. `halts`: what the table has not, stops.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        make: Callable[[pa.Schema], Decoder],
+        follows: Follows,
+        *,
+        fixed: Collection[str] = (),
+        halts: bool = False,
+    ) -> None:
+        self._record = record_schema(schema)
+        self._ours = [one for one in schema if one.name.startswith((KAFKA_PREFIX, POSITION_COLUMN))]
+        self._make, self._follows = make, follows
+        self._fixed, self._halts = frozenset(fixed), halts
+        self._seen: set[Hashable] = set()
+        self._brought: deque[str] = deque(maxlen=NEWS_MAX)
+        self._inner = make(schema)
+
+    @property
+    def news(self) -> str:
+        """Which schemas have brought columns last, for people."""
+        return ", ".join(self._brought)
+
+    def decode(self, batch: RawBatch) -> Decoded:
+        """See `Decoder`. The table has the columns that are known by then."""
+        stop = self._look(batch)
+        if stop is not None:
+            return Decoded(table=self._record.empty_table(), stop=stop)
+        return self._inner.decode(batch)
+
+    def _look(self, batch: RawBatch) -> tuple[int, str] | None:
+        """Learn of the schemas of a batch, in its order. The first record that may not pass, and why."""
+        for place in _places_of_news(batch, self._follows):
+            value = batch.values[place]
+            try:
+                key = self._follows.key(value or b"", batch.headers[place] if batch.headers else None)
+            except Misread:
+                continue
+            if key in self._seen:
+                continue
+            try:
+                why = self._learn(key)
+            except ChangedSchema as changed:
+                why = str(changed)
+            if why:
+                return place, why
+            if len(self._seen) >= KEYS_MAX:
+                self._seen.clear()
+            self._seen.add(key)
+        return None
+
+    def _learn(self, key: Hashable) -> str:
+        """Why records of this schema may not pass; empty where they may."""
+        try:
+            wanted = self._follows.columns(key, self._record)
+            wide = widened(self._record, wanted, self._fixed)
+        except (NoColumn, Disunited) as why:
+            return f"{self._follows.spelled(key)}: {why}. {ADVICE}"
+        except (UnknownSchema, SchemaError):
+            return ""  # each record that names it is a reject, and the decoder says why
+        if wide == self._record:
+            return ""
+        brought = news(self._record, wide)
+        if self._halts:
+            return (
+                f"{self._follows.spelled(key)} has what the table has not, {brought}, and "
+                'record.on_schema_change is "halt": say "evolve" to take it, or "ignore" to leave it out'
+            )
+        self._brought.append(self._follows.spelled(key)[:200])
+        log.info("%s has more columns: %s", self._brought[-1], brought)
+        self._record = wide
+        self._inner = self._make(pa.schema([*wide, *self._ours]))
+        return ""
+
+
+def news(has: pa.Schema, wide: pa.Schema) -> str:
+    """What is in the wider columns alone, in Spark DDL, for people; empty where nothing is."""
+    known = {field.name: field for field in has}
+    fresh = [field for field in wide if field.name not in known or field != known[field.name]]
+    return ddl_of(fresh)[:NEWS_CHARS_MAX].replace("`", "")
+
+
+def _places_of_news(batch: RawBatch, follows: Follows) -> list[int]:
+    """Where a schema may be named that was not seen, ascending: of records that begin alike one is enough.
+
+    What a header or a longer name says of its schema is looked at record by record.
+    """
+    if batch.headers is not None and follows.header.encode() in batch.headers.data:
+        return list(range(len(batch)))
+    heads, places = _heads(batch.values, follows.alike_bytes)
+    if not len(heads):
+        return []
+    distinct, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
+    alike = [follows.is_alike(head.tobytes()[: follows.alike_bytes]) for head in distinct]
+    wanted = ~np.array(alike)[inverse]
+    wanted[first] = True
+    found: list[int] = places[wanted].tolist()
+    return found
+
+
+def _heads(values: Values, width: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """The first bytes of each value that has so many, 8 at most, and where it stands."""
+    starts, ends = values.starts[:-1], values.starts[1:] - 1
+    places = np.flatnonzero(ends - starts >= width)
+    data = np.frombuffer(values.data, dtype=np.uint8)
+    heads = np.zeros((len(places), 8), dtype=np.uint8)
+    for place in range(width):
+        heads[:, place] = data[starts[places] + place]
+    return heads.view(np.uint64).reshape(-1), places

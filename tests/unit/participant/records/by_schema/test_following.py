@@ -1,0 +1,331 @@
+"""Columns that grow with the schemas that records name: by the formats' own readers and a real server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from control_topic.messages import SourcePartition
+from participant.records.avro.columns import row_reader
+from participant.records.avro.natural import columns_of
+from participant.records.avro.schema import parse
+from participant.records.by_schema import following
+from participant.records.by_schema.following import FollowingDecoder, NoColumn
+from participant.records.changes import EVOLVE, HALT, IGNORE
+from participant.records.errors import SchemasUnavailable
+from participant.records.headers import pack
+from participant.records.port import Decoder, RecordSpec
+from participant.records.protobuf.columns import RowReader
+from participant.records.protobuf.files import message_of, told
+from participant.records.protobuf.follows import columns_of as columns_of_message
+from participant.records.raw import RawBatch, Values
+from participant.records.registry.settings import RegistrySettings
+from participant.worker.stages import decoder
+from table.port import UPSERT, TableSpec
+from table.schema import parse_ddl, table_schema
+from table.widening import ddl_of, united
+from tests.avro_types import TAKEN, record, written
+from tests.proto_files import Classes, compiled, encoded
+from tests.registry_server import ERROR, Registry
+
+NARROW = record({"id": "string", "n": "int"})
+WIDE = record({"id": "string", "n": "long", "at": ["null", "double"]})
+SUBJECT = "events-value"
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with Registry() as running:
+        yield running
+
+
+def registered(registry: Registry, *texts: str) -> list[int]:
+    return [registry.known.register(SUBJECT, {"schema": text}) for text in texts]
+
+
+def made(
+    registry: Registry, folder: Path, ddl: str = "id STRING, n INT", *, changes: str = EVOLVE, **table: Any
+) -> Decoder:
+    settings = RegistrySettings(url=registry.url, timeout_ms=1_000, cache_folder=str(folder / "schemas"))
+    of = "avro" if table.get("kind") != "protobuf" else table.pop("kind")
+    spec = TableSpec(path="/t", name="t", ddl=ddl, **{"mode": "insert", "key_fields": ("id",), **table})
+    record = RecordSpec(format=of, key_format=of, registry=settings, on_schema_change=changes)
+    return decoder(spec, table_schema(ddl, True), record)
+
+
+def batch(values: Sequence[bytes | None], headers: Sequence[bytes] | None = None) -> RawBatch:
+    offsets = np.arange(len(values), dtype=np.int64)
+    return RawBatch(
+        partition=SourcePartition("events", 0),
+        offsets=offsets,
+        timestamps_ms=offsets,
+        values=Values.of(list(values)),
+        headers=Values.of(headers) if headers is not None else None,
+    )
+
+
+def value(number: int, text: str, **row: Any) -> bytes:
+    return b"\0" + number.to_bytes(4, "big") + written(text, row)
+
+
+def plain(table: pa.Table) -> str:
+    return ddl_of(table.schema).replace("`", "")
+
+
+def test_from_the_first_record_of_a_newer_schema_on_rows_have_its_columns(
+    registry: Registry, tmp_path: Path
+) -> None:
+    old, new = registered(registry, NARROW, WIDE)
+    reads = made(registry, tmp_path)
+    first = value(old, NARROW, id="a", n=1)
+    before = reads.decode(batch([first]))
+    assert plain(before.table) == "id STRING, n INT"
+    both = reads.decode(
+        batch([first, value(new, WIDE, id="b", n=2**40, at=0.5), value(old, NARROW, id="c", n=3)])
+    )
+    assert plain(both.table) == "id STRING, n BIGINT, at DOUBLE"
+    assert both.table.to_pylist() == [
+        {"id": "a", "n": 1, "at": None},
+        {"id": "b", "n": 2**40, "at": 0.5},
+        {"id": "c", "n": 3, "at": None},
+    ]
+    assert plain(reads.decode(batch([first])).table) == "id STRING, n BIGINT, at DOUBLE"
+    assert getattr(reads, "news", "") == f"schema {new} ({SUBJECT} version 2)"
+
+
+def test_a_schema_is_asked_for_once_however_often_the_columns_grow(
+    registry: Registry, tmp_path: Path
+) -> None:
+    texts = [record({"id": "string", **{f"c{n}": "int" for n in range(count)}}) for count in range(5)]
+    numbers = registered(registry, *texts)
+    rows = [
+        value(number, text, id="a", **{f"c{n}": n for n in range(count)})
+        for count, (number, text) in enumerate(zip(numbers, texts, strict=True))
+    ]
+    reads = made(registry, tmp_path, "id STRING")
+    decoded = reads.decode(batch(rows))
+    assert decoded.table.column_names == ["id", "c0", "c1", "c2", "c3"]
+    asked = [one for one in registry.asked if one.split("?")[0].rsplit("/", 1)[-1].isdigit()]
+    assert sorted(asked) == sorted(set(asked)) and len(asked) == 5
+
+
+def test_what_is_ignored_is_read_over(registry: Registry, tmp_path: Path) -> None:
+    (new,) = registered(registry, WIDE)
+    reads = made(registry, tmp_path, "id STRING, n BIGINT", changes=IGNORE)
+    assert not isinstance(reads, FollowingDecoder)
+    assert reads.decode(batch([value(new, WIDE, id="b", n=1, at=None)])).table.column_names == ["id", "n"]
+
+
+def test_a_run_that_halts_at_changes_stops_at_the_first_record_and_names_field_subject_and_version(
+    registry: Registry, tmp_path: Path
+) -> None:
+    old, new = registered(registry, NARROW, WIDE)
+    reads = made(registry, tmp_path, changes=HALT)
+    rows = [value(old, NARROW, id="a", n=1), value(new, WIDE, id="b", n=1, at=None)]
+    assert reads.decode(batch(rows[:1])).stop is None
+    stop = reads.decode(batch(rows)).stop
+    assert stop is not None
+    assert stop[0] == 1
+    assert stop[1].startswith(
+        f"schema {new} ({SUBJECT} version 2) has what the table has not, n BIGINT, at DOUBLE, and"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"id": "string", "n": "string"}, "field n is INT and would be STRING"),
+        ({"id": "long"}, "field id is STRING and would be BIGINT"),
+        ({"id": "string", "u": ["string", "long"]}, "field u: a union of string, long goes into no column"),
+        ({"id": "string", "_kafka_x": "int"}, "_kafka_"),
+        ({"id": "string", "N": "int"}, "field N is there as n"),
+    ],
+)
+def test_what_no_column_holds_stops_at_that_record_and_says_what_to_do(
+    registry: Registry, tmp_path: Path, fields: Mapping[str, Any], why: str
+) -> None:
+    (number,) = registered(registry, record(fields))
+    stop = made(registry, tmp_path).decode(batch([value(number, NARROW, id="a", n=1)])).stop
+    assert stop is not None and stop[0] == 0
+    assert stop[1].startswith(f"schema {number} ({SUBJECT} version 1): ") and why in stop[1]
+    assert 'record.on_schema_change = "ignore"' in stop[1]
+
+
+def test_a_column_by_which_rows_are_found_does_not_change(registry: Registry, tmp_path: Path) -> None:
+    (number,) = registered(registry, record({"id": "string", "n": "long"}))
+    reads = made(registry, tmp_path, partition_field="n")
+    stop = reads.decode(batch([value(number, WIDE, id="a", n=1, at=None)])).stop
+    assert stop is not None and "rows or files are found by it" in stop[1]
+
+
+def test_a_schema_that_is_not_known_or_none_is_a_reject_as_ever(registry: Registry, tmp_path: Path) -> None:
+    (recursive,) = registered(
+        registry,
+        json.dumps(
+            {"type": "record", "name": "r", "fields": [{"name": "r", "type": ["null", "r"]}]},
+        ),
+    )
+    rows = [value(99, NARROW, id="a", n=1), b"\0\0", b"x" * 9, b"", value(recursive, NARROW, id="a", n=1)]
+    decoded = made(registry, tmp_path).decode(batch(rows))
+    assert decoded.stop is None
+    assert [len(decoded.rejects), decoded.table.num_rows] == [5, 0]
+
+
+def test_a_registry_that_is_away_is_an_outage_and_no_row_is_decoded_with_less(
+    registry: Registry, tmp_path: Path
+) -> None:
+    (new,) = registered(registry, WIDE)
+    reads = made(registry, tmp_path)
+    row = value(new, WIDE, id="b", n=1, at=0.5)
+    registry.does = ERROR
+    with pytest.raises(SchemasUnavailable):
+        reads.decode(batch([row]))
+    registry.does = "well"
+    assert reads.decode(batch([row])).table.to_pylist() == [{"id": "b", "n": 1, "at": 0.5}]
+
+
+def test_schemas_that_headers_and_guids_name_are_followed_as_well(registry: Registry, tmp_path: Path) -> None:
+    (new,) = registered(registry, WIDE)
+    datum = written(WIDE, {"id": "b", "n": 1, "at": 0.5})
+    reads = made(registry, tmp_path)
+    named = pack([("__value_schema_id", b"\0" + new.to_bytes(4, "big"))])
+    decoded = reads.decode(batch([datum, datum], [named, named]))
+    assert decoded.table.column("at").to_pylist() == [0.5, 0.5]
+    guid = bytes.fromhex(str(registry.known.told(new)["guid"]).replace("-", ""))
+    decoded = made(registry, tmp_path).decode(batch([b"\x01" + guid + datum]))
+    assert decoded.table.column("at").to_pylist() == [0.5]
+
+
+def test_of_an_upsert_table_records_without_a_value_are_deletes_as_before(
+    registry: Registry, tmp_path: Path
+) -> None:
+    (new,) = registered(registry, WIDE)
+    reads = made(registry, tmp_path, mode=UPSERT)
+    row = value(new, WIDE, id="b", n=1, at=0.5)
+    one = batch([None, row])
+    decoded = reads.decode(
+        RawBatch(
+            partition=one.partition,
+            offsets=one.offsets,
+            timestamps_ms=one.timestamps_ms,
+            values=one.values,
+            keys={0: None},
+        )
+    )
+    assert decoded.table.to_pylist() == [{"id": "b", "n": 1, "at": 0.5}]
+    assert len(decoded.rejects) == 1
+
+
+def test_a_table_has_no_more_columns_than_it_may(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "COLUMNS_MAX", 4)
+    (number,) = registered(registry, record({"id": "string", **{f"c{n}": "int" for n in range(4)}}))
+    stop = made(registry, tmp_path, "id STRING").decode(batch([value(number, NARROW, id="a", n=1)])).stop
+    assert stop is not None and "more than 4 columns" in stop[1]
+
+
+# --- which column a type has of itself -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("avro", "ddl"), [(one[0], one[1]) for one in TAKEN], ids=lambda one: str(one)[:40])
+def test_every_type_of_avro_that_goes_into_a_column_has_one_and_keeps_the_one_that_the_table_has(
+    avro: Any, ddl: str
+) -> None:
+    node = parse([record({"x": avro})])
+    has = parse_ddl(f"x {ddl}")
+    assert united(has, columns_of(node, has)).names == ["x"]
+    assert "STRUCT" in ddl or columns_of(node, has) == has
+    of_itself = columns_of(node, pa.schema([]))
+    row_reader(node, list(of_itself))
+    parse_ddl(ddl_of(of_itself))
+
+
+@pytest.mark.parametrize(
+    "avro",
+    [
+        "null",
+        ["string", "long"],
+        {"type": "bytes", "logicalType": "decimal", "precision": 39, "scale": 0},
+        {"type": "array", "items": ["int", "string", "null"]},
+    ],
+)
+def test_what_goes_into_no_column_is_named(avro: Any) -> None:
+    with pytest.raises(NoColumn, match="field x"):
+        columns_of(parse([record({"id": "string", "x": avro})]), pa.schema([]))
+
+
+PROTO = """
+syntax = "proto3"; package shop; import "google/protobuf/timestamp.proto";
+import "google/protobuf/wrappers.proto"; import "google/protobuf/duration.proto";
+enum Colour { RED = 0; }
+message Inner { int32 x = 1; }
+message All {
+  string s = 1; bool b = 2; int32 i = 3; uint32 u = 4; int64 l = 5; uint64 ul = 6; float f = 7; double d = 8;
+  bytes y = 9; Colour c = 10; Inner m = 11; repeated Inner r = 12; map<string, Inner> k = 13;
+  google.protobuf.Timestamp t = 14; google.protobuf.Int64Value w = 15; google.protobuf.Duration g = 16;
+  oneof one { string o1 = 17; Inner o2 = 18; }
+}
+message Self { Self self = 1; }
+message Empty {}
+message Has { Empty e = 1; }
+message Keyed { map<int32, string> k = 1; }
+"""
+OF_ITSELF = (
+    "s STRING, b BOOLEAN, i INT, u BIGINT, l BIGINT, ul DECIMAL(20,0), f FLOAT, d DOUBLE, y BINARY, "
+    "c STRING, m STRUCT<x: INT>, r ARRAY<STRUCT<x: INT>>, k MAP<STRING, STRUCT<x: INT>>, t TIMESTAMP, "
+    "w BIGINT, g STRUCT<seconds: BIGINT, nanos: INT>, o1 STRING, o2 STRUCT<x: INT>"
+)
+OTHERWISE = (
+    "i DOUBLE, u DOUBLE, ul DECIMAL(22,1), c INT, m STRUCT<x: BIGINT>, t STRUCT<seconds: BIGINT, nanos: INT>"
+)
+
+
+def message(name: str) -> Any:
+    files = compiled({"shop.proto": PROTO})
+    texts = [told(encoded(one), "" if one.name == "shop.proto" else one.name) for one in files.file]
+    return message_of(texts, f"shop.{name}")
+
+
+def test_every_field_of_protobuf_has_a_column_and_keeps_the_one_that_the_table_has() -> None:
+    of_itself = columns_of_message(message("All"), pa.schema([]))
+    assert ddl_of(of_itself).replace("`", "") == OF_ITSELF
+    RowReader(message("All"), list(of_itself))
+    has = parse_ddl(OTHERWISE)
+    found = columns_of_message(message("All"), has)
+    assert [found.field(one.name) for one in has] == list(has)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Self", "field self.self: message shop.Self holds itself"),
+        ("Has", "field e: message shop.Empty has no field"),
+        ("Keyed", "field k: a map whose keys are no strings"),
+    ],
+)
+def test_a_field_of_protobuf_that_goes_into_no_column_is_named(name: str, why: str) -> None:
+    with pytest.raises(NoColumn, match=why):
+        columns_of_message(message(name), pa.schema([]))
+
+
+def test_fields_that_a_message_of_protobuf_gains_become_columns(registry: Registry, tmp_path: Path) -> None:
+    sources = [
+        'syntax = "proto3"; message E { string id = 1; }',
+        'syntax = "proto3"; message E { string id = 1; int64 n = 2; }',
+    ]
+    rows = []
+    for place, text in enumerate(sources):
+        number = registry.known.register(SUBJECT, {"schema": text, "schemaType": "PROTOBUF"})
+        made_of = Classes(compiled({f"e{place}.proto": text}))
+        row = made_of["E"](id="a", **({"n": 7} if place else {}))
+        rows.append(b"\0" + number.to_bytes(4, "big") + b"\0" + row.SerializeToString())
+    reads = made(registry, tmp_path, "id STRING", kind="protobuf")
+    decoded = reads.decode(batch([*rows, rows[0]]))
+    assert decoded.table.to_pylist() == [{"id": "a", "n": None}, {"id": "a", "n": 7}, {"id": "a", "n": None}]
