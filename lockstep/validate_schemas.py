@@ -6,35 +6,40 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from lockstep.columns import KINDS, Told, begun, columns_of, fixed_columns
 from lockstep.config import Config
 from lockstep.config.registry_section import asks_a_registry
+from lockstep.errors import LockstepError
 from lockstep.validate import Check, ok
 from participant.records.avro.decoder import AvroDecoder, AvroKeys
+from participant.records.by_schema.following import news, widened
+from participant.records.changes import HALT, IGNORE
 from participant.records.columns.plan import key_plan, plan
 from participant.records.errors import NoSuchSchema, SchemasUnavailable, UnknownSchema
 from participant.records.json_schema.registry import JSON
 from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
 from participant.records.protobuf.files import messages
-from participant.records.protobuf.registry import PROTOBUF
-from participant.records.registry.client import AVRO, RegistryClient, SchemaKind
+from participant.records.registry.client import RegistryClient
 from table.port import UPSERT
 from table.schema import SchemaError, parse_ddl
 
 FRAMING = "confluent"
 VALUE, KEY, DELETES = "value", "key", "deletes"
-KINDS: Mapping[str, SchemaKind] = {"avro": AVRO, "json_schema": JSON, "protobuf": PROTOBUF}
 MESSAGES_MAX = 100
 """Of a file, that are tried: values say which of them they are, the registry does not."""
 
 
-class _Told:
-    """One schema, as the registry has told it."""
-
-    def __init__(self, texts: tuple[str, ...]) -> None:
-        self._texts = texts
-
-    def find(self, _key: object) -> tuple[str, ...]:
-        return self._texts
+def check_columns(config: Config) -> tuple[list[Check], Config | None]:
+    """Which columns a run would begin with, where `record.schema` does not say, and the configuration with
+    them; None where it would not begin."""
+    if config.record.ddl:
+        return [], config
+    try:
+        found = begun(config)
+    except LockstepError as error:
+        return [Check(name="columns", verdict="failed", detail=str(error))], None
+    detail = f"those of {found.said_by}: {found.config.record.ddl.replace('`', '')}"
+    return [ok("columns", detail)], found.config
 
 
 def check_schemas(config: Config) -> Iterator[Check]:
@@ -73,18 +78,34 @@ def _subject(config: Config, client: RegistryClient, of: str, subject: str) -> C
         )
     except UnknownSchema as why:
         return Check(name=name, verdict="failed", detail=f"the newest: {why}")
+    place = subject.rpartition("-")[2]
     if KINDS[of] is JSON:
         return ok(name, f"the newest, schema {number}, is one of JSON; values are not held against it")
     try:
-        _check(config, of, subject.rpartition("-")[2], number, texts)
+        news = _news(config, number, texts) if place == VALUE else ""
+        if not news:
+            _check(config, of, place, number, texts)
     except SchemaError as error:
         return Check(name=name, verdict="failed", detail=f"the newest: {error}")
-    return ok(name, f"the newest, schema {number}, fits record.schema")
+    if not news:
+        return ok(name, f"the newest, schema {number}, fits record.schema")
+    detail = f"the newest, schema {number}, has more than the table: {news}"
+    if config.record.changes == HALT:
+        return Check(name=name, verdict="warning", detail=f"{detail}. A run halts at the first such record")
+    return ok(name, f"{detail}, which a run adds")
+
+
+def _news(config: Config, number: int, texts: tuple[str, ...]) -> str:
+    """What a run would add to the columns, or halt at. Raises `SchemaError` where no table can have it."""
+    if config.record.changes == IGNORE:
+        return ""
+    has = parse_ddl(config.record.ddl)
+    return news(has, widened(has, columns_of(config, texts, number, has), fixed_columns(config)))
 
 
 def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, ...]) -> None:
     """Raises `SchemaError` where values, or keys, of the schema cannot be read."""
-    schemas = _Told(texts)
+    schemas = Told(texts)
     for part in (VALUE,) if place == VALUE else (KEY, DELETES):
         columns = _read(config)[part]
         if not columns:

@@ -101,6 +101,10 @@ def command(
     limit = limit if limit is not None or follow else LIMIT
     asked = Asked(choice=choice, limit=limit, with_sent_back=with_sent_back and not replay, mended=mended)
     outcome = Outcome(replay=replay, executed=execute, limit=limit)
+    if not config.record.ddl:
+        from lockstep.columns import with_columns
+
+        config = with_columns(config)
     walk = Walk(config, checked_kafka(config), asked, outcome)
     how = How(by_key=by_key, new_time=new_time)
     try:

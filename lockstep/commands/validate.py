@@ -17,7 +17,7 @@ from lockstep.errors import EXIT_FAILED, EXIT_WELL, Failed
 from lockstep.launch.short_job import run_short_job
 from lockstep.output import Output
 from lockstep.validate import Check, check_hooks, check_kafka, check_storage
-from lockstep.validate_schemas import check_schemas
+from lockstep.validate_schemas import check_columns, check_schemas
 
 COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 
@@ -39,10 +39,11 @@ def command(config: Config, output: Output, master: str | None, confs: tuple[str
         Check(name="configuration", verdict="ok", detail="valid"),
         *check_kafka(config, kafka),
         check_storage(config),
-        *check_schemas(config),
-        *check_hooks(config, kafka),
     ]
-    checks += _in_spark(config, master, confs)
+    columns, begun = check_columns(config)
+    checks += columns
+    if begun is not None:
+        checks += [*check_schemas(begun), *check_hooks(begun, kafka), *_in_spark(begun, master, confs)]
     failed = [check for check in checks if check.verdict == "failed"]
     document = {"valid": not failed, "checks": [asdict(check) for check in checks]}
     output.document(document, lambda: _text(checks))

@@ -16,6 +16,7 @@ from lockstep.config.storage import check_storage
 from lockstep.config.units import format_duration, format_size
 from lockstep.config.values import TOPIC_LENGTH_MAX
 from lockstep.ui.access import is_loopback
+from participant.records.changes import EVOLVE, HALT
 from participant.records.kinds import ENVELOPES
 from table.kinds import HUDI, table_kind
 from table.port import AS_KEY, AS_ORDERING, AS_PARTITION
@@ -38,6 +39,8 @@ def check_schema(config: Config) -> Iterator[Problem]:
     """
     from table.schema import parse_ddl
 
+    if not config.record.ddl:
+        return  # a relation says where it may be missing
     try:
         columns = parse_ddl(config.record.ddl)
     except ValueError as error:
@@ -232,6 +235,24 @@ def _schemas_are_to_be_had(config: Config) -> Iterator[Problem]:
     yield from check_registry(config.record, config.registry)
 
 
+def _somebody_says_what_columns_there_are(config: Config) -> Iterator[Problem]:
+    record = config.record
+    if not record.ddl and not record.names_schemas:
+        sentence = (
+            'missing; write the columns in Spark DDL, "event_id STRING, amount DOUBLE": only the schemas of '
+            'Avro and Protobuf in a registry (record.framing = "confluent", record.envelope = "none", '
+            "without record.columns) say which there are"
+        )
+        yield Problem(settings=("record.schema", "record.format"), sentence=sentence)
+    if record.on_schema_change in (EVOLVE, HALT) and not record.names_schemas:
+        sentence = (
+            f"{record.on_schema_change!r} means nothing here: only values of Avro and Protobuf in a registry "
+            'that are the row (record.framing = "confluent", record.envelope = "none", '
+            "without record.columns) say when they change"
+        )
+        yield Problem(settings=("record.on_schema_change", "record.format"), sentence=sentence)
+
+
 def _storage_says_how_to_reach_an_object_store(config: Config) -> Iterator[Problem]:
     yield from check_storage(config.table.path, config.storage)
 
@@ -260,6 +281,7 @@ RELATIONS: tuple[Check, ...] = (
     _a_page_that_anybody_reaches_shows_and_does_little,
     _storage_says_how_to_reach_an_object_store,
     _schemas_are_to_be_had,
+    _somebody_says_what_columns_there_are,
     _upserts_say_of_which_row,
     _change_events_bring_their_order,
     _the_envelope_is_read_from_the_format,

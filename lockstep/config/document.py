@@ -97,12 +97,15 @@ def generate() -> str:
 
 
 def _example() -> str:
-    lines = ["## The smallest file", "", "Everything that has no default.", "", "```toml"]
+    said = (
+        "Everything that has no default, and the columns, which only schemas of a registry can say instead."
+    )
+    lines = ["## The smallest file", "", said, "", "```toml"]
     for name, model in SECTIONS.items():
         required = [
             f"{field.alias or key} = {_toml((field.examples or [''])[0])}"
             for key, field in model.model_fields.items()
-            if _default(name, key, field) is None
+            if _default(name, key, field) is None or (name, key) == ("record", "ddl")
         ]
         lines += [f"[{name}]", *required, ""] if required else []
     return "\n".join([*lines[:-1], "```", ""])

@@ -27,6 +27,7 @@ from lockstep.config.sections import (
 from lockstep.config.storage import store_settings
 from lockstep.config.table_sections import ServicesSection, StorageSection, TableSection
 from lockstep.config.ui_section import UiSection
+from participant.records.changes import EVOLVE
 from participant.records.kinds import ENVELOPES
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Config(Section):
             ordering_field=self.ordering_field,
             bucket_count=self.table.buckets,
             source_position=self._brings_order,
+            follows=self.record.changes == EVOLVE,
             compaction=self.services.compaction,
             compaction_every=self.services.compaction_every,
             clustering=self.services.clustering,
@@ -138,6 +140,7 @@ class Config(Section):
             decoder=self.record.decoder,
             columns=tuple(self.record.columns.items()),
             rest=self.record.rest,
+            on_schema_change=self.record.changes,
         )
 
     def to_mapping(self) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from control_topic.logs import FORMATS as LOG_FORMATS
 from lockstep.config import values
 from lockstep.config.schema_values import Columns, MessageName
+from participant.records.changes import CHANGES, EVOLVE, IGNORE
 from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS
 
 DEAD_LETTER_SUFFIX = ".dlq"
@@ -150,10 +151,12 @@ class RecordSection(Section):
         ),
     )
     ddl: values.Ddl = Field(
+        default="",
         alias="schema",
         description=(
             "The columns, in Spark DDL. `NOT NULL` makes a field required. A field of a record is a column "
-            "where it has the same name; others are not read."
+            "where it has the same name; others are not read. Of Avro and Protobuf with a registry it may be "
+            "left out: the columns then [follow the schemas](formats.md#columns-that-follow-the-schemas)."
         ),
         examples=["event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"],
     )
@@ -172,6 +175,14 @@ class RecordSection(Section):
             "one JSON object, null where there are none. Empty: they are not read."
         ),
         examples=["extra"],
+    )
+    on_schema_change: Literal["auto", "evolve", "ignore", "halt"] = Field(
+        default="auto",
+        description=(
+            "Of Avro and Protobuf with a registry, what becomes of fields that the table has no column for, "
+            f"or a narrower one: {meanings(CHANGES)}; `auto`, `evolve` without `record.schema` and `ignore` "
+            "with it."
+        ),
     )
     envelope: values.Envelope = Field(
         default="none",
@@ -209,6 +220,20 @@ class RecordSection(Section):
         ),
         examples=["5%", 1000],
     )
+
+    @property
+    def changes(self) -> str:
+        """What `on_schema_change` amounts to: of `participant.records.changes.CHANGES`."""
+        if self.on_schema_change != "auto":
+            return self.on_schema_change
+        return IGNORE if self.ddl or not self.names_schemas else EVOLVE
+
+    @property
+    def names_schemas(self) -> bool:
+        """Whether values are rows that name schemas of a registry, whose fields may be columns."""
+        if self.columns or self.rest:
+            return False  # they say what becomes of fields
+        return FORMATS[self.format].says_columns and self.framing == "confluent" and self.envelope == "none"
 
 
 class TransactionSection(Section):

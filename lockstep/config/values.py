@@ -318,7 +318,7 @@ def _bootstrap_servers(value: str) -> str:
 
 
 def _ddl(value: str) -> str:
-    if not value.strip():
+    if value and not value.strip():
         raise ValueError('empty; write the columns in Spark DDL, "event_id STRING, amount DOUBLE"')
     return value
 

@@ -151,6 +151,7 @@ def _work(asked: _Asked, stuck: list[SparkSession]) -> int:
     _write_lines(config, asked.log_level, run)
     spark = _session(config, run)
     try:
+        config = _with_columns(config)
         if asked.rehearsing:
             return rehearse(spark, config)
         if asked.validate is not None:
@@ -170,6 +171,17 @@ def _config(path: Path, sets: tuple[str, ...]) -> Config:
         return from_json(path.read_text(encoding="utf-8"))
     SparkContext._ensure_initialized()  # the JVM knows what spark-submit was given
     return load(path, conf=dict(SparkConf().getAll()), sets=sets)
+
+
+def _with_columns(config: Config) -> Config:
+    """With those that the run begins with, where the configuration leaves that to others."""
+    if config.record.ddl:
+        return config
+    from lockstep.columns import begun
+
+    found = begun(config)
+    log.info("the columns are those of %s: %s", found.said_by, found.config.record.ddl.replace("`", ""))
+    return found.config
 
 
 def _write_lines(config: Config, level: str, run: str) -> None:

@@ -29,6 +29,8 @@ class FormatKind:
     """Whether it is made with the `RecordSpec`, which holds settings of its own."""
     framings: frozenset[str] = frozenset()
     """Where a value names the schema that it was written by: those of `FRAMINGS` that there are."""
+    says_columns: bool = False
+    """Whether that schema says which columns a table of such values has."""
     file: str = ""
     """What a file with such a schema is, for people."""
     has_rest: bool = False
@@ -49,6 +51,7 @@ FORMATS: Mapping[str, FormatKind] = {
         keys="a record or one field's value, likewise",
         has_settings=True,
         framings=frozenset({"confluent", "single_object", "none"}),
+        says_columns=True,
         file="the schema as JSON, of which `single_object` takes an array of several",
     ),
     "protobuf": FormatKind(
@@ -57,6 +60,7 @@ FORMATS: Mapping[str, FormatKind] = {
         keys="a message, likewise",
         has_settings=True,
         framings=frozenset({"confluent", "none"}),
+        says_columns=True,
         file="a FileDescriptorSet, which `protoc --include_imports --descriptor_set_out=FILE` writes",
     ),
     "json_schema": FormatKind(

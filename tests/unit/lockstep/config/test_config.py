@@ -48,6 +48,7 @@ decoder = "auto"
 schema = "event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"
 columns = { }
 rest = ""
+on_schema_change = "auto"
 envelope = "none"
 on_error = "fail"
 dead_letter_topic = ""

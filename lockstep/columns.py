@@ -1,0 +1,139 @@
+"""The columns that a run begins with, where `record.schema` does not give them.
+
+They are the table's where there is one, and else those that the newest schemas of the source topics have,
+united. With them a configuration is as if they had been written in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lockstep.config import Config, InvalidConfiguration
+from lockstep.config.checks import check_schema
+from lockstep.errors import ConfigError, Failed
+from participant.records.avro.follows import AvroFollows
+from participant.records.by_schema.following import ADVICE, widened
+from participant.records.errors import NoSuchSchema, RecordsError
+from participant.records.json_schema.registry import JSON
+from participant.records.port import Follows
+from participant.records.protobuf.follows import ProtobufFollows
+from participant.records.protobuf.framing import FIRST
+from participant.records.protobuf.registry import PROTOBUF
+from participant.records.registry.client import AVRO, RegistryClient, SchemaKind
+from table.errors import TableError
+from table.instants import MissingTable
+from table.kinds import table_kind
+from table.schema import SchemaError, record_schema
+from table.widening import ddl_of
+
+KINDS: Mapping[str, SchemaKind] = {"avro": AVRO, "json_schema": JSON, "protobuf": PROTOBUF}
+WRITE_THEM = "Write record.schema with the columns that the table is to have"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """`config`: with the columns. `said_by`: who says what they are, for people."""
+
+    config: Config
+    said_by: str
+
+
+def with_columns(config: Config) -> Config:
+    """The configuration, with the columns that a run begins with. Raises as `begun`."""
+    return begun(config).config
+
+
+def begun(config: Config) -> Begun:
+    """The same, and who says so.
+
+    Raises `ConfigError` where nobody does, or a setting names a column that is not among them; `Failed` where
+    table or registry cannot be asked.
+    """
+    if config.record.ddl:
+        return Begun(config=config, said_by="record.schema")
+    columns, said_by = _of_the_table(config), "the table"
+    if not len(columns):
+        columns, said_by = _of_the_registry(config)
+    record = config.record.model_copy(
+        update={"ddl": ddl_of(columns), "on_schema_change": config.record.changes}
+    )
+    resolved = config.model_copy(update={"record": record})
+    if problems := list(check_schema(resolved)):
+        raise InvalidConfiguration(problems)
+    return Begun(config=resolved, said_by=said_by)
+
+
+def columns_of(config: Config, texts: tuple[str, ...], number: int, has: pa.Schema) -> pa.Schema:
+    """Those of values of a schema of the registry's. `has`: of the record, which it may do with.
+
+    Of a file of Protobuf its first message is meant. Raises `SchemaError`.
+    """
+    if config.record.format == "avro":
+        return _follows(config, texts).columns(number, has)
+    return _follows(config, texts).columns((number, FIRST), has)
+
+
+def fixed_columns(config: Config) -> tuple[str, ...]:
+    """Those by which rows and files are found."""
+    table = config.table
+    return (*table.key, *filter(None, [table.partition_by, table.ordering, table.delete_field]))
+
+
+class Told:
+    """One schema, as the registry has told it."""
+
+    def __init__(self, texts: tuple[str, ...]) -> None:
+        self._texts = texts
+
+    def find(self, _key: object) -> tuple[str, ...]:
+        return self._texts
+
+
+def _follows(config: Config, texts: tuple[str, ...]) -> Follows:
+    follows = AvroFollows if config.record.format == "avro" else ProtobufFollows
+    return follows(Told(texts), lambda _key: "")
+
+
+def _of_the_table(config: Config) -> pa.Schema:
+    """None where there is no table, or nobody has written to it."""
+    try:
+        reader = table_kind(config.table.format).reader(config.table.path, config.store_settings())
+        return record_schema(reader.columns())
+    except MissingTable:
+        return pa.schema([])
+    except SchemaError as error:
+        raise ConfigError(f"record.schema is missing: {error}. {WRITE_THEM}") from error
+    except TableError as error:
+        raise Failed(str(error)) from error
+
+
+def _of_the_registry(config: Config) -> tuple[pa.Schema, str]:
+    settings = config.record_spec().registry
+    columns, said_by = pa.schema([]), []
+    subjects = [f"{topic}-value" for topic in config.source.topics]
+    try:
+        client = RegistryClient(settings, KINDS[config.record.format]) if settings is not None else None
+        for subject in subjects if client is not None else ():
+            assert client is not None
+            try:
+                number, texts = client.latest(subject)
+            except NoSuchSchema:
+                continue
+            said_by.append(f"schema {number} ({subject})")
+            wanted = columns_of(config, texts, number, columns)
+            columns = widened(columns, wanted, fixed_columns(config))
+    except SchemaError as error:
+        where = said_by[-1] if said_by else config.registry.url
+        raise ConfigError(f"record.schema is missing, and {where} does not do: {error}. {ADVICE}") from error
+    except RecordsError as error:
+        raise Failed(f"record.schema is missing, and: {error}") from error
+    if not said_by:
+        raise ConfigError(
+            f"record.schema is missing: there is no table at {config.table.path} yet, and the schema "
+            f"registry has no subject {' or '.join(subjects)}. Register a schema there, or write "
+            "record.schema"
+        )
+    return columns, ", ".join(said_by)

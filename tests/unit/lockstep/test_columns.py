@@ -1,0 +1,141 @@
+"""The columns that a run begins with where `record.schema` does not give them; of a real registry server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.columns import begun, with_columns
+from lockstep.config import Config, InvalidConfiguration
+from lockstep.config.load import from_json, from_mapping
+from lockstep.errors import ConfigError, Failed
+from lockstep.validate_schemas import check_columns, check_schemas
+from participant.records.changes import EVOLVE, HALT, IGNORE
+from table.schema import parse_ddl
+from tests.registry_server import ERROR, Registry
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with Registry() as running:
+        yield running
+
+
+@pytest.fixture
+def config(registry: Registry, tmp_path: Path) -> Config:
+    return config_of(registry, tmp_path)
+
+
+def config_of(
+    registry: Registry, folder: Path, *topics: str, of: str = "avro", table: Any = None, **record: Any
+) -> Config:
+    return from_mapping(
+        {
+            "pipeline": {"id": "events"},
+            "source": {"bootstrap_servers": "b:9092", "topics": list(topics or ("events",))},
+            "record": {"format": of, "key_format": of, **record},
+            "registry": {"url": registry.url, "timeout": "1s", "cache_folder": str(folder / "schemas")},
+            "table": {"path": f"file://{folder}/t", "name": "t", "key": ["id"], **(table or {})},
+        }
+    )
+
+
+def register(registry: Registry, subject: str, **fields: Any) -> None:
+    listed = [{"name": name, "type": kind} for name, kind in fields.items()]
+    text = json.dumps({"type": "record", "name": "r", "fields": listed})
+    registry.known.register(subject, {"schema": text})
+
+
+def test_without_a_table_they_are_those_of_the_newest_schema(registry: Registry, config: Config) -> None:
+    register(registry, "events-value", id="string")
+    register(registry, "events-value", id="string", n=["null", "int"], at="double")
+    found = begun(config)
+    assert parse_ddl(found.config.record.ddl) == parse_ddl("id STRING, n INT, at DOUBLE")
+    assert found.said_by == "schema 2 (events-value)"
+    assert found.config.record.changes == config.record.changes == EVOLVE
+    assert found.config.table_spec().follows
+    assert found.config.record_spec().on_schema_change == EVOLVE
+    assert from_json(found.config.to_json()) == found.config, "as a job is handed it"
+    assert with_columns(found.config) is found.config
+
+
+def test_of_several_topics_they_are_united_and_one_without_a_schema_says_nothing(
+    registry: Registry, tmp_path: Path
+) -> None:
+    register(registry, "events-value", id="string", n="int")
+    register(registry, "audit-value", n="long", who="string", id="string")
+    found = begun(config_of(registry, tmp_path, "events", "audit", "more"))
+    assert parse_ddl(found.config.record.ddl) == parse_ddl("id STRING, n BIGINT, who STRING")
+    assert found.said_by == "schema 1 (events-value), schema 2 (audit-value)"
+    register(registry, "audit-value", id="string", n="string")
+    with pytest.raises(ConfigError, match=r"schema 3 \(audit-value\) does not do: field n is INT and would"):
+        begun(config_of(registry, tmp_path, "events", "audit"))
+
+
+def test_of_protobuf_they_are_those_of_the_first_message(registry: Registry, tmp_path: Path) -> None:
+    text = 'syntax = "proto3"; message E { string id = 1; uint64 n = 2; } message F { int32 x = 1; }'
+    registry.known.register("events-value", {"schema": text, "schemaType": "PROTOBUF"})
+    found = begun(config_of(registry, tmp_path, of="protobuf"))
+    assert parse_ddl(found.config.record.ddl) == parse_ddl("id STRING, n DECIMAL(20,0)")
+
+
+def test_where_nobody_says_a_run_is_refused_with_what_to_do(registry: Registry, config: Config) -> None:
+    with pytest.raises(ConfigError, match=r"has no subject events-value\. Register a schema there, or write"):
+        begun(config)
+    (check,), none = check_columns(config)
+    assert (check.name, check.verdict, none) == ("columns", "failed", None)
+    registry.does = ERROR
+    with pytest.raises(Failed, match="answers with an error"):
+        begun(config)
+
+
+def test_a_column_that_a_setting_names_must_be_among_them(registry: Registry, config: Config) -> None:
+    register(registry, "events-value", idd="string")
+    with pytest.raises(InvalidConfiguration, match="did you mean idd"):
+        begun(config)
+
+
+def test_given_columns_are_what_they_are_and_change_only_where_that_is_asked_for(
+    registry: Registry, tmp_path: Path
+) -> None:
+    given = config_of(registry, tmp_path, schema="id STRING")
+    assert with_columns(given) is given and not registry.asked
+    assert (given.record.changes, given.table_spec().follows) == (IGNORE, False)
+    asked = config_of(registry, tmp_path, schema="id STRING", on_schema_change="halt")
+    assert (asked.record.changes, asked.record_spec().on_schema_change) == (HALT, HALT)
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        ({}, "record.schema: missing; write the columns in Spark DDL"),
+        ({"schema": "id STRING", "on_schema_change": "evolve"}, "record.on_schema_change: 'evolve' means"),
+    ],
+)
+def test_only_what_names_schemas_of_a_registry_can_be_followed(
+    registry: Registry, tmp_path: Path, record: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InvalidConfiguration, match=why):
+        config_of(registry, tmp_path, of="json", **record)
+
+
+def test_validate_says_which_columns_there_are_and_which_a_run_would_add(
+    registry: Registry, config: Config, tmp_path: Path
+) -> None:
+    register(registry, "events-value", id="string")
+    (columns,), resolved = check_columns(config)
+    assert resolved is not None
+    assert (columns.verdict, columns.detail) == ("ok", "those of schema 1 (events-value): id STRING")
+    register(registry, "events-value", id="string", n="int")
+    (check,) = check_schemas(resolved)
+    assert check.detail == "the newest, schema 2, has more than the table: n INT, which a run adds"
+    halts = config_of(registry, tmp_path, schema="id STRING", on_schema_change="halt")
+    (check,) = check_schemas(halts)
+    assert check.verdict == "warning" and check.detail.endswith("A run halts at the first such record")
+    register(registry, "events-value", id="string", u=["string", "int"])
+    (check,) = check_schemas(resolved)
+    assert check.verdict == "failed" and "field u: a union of string, int goes into no column" in check.detail
