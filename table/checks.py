@@ -51,16 +51,22 @@ class CommitPlan:
     def witnesses_after(self, before: TableState | None) -> Witnesses:
         """Of what was written the last record; else what stood before the offset stands there still.
 
-        Each is the last before its offset: of a range with records that names none, none is known.
+        Each is the last before its offset: of a range with records that names none, none is known. Nor is it
+        where offsets behind it were lost: records stood there, and a log's beginning may come back (a broker
+        that was killed, a leader that is behind in deleting).
         """
         old = before.witnesses if before is not None else {}
         passed = {item.partition for item in self.ranges if item.records}
+        lost: dict[SourcePartition, int] = {}
+        for item in self.lost:
+            lost[item.partition] = max(item.start, lost.get(item.partition, 0))
         stand = {
             p: witness
             for p, witness in old.items()
             if witness.offset < self.offsets.get(p, 0) and p not in passed
         }
-        return {**stand, **{witness.partition: witness for witness in self.witnesses}}
+        named = {**stand, **{witness.partition: witness for witness in self.witnesses}}
+        return {p: witness for p, witness in named.items() if witness.offset >= lost.get(p, 0)}
 
 
 def assemble(

@@ -17,7 +17,7 @@ from threading import Lock
 
 import numpy as np
 
-from control_topic.messages import Offsets, SourcePartition, Witness
+from control_topic.messages import Offsets, SourcePartition, Witness, WriteStatus
 from participant.records.raw import RawBatch
 
 REMEMBERED = 3
@@ -74,25 +74,50 @@ class Remembered:
         """Some more, each the last before an offset that may be committed one day."""
         with self._lock:
             for one in _each(witnesses, before):
-                recent = self._recent.setdefault(one.witness.partition, deque(maxlen=REMEMBERED))
-                while recent and recent[-1].witness.offset >= one.witness.offset:
-                    recent.pop()  # it was aborted, and is read again
-                recent.append(one)
+                self._add(one)
+
+    def wrote(self, status: WriteStatus) -> None:
+        """What this worker read itself. A range without a record leaves the last one where it was."""
+        named = {witness.partition: witness for witness in status.witnesses}
+        with self._lock:
+            for r in status.ranges:
+                last = named.get(r.partition)
+                lost = [x.start for x in status.lost if x.partition == r.partition]
+                if last is not None:
+                    behind = [start for start in lost if start > last.offset]
+                    self._add(Known(last, min([r.next, *behind])))
+                elif not r.records and not lost:
+                    known = self._before(r.partition, r.start)
+                    if known is not None and known.nothing_until >= r.start:
+                        self._add(Known(known.witness, r.next))
+
+    def _add(self, one: Known) -> None:
+        recent = self._recent.setdefault(one.witness.partition, deque(maxlen=REMEMBERED))
+        while recent and recent[-1].witness.offset >= one.witness.offset:
+            recent.pop()  # it was aborted, and is read again
+        recent.append(one)
 
     def before(self, partition: SourcePartition, offset: int) -> Known | None:
         """The last one that is known of what stands before an offset that is committed.
 
-        The table's where it was read up to there, or up to the same record: what was read here may never have
-        been committed.
+        The table's where it was read up to there, or as far behind the same record: what was read here may
+        never have been committed.
         """
         with self._lock:
-            told = self._told.get(partition)
-            recent = [one for one in self._recent.get(partition, ()) if one.witness.offset < offset]
+            return self._before(partition, offset)
+
+    def _before(self, partition: SourcePartition, offset: int) -> Known | None:
+        told = self._told.get(partition)
+        recent = [one for one in self._recent.get(partition, ()) if one.witness.offset < offset]
         if told is None or told.witness.offset >= offset:
             return recent[-1] if recent else None
-        if recent and told.nothing_until < offset and told.witness.offset < recent[-1].witness.offset:
+        if recent and told.nothing_until < offset and _reach(told) < _reach(recent[-1]):
             return recent[-1]
         return told
+
+
+def _reach(known: Known) -> tuple[int, int]:
+    return known.witness.offset, known.nothing_until
 
 
 def _each(witnesses: Iterable[Witness], before: Offsets) -> Iterable[Known]:

@@ -163,8 +163,7 @@ class Lane:
         match action:
             case ev.Send():
                 if isinstance(action.body, WriteStatus):
-                    read = {r.partition: r.next for r in action.body.ranges}
-                    self._witnesses.note(action.body.witnesses, read)
+                    self._witnesses.wrote(action.body)
                 self._writer.send(action.body, epoch=action.epoch)
             case ev.FetchOffsets():
                 self._calls.submit(guarded("offsets", partial(self._fetch_offsets, action.call), self.failed))

@@ -64,6 +64,21 @@ def takes_an_end_for_a_proof(right: Any) -> Any:
     return at_end
 
 
+def loses_nothing(right: Any) -> Any:
+    return lambda plan, before: right(dataclasses.replace(plan, lost=()), before)
+
+
+def counts_ranges_of_records(right: Any) -> Any:
+    def wrote(remembered: Any, status: Any) -> None:
+        named = {witness.partition for witness in status.witnesses}
+        right(
+            remembered,
+            dataclasses.replace(status, ranges=tuple(r for r in status.ranges if r.partition in named)),
+        )
+
+    return wrote
+
+
 def from_the_beginning(right: Any) -> Any:
     def on_assign(member: Any, consumer: Any, partitions: Any) -> None:
         from control_topic.messages import SourcePartition
@@ -190,6 +205,27 @@ BUGS = (
         of(
             "tests/unit/participant/source/test_witnesses.py",
             "test_what_grew_meanwhile_is_looked_at_before_anything_is_delivered",
+        ),
+    ),
+    Bug(
+        "what_was_lost_held_no_record",
+        "A record counts as the last before offsets that retention took: where the log's beginning comes"
+        " back, a whole log halts the run.",
+        Hole.BEGINNINGS,
+        {"table.checks:CommitPlan.witnesses_after": loses_nothing},
+        of(
+            "tests/unit/table/service/test_servicer.py",
+            "test_none_is_known_to_be_the_last_where_offsets_behind_it_were_lost",
+        ),
+    ),
+    Bug(
+        "a_range_without_a_record_says_nothing_of_the_log",
+        "That a worker met no record behind the last one is forgotten: a cut there is not noticed.",
+        Hole.BEGINNINGS,
+        {"participant.source.witnesses:Remembered.wrote": counts_ranges_of_records},
+        of(
+            "tests/unit/participant/source/test_witnesses.py",
+            "test_a_range_without_a_record_leaves_the_last_one_the_last",
         ),
     ),
     Bug(

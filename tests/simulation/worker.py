@@ -129,8 +129,7 @@ class Worker(Clocked):
         match action:
             case ev.Send():
                 if isinstance(action.body, WriteStatus):
-                    read = {r.partition: r.next for r in action.body.ranges}
-                    self.witnesses.note(action.body.witnesses, read)
+                    self.witnesses.wrote(action.body)
                 self._sender.send(action.body, action.epoch)
             case ev.FetchOffsets():
                 self.world.scheduler.at(self.world.chance.upto(60), self, self._fetch_offsets, action.call)

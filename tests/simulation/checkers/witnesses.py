@@ -18,6 +18,9 @@ class TheLastRecordIsNamed(Checker):
         for r in state.ranges:
             if r.records:
                 self._named[r.partition] = self._last(r, state)
+        for lost in state.lost:  # records stood there, and may come back
+            if (last := self._named.get(lost.partition)) is not None and last.offset < lost.start:
+                del self._named[lost.partition]
         self.require(
             state.witnesses == self._named,
             f"instant {instant.time} names {state.witnesses}, the last records are {self._named}",

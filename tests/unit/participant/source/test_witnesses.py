@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from confluent_kafka import KafkaError
 
-from control_topic.messages import Witness
+from control_topic.messages import Lost, Range, Witness, WriteStatus
 from participant.records.raw import RawBatch, Values
 from participant.source.position import OUT_OF_RANGE
 from participant.source.stalls import DAMAGED
@@ -283,3 +283,46 @@ def test_a_record_of_which_no_offset_is_known_is_followed_by_nothing_that_is_kno
     known = Remembered()
     known.note([witness(8)], {})
     assert known.before(P0, 20) == Known(witness(8), 8)
+
+
+def wrote(
+    start: int, next_offset: int, *, last: Witness | None = None, lost: tuple[int, int] | None = None
+) -> WriteStatus:
+    return WriteStatus(
+        transaction="t",
+        ranges=(Range(partition=P0, start=start, next=next_offset, records=0 if last is None else 1),),
+        lost=() if lost is None else (Lost(partition=P0, start=lost[0], next=lost[1]),),
+        witnesses=() if last is None else (last,),
+    )
+
+
+def test_a_range_without_a_record_leaves_the_last_one_the_last() -> None:
+    """Else a cut in what was aborted would not be noticed by the worker that has read it."""
+    known = Remembered()
+    known.table_has([witness(3)], {P0: 5})
+    known.wrote(wrote(5, 9))
+    assert known.before(P0, 9) == Known(witness(3), 9)
+    known.wrote(wrote(9, 20, last=witness(15)))
+    known.wrote(wrote(20, 25))
+    known.wrote(wrote(25, 30))
+    assert known.before(P0, 30) == Known(witness(15), 30)
+    known.wrote(wrote(40, 50))
+    assert known.before(P0, 50) == Known(witness(15), 30)  # others have written in between
+
+
+def test_of_one_record_that_others_name_as_well_counts_how_far_nothing_stands_behind_it() -> None:
+    """A worker that was given a source partition, and is told by START that only marks came since."""
+    known = Remembered()
+    known.table_has([witness(3)], {P0: 5})
+    known.note([witness(3)], {P0: 9})
+    assert known.before(P0, 9) == Known(witness(3), 9)
+
+
+def test_where_offsets_were_lost_records_stood_and_may_come_back() -> None:
+    known = Remembered()
+    known.wrote(wrote(0, 20, last=witness(5), lost=(6, 20)))
+    assert known.before(P0, 20) == Known(witness(5), 6)
+    known.wrote(wrote(20, 30, lost=(20, 30)))
+    assert known.before(P0, 30) == Known(witness(5), 6)
+    known.wrote(wrote(30, 60, last=witness(55), lost=(30, 40)))
+    assert known.before(P0, 60) == Known(witness(55), 60)

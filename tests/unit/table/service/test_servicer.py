@@ -578,6 +578,28 @@ def test_the_last_records_of_a_commit_are_told_to_whoever_reads_on_and_stay_unti
     assert restarted.client.begin(2, "t3").witnesses == left
 
 
+def test_none_is_known_to_be_the_last_where_offsets_behind_it_were_lost(driver: Driver) -> None:
+    """Records stood there: where the log's beginning comes back, they are no others' in their place."""
+    driver.lead()
+    begun = driver.client.begin(1, "t1")
+    known = tuple(Witness(partition=p, offset=o, fingerprint=o) for p, o in ((P0, 3), (P1, 9)))
+    said = replace(
+        status("t1", begun.committed, {P0: 10, P1: 10}),
+        witnesses=known,
+        lost=(Lost(partition=P0, start=4, next=10), Lost(partition=P1, start=2, next=5)),
+    )
+    assert driver.client.commit(1, "t1", begun.instant, begun.committed, [said]).result is Result.OK
+    assert driver.client.offsets().witnesses == known[1:]
+    begun = driver.client.begin(1, "t2")
+    lost = WriteStatus(
+        transaction="t2",
+        ranges=(Range(partition=P1, start=10, next=20),),
+        lost=(Lost(partition=P1, start=10, next=20),),
+    )
+    assert driver.client.commit(1, "t2", begun.instant, begun.committed, [lost]).result is Result.OK
+    assert driver.client.offsets().witnesses == ()
+
+
 def test_a_record_outside_of_what_was_written_is_refused(driver: Driver) -> None:
     begun = begun_driver(driver)
     said = status("t1", begun.committed, {P0: 9})
