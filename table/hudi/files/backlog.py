@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from table.hudi.files.crumbs import Crumbs, memory_bytes
+from table.hudi.files.crumbs import Crumbs, Thin, memory_bytes
 from table.hudi.files.split import Codes, divide
 
 Place = TypeVar("Place", bound=Hashable)
@@ -23,6 +23,8 @@ class Waiting:
     """Those of them that are not rows."""
     count: int = 0
     size_bytes: int = 0
+    is_thin: bool = False
+    """All rows are worth writing."""
 
     def all_rows(self) -> pa.Table:
         """The rows as one table; there are some."""
@@ -33,16 +35,17 @@ class Backlog(Generic[Place]):
     """A place's rows are due when there are `count_max` of them, or when they take `bytes_max` of memory.
 
     Those of places that get few from each batch are kept apart (`table.hudi.files.crumbs`), and are due by
-    themselves. `ordered`: what came for a place first may not go after what came later, so that all of it
-    goes together.
+    themselves. `thin`: which of a place's rows are worth writing, as long as it has no deletes. Where there
+    is such a thing what came first may not go after what came later: all of a place goes together, and all
+    rows are kept as crumbs, to be copied once, when those that are worth it are known.
     """
 
-    def __init__(self, *, count_max: int, bytes_max: int, ordered: bool = False) -> None:
+    def __init__(self, *, count_max: int, bytes_max: int, thin: Thin | None = None) -> None:
         self._count_max = count_max
         self._bytes_max = bytes_max
-        self._ordered = ordered
+        self._ordered = thin is not None
         self._waiting: dict[Place, Waiting] = {}
-        self._crumbs: Crumbs[Place] = Crumbs()
+        self._crumbs: Crumbs[Place] = Crumbs(thin)
         self._due: dict[Place, None] = {}
         self._tables_bytes = 0
 
@@ -56,6 +59,9 @@ class Backlog(Generic[Place]):
 
     def add(self, rows: pa.Table, codes: Codes, places: Sequence[Place]) -> None:
         """Let rows wait, each for the place of its code."""
+        if self._ordered:
+            self._crumbs.add(rows, codes, places)
+            return
         divided = divide(rows, codes, len(places))
         for code, part in divided.parts:
             self._wait(places[code], part)
@@ -108,18 +114,17 @@ class Backlog(Generic[Place]):
     def _pop(self, places: Sequence[Place]) -> Iterator[tuple[Place, Waiting]]:
         """The tables of these places; all that they have, where it must be so."""
         if self._ordered:
-            yield from self._joined(self._crumbs.take(places))
+            yield from self._with_crumbs(places)
         for place in places:
             if place in self._waiting:
                 yield place, self._tables_of(place)
 
     def _with_crumbs(self, places: Sequence[Place] | None) -> Iterator[tuple[Place, Waiting]]:
         """All that these places have, which have crumbs; None: every place that has some."""
-        return self._joined(self._crumbs.take(places))
-
-    def _joined(self, crumbs: Iterator[tuple[Place, pa.Table]]) -> Iterator[tuple[Place, Waiting]]:
-        for place, rows in crumbs:
+        # where there is something to thin, what waits beside crumbs are deletes
+        for place, rows in self._crumbs.take(places, whole=list(self._waiting)):
             waiting = self._tables_of(place)
+            waiting.is_thin = self._ordered and not waiting.deletes
             waiting.rows.append(rows)
             waiting.count += rows.num_rows
             yield place, waiting

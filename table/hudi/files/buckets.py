@@ -26,6 +26,8 @@ Hashes = npt.NDArray[np.uint32]
 
 _ROWS_AT_ONCE = 1 << 15
 """Few enough for the processor's caches."""
+_WIDTH_MAX = 64
+"""Units of strings that are all of one width, as ids mostly are: hashed a unit of all at a time."""
 _BASE = np.uint32(31)
 _INVERSE = np.uint32(pow(31, -1, 2**32))
 _UNSIGNED = np.uint32(0x7FFFFFFF)
@@ -98,10 +100,22 @@ def _string_hashes(strings: pa.StringArray) -> Hashes:
     units: npt.NDArray[np.uint8] | npt.NDArray[np.uint16] = octets
     if octets.size and octets.max() >= 0x80:
         units, ends = _utf16(octets, ends)
+    width = units.size // len(strings)
+    if width <= _WIDTH_MAX and (np.diff(ends) == width).all():
+        return _of_one_width(units.reshape(len(strings), width))
     sums = np.zeros(units.size + 1, dtype=np.uint32)
     np.cumsum(_powers(_INVERSE, units.size)[1:] * units, dtype=np.uint32, out=sums[1:])
     stop = ends[1:]
     hashes: Hashes = (sums[stop] - sums[ends[:-1]]) * _powers(_BASE, units.size)[stop]
+    return hashes
+
+
+def _of_one_width(strings: npt.NDArray[np.uint8] | npt.NDArray[np.uint16]) -> Hashes:
+    """The same of strings that have as many units each, a row a string: as Java has it, unit by unit."""
+    hashes = np.zeros(len(strings), dtype=np.uint32)
+    for unit in strings.T:
+        hashes *= _BASE
+        hashes += unit
     return hashes
 
 

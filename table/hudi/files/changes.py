@@ -44,6 +44,11 @@ def last_of_each(codes: npt.NDArray[np.int32], keys: int) -> Places:
     return np.sort(last[last >= 0])
 
 
+def newest_of_each(codes: npt.NDArray[np.int32], keys: int, ranks: Places) -> Places:
+    """EVENT_TIME_ORDERING, of rows alone: the place of each key's last row of the largest rank, rising."""
+    return np.sort(_newest_of_each(np.arange(len(codes)), codes, keys, ranks))
+
+
 def layers(
     codes: npt.NDArray[np.int32],
     keys: int,
@@ -59,7 +64,7 @@ def layers(
     deleted[codes[kinds != ROW]] = True
     several = deleted & (counts > 1)
     plain = ~several[codes]
-    found = [[_newest_of_each(codes, plain, ranks)]]
+    found = [[_newest_of_each(np.flatnonzero(plain), codes, keys, ranks)]]
     if several.any():
         found += _layers_of_several(np.flatnonzero(~plain), codes, kinds, ranks)
     depth = max(map(len, found))
@@ -67,15 +72,19 @@ def layers(
     return [np.sort(np.concatenate(parts)) for parts in by_depth if sum(map(len, parts))]
 
 
-def _newest_of_each(
-    codes: npt.NDArray[np.int32], chosen: npt.NDArray[np.bool_], ranks: npt.NDArray[np.int64]
-) -> Places:
-    """Of each key's chosen changes, rows or a single one, the last one of the largest rank."""
-    places = np.flatnonzero(chosen)
-    order = places[np.lexsort((ranks[places], codes[places]))]  # stable: of equal ones the last is last
-    newest = np.ones(len(order), dtype=np.bool_)
-    newest[:-1] = codes[order][1:] != codes[order][:-1]
-    return order[newest]
+def _newest_of_each(places: Places, codes: npt.NDArray[np.int32], keys: int, ranks: Places) -> Places:
+    """Of each key's changes at these places, rows or a single one, the last one of the largest rank."""
+    of_place = codes[places]
+    found = np.full(keys, -1, dtype=np.int64)
+    found[of_place] = places
+    earlier = ranks[places] > ranks[found[of_place]]
+    if earlier.any():  # mostly the last one has the largest rank: only where it has not, they are sorted
+        unsure = np.zeros(keys, dtype=np.bool_)
+        unsure[of_place[earlier]] = True
+        some = places[unsure[of_place]]
+        order = some[np.lexsort((ranks[some], codes[some]))]  # stable: of equal ones the last is last
+        found[codes[order]] = order
+    return found[found >= 0]
 
 
 def _layers_of_several(

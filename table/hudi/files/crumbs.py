@@ -9,7 +9,7 @@ over each column puts them side by side.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,22 @@ def memory_bytes(table: pa.Table) -> int:
     return int(table.get_total_buffer_size()) + COLUMN_BYTES * int(table.num_columns)
 
 
+class Thin(Protocol):
+    """Which of a place's rows are worth to be taken out, and to be kept on."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns by which it is told."""
+
+    def __call__(self, *columns: pa.Array) -> Indices:
+        """Which rows of one place, which stand in the order in which they came."""
+
+
 class Crumbs(Generic[Place]):
     """All tables that are added have the same columns."""
 
-    def __init__(self) -> None:
+    def __init__(self, thin: Thin | None = None) -> None:
+        self._thin = thin
         self._codes: dict[Place, int] = {}
         """Every place that was ever here."""
         self._counts: Indices = np.zeros(0, dtype=np.int64)
@@ -81,8 +93,8 @@ class Crumbs(Generic[Place]):
         return code is not None and bool(self._counts[code])
 
     def largest_places(self) -> list[Place]:
-        """Those with most rows, all that have as many."""
-        return self._named(self._counts == self._counts.max(initial=1))
+        """Those with most rows, and all that have half as many: soon it were their turn."""
+        return self._named(2 * self._counts >= self._counts.max(initial=1))
 
     def choose(self, bytes_least: int, first: Iterable[Place]) -> list[Place]:
         """Places that hold so much together, or more: those with most rows. Of places that have half as many,
@@ -90,8 +102,7 @@ class Crumbs(Generic[Place]):
         """
         rows_least = max(bytes_least * self._rows // max(1, self.size_bytes) + 1, self._rows // SHARE_LEAST)
         order = np.argsort(-self._counts, kind="stable")
-        earlier = np.zeros(len(self._counts), dtype=np.bool_)
-        earlier[[code for place in first if (code := self._codes.get(place)) is not None]] = True
+        earlier = self._among(first)
         earlier &= 2 * self._counts >= self._counts.max()
         order = np.concatenate([order[earlier[order]], order[~earlier[order]]])
         count = int(np.searchsorted(np.cumsum(self._counts[order]), rows_least)) + 1
@@ -99,14 +110,15 @@ class Crumbs(Generic[Place]):
         chosen[order[:count]] = True
         return self._named(chosen & (self._counts > 0))
 
-    def take(self, places: Iterable[Place] | None = None) -> Iterator[tuple[Place, pa.Table]]:
+    def take(
+        self, places: Iterable[Place] | None = None, *, whole: Iterable[Place] = ()
+    ) -> Iterator[tuple[Place, pa.Table]]:
         """The rows of these places, of None all, which are here no more: by place, in their order, as slices
-        of one table.
+        of one table. Of those that are among `whole` every row stays.
         """
-        chosen = np.full(len(self._counts), places is None)
-        chosen[[code for place in places or () if (code := self._codes.get(place)) is not None]] = True
+        chosen = self._among(places) if places is not None else np.full(len(self._counts), True)
         chosen &= self._counts > 0
-        return self._take(chosen) if chosen.any() else iter(())
+        return self._take(chosen, self._among(whole)) if chosen.any() else iter(())
 
     def clear(self) -> None:
         self._codes.clear()
@@ -131,55 +143,92 @@ class Crumbs(Generic[Place]):
         self.size_bytes += memory_bytes(merged) - sum(map(memory_bytes, tables))
         self._small = 0
 
-    def _take(self, chosen: npt.NDArray[np.bool_]) -> Iterator[tuple[Place, pa.Table]]:
+    def _among(self, places: Iterable[Place]) -> npt.NDArray[np.bool_]:
+        found = np.zeros(len(self._counts), dtype=np.bool_)
+        found[[code for place in places if (code := self._codes.get(place)) is not None]] = True
+        return found
+
+    def _take(
+        self, chosen: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]
+    ) -> Iterator[tuple[Place, pa.Table]]:
         """The rows of the chosen places. What stays is copied, and keeps nobody's memory but its own."""
-        places = list(self._codes)
-        counts = np.where(chosen, self._counts, 0)
         batches, self._batches = self._batches, []
         codes = np.concatenate([some for _, some in batches])
-        taken = chosen[codes]
-        rows = np.flatnonzero(taken)
-        rows = rows[np.argsort(codes[rows], kind="stable")]  # of so small numbers a radix sort
-        left = np.flatnonzero(~taken)
-        schema = batches[0][0].schema
-        columns = [[table.column(i) for table, _ in batches] for i in range(len(schema))]
+        columns = _Columns([table for table, _ in batches])
         del batches
-        mine, stays = _gathered(columns, schema, [rows, left])
-        self._counts = self._counts - counts
+        order = np.argsort(codes, kind="stable")  # of so small numbers a radix sort
+        if self._thin is not None:
+            order = self._thinned(self._thin, columns, order, whole)
+        taken = chosen[codes[order]]
+        left = np.sort(order[~taken])
+        mine, stays = columns.gathered([order[taken], left])
+        del columns
+        counts = np.bincount(codes[order], minlength=len(self._counts))
+        self._counts = np.where(chosen, 0, counts)
         self._rows = len(left)
         self._small = self.size_bytes = 0
         if len(left):
             self._keep(stays, codes[left])
             self.size_bytes = memory_bytes(stays)
-        return _slices(mine, places, counts)
+        return _slices(mine, list(self._codes), np.where(chosen, counts, 0))
+
+    def _thinned(
+        self, thin: Thin, columns: _Columns, order: Indices, whole: npt.NDArray[np.bool_]
+    ) -> Indices:
+        """Of rows that stand by place those that are wanted."""
+        asked = [columns.whole(name).take(pa.array(order)) for name in thin.names]
+        found: list[Indices] = []
+        start = 0
+        for count, is_whole in zip(self._counts.tolist(), whole.tolist(), strict=True):
+            rows = order[start : start + count]
+            if count > 1 and not is_whole:
+                rows = rows[thin(*(column.slice(start, count) for column in asked))]
+            found.append(rows)
+            start += count
+        return np.concatenate(found)
 
 
-def _gathered(
-    columns: list[list[pa.ChunkedArray]], schema: pa.Schema, wanted: Sequence[Indices]
-) -> list[pa.Table]:
-    """A table of each list of rows. Column by column: `columns` is emptied, so that little is there twice."""
-    found: list[list[pa.Array]] = [[] for _ in wanted]
-    places = [pa.array(rows) for rows in wanted]
-    known: dict[tuple[object, ...], int] = {}
-    columns.reverse()
-    while columns:
-        column = pa.chunked_array([chunk for part in columns.pop() for chunk in part.chunks])
-        where = _where(column)
-        if where in known:
-            for made in found:
-                made.append(made[known[where]])
-            continue
-        if where:
-            known[where] = len(found[0])
-        whole = column.unify_dictionaries().combine_chunks()
-        del column
-        for made, rows in zip(found, places, strict=True):
-            made.append(whole.take(rows))
-    return [pa.Table.from_arrays(made, schema=schema) for made in found]
+class _Columns:
+    """Of tables with the same columns, which stand one below another."""
+
+    def __init__(self, tables: Sequence[pa.Table]) -> None:
+        self._schema = tables[0].schema
+        self._parts: dict[str, pa.ChunkedArray] = {}
+        self._whole: dict[str, pa.Array] = {}
+        self._same: dict[str, str] = {}
+        """Of each column the first one of the same memory: a record key is often a column of the data."""
+        known: dict[tuple[object, ...], str] = {}
+        for place, name in enumerate(self._schema.names):
+            column = pa.chunked_array([chunk for table in tables for chunk in table.column(place).chunks])
+            where = _where(column)
+            self._same[name] = known.setdefault(where, name) if where else name
+            if self._same[name] == name:
+                self._parts[name] = column
+
+    def whole(self, name: str) -> pa.Array:
+        """A column in one piece."""
+        name = self._same[name]
+        if name not in self._whole:
+            self._whole[name] = self._parts.pop(name).unify_dictionaries().combine_chunks()
+        return self._whole[name]
+
+    def gathered(self, wanted: Sequence[Indices]) -> list[pa.Table]:
+        """A table of each list of rows. Each column is let go of, so that little is there twice."""
+        places = [pa.array(rows) for rows in wanted]
+        found: dict[str, list[pa.Array]] = {}
+        for name, first in self._same.items():
+            if name == first:
+                whole = self.whole(name)
+                del self._whole[name]
+                found[name] = [whole.take(rows) for rows in places]
+        return [
+            pa.Table.from_arrays([found[first][i] for first in self._same.values()], schema=self._schema)
+            for i in range(len(places))
+        ]
 
 
 def _where(column: pa.ChunkedArray) -> tuple[object, ...]:
-    """What tells columns that are the same memory: a record key is often a column of the data.
+    """What tells columns of the same memory.
 
     Empty where that cannot be told: an array does not name the memory of its dictionary.
     """
@@ -187,8 +236,7 @@ def _where(column: pa.ChunkedArray) -> tuple[object, ...]:
         return ()
     at: list[object] = [column.type]
     for chunk in column.chunks:
-        addresses = [buffer.address if buffer is not None else None for buffer in chunk.buffers()]
-        at += [chunk.offset, len(chunk), *addresses]
+        at += [chunk.offset, len(chunk), *(buffer and buffer.address for buffer in chunk.buffers())]
     return tuple(at)
 
 

@@ -34,7 +34,7 @@ from table.hudi.files.backlog import Backlog, Waiting
 from table.hudi.files.base_file import RECORD_KEY
 from table.hudi.files.base_writer import Wider
 from table.hudi.files.buckets import buckets
-from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers
+from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers, newest_of_each
 from table.hudi.files.durable import Files, nothing_to_await
 from table.hudi.files.encoding import writer_options
 from table.hudi.files.log_file import Delete
@@ -82,7 +82,9 @@ class LogWriter:
         self._writer_number = writer_number
         self._token = log_file.write_token(writer_number, incarnation)
         self._pending_bytes_max = pending_bytes_max
-        self._backlog: Backlog[Group] = Backlog(count_max=BLOCK_ROWS, bytes_max=BLOCK_BYTES, ordered=True)
+        self._backlog: Backlog[Group] = Backlog(
+            count_max=BLOCK_ROWS, bytes_max=BLOCK_BYTES, thin=_Newest(layout.ordering_field)
+        )
         self._taken = 0
         self._rows = 0
         self._files = Files(store, instant, tell)
@@ -181,6 +183,10 @@ class LogWriter:
         rows = waiting.all_rows() if waiting.rows else None
         deletes = pa.concat_tables(waiting.deletes) if waiting.deletes else None
         log = self._open.get(group) or self._create(group)
+        if rows is not None and waiting.is_thin:
+            self._append_rows(log, rows)
+            self._open.grown(group)
+            return
         for row_places, delete_places in self._layers(rows, deletes):
             if deletes is not None and len(delete_places):
                 self._append_deletes(log, deletes.take(pa.array(delete_places)))
@@ -274,6 +280,22 @@ class LogWriter:
         with self._files.storing(log.path), self._files.uploading():
             log.write(parts)
         self._files.stepped(size_bytes=sum(map(len, parts)))
+
+
+class _Newest:
+    """Of each key's rows the one that the others leave. See `table.hudi.files.crumbs.Thin`."""
+
+    def __init__(self, ordering_field: str) -> None:
+        self.names = [RECORD_KEY, ordering_field] if ordering_field else [RECORD_KEY]
+
+    def __call__(self, keys: pa.Array, ordering: pa.Array | None = None) -> Places:
+        encoded = keys.dictionary_encode()
+        codes, key_count = encoded.indices.to_numpy(), len(encoded.dictionary)
+        if key_count == len(codes):
+            return np.arange(key_count)
+        if ordering is None:
+            return last_of_each(codes, key_count)
+        return newest_of_each(codes, key_count, ordering.cast(pa.int64()).to_numpy())
 
 
 class _LogFile:

@@ -32,6 +32,23 @@ def codes(batch: Batch) -> np.ndarray:
     return np.repeat(of_each, [rows for _, rows in batch])
 
 
+class All:
+    """Every row is worth writing."""
+
+    names = ("n",)
+
+    def __call__(self, numbers: pa.Array) -> np.ndarray:
+        return np.arange(len(numbers))
+
+
+class Last(All):
+    """Of the numbers that end in the same digit, the last one."""
+
+    def __call__(self, numbers: pa.Array) -> np.ndarray:
+        last = {number % 10: row for row, number in enumerate(numbers.to_pylist())}
+        return np.array(sorted(last.values()))
+
+
 def numbers(found: Iterable[tuple[str, Waiting]]) -> dict[str, list[list[int]]]:
     """By place, what was found of it each time."""
     seen: dict[str, list[list[int]]] = {}
@@ -55,7 +72,7 @@ batches = st.lists(
 def test_every_row_goes_once_to_its_place_and_where_it_must_be_in_its_order(
     added: list[Batch], ordered: bool, bytes_max: int
 ) -> None:
-    backlog: Backlog[str] = Backlog(count_max=4_000, bytes_max=NEVER, ordered=ordered)
+    backlog: Backlog[str] = Backlog(count_max=4_000, bytes_max=NEVER, thin=All() if ordered else None)
     expected: dict[str, list[int]] = {}
     found: dict[str, list[list[int]]] = {}
     number = count()
@@ -84,12 +101,35 @@ def test_every_row_goes_once_to_its_place_and_where_it_must_be_in_its_order(
 
 
 def test_deletes_go_with_the_rows_that_came_before_them() -> None:
-    backlog: Backlog[str] = Backlog(count_max=NEVER, bytes_max=NEVER, ordered=True)
+    backlog: Backlog[str] = Backlog(count_max=NEVER, bytes_max=NEVER, thin=All())
     backlog.add(table(0, 5), np.zeros(5, dtype=np.int64), PLACES)
     backlog.add_deletes(table(5, 3_000), np.zeros(3_000, dtype=np.int64), PLACES)
     ((place, waiting),) = backlog.relieve(0, [])
     assert (place, waiting.count) == ("a", 3_005)
     assert [one.num_rows for one in (*waiting.rows, *waiting.deletes)] == [5, 3_000]
+
+
+def test_of_a_place_only_what_is_worth_it_goes_on_unless_there_are_deletes_of_it() -> None:
+    backlog: Backlog[str] = Backlog(count_max=NEVER, bytes_max=NEVER, thin=Last())
+    backlog.add(table(0, 200), codes([("a", 50), ("b", 100), ("c", 50)]), PLACES)
+    backlog.add_deletes(table(200, 1), codes([("c", 1)]), PLACES)
+    found = dict(backlog.drain())
+    assert found["a"].all_rows().column("n").to_pylist() == list(range(40, 50))
+    assert found["b"].all_rows().column("n").to_pylist() == list(range(140, 150))
+    assert found["c"].all_rows().num_rows == 50
+    assert [found[place].is_thin for place in PLACES] == [True, True, False]
+
+
+def test_what_stays_is_thin_as_well_and_takes_as_much_less() -> None:
+    crumbs: Crumbs[str] = Crumbs(Last())
+    for first in (0, 5_000):
+        crumbs.add(table(first, 5_000), codes([("a", 2_000), ("b", 3_000)]), PLACES)
+    before = crumbs.size_bytes
+    assert [rows.num_rows for _, rows in crumbs.take(["a"])] == [10]
+    assert crumbs.size_bytes < before / 10 and crumbs.largest[0] == 10
+    crumbs.add(table(10_000, 5), codes([("b", 5)]), PLACES)
+    ((_, rows),) = crumbs.take()
+    assert rows.column("n").to_pylist() == [*range(9_995, 10_000), *range(10_000, 10_005)]
 
 
 def test_a_place_is_due_by_its_rows_or_by_its_memory_be_they_many_at_once_or_few() -> None:

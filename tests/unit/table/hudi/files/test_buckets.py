@@ -116,6 +116,14 @@ def test_chunks_and_slices_do_not_matter() -> None:
     assert whole[::700].tolist() == [slow_bucket(key, ONE, MANY) for key in keys[::700]]
 
 
+@pytest.mark.parametrize("key", ["e-{:010d}", "ü{:04d}😀", "{:0>80d}", "id:{:03d},b"])
+def test_keys_that_are_all_of_one_width_are_hashed_alike(key: str) -> None:
+    keys = [key.format(number * 37 % 1_000) for number in range(100)]
+    assert buckets(column(keys), ONE, MANY).tolist() == [slow_bucket(one, ONE, MANY) for one in keys]
+    keys.append("of another")
+    assert buckets(column(keys), ONE, MANY).tolist() == [slow_bucket(one, ONE, MANY) for one in keys]
+
+
 def test_no_keys_have_no_buckets() -> None:
     assert buckets(column([]), ONE, 8).tolist() == []
     assert buckets(pa.chunked_array([], pa.string()), ONE, 8).tolist() == []

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Change, last_of_each, layers, shortest
+from table.hudi.files.changes import (
+    DELETE,
+    ROW,
+    TOMBSTONE,
+    Change,
+    last_of_each,
+    layers,
+    newest_of_each,
+    shortest,
+)
 
 RANKS = (1, 2, 3)
 
@@ -104,3 +113,13 @@ def test_rows_alone_are_one_layer_with_the_newest_of_each_key() -> None:
     ranks = np.array([5, 1, 4, 1, 9], dtype=np.int64)
     kept = layers(codes, 3, np.zeros(5, dtype=np.int8), ranks)
     assert [layer.tolist() for layer in kept] == [[0, 3, 4]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), max_size=40))
+def test_of_rows_alone_the_last_of_the_largest_rank_is_left_of_each_key(rows: list[tuple[int, int]]) -> None:
+    codes = np.array([code for code, _ in rows], dtype=np.int32)
+    ranks = np.array([rank for _, rank in rows], dtype=np.int64)
+    newest = {
+        code: max((rank, place) for place, (of, rank) in enumerate(rows) if of == code) for code in codes
+    }
+    assert newest_of_each(codes, 6, ranks).tolist() == sorted(place for _, place in newest.values())

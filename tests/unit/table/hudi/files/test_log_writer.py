@@ -206,6 +206,13 @@ def test_a_row_that_makes_its_group_due_is_not_undone_by_the_delete_that_came_be
     assert sorted(key for _, key in model.rows()) == ["a", "b"]
 
 
+def test_the_same_key_in_two_table_partitions_is_two_rows(base: Path) -> None:
+    writer = open_writer(base, replace(LAYOUT, bucket_count=1))
+    writer.write(derived(change("k", ts, region=region) for ts in (1, 2, 3) for region in ("eu", "us", "eu")))
+    found = changes_in(base, writer.close())
+    assert sorted((one.key, one.ts) for one in found) == [(("eu", "k"), 3), (("us", "k"), 3)]
+
+
 changes = st.lists(
     st.builds(
         Change,
