@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from participant.records.avro.decoder import AvroDecoder
-from participant.records.avro.plan import plan_of
+from participant.records.avro.plan import Type, plan_of
 from participant.records.by_schema.framing import VALUE_HEADER, SchemaKey, identity
 from participant.records.by_schema.misread import Misread
 from participant.records.by_schema.one_by_one import Schemas
@@ -64,13 +64,13 @@ class NativeAvro:
         """Tells the native decoder of these schemas. False where one of them is not to be had now."""
         for raw in keys:
             key: SchemaKey = identity(raw, "")[0] if self._framing == "confluent" else raw
+            types: list[Type] | None = None
             try:
-                node = self._plain.reader.known(key).node
-            except Misread:
-                self._native.learn(raw, None)  # and the plain decoder says why
-                continue
+                types = plan_of(self._plain.reader.known(key).node, list(self._schema))
             except (ChangedSchema, SchemasUnavailable):
                 return False
-            with suppress(ValueError):  # it is beyond the native decoder's limits: by that one it is not read
-                self._native.learn(raw, plan_of(node, list(self._schema)))
+            except (Misread, ValueError):
+                pass  # its records are the plain decoder's, which says why where they are no rows
+            with suppress(ValueError):  # beyond the native decoder's limits, which notes that itself
+                self._native.learn(raw, types)
         return True

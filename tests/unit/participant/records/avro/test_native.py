@@ -186,6 +186,22 @@ def test_only_what_is_bad_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @needs_module
+def test_records_of_a_schema_that_only_the_plain_decoder_reads_keep_no_others_from_the_native_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    zoned = {"type": "string", "connect.name": "io.debezium.time.ZonedTimestamp"}
+    at, text = parse_ddl("at TIMESTAMP"), record({"at": zoned})
+    micros = record({"at": {"type": "long", "logicalType": "timestamp-micros"}})
+    decoder = NativeAvro(at, "confluent", Known(_1=text, _2=micros))
+    plain, seen = decoder._plain.decode, []
+    monkeypatch.setattr(decoder._plain, "decode", lambda batch: (seen.append(len(batch)), plain(batch))[1])
+    values = [by_id(2, {"at": 5}, record({"at": "long"})), by_id(1, {"at": "2026-11-26T00:00:00Z"}, text)]
+    for _ in range(2):
+        assert decoder.decode(batch_of(values * 3)).table.num_rows == 6
+    assert seen == [3, 3]
+
+
+@needs_module
 def test_texts_that_are_utf_8_only_together_are_no_texts() -> None:
     """The halves of one character: all texts of a column stand one behind the other, and are looked at so."""
     decoder = NativeAvro(SCHEMA, "confluent", Known(_1=TEXT))
