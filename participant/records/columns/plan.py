@@ -27,7 +27,15 @@ from participant.records.sources import (
     Source,
     parse,
 )
-from table.schema import UTC_MICROS, SchemaError, ddl_name, parse_ddl, record_schema
+from table.schema import (
+    KAFKA_PREFIX,
+    POSITION_COLUMN,
+    UTC_MICROS,
+    SchemaError,
+    ddl_name,
+    parse_ddl,
+    record_schema,
+)
 
 DAY = "DATE"
 
@@ -271,9 +279,20 @@ def _read(columns: Iterable[Column], kind: str) -> pa.Schema:
     for column in columns:
         source = column.source
         if source.kind == kind and source.path:
+            _check_name(column.name, source)
             top = len(source.path) == 1 and kind == VALUE
             tree.add(source.path, column.given, top and not column.field.nullable, column.name)
     return tree.schema()
+
+
+def _check_name(column: str, source: Source) -> None:
+    """Decoders leave columns of such names to the table. Raises `SchemaError`."""
+    name = source.path[0]
+    if not len(record_schema(pa.schema([pa.field(name, pa.int32())]))):
+        raise SchemaError(
+            f"column {column}, from {source}: fields whose names begin with {KAFKA_PREFIX} or "
+            f"{POSITION_COLUMN} are not read: such a field is had in record.rest, or in the whole of it"
+        )
 
 
 # --- of keys without a value -----------------------------------------------------------------------------

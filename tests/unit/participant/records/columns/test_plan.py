@@ -71,6 +71,12 @@ def test_a_field_is_read_as_what_it_is_there() -> None:
         ("a DATE", {"a": "timestamp as STRING"}, "its day is: write timestamp as DATE"),
         ("a MAP<STRING, INT>", {"a": "headers"}, "it is MAP<STRING, BINARY>"),
         ("a BINARY", {"a": "topic"}, "no BINARY is made of a STRING"),
+        (
+            "a INT",
+            {"a": "value._kafka_x.y"},
+            "whose names begin with _kafka_ or _source_position are not read",
+        ),
+        ("a INT", {"a": "key._source_position"}, "are not read"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(ddl: str, sources: dict[str, str], words: str) -> None:
