@@ -35,15 +35,18 @@ def load(
     environment: Mapping[str, str] | None = None,
     conf: Mapping[str, str] | None = None,
     sets: Sequence[str] = (),
+    defaults: Mapping[str, str] | None = None,
     with_schema: bool = True,
 ) -> Config:
     """The configuration of the file, overlaid by environment, `--conf` and `--set`, strongest last.
 
     `environment` is this process's where it is not given; `conf` is a Spark configuration.
-    `with_schema=False` leaves the schema's own checks out, for commands that never touch the table.
+    `with_schema=False` leaves the schema's own checks out, for commands that never touch the table;
+    `defaults` are settings that such a command needs not to be told.
     Raises `InvalidConfiguration` with every problem, `ConfigError` where a source cannot be read at all.
     """
     settings = SettingsLayers(base=str(path) if path else "")
+    settings.overlay(Given(n, value, "", "default", as_text=True) for n, value in (defaults or {}).items())
     if path is not None:
         settings.overlay(read_file(path))
     settings.overlay(read_environment(os.environ if environment is None else environment))

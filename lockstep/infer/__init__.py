@@ -1,0 +1,1 @@
+"""`lockstep infer`: a sample of a topic, and the schema that it would go into."""

@@ -1,0 +1,56 @@
+"""From a sample of topics to the schema that it would go into."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from lockstep.config import Config
+from lockstep.errors import ConfigError
+from lockstep.infer.columns import proposed
+from lockstep.infer.report import Inferred
+from lockstep.infer.sample import Limits, sample
+from lockstep.infer.shapes import Shape
+from lockstep.infer.trial import Verdict, tried
+from lockstep.letters.reading import Broker
+from participant.records.json.values import Mismatch, parse
+
+READ = "json"
+
+
+def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limits: Limits) -> Inferred:
+    """`kafka`: with secrets resolved. Raises as `sample` does, and `ConfigError` for what is not inferred."""
+    record = config.record
+    if record.format != READ or record.envelope != "none":
+        what = record.format if record.format != READ else f"{record.envelope} events"
+        raise ConfigError(
+            f"of {what} no schema is inferred from records, only of objects in JSON, each of which is a row"
+        )
+    found = sample(Broker(kafka=kafka, group=config.group_id, reader=config.source.reader), topics, limits)
+    shape, without_value, no_objects = Shape(), 0, Counter[str]()
+    for batch in found.batches:
+        for value in batch.values:
+            if value is None:
+                without_value += 1
+                continue
+            try:
+                shape.add(parse(value))
+            except Mismatch as mismatch:
+                no_objects[str(mismatch).partition(" at ")[0]] += 1
+            except RecursionError:
+                no_objects["nested too deeply"] += 1
+    proposal = proposed(shape)
+    given = [
+        batch.take((~batch.values.nulls).nonzero()[0]) if batch.values.nulls is not None else batch
+        for batch in found.batches
+    ]
+    verdict = tried(config, proposal, given) if proposal.columns else Verdict(refused="there are none")
+    return Inferred(
+        topics=tuple(topics),
+        sample=found,
+        shape=shape,
+        without_value=without_value,
+        no_objects=dict(no_objects.most_common(20)),
+        proposal=proposal,
+        verdict=verdict,
+    )

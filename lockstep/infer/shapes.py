@@ -1,0 +1,167 @@
+"""What JSON values have in them: kinds of values, field by field, counted. Pure.
+
+Nothing of a value's content is kept, but for how long the first one was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from participant.records.json.values import (
+    DATE,
+    INTEGER,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Mismatch,
+    Number,
+    Object,
+    convert,
+)
+from table.schema import ARROW_TYPES, LOCAL_MICROS, NAME, UTC_MICROS, DataType
+
+NAMES_MAX = 2_000
+"""Fields of one object that are told apart."""
+DEPTH_MAX = 20
+"""Levels that are looked into."""
+MAP_NAMES_MIN = 16
+"""An object of fewer fields is a STRUCT."""
+MAP_SHARE_MAX = 0.3
+"""So rare is a field, on an average, in objects that are a MAP."""
+OBJECT, ARRAY = "object", "array"
+TEXTS = ("DATE", "TIMESTAMP_NTZ", "TIMESTAMP", "STRING")
+NUMBERS = ("BIGINT", "DECIMAL", "DOUBLE")
+FAMILIES = {**dict.fromkeys(TEXTS, "text"), **dict.fromkeys(NUMBERS, "number")}
+"""Kinds of which one column may hold several."""
+_CALENDAR = (
+    ("DATE", DATE, ARROW_TYPES[DataType.DATE]),
+    ("TIMESTAMP_NTZ", TIMESTAMP_NTZ, LOCAL_MICROS),
+    ("TIMESTAMP", TIMESTAMP, UTC_MICROS),
+)
+
+
+@dataclass(slots=True)
+class Shape:
+    """What was seen in one place."""
+
+    seen: int = 0
+    """Values, nulls among them."""
+    nulls: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Of values that are not null: a type as DDL has it, OBJECT or ARRAY."""
+    example: str = ""
+    """What the first one was, without its content."""
+    fields: dict[str, Shape] = field(default_factory=dict)
+    """Of objects."""
+    unnamed: int = 0
+    """Fields of objects beyond `NAMES_MAX` names, or of objects that are nested too deeply."""
+    twice: int = 0
+    """Fields that an object had twice."""
+    items: Shape | None = None
+    """Of arrays."""
+
+    @property
+    def family(self) -> str:
+        """The family of kinds that most values are of; empty where all are null."""
+        counts: Counter[str] = Counter()
+        for kind, count in self.kinds.items():
+            counts[FAMILIES.get(kind, kind)] += count
+        return counts.most_common(1)[0][0] if counts else ""
+
+    @property
+    def strange(self) -> int:
+        """Values of other families."""
+        family = self.family
+        return sum(count for kind, count in self.kinds.items() if FAMILIES.get(kind, kind) != family)
+
+    def add(self, value: Any, depth: int = 0) -> None:
+        """One value more, as `participant.records.json.values.parse_any` has it."""
+        self.seen += 1
+        if value is None:
+            self.nulls += 1
+            return
+        kind, example = _kind(value)
+        self.kinds[kind] += 1
+        self.example = self.example or example
+        if isinstance(value, Object):
+            self._add_fields(value, depth)
+        elif isinstance(value, list) and depth < DEPTH_MAX:
+            self.items = self.items or Shape()
+            for item in value:
+                self.items.add(item, depth + 1)
+
+    def _add_fields(self, value: Object, depth: int) -> None:
+        names = set()
+        for name, inner in value:
+            self.twice += name in names
+            names.add(name)
+            if depth >= DEPTH_MAX or (name not in self.fields and len(self.fields) >= NAMES_MAX):
+                self.unnamed += 1
+                continue
+            self.fields.setdefault(name, Shape()).add(inner, depth + 1)
+
+
+def together(shapes: Iterable[Shape]) -> Shape:
+    """What was seen in any of several places."""
+    whole = Shape()
+    for one in shapes:
+        whole.seen += one.seen
+        whole.nulls += one.nulls
+        whole.kinds.update(one.kinds)
+        whole.example = whole.example or one.example
+        whole.unnamed += one.unnamed
+        whole.twice += one.twice
+        for name, inner in one.fields.items():
+            known = whole.fields.get(name)
+            whole.fields[name] = inner if known is None else together([known, inner])
+        if one.items is not None:
+            whole.items = one.items if whole.items is None else together([whole.items, one.items])
+    return whole
+
+
+def is_map(shape: Shape) -> bool:
+    """Many names, each in few objects; or names that no STRUCT can have. All values are of one kind then."""
+    fields = shape.fields
+    whole = together(fields.values())
+    if whole.strange or not whole.family or shape.unnamed:
+        return bool(shape.unnamed) and not whole.strange
+    share = sum(inner.seen for inner in fields.values()) / len(fields) / max(1, shape.kinds[OBJECT])
+    odd = not all(NAME.fullmatch(name) for name in fields)
+    return odd or (len(fields) >= MAP_NAMES_MIN and share <= MAP_SHARE_MAX)
+
+
+def _kind(value: Any) -> tuple[str, str]:
+    """What a value is, and the same for people, without its content."""
+    if isinstance(value, bool):
+        return "BOOLEAN", "true or false"
+    if isinstance(value, Number):
+        return _number(value)
+    if isinstance(value, str):
+        return _text(value), f"a text of length {len(value)}"
+    if isinstance(value, Object):
+        return OBJECT, f"an object, fields: {len(value)}"
+    return ARRAY, f"an array of length {len(value)}"
+
+
+def _number(value: str) -> tuple[str, str]:
+    digits = sum(map(str.isdigit, value))
+    if not INTEGER.fullmatch(value):
+        return "DOUBLE", f"a number, not whole, digits: {digits}"
+    whole = value.removeprefix("-").lstrip("0")
+    said = f"a whole number, digits: {digits}"
+    if len(whole) < 19 or (len(whole) == 19 and -(2**63) <= int(value) < 2**63):
+        return "BIGINT", said
+    return ("DECIMAL" if len(whole) <= 38 else "DOUBLE"), said
+
+
+def _text(value: str) -> str:
+    for name, pattern, kind in _CALENDAR:
+        if pattern.fullmatch(value):
+            try:
+                convert(value, kind, "")
+            except Mismatch:
+                return "STRING"
+            return name
+    return "STRING"
