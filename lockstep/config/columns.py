@@ -21,9 +21,7 @@ def rest_problem(record: RecordSection) -> str:
         return ""
     if not FORMATS[record.format].has_rest:
         named = ", ".join(name for name, kind in FORMATS.items() if kind.has_rest)
-        return (
-            f"it is had of {named}, not of {record.format}, whose schemas name all fields: make them columns"
-        )
+        return f"it is had of {named}, not of {record.format}: make columns of the fields that are to be kept"
     if ENVELOPES[record.envelope].brings_order:
         return f"it is not had of {record.envelope} events: make the fields columns of record.schema"
     return ""

@@ -171,8 +171,9 @@ class RecordSection(Section):
     rest: str = Field(
         default="",
         description=(
-            "Of JSON: the STRING column of `record.schema` that takes the fields that no column names, as "
-            "one JSON object, null where there are none. Empty: they are not read."
+            "Of JSON, behind a registry's id as well: the STRING column of `record.schema` that takes the "
+            "fields that no column names, as one JSON object, null where there are none. Empty: they are "
+            "not read."
         ),
         examples=["extra"],
     )

@@ -56,12 +56,12 @@ class KnownSchemas:
 class FramedDecoder:
     """As `decoder`, of values without what stands before them. Not for several threads."""
 
-    def __init__(self, decoder: Decoder, known: KnownSchemas) -> None:
-        self._decoder, self._known = decoder, known
+    def __init__(self, decoder: Decoder, known: KnownSchemas, header: str = VALUE_HEADER) -> None:
+        self._decoder, self._known, self._header = decoder, known, header
 
     def decode(self, batch: RawBatch) -> Decoded:
         """All records of the batch, as rows or as rejects. Raises `SchemasUnavailable`."""
-        frames = frames_of(batch.values, _naming(batch, VALUE_HEADER))
+        frames = frames_of(batch.values, _naming(batch, self._header))
         reasons = frames.reasons
         for code, key in enumerate(frames.keys):
             why = self._known.why_not(key)

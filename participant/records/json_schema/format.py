@@ -7,6 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER
 from participant.records.json.format import JsonFormat
 from participant.records.json_schema.decoder import FramedDecoder, FramedKeys, KnownSchemas
 from participant.records.port import RecordSpec
@@ -24,7 +25,8 @@ class JsonSchemaFormat:
 
     def values(self, schema: pa.Schema) -> FramedDecoder:
         """Raises `SchemaError` for a schema that cannot be read from JSON."""
-        return FramedDecoder(self._json.values(schema), self._known)
+        header = KEY_HEADER if self._record.as_keys else VALUE_HEADER
+        return FramedDecoder(self._json.values(schema), self._known, header)
 
     def keys(self, fields: Sequence[pa.Field]) -> FramedKeys:
         """Of the columns that key a row."""

@@ -80,7 +80,7 @@ def test_a_row_is_keyed_by_what_its_delete_has_as_well() -> None:
         ),
         (
             {"record.rest": "city", "record.format": "avro", "registry.url": "http://r"},
-            "record.rest: it is had of json, not of avro, whose schemas name all fields",
+            "record.rest: it is had of json, json_schema, not of avro: make columns of the fields",
         ),
     ],
 )
