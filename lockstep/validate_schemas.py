@@ -20,6 +20,7 @@ from participant.records.json_schema.registry import JSON
 from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
 from participant.records.protobuf.files import messages
 from participant.records.registry.client import RegistryClient
+from participant.records.sources import taken
 from table.port import UPSERT
 from table.schema import SchemaError, parse_ddl
 
@@ -100,7 +101,9 @@ def _news(config: Config, number: int, texts: tuple[str, ...]) -> str:
     if config.record.changes == IGNORE:
         return ""
     has = parse_ddl(config.record.ddl)
-    return news(has, widened(has, columns_of(config, texts, number, has), fixed_columns(config)))
+    elsewhere = taken(config.record.columns.items())
+    wanted = columns_of(config, texts, number, has)
+    return news(has, widened(has, wanted, fixed_columns(config), elsewhere))
 
 
 def _check(config: Config, of: str, place: str, number: int, texts: tuple[str, ...]) -> None:

@@ -20,6 +20,7 @@ own type is then made of it, without a loss.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 VALUE, KEY, HEADER, HEADERS = "value", "key", "header", "headers"
@@ -84,6 +85,19 @@ def parse(text: str) -> Source:
     if len(path) > DEPTH_MAX:
         raise ValueError(f"a path of {len(path)} levels; {DEPTH_MAX} are the most")
     return Source(kind, path, reads[1].strip() if reads else "")
+
+
+def taken(columns: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """Names of fields that make no column of their own, given `record.columns`: a column of that name comes
+    from elsewhere, or a column of another name is that field.
+    """
+    found = set()
+    for name, spelled in columns:
+        source = parse(spelled)
+        found.add(name)
+        if source.kind == VALUE and len(source.path) == 1:
+            found.update(source.path)
+    return frozenset(found)
 
 
 def _begins(text: str, kind: str) -> bool:

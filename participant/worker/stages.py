@@ -12,6 +12,7 @@ import pyarrow as pa
 from participant.records.changes import HALT
 from participant.records.kinds import ENVELOPES, format_made, made
 from participant.records.port import Asked, Decoder, Envelope, LookBack, RecordSpec, nothing
+from participant.records.sources import taken
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.memory import MemoryBudget
 from table.kinds import table_kind
@@ -109,7 +110,8 @@ def decoder(
 
     fixed = {*found, *filter(None, [layout.ordering_field, record.delete_field])}
     halts = record.on_schema_change == HALT
-    return FollowingDecoder(schema, reading, values.follows(), fixed=fixed, halts=halts)
+    elsewhere = taken(record.columns)
+    return FollowingDecoder(schema, reading, values.follows(), fixed=fixed, taken=elsewhere, halts=halts)
 
 
 def plan_of(schema: pa.Schema, record: RecordSpec) -> Plan:

@@ -61,8 +61,14 @@ def child(kind: pa.DataType | None, name: str = "") -> pa.DataType | None:
     return kind.item_type if pa.types.is_map(kind) else None
 
 
-def widened(has: pa.Schema, wanted: pa.Schema, fixed: Collection[str] = ()) -> pa.Schema:
-    """The record's columns, wide enough for others. Raises `SchemaError` where no table can have them."""
+def widened(
+    has: pa.Schema, wanted: pa.Schema, fixed: Collection[str] = (), taken: Collection[str] = ()
+) -> pa.Schema:
+    """The record's columns, wide enough for others, but those that are `taken` by columns from elsewhere.
+
+    Raises `SchemaError` where no table can have them.
+    """
+    wanted = pa.schema([field for field in wanted if field.name not in taken])
     wide = united(has, wanted, fixed=fixed)
     if wide != has:
         ddl = ddl_of(wide)
@@ -105,7 +111,8 @@ class FollowingDecoder:
     """Decodes, and decodes with more columns from the first record on that has any. Not for several threads.
 
     `schema`: the table's, ours included. `make`: a decoder for such a schema. `fixed`: columns by which rows
-    and files are found. `halts`: what the table has not, stops.
+    and files are found. `taken`: fields that make no column of their own. `halts`: what the table has not,
+    stops.
     """
 
     def __init__(
@@ -115,12 +122,13 @@ class FollowingDecoder:
         follows: Follows,
         *,
         fixed: Collection[str] = (),
+        taken: Collection[str] = (),
         halts: bool = False,
     ) -> None:
         self._record = record_schema(schema)
         self._ours = [one for one in schema if one.name.startswith((KAFKA_PREFIX, POSITION_COLUMN))]
         self._make, self._follows = make, follows
-        self._fixed, self._halts = frozenset(fixed), halts
+        self._fixed, self._taken, self._halts = frozenset(fixed), frozenset(taken), halts
         self._seen: set[Hashable] = set()
         self._brought: deque[str] = deque(maxlen=NEWS_MAX)
         self._inner = make(schema)
@@ -162,7 +170,7 @@ class FollowingDecoder:
         """Why records of this schema may not pass; empty where they may."""
         try:
             wanted = self._follows.columns(key, self._record)
-            wide = widened(self._record, wanted, self._fixed)
+            wide = widened(self._record, wanted, self._fixed, self._taken)
         except (NoColumn, Disunited) as why:
             return f"{self._follows.spelled(key)}: {why}. {ADVICE}"
         except (UnknownSchema, SchemaError):

@@ -329,3 +329,22 @@ def test_fields_that_a_message_of_protobuf_gains_become_columns(registry: Regist
     reads = made(registry, tmp_path, "id STRING", kind="protobuf")
     decoded = reads.decode(batch([*rows, rows[0]]))
     assert decoded.table.to_pylist() == [{"id": "a", "n": None}, {"id": "a", "n": 7}, {"id": "a", "n": None}]
+
+
+def test_a_column_from_elsewhere_stays_as_it_is_and_what_it_comes_from_is_no_column_of_its_own(
+    registry: Registry, tmp_path: Path
+) -> None:
+    (number,) = registered(registry, record({"id": "string", "n": "string", "x": "long", "k": "double"}))
+    settings = RegistrySettings(url=registry.url, timeout_ms=1_000, cache_folder=str(tmp_path / "schemas"))
+    ddl, columns = "id STRING, n BIGINT, y BIGINT, k INT", (("n", "value.n as STRING"), ("y", "value.x"))
+    spec = RecordSpec(
+        format="avro", registry=settings, on_schema_change=EVOLVE, columns=(*columns, ("k", "partition"))
+    )
+    table = TableSpec(path="/t", name="t", mode="insert", ddl=ddl)
+    reads = decoder(table, table_schema(ddl, True), spec)
+    row = {"id": "a", "n": "7", "x": 8, "k": 0.5}
+    text = record({"id": "string", "n": "string", "x": "long", "k": "double"})
+    found = reads.decode(batch([value(number, text, **row)]))
+    assert found.stop is None
+    assert found.table.to_pylist() == [{"id": "a", "n": 7, "y": 8, "k": 0}]
+    assert plain(found.table) == "id STRING, n BIGINT, y BIGINT, k INT"
