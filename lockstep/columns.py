@@ -56,7 +56,7 @@ def begun(config: Config) -> Begun:
         return Begun(config=config, said_by="record.schema")
     columns, said_by = _of_the_table(config), "the table"
     if not len(columns):
-        columns, said_by = _of_the_registry(config)
+        columns, said_by = of_the_registry(config)
     record = config.record.model_copy(
         update={"ddl": ddl_of(columns), "on_schema_change": config.record.changes}
     )
@@ -110,7 +110,11 @@ def _of_the_table(config: Config) -> pa.Schema:
         raise Failed(str(error)) from error
 
 
-def _of_the_registry(config: Config) -> tuple[pa.Schema, str]:
+def of_the_registry(config: Config) -> tuple[pa.Schema, str]:
+    """Those of the newest schemas of the source topics, united, and which these are, for people.
+
+    Raises `ConfigError` where there are none, or no table can have them; `Failed` where it cannot be asked.
+    """
     settings = config.record_spec().registry
     columns, said_by = pa.schema([]), []
     subjects = [f"{topic}-value" for topic in config.source.topics]

@@ -12,7 +12,7 @@ from lockstep.config import load
 from lockstep.config.kafka import checked_kafka
 from lockstep.config.values import check_topic
 from lockstep.errors import EXIT_WELL, ConfigError
-from lockstep.infer.infer import infer
+from lockstep.infer.infer import infer, told
 from lockstep.infer.sample import Limits
 from lockstep.output import Output
 
@@ -52,6 +52,8 @@ def command(
     What is printed can be pasted into the pipeline's file, where record.schema, and all of [table], may be
     missing until then. Of what records hold nothing is shown but types, and how long values are. At most
     64 MB are read, in at most 30 s, with no consumer group, and nothing is committed.
+
+    Of Avro and Protobuf no record is read: the columns are those of the registry's newest schemas.
     """
     config = load(config_path, sets=sets, defaults=PLACEHOLDERS, with_schema=False)
     for topic in topics:
@@ -59,7 +61,9 @@ def command(
             check_topic(topic)
         except ValueError as error:
             raise ConfigError(f"--topic: {error}") from None
+    if topics:
+        config = config.model_copy(update={"source": config.source.model_copy(update={"topics": topics})})
     limits = Limits(records=records, oldest=oldest)
-    found = infer(config, checked_kafka(config), topics or config.source.topics, limits)
+    found = told(config) or infer(config, checked_kafka(config), config.source.topics, limits)
     output.document(found.to_json(), lambda: Text(found.to_text(), no_wrap=True, overflow="ignore"))
     return EXIT_WELL

@@ -8,14 +8,30 @@ from collections.abc import Mapping, Sequence
 from lockstep.config import Config
 from lockstep.errors import ConfigError
 from lockstep.infer.columns import proposed
-from lockstep.infer.report import Inferred
+from lockstep.infer.report import Inferred, Told
 from lockstep.infer.sample import Limits, sample
 from lockstep.infer.shapes import Shape
 from lockstep.infer.trial import Verdict, tried
 from lockstep.letters.reading import Broker
 from participant.records.json.values import Mismatch, parse
+from participant.records.port import BY_SCHEMA
+from table.widening import ddl_of
 
 READ = "json"
+
+
+def told(config: Config) -> Told | None:
+    """The columns that a registry says values have; None where their schemas are in none.
+
+    Raises as `lockstep.columns.of_the_registry`.
+    """
+    record = config.record
+    if record.format not in BY_SCHEMA or record.framing != "confluent" or record.envelope != "none":
+        return None
+    from lockstep.columns import of_the_registry
+
+    columns, said_by = of_the_registry(config)
+    return Told(said_by=said_by, ddl=",\n".join(ddl_of([one]) for one in columns))
 
 
 def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limits: Limits) -> Inferred:
@@ -24,7 +40,8 @@ def infer(config: Config, kafka: Mapping[str, str], topics: Sequence[str], limit
     if record.format != READ or record.envelope != "none":
         what = record.format if record.format != READ else f"{record.envelope} events"
         raise ConfigError(
-            f"of {what} no schema is inferred from records, only of objects in JSON, each of which is a row"
+            f"of {what} no schema is inferred: it is of records that are objects in JSON, each of them a "
+            "row, and of Avro and Protobuf a schema registry says it"
         )
     found = sample(Broker(kafka=kafka, group=config.group_id, reader=config.source.reader), topics, limits)
     shape, without_value, no_objects = Shape(), 0, Counter[str]()

@@ -16,6 +16,24 @@ FIELDS_SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a registry says."""
+
+    said_by: str
+    """Schemas, for people."""
+    ddl: str
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {"said_by": self.said_by, "schema": self.ddl, "columns": {}}
+
+    def to_text(self) -> str:
+        """For people: settings."""
+        lines = [*_commented(iter([f"By {self.said_by}."])), "", *_schema(self.ddl)]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inferred:
     """All that was found out."""
 
@@ -64,8 +82,7 @@ class Inferred:
         """For people: settings, and what they rest on as comments."""
         lines = [*_commented(self._facts()), ""]
         if self.proposal.columns:
-            indented = "\n".join(f"  {line}" for line in self.proposal.ddl.split("\n"))
-            lines += ["[record]", 'schema = """', indented, '"""']
+            lines += _schema(self.proposal.ddl)
         if self.proposal.sources:
             lines += ["", "[record.columns]"]
             lines += [f"{name} = {_toml(source)}" for name, source in self.proposal.sources.items()]
@@ -130,6 +147,10 @@ def _within(shape: Shape, path: str) -> Iterator[tuple[str, Shape, int]]:
         return
     yield here, inner, inner.seen
     yield from _within(inner, here)
+
+
+def _schema(ddl: str) -> list[str]:
+    return ["[record]", 'schema = """', *(f"  {line}" for line in ddl.split("\n")), '"""']
 
 
 def _commented(lines: Iterator[str]) -> Iterator[str]:

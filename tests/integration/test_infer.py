@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from lockstep.brokers.local import Broker
 from lockstep.commands.infer import command
 from lockstep.config.load import load
 from lockstep.errors import ConfigError, Failed
+from table.schema import parse_ddl
+from tests.avro_types import record
 from tests.broker_fixture import create_topic
+from tests.registry_server import Registry
 
 pytestmark = pytest.mark.integration
 PARTITIONS = 3
@@ -121,6 +125,22 @@ def test_records_that_were_taken_back_are_not_looked_at(tmp_path: Path, broker: 
         producer.commit_transaction() if keeps else producer.abort_transaction()
     document = found(file(tmp_path, broker, topic))
     assert (document["records"], document["schema"]) == (60, "a BIGINT,\nc BIGINT")
+
+
+def test_of_avro_the_registry_says_the_columns_and_no_record_is_read(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    schema = record({"id": "long", "at": ["null", {"type": "long", "logicalType": "timestamp-millis"}]})
+    with Registry() as registry:
+        registry.known.register(f"{topic}-value", {"schema": schema})
+        path = file(tmp_path, broker, topic, format="avro")
+        path.write_text(path.read_text() + f'\n[registry]\nurl = "{registry.url}"\n')
+        document = found(path)
+        text = run(path)
+    said = f"schema 1 ({topic}-value)"
+    assert (document["said_by"], document["schema"]) == (said, "`id` BIGINT,\n`at` TIMESTAMP")
+    pasted = tomllib.loads(text)["record"]["schema"]
+    assert parse_ddl(pasted) == parse_ddl("id BIGINT, at TIMESTAMP")
 
 
 def test_what_cannot_be_inferred_is_refused_with_a_sentence(
