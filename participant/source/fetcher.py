@@ -169,6 +169,7 @@ class PlainFetcher:
         self.drop(partition)
         self._reading.add(partition)
         self._consumer.incremental_assign([TopicPartition(partition.topic, partition.number, offset)])
+        self.resume([partition])  # the client remembers a pause over that
 
     def drop(self, partition: SourcePartition) -> None:
         if partition in self._reading:

@@ -68,6 +68,7 @@ class NativeFetcher:
         except self._failure as error:
             raise SourceUnreadable(f"{partition} cannot be read from offset {offset}: {error}") from error
         self._reading.add(partition)
+        self.resume([partition])  # the client remembers a pause over that
 
     def drop(self, partition: SourcePartition) -> None:
         if partition not in self._reading:

@@ -188,6 +188,23 @@ def test_a_paused_source_delivers_nothing_until_it_is_resumed(make: Callable[...
     assert rows(consumer.await_next(5)) == list(range(5))
 
 
+def test_a_source_partition_that_was_given_up_while_it_was_paused_is_read_when_it_is_given_again(
+    broker: Broker, make_topic: Callable[..., str], reader: str
+) -> None:
+    """The client itself remembers the pause."""
+    kafka, partition = {"bootstrap.servers": broker.bootstrap_servers}, SourcePartition(make_topic(), 0)
+    producer = Producer(kafka)
+    producer.produce(partition.topic, "a", partition=0)
+    assert producer.flush(DEADLINE_S) == 0
+    fetcher = open_fetcher(fetch_settings(kafka, group="g", queue_bytes_max=1 << 20), reader)
+    with closing(fetcher):
+        for _ in range(2):
+            fetcher.read_from(partition, 0)
+            await_that("its record", lambda: fetcher.fetch(0.1).batches, deadline_s=DEADLINE_S)
+            fetcher.pause([partition])
+            fetcher.drop(partition)
+
+
 def test_the_group_itself_says_who_owns_a_source_partition(make: Callable[..., Consumer]) -> None:
     consumer = make()
     answers: list[bool] = []
