@@ -14,8 +14,6 @@ class WorkerFault(StrEnum):
     """Files of the table could not be written."""
     DEAD_LETTERS = "dead letters"
     """The topic of the dead letters does not take them, and may yet."""
-    REGISTRY = "schema registry"
-    """It does not say by which schema a record was written, and may yet."""
 
     @property
     def is_outage(self) -> bool:

@@ -37,6 +37,8 @@ class Position:
     """What comes before anything is read."""
     at_end: bool = False
     stuck: bool = False
+    held: bool = False
+    """Whether nothing more of it is wanted, since what came cannot be decoded yet."""
     still: Standstill = field(default_factory=Standstill)
 
     @property

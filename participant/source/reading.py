@@ -114,6 +114,13 @@ class SourceThread:
     def resume(self) -> None:
         self._orders.give(lambda: self._set_paused(False))
 
+    def hold(self, partition: SourcePartition, generation: int, why: str) -> None:
+        """Bring no more of it until it is released, rewound or dropped; `why` is said meanwhile."""
+        self._orders.give(lambda: self._hold(partition, generation, why))
+
+    def release(self, partition: SourcePartition, generation: int) -> None:
+        self._orders.give(lambda: self._release(partition, generation))
+
     def stop(self, timeout_s: float) -> bool:
         """Deliver nothing more; True when the thread has ended in time."""
         self._stopping.set()
@@ -176,7 +183,7 @@ class SourceThread:
     def _read_from(self, partition: SourcePartition, offset: int) -> None:
         self._turned.add(partition)
         self._fetcher.read_from(partition, offset)
-        if self._paused:
+        if self._paused or self._positions[partition].held:
             self._fetcher.pause([partition])
 
     def _drop(self, partitions: Sequence[SourcePartition]) -> None:
@@ -186,9 +193,28 @@ class SourceThread:
                 self._stalls.clear(partition)
                 self._fetcher.drop(partition)
 
+    def _hold(self, partition: SourcePartition, generation: int, why: str) -> None:
+        position = self._positions.get(partition)
+        if position is None or position.generation != generation:
+            return  # it is read from elsewhere by now
+        position.held = True
+        if position.live:
+            self._fetcher.pause([partition])
+        log.warning("%s", why, extra=at(partition, position))
+        self._stalls.raise_alarm(partition, why)
+
+    def _release(self, partition: SourcePartition, generation: int) -> None:
+        position = self._positions.get(partition)
+        if position is None or position.generation != generation:
+            return
+        position.held = False
+        self._came(partition, position)
+        if position.live and not self._paused:
+            self._fetcher.resume([partition])
+
     def _set_paused(self, paused: bool) -> None:
         self._paused = paused
-        live = [partition for partition, position in self._positions.items() if position.live]
+        live = [p for p, position in self._positions.items() if position.live and not position.held]
         if live:
             (self._fetcher.pause if paused else self._fetcher.resume)(live)
 
@@ -354,7 +380,8 @@ class SourceThread:
 
     def _came(self, partition: SourcePartition, position: Position) -> None:
         position.still.came(self._stalls.waited_s)
-        self._stalls.clear(partition)
+        if not position.held:
+            self._stalls.clear(partition)
 
     def _on_damage(self, partition: SourcePartition, position: Position, text: str) -> None:
         """Read again what came damaged; where it is so each time, that is how it lies in the log."""
@@ -381,7 +408,8 @@ class SourceThread:
         hides the others nor is waited for more than once.
         """
         waited_s = self._stalls.waited_s
-        quiet = {p: o for p, o in self._positions.items() if o.live and waited_s - o.still.since_s >= ALARM_S}
+        reading = {p: o for p, o in self._positions.items() if o.live and not o.held}
+        quiet = {p: o for p, o in reading.items() if waited_s - o.still.since_s >= ALARM_S}
         while quiet:
             partition, position = next(iter(quiet.items()))
             try:

@@ -24,7 +24,7 @@ from participant.core import Participant
 from participant.source.dead_letters import SILENCE_S, DeadLetters
 from participant.source.look_back import TopicLookBack
 from participant.source.witnesses import Known, Remembered
-from participant.worker.plane import Plane
+from participant.worker.plane import Plane, PlaneCallbacks
 from participant.worker.spec import WorkerSpec
 from participant.worker.stages import stages
 from table.service.calls import Result
@@ -44,13 +44,15 @@ class LaneCallbacks:
 
     `rewind(source partition, offset, generation, known)`: read it from there on, as this generation, once it
     is seen that the log is what it is known to be.
-    `commit(offsets)`: tell the consumer group what the table holds.
+    `commit(offsets)`: tell the consumer group what the table holds. `plane`: of `PlaneCallbacks`, from the
+    plane's thread.
     """
 
     rewind: Callable[[SourcePartition, int, int, Known | None], None]
     pause: Callable[[], None]
     resume: Callable[[], None]
     commit: Callable[[Offsets], None]
+    plane: PlaneCallbacks
 
 
 class Lane:
@@ -94,6 +96,7 @@ class Lane:
             dead_letters=_dead_letters(spec),
             post=self.post,
             now_ms=monotonic_ms,
+            callbacks=callbacks.plane,
         )
 
     # --- from other threads -----------------------------------------------------------------------

@@ -11,9 +11,8 @@ import contextlib
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 
 import pyarrow as pa
@@ -29,6 +28,8 @@ from participant.records.rejects import HeldRejects, Rejects
 from participant.source.dead_letters import DeadLetters
 from participant.source.fetched import Fetched
 from participant.source.witnesses import last_before
+from participant.worker.buffers import Chunk, Meters, PartitionBuffer
+from participant.worker.holds import LONGEST_S, Holds
 from participant.worker.queues import ByteQueue
 from participant.worker.stages import Stages
 from table.errors import FilesGone, StorageError
@@ -42,40 +43,9 @@ log = logging.getLogger("lockstep.plane")
 Order = Fetched | ev.Rewind | ev.Drop | ev.Open | ev.Write | ev.Flush | ev.Discard
 
 
+IDLE_S = 1.0
 TELL_MS = 100
 """Between two words on how far the files are."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Chunk:
-    next: int
-    shaped: Shaped | None
-    held: HeldRejects | None = None
-    witness: Witness | None = None
-    """Its last record."""
-
-
-@dataclass(slots=True, kw_only=True)
-class PartitionBuffer:
-    """What is buffered of one source partition, in offset order."""
-
-    generation: int
-    chunks: deque[Chunk] = field(default_factory=deque)
-    blocked: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class Meters:
-    """What this worker has done, for reports. Written by the plane's thread, read by anyone."""
-
-    records: int = 0
-    size_bytes: int = 0
-    seconds: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(
-            ("decode", "derive", "encode", "upload", "dead_letters", "wait"), 0.0
-        )
-    )
-    """How the thread has spent its time; `wait` is for something to do."""
 
 
 def _kinds_of(columns: pa.Schema) -> tuple[list[str], list[pa.DataType]]:
@@ -84,6 +54,17 @@ def _kinds_of(columns: pa.Schema) -> tuple[list[str], list[pa.DataType]]:
 
 FAILURES = (ParticipantError, RecordsError, StorageError, OSError, pa.ArrowException)
 """What the world may do to it. The worker ends; a fresh one may do better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneCallbacks:
+    """What a plane asks of whoever reads the topic, by source partition and generation.
+
+    `hold(…, why)`: bring no more of it, since what came cannot be read yet. `release`: go on.
+    """
+
+    hold: Callable[[SourcePartition, int, str], None]
+    release: Callable[[SourcePartition, int], None]
 
 
 class _GivenUp(Exception):
@@ -101,7 +82,10 @@ class Plane:
         dead_letters: DeadLetters | None,
         post: Callable[[ev.Event], None],
         now_ms: Callable[[], int],
+        callbacks: PlaneCallbacks,
     ) -> None:
+        self._callbacks = callbacks
+        self._holds = Holds()
         self._dead_letters = dead_letters
         self._post = post
         self._now_ms = now_ms
@@ -160,7 +144,7 @@ class Plane:
 
     @property
     def queued_bytes(self) -> int:
-        return self._queue.held_bytes
+        return self._queue.held_bytes + self._holds.size_bytes
 
     # --- the thread -------------------------------------------------------------------------------
 
@@ -168,12 +152,13 @@ class Plane:
         try:
             while True:
                 began = time.monotonic()
-                order = self._queue.get(timeout_s=1.0)
+                order = self._queue.get(timeout_s=self._holds.wait_s(began, IDLE_S))
                 self.meters.seconds["wait"] += time.monotonic() - began
                 if order is not None:
                     self._obey(order)
                 elif self._stopping.is_set():
                     return
+                self._try_held()
         except FAILURES as error:
             self._failed(self._blamed(error))
         finally:
@@ -186,8 +171,6 @@ class Plane:
         """The reason as a sentence; whose fault it was is kept."""
         if isinstance(error, DeadLetterUnavailable):
             self.fault = WorkerFault.DEAD_LETTERS
-        elif isinstance(error, SchemasUnavailable):
-            self.fault = WorkerFault.REGISTRY
         elif isinstance(error, StorageError | OSError):
             self.fault = WorkerFault.STORAGE
         return str(error) or type(error).__name__
@@ -201,8 +184,10 @@ class Plane:
             case Fetched():
                 self._receive(order)
             case ev.Rewind():
+                self._holds.drop(order.partition)
                 self._buffers[order.partition] = PartitionBuffer(generation=order.generation)
             case ev.Drop():
+                self._holds.drop(order.partition)
                 self._buffers.pop(order.partition, None)
             case ev.Open():
                 self._open(order)
@@ -224,6 +209,38 @@ class Plane:
         buffer = self._buffers.get(fetched.partition)
         if buffer is None or buffer.generation != fetched.generation or buffer.blocked:
             return
+        if self._holds.add(fetched):
+            return
+        try:
+            self._take(fetched, buffer)
+        except SchemasUnavailable as why:
+            self._holds.begin(fetched, time.monotonic())
+            said = f"{fetched.partition} waits at offset {fetched.start}, and it alone: {why}"
+            self._callbacks.hold(fetched.partition, fetched.generation, said)
+
+    def _try_held(self) -> None:
+        """Once more, what could not be read. Orders and others' records come between two attempts."""
+        now_s = time.monotonic()
+        fetched = self._holds.due(now_s)
+        if fetched is None:
+            return
+        partition, buffer = fetched.partition, self._buffers[fetched.partition]
+        try:
+            if not buffer.blocked:
+                self._take(fetched, buffer)
+        except SchemasUnavailable as why:
+            if not self._holds.put_off(partition, now_s):
+                return
+            reason = (
+                f"{partition} at offset {fetched.start}: {why}, and has been asked for {LONGEST_S:.0f} s. "
+                "Everything before it is committed, and nothing is lost: start again once it answers"
+            )
+            self._block(fetched, buffer, reason)
+        if self._holds.passed(partition, now_s):
+            self._callbacks.release(partition, fetched.generation)
+
+    def _take(self, fetched: Fetched, buffer: PartitionBuffer) -> None:
+        """Decode it, and tell. Raises `SchemasUnavailable`, and has changed nothing then."""
         chunk = Chunk(next=fetched.next, shaped=None)
         poison = ""
         if fetched.raw is not None:
@@ -254,23 +271,26 @@ class Plane:
                 )
             )
         if poison:
-            buffer.blocked = True
-            self._post(
-                ev.Blocked(
-                    now_ms=self._now_ms(),
-                    partition=fetched.partition,
-                    generation=fetched.generation,
-                    reason=poison,
-                )
+            self._block(fetched, buffer, poison)
+
+    def _block(self, fetched: Fetched, buffer: PartitionBuffer, reason: str) -> None:
+        buffer.blocked = True
+        self._post(
+            ev.Blocked(
+                now_ms=self._now_ms(),
+                partition=fetched.partition,
+                generation=fetched.generation,
+                reason=reason,
             )
+        )
 
     def _decode(self, fetched: Fetched) -> tuple[Chunk, str]:
         """The chunk, and why it stops early where a record may neither pass nor be set aside."""
         raw = fetched.raw
         assert raw is not None
+        decoded = self._decoded(raw)
         self.meters.records += len(raw.offsets)
         self.meters.size_bytes += fetched.size_bytes
-        decoded = self._decoded(raw)
         if decoded.stop is None:
             return self._shape(fetched, raw, decoded, fetched.next)
         index, why = decoded.stop

@@ -31,6 +31,7 @@ from participant.source.reading import SourceCallbacks, SourceThread
 from participant.worker.coordinator_host import CoordinatorHost
 from participant.worker.lane import Lane, LaneCallbacks
 from participant.worker.metrics import Parts, measured
+from participant.worker.plane import PlaneCallbacks
 from participant.worker.reporter import Reporter
 from participant.worker.spec import Ended, WorkerSpec
 from table.port import UPSERT
@@ -76,6 +77,10 @@ class Worker:
                 pause=lambda: self._source.pause(),
                 resume=lambda: self._source.resume(),
                 commit=lambda offsets: self._membership.commit(offsets),
+                plane=PlaneCallbacks(
+                    hold=lambda *what: self._source.hold(*what),
+                    release=lambda *what: self._source.release(*what),
+                ),
             ),
         )
         self._membership = Membership(

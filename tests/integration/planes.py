@@ -14,12 +14,14 @@ from participant.records.raw import RawBatch, Values
 from participant.source.dead_letters import DeadLetters
 from participant.source.fetched import Fetched
 from participant.worker.memory import MemoryBudget
-from participant.worker.plane import Plane
+from participant.worker.plane import Plane, PlaneCallbacks
 from participant.worker.stages import stages
 from table.port import TableLayout
 
 MEMORY_BYTES = 64_000_000
 PARTITION = SourcePartition("events", 0)
+NOBODY = PlaneCallbacks(hold=lambda *_: None, release=lambda *_: None)
+"""Of a plane whose source is a test."""
 
 
 def plane_of(
@@ -28,6 +30,7 @@ def plane_of(
     *,
     dead_letters: DeadLetters | None = None,
     record: RecordSpec | None = None,
+    callbacks: PlaneCallbacks = NOBODY,
 ) -> Plane:
     """It writes records with an `id` into the table at this path, and tells `posted` what it does."""
     layout = TableLayout(
@@ -46,14 +49,17 @@ def plane_of(
         dead_letters=dead_letters,
         post=posted.append,
         now_ms=lambda: 0,
+        callbacks=callbacks,
     )
 
 
-def consumed(start: int, values: Sequence[bytes], *, generation: int = 1) -> Fetched:
-    """These values, from this offset of PARTITION on."""
+def consumed(
+    start: int, values: Sequence[bytes], *, generation: int = 1, partition: SourcePartition = PARTITION
+) -> Fetched:
+    """These values, from this offset of the source partition on."""
     following = start + len(values)
     offsets = np.arange(start, following, dtype=np.int64)
     raw = RawBatch(
-        partition=PARTITION, offsets=offsets, timestamps_ms=offsets, values=Values.of(list(values))
+        partition=partition, offsets=offsets, timestamps_ms=offsets, values=Values.of(list(values))
     )
-    return Fetched(partition=PARTITION, generation=generation, start=start, next=following, raw=raw)
+    return Fetched(partition=partition, generation=generation, start=start, next=following, raw=raw)

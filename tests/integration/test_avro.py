@@ -14,17 +14,18 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import SparkSession
 
+from control_topic.messages import SourcePartition
 from participant import events as ev
 from participant.records.port import RecordSpec
 from participant.records.registry.settings import RegistrySettings
-from table.faults import WorkerFault
+from participant.worker.plane import PlaneCallbacks
 from tests.avro_types import TAKEN, bare, record, written
 from tests.harness import Pipeline, await_that
 from tests.integration.planes import PARTITION, consumed, plane_of
 from tests.integration.test_types import comparable
 from tests.integration.test_upserts import Upserts
 from tests.json_decoders import compiled
-from tests.registry_server import ERROR, Registry
+from tests.registry_server import ERROR, WELL, Registry
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -85,22 +86,48 @@ cache_folder = "{pipeline.folder / "schemas"}"
     return pipeline
 
 
-def test_a_plane_that_cannot_be_told_of_a_schema_ends_by_an_outage_and_rejects_nothing(
+def test_a_plane_that_cannot_be_told_of_a_schema_holds_up_one_source_partition_and_rejects_nothing(
     tmp_path: Path, registry: Registry
 ) -> None:
     registry.does = ERROR
     settings = RegistrySettings(url=registry.url, timeout_ms=1_000, cache_folder=str(tmp_path / "schemas"))
+    text = record({"id": "string"})
     posted: list[Any] = []
-    plane = plane_of(tmp_path / "table", posted, record=RecordSpec(format="avro", registry=settings))
+    asked: list[tuple[Any, ...]] = []
+    plane = plane_of(
+        tmp_path / "table",
+        posted,
+        record=RecordSpec(format="avro", registry=settings),
+        callbacks=PlaneCallbacks(
+            hold=lambda *what: asked.append(("hold", *what)),
+            release=lambda *what: asked.append(("release", *what)),
+        ),
+    )
+    other = SourcePartition("events", 1)
     plane.start()
     try:
-        plane.order(ev.Rewind(partition=PARTITION, offset=0, generation=1))
-        assert plane.deliver(consumed(0, [b"\0\0\0\0\x07\x02a"]))
-        (failed,) = await_that("its end", lambda: posted)
+        for partition in (PARTITION, other):
+            plane.order(ev.Rewind(partition=partition, offset=0, generation=1))
+        assert plane.deliver(consumed(0, [b"\0\0\0\0\x01" + written(text, {"id": "a"})]))
+        (hold,) = await_that("that it is held", lambda: asked)
+        assert hold[:3] == ("hold", PARTITION, 1)
+        assert hold[3] == (
+            f"events:0 waits at offset 0, and it alone: the schema registry at {registry.url} answers with "
+            "an error (503)"
+        )
+        assert plane.deliver(consumed(0, [], partition=other))
+        assert plane.deliver(consumed(1, [b"\0\0\0\0\x01" + written(text, {"id": "b"})]))
+        registry.known.register("events-value", {"schema": text})
+        registry.does = WELL
+        await_that("its release", lambda: len(asked) > 1)
+        buffered = [one for one in posted if isinstance(one, ev.Buffered)]
+        assert [(one.partition, one.next, one.rejects) for one in buffered] == [
+            (PARTITION, 1, 0),
+            (PARTITION, 2, 0),
+        ]
+        assert posted == buffered and asked[1:] == [("release", PARTITION, 1)]
     finally:
         assert plane.stop(30)
-    assert isinstance(failed, ev.EffectFailed) and plane.fault is WorkerFault.REGISTRY
-    assert failed.reason == f"the schema registry at {registry.url} answers with an error (503)"
 
 
 @pytest.fixture
@@ -114,9 +141,10 @@ def send(pipeline: Pipeline, values: list[bytes]) -> None:
         pipeline.produce_raw(values[partition :: pipeline.partitions], partition=partition)
 
 
-def test_a_registry_that_goes_away_holds_up_only_what_it_never_told_and_loses_nothing(
+def test_a_registry_that_goes_away_holds_up_one_source_partition_and_loses_nothing(
     avro: Pipeline, registry: Registry
 ) -> None:
+    """Of which the next record is by a schema that it never told. What others have is committed."""
     producing = Producing(registry, avro.topic)
     send(avro, producing.values(producing.old, 2_000))
     run = avro.start()
@@ -124,22 +152,26 @@ def test_a_registry_that_goes_away_holds_up_only_what_it_never_told_and_loses_no
 
     new = producing.values(producing.new, 500)
     registry.close()
-    send(avro, producing.values(producing.old, 400))
-    run.await_rows(2_400)
+    avro.produce_raw(new, partition=0)
 
-    send(avro, new)
+    def alarm() -> str:
+        workers = (run.status() or {}).get("workers", [])
+        return next((said for one in workers for said in one["alarms"]), "")
 
-    def outage() -> str:
-        failures = (run.status() or {}).get("failures", {})
-        return failures["reasons"][-1] if failures.get("outage_ms") and failures.get("reasons") else ""
-
-    said = await_that("outage in the status", outage)
-    assert f"the schema registry at {registry.url} cannot be reached" in said
+    said = await_that("alarm in the status", alarm)
+    assert said.startswith(f"{avro.topic}:0 waits at offset ")
+    assert f"and it alone: the schema registry at {registry.url} cannot be reached" in said
     shown = avro.command("status").stdout
-    assert "outage" in shown and "schema registry" in " ".join(shown.split())
+    assert "waits at offset" in " ".join(shown.split())
+    old = producing.values(producing.old, 400)
+    avro.produce_raw(old[:100], partition=0)
+    avro.produce_raw(old[100:], partition=1)
+    run.await_rows(2_300)
+    assert not (run.status() or {})["failures"]["outage_ms"]
 
     with Registry(port=registry.port, known=registry.known):
         run.await_rows(2_900)
+        await_that("the alarm's end", lambda: not alarm())
         assert run.stop() == 0
     avro.assert_exact(2_900)
 

@@ -28,6 +28,7 @@ from table.port import Commit, TableLayout, TableSpec
 from table.state import TableState
 from tests.avro_types import record, written
 from tests.harness import await_that
+from tests.integration.planes import NOBODY
 from tests.integration.test_upserts import PATIENTLY
 from tests.registry_server import Registry
 
@@ -77,6 +78,7 @@ class Writing:
             dead_letters=None,
             post=self._posted.append,
             now_ms=lambda: 0,
+            callbacks=NOBODY,
         )
         self._plane.start()
         self._plane.order(ev.Rewind(partition=self.partition, offset=0, generation=1))

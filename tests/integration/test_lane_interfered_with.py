@@ -28,6 +28,7 @@ from participant.worker.lane import Lane, LaneCallbacks
 from participant.worker.spec import WorkerSpec
 from table.port import TableLayout
 from table.service.calls import Answer, Result
+from tests.integration.planes import NOBODY
 
 pytestmark = pytest.mark.integration
 PARTITIONS = [SourcePartition("events", n) for n in range(4)]
@@ -104,7 +105,11 @@ class World:
             table=self,
             writer=self.writer,
             callbacks=LaneCallbacks(
-                rewind=self.rewind, pause=self.pause, resume=self.resume, commit=lambda o: None
+                rewind=self.rewind,
+                pause=self.pause,
+                resume=self.resume,
+                commit=lambda o: None,
+                plane=NOBODY,
             ),
         )
 

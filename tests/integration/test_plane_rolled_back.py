@@ -18,7 +18,7 @@ from participant.worker.stages import stages
 from table.faults import WorkerFault
 from table.port import TableLayout
 from tests.harness import await_that
-from tests.integration.planes import PARTITION, consumed
+from tests.integration.planes import NOBODY, PARTITION, consumed
 
 pytestmark = pytest.mark.integration
 COUNT = 130_000
@@ -50,6 +50,7 @@ def plane(request: pytest.FixtureRequest, tmp_path: Path, posted: list[Any]) -> 
         dead_letters=None,
         post=posted.append,
         now_ms=lambda: 0,
+        callbacks=NOBODY,
     )
     plane.start()
     yield plane

@@ -205,6 +205,49 @@ def test_a_source_partition_that_was_given_up_while_it_was_paused_is_read_when_i
             fetcher.drop(partition)
 
 
+def whole_fetch(consumer: Consumer) -> None:
+    """Lies between what was ordered before and the end of this."""
+    for _ in range(2):
+        obeyed = threading.Event()
+        consumer.source._orders.give(obeyed.set)
+        assert obeyed.wait(DEADLINE_S)
+
+
+def test_a_source_partition_that_is_held_delivers_nothing_until_it_is_released_or_read_from_elsewhere(
+    make: Callable[..., Consumer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is none that stands still, however long it is held."""
+    monkeypatch.setattr(source, "ALARM_S", 0.0)
+    monkeypatch.setattr(source, "STALLED_MAX_S", 0.0)
+    consumer = make()
+    consumer.rewind(0, 1)
+    produce(consumer, 5)
+    assert rows(consumer.await_next(5)) == list(range(5))
+    consumer.source.hold(consumer.partition, 1, "it waits")
+    consumer.source.hold(consumer.partition, 0, "of another generation")
+    whole_fetch(consumer)
+    produce(consumer, 5)
+    consumer.source.pause()
+    consumer.source.resume()
+    whole_fetch(consumer)
+    consumer.source._orders.give(consumer.source._look)
+    whole_fetch(consumer)
+    assert consumer.await_next(5)[-1].next == 5 and consumer.source.alarms == ("it waits",)
+    assert not consumer.stuck
+    monkeypatch.undo()
+    consumer.source.release(consumer.partition, 0)
+    consumer.source.release(consumer.partition, 1)
+    assert rows(consumer.await_next(10)) == list(range(10))
+    await_that("its end", lambda: not consumer.source.alarms)
+
+    consumer.source.hold(consumer.partition, 1, "it waits")
+    whole_fetch(consumer)
+    consumer.rewind(7, 2)
+    produce(consumer, 1)
+    assert rows(consumer.await_next(11, 2)) == list(range(7, 11))
+    assert not consumer.source.alarms
+
+
 def test_the_group_itself_says_who_owns_a_source_partition(make: Callable[..., Consumer]) -> None:
     consumer = make()
     answers: list[bool] = []

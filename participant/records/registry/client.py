@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from participant.records.errors import ChangedSchema, NoSuchSchema, SchemasUnavailable, UnknownSchema
 from participant.records.registry.disk import KeptSchemas, folder_of
@@ -27,6 +28,13 @@ RETRIES = 1
 RETRY_FIRST_MS, RETRY_MAX_MS = 200, 1_000
 AWAY_S = 30.0
 """For so long after it did not answer it is not asked for what is kept."""
+SILENT_FIRST_S, SILENT_MAX_S = 0.5, 5.0
+"""Nor for anything else for so long; doubled each time."""
+WAIT_S, WAIT_AGAIN_S = 3.0, 0.1
+"""Whoever decodes has others' records to read: so long it waits for an answer, and where the last did not
+come. What comes later is there when it asks again."""
+ASKS_MAX = 8
+"""Questions without an answer at once: each is a thread, and one that drips does not end."""
 UNKNOWN_MAX = 10_000
 """Ids that it did not know; then the oldest is asked for again."""
 REFERENCES_MAX = 200
@@ -35,8 +43,6 @@ TEXT_CHARS_MAX = 1_048_576
 NO_SUCH_SUBJECT, NO_SUCH_VERSION, NO_SUCH_SCHEMA = 40401, 40402, 40403
 UNKNOWN_CODES = frozenset({NO_SUCH_SUBJECT, NO_SUCH_VERSION, NO_SUCH_SCHEMA})
 """Its own; a 404 without one is some other server's."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,37 @@ class SchemaKind:
 AVRO = SchemaKind(name="AVRO", words="Avro")
 
 
+class _Ask:
+    """A question, in a thread of its own: the client limits each silence, and not a slow answer."""
+
+    def __init__(self, ask: Callable[[], Any], deadline_s: float) -> None:
+        self._ask, self._deadline_s, self._began_s = ask, deadline_s, time.monotonic()
+        self.done: list[Any] = []
+        """The answer, or the error; empty while there is none."""
+        self._thread = threading.Thread(target=self._run, name="registry", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.done.append(self._ask())
+        except BaseException as error:  # noqa: BLE001 - raised where somebody waits
+            self.done.append(error)
+
+    @property
+    def waited_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it is no longer waited for."""
+        return self.waited_s >= self._deadline_s
+
+    def is_done(self, wait_s: float) -> bool:
+        """Whether it is, within so many seconds, or its deadline."""
+        self._thread.join(max(0.0, min(wait_s, self._deadline_s - self.waited_s)))
+        return bool(self.done)
+
+
 class RegistryClient:
     """Asks. Raises `SchemaError` where the client is not installed, or refuses its settings."""
 
@@ -74,6 +111,9 @@ class RegistryClient:
         for name in HTTP_CLIENTS:
             logging.getLogger(name).setLevel(logging.WARNING)  # a line of each request is no news of the run
         self._refused = SchemaRegistryError
+        self._asks: list[_Ask] = []
+        self._open: dict[int | str, _Ask] = {}
+        """Those of them whose answer is still wanted."""
         self._where = ", ".join(settings.urls)
         attempts_s = settings.timeout_ms / 1_000 * (RETRIES + 1) + RETRIES * RETRY_MAX_MS / 1_000
         self._deadline_s = attempts_s * len(settings.urls) + 1.0
@@ -82,10 +122,11 @@ class RegistryClient:
         except (ValueError, OSError) as error:  # of a certificate's file
             raise SchemaError(f"[registry] cannot be used: {_words(error)}") from None
 
-    def schema(self, key: int | str) -> tuple[str, ...]:
+    def schema(self, key: int | str, *, wait_s: float = math.inf) -> tuple[str, ...]:
         """The schema of this id or GUID, behind those that it refers to.
 
-        Raises `UnknownSchema`, `SchemasUnavailable`.
+        Where it takes longer than `wait_s`, that is no answer yet: it is asked on, and whoever asks for the
+        same once more is given what has come. Raises `UnknownSchema`, `SchemasUnavailable`.
         """
 
         def ask() -> tuple[str, ...]:
@@ -94,7 +135,14 @@ class RegistryClient:
                 return self._with_references(self._client.get_schema(key, fmt=spelling))
             return self._with_references(self._client.get_schema_by_guid(key, fmt=spelling))
 
-        return self._asked(ask)
+        asked = self._open.pop(key, None)
+        if asked is None or (asked.is_late and not asked.done):
+            asked = self._asking(ask)
+        if not asked.is_done(wait_s) and not asked.is_late:
+            self._open[key] = asked
+            raise self._unavailable(f"has not answered for {asked.waited_s:.0f} s")
+        found: tuple[str, ...] = self._answer(asked)
+        return found
 
     def latest(self, subject: str) -> tuple[int, tuple[str, ...]]:
         """Id and text of a subject's newest schema. Raises `UnknownSchema`, `SchemasUnavailable`."""
@@ -105,7 +153,8 @@ class RegistryClient:
                 raise TypeError("an answer without an id")
             return told.schema_id, self._with_references(told.schema)
 
-        return self._asked(ask)
+        found: tuple[int, tuple[str, ...]] = self._asked(ask)
+        return found
 
     def versions(self, number: int) -> tuple[tuple[str, int], ...]:
         """Subject and version of all that the schema of this id is. Raises as `schema`."""
@@ -114,7 +163,8 @@ class RegistryClient:
             told = self._client.get_schema_versions(number, limit=VERSIONS_MAX)
             return tuple((str(one.subject), int(one.version or 0)) for one in told[:VERSIONS_MAX])
 
-        return self._asked(ask)
+        found: tuple[tuple[str, int], ...] = self._asked(ask, wait_s=WAIT_S)
+        return found
 
     def _with_references(self, schema: Any) -> tuple[str, ...]:
         found: dict[tuple[str, str, int], str] = {}
@@ -141,22 +191,25 @@ class RegistryClient:
             raise UnknownSchema(f"it has more than {TEXT_CHARS_MAX:,} characters")
         return kind.spelled(text, name) if kind.spelled is not None else text
 
-    def _asked(self, ask: Callable[[], T]) -> T:
-        """The answer, in time: the client has a limit for each silence, and none for a slow answer."""
-        done: list[T | BaseException] = []
+    def _asked(self, ask: Callable[[], Any], *, wait_s: float = math.inf) -> Any:
+        """The answer to what nobody asks for a second time."""
+        asked = self._asking(ask)
+        asked.is_done(wait_s)
+        return self._answer(asked)
 
-        def run() -> None:
-            try:
-                done.append(ask())
-            except BaseException as error:  # noqa: BLE001 - raised below, where somebody waits
-                done.append(error)
+    def _asking(self, ask: Callable[[], Any]) -> _Ask:
+        """Raises `SchemasUnavailable` where too many questions have no answer."""
+        self._asks = [one for one in self._asks if not one.done]
+        if len(self._asks) >= ASKS_MAX:
+            raise self._unavailable(f"has left {ASKS_MAX} questions without an answer")
+        self._asks.append(_Ask(ask, self._deadline_s))
+        return self._asks[-1]
 
-        thread = threading.Thread(target=run, name="registry", daemon=True)
-        thread.start()
-        thread.join(self._deadline_s)
-        if not done:
-            raise self._unavailable(f"has not answered for {self._deadline_s:.0f} s")
-        (answer,) = done
+    def _answer(self, asked: _Ask) -> Any:
+        """Of one that is done, or no longer waited for."""
+        if not asked.done:
+            raise self._unavailable(f"has not answered for {asked.waited_s:.0f} s")
+        (answer,) = asked.done
         if isinstance(answer, BaseException):
             raise self._judged(answer) from None
         return answer
@@ -216,6 +269,9 @@ class RegistrySchemas:
         self._kept = KeptSchemas(folder_of(settings.cache_folder, settings.urls))
         self._now_s = now_s
         self._away_until_s = 0.0
+        self._silence: SchemasUnavailable | None = None
+        """Why it gave no answer to who asked last, until it gives one."""
+        self._silent_until_s, self._silent_s = 0.0, SILENT_FIRST_S
         self._unknown: dict[int | str, str] = {}
 
     def find(self, key: int | str | bytes) -> tuple[str, ...]:
@@ -227,15 +283,21 @@ class RegistrySchemas:
             return kept
         if key in self._unknown:
             raise UnknownSchema(self._unknown[key])
+        if kept is None and self._silence is not None and self._now_s() < self._silent_until_s:
+            raise SchemasUnavailable(str(self._silence))
         try:
-            told = self._client.schema(key)
+            told = self._client.schema(key, wait_s=WAIT_S if self._silence is None else WAIT_AGAIN_S)
+            self._silence, self._silent_s = None, SILENT_FIRST_S
         except SchemasUnavailable as why:
+            self._silence, self._silent_until_s = why, self._now_s() + self._silent_s
+            self._silent_s = min(2 * self._silent_s, SILENT_MAX_S)
             if kept is None:
                 raise
             self._away_until_s = self._now_s() + AWAY_S
             log.warning("schema %s is read as it is kept in %s: %s", key, self._kept.folder, why)
             return kept
         except UnknownSchema as why:
+            self._silence, self._silent_s = None, SILENT_FIRST_S
             if kept is not None and isinstance(why, NoSuchSchema):  # deleted since
                 return kept
             while len(self._unknown) >= UNKNOWN_MAX:

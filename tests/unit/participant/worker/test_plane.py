@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pytest
 
 from control_topic.messages import SourcePartition
 from participant import events as ev
+from participant.records.errors import SchemasUnavailable
+from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
 from participant.source.fetched import Fetched
 from participant.source.witnesses import last_before
+from participant.worker.holds import LONGEST_S, MOST_S
 from participant.worker.memory import MemoryBudget
-from participant.worker.plane import TELL_MS, Plane
+from participant.worker.plane import TELL_MS, Plane, PlaneCallbacks
 from participant.worker.stages import stages
 from table.port import TableLayout, Written
 
@@ -29,6 +34,7 @@ LAYOUT = TableLayout(
     target_file_bytes=1 << 20,
     ddl="id STRING",
 )
+NOBODY = PlaneCallbacks(hold=lambda *_: None, release=lambda *_: None)
 STEPS = 100
 STEP_MS = 10
 
@@ -55,6 +61,7 @@ def test_of_each_source_partition_that_was_written_the_last_record_is_named_be_i
         dead_letters=None,
         post=posted.append,
         now_ms=lambda: 0,
+        callbacks=NOBODY,
     )
     batches = {
         p: RawBatch(
@@ -87,6 +94,7 @@ def test_how_far_the_files_are_is_said_while_they_are_written_and_not_at_each_st
         dead_letters=None,
         post=posted.append,
         now_ms=lambda: next(clock_ms),
+        callbacks=NOBODY,
     )
     plane._transaction, plane._writer = "t1", Told()  # type: ignore[assignment]
     for step in range(1, STEPS + 1):
@@ -98,3 +106,122 @@ def test_how_far_the_files_are_is_said_while_they_are_written_and_not_at_each_st
     last = posted[-1]
     assert (last.files, last.size_bytes) == (last.steps // 10, 7 * last.steps)
     assert replace(last, now_ms=0) != replace(posted[0], now_ms=0)
+
+
+class Away:
+    """Decodes ids as they are, but for those that it is not told how to read yet."""
+
+    def __init__(self) -> None:
+        self.unknown = {b"new"}
+        self.tried = 0
+
+    def decode(self, batch: RawBatch) -> Decoded:
+        values = list(batch.values)
+        if self.unknown.intersection(values):
+            self.tried += 1
+            raise SchemasUnavailable("the schema registry at http://r cannot be reached")
+        return Decoded(table=pa.table({"id": [(value or b"").decode() for value in values]}))
+
+
+class Held:
+    """A plane with such a decoder, and what it asked of its source."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (path / ".hoodie").mkdir()
+        self.now_s = 100.0
+        monkeypatch.setattr("participant.worker.plane.time.monotonic", lambda: self.now_s)
+        memory = MemoryBudget(64_000_000)
+        made = stages(layout=replace(LAYOUT, path=str(path)), slot=0, incarnation="i", memory=memory)
+        self.away, self.asked, self.posted = Away(), [], []  # type: ignore[var-annotated]
+        self.plane = Plane(
+            stages=replace(made, decoder=self.away),
+            queued_bytes_max=memory.queued_bytes,
+            dead_letters=None,
+            post=self.posted.append,
+            now_ms=lambda: 0,
+            callbacks=PlaneCallbacks(
+                hold=lambda *what: self.asked.append(("hold", *what)),
+                release=lambda *what: self.asked.append(("release", *what)),
+            ),
+        )
+        for partition in (P0, P1):
+            self.plane._obey(ev.Rewind(partition=partition, offset=0, generation=1))
+
+    def come(self, partition: SourcePartition, start: int, *values: bytes) -> None:
+        offsets = np.arange(start, start + len(values), dtype=np.int64)
+        raw = RawBatch(
+            partition=partition, offsets=offsets, timestamps_ms=offsets, values=Values.of(list(values))
+        )
+        following = start + len(values)
+        self.plane._obey(Fetched(partition=partition, generation=1, start=start, next=following, raw=raw))
+
+    def buffered(self) -> list[tuple[SourcePartition, int, int]]:
+        return [(one.partition, one.start, one.next) for one in self.posted if isinstance(one, ev.Buffered)]
+
+    def later(self, seconds: float) -> None:
+        self.now_s += seconds
+        self.plane._try_held()
+
+
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Held:
+    return Held(tmp_path, monkeypatch)
+
+
+def test_records_whose_schema_cannot_be_asked_for_hold_up_their_own_source_partition_alone(
+    held: Held,
+) -> None:
+    held.come(P0, 0, b"a")
+    held.come(P0, 1, b"b", b"new")
+    held.come(P0, 3, b"c")
+    held.come(P1, 0, b"d")
+    assert held.buffered() == [(P0, 0, 1), (P1, 0, 1)]
+    (asked,) = held.asked
+    assert asked[:3] == ("hold", P0, 1)
+    assert asked[3] == (
+        "events:0 waits at offset 1, and it alone: the schema registry at http://r cannot be reached"
+    )
+    assert held.plane.queued_bytes > 0
+    for _ in range(3):
+        held.later(MOST_S)
+    assert held.away.tried == 4 and len(held.asked) == 1 and not held.plane.meters.records > 2
+    held.away.unknown.clear()
+    held.later(MOST_S)
+    held.later(0)
+    assert held.buffered() == [(P0, 0, 1), (P1, 0, 1), (P0, 1, 3), (P0, 3, 4)]
+    assert held.asked[1:] == [("release", P0, 1)] and held.plane.queued_bytes == 0
+    assert held.plane.meters.records == 5
+    held.come(P0, 4, b"e")
+    assert held.buffered()[-1] == (P0, 4, 5)
+
+
+def test_what_is_rewound_or_dropped_meanwhile_waits_no_more(held: Held) -> None:
+    for order in (ev.Rewind(partition=P0, offset=0, generation=1), ev.Drop(partition=P0)):
+        held.come(P0, 0, b"new")
+        held.plane._obey(order)
+        held.away.unknown, before = set(), len(held.posted)
+        held.later(MOST_S)
+        assert len(held.posted) == before and held.plane.queued_bytes == 0
+        held.away.unknown = {b"new"}
+
+
+def test_an_outage_that_outlasts_all_patience_blocks_the_source_partition_with_the_reason(
+    held: Held,
+) -> None:
+    held.come(P0, 0, b"new")
+    held.come(P0, 1, b"c")
+    began_s = held.now_s
+    while not held.posted:
+        held.later(MOST_S)
+    assert held.now_s - began_s >= LONGEST_S
+    (blocked,) = held.posted
+    assert isinstance(blocked, ev.Blocked) and (blocked.partition, blocked.generation) == (P0, 1)
+    assert blocked.reason == (
+        "events:0 at offset 0: the schema registry at http://r cannot be reached, and has been asked for "
+        "600 s. Everything before it is committed, and nothing is lost: start again once it answers"
+    )
+    held.away.unknown.clear()
+    held.later(MOST_S)
+    held.later(MOST_S)
+    assert len(held.posted) == 1, "nothing behind it passes"
+    assert held.plane.queued_bytes == 0

@@ -183,6 +183,7 @@ def test_a_registry_that_is_away_or_tells_texts_is_an_outage_and_no_reject(
     monkeypatch.setattr("tests.registry_server.SERIALIZED", ("", ""))
     for one in registry.known.texts:
         one["schema"] = EVENTS
+    decoder = ProtobufFormat(spec).values(parse_ddl(DDL))
     with pytest.raises(SchemasUnavailable) as caught:
         decoded(decoder, value)
     assert str(caught.value).startswith(

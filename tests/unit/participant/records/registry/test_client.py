@@ -6,9 +6,11 @@ import json
 import logging
 import ssl
 import subprocess
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +54,9 @@ def settings(registry: Registry, tmp_path: Path) -> RegistrySettings:
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "RETRY_FIRST_MS", 10)
     monkeypatch.setattr(asking, "RETRY_MAX_MS", 20)
+    monkeypatch.setattr(asking, "SILENT_FIRST_S", 0.0)
+    monkeypatch.setattr(asking, "WAIT_S", 60.0)
+    monkeypatch.setattr(asking, "WAIT_AGAIN_S", 60.0)
 
 
 def register(registry: Registry, text: str, subject: str = "events-value", **more: object) -> int:
@@ -309,3 +314,72 @@ def test_a_schema_of_another_kind_is_none_though_another_pipeline_has_kept_it(
     RegistrySchemas(settings).find(number)
     with pytest.raises(UnknownSchema, match="it is one of AVRO, not of Protobuf"):
         RegistrySchemas(settings, PROTOBUF).find(number)
+
+
+def test_an_answer_that_takes_longer_than_others_records_may_wait_is_there_when_it_is_asked_again(
+    registry: Registry, settings: RegistrySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "WAIT_S", 0.05)
+    monkeypatch.setattr(asking, "WAIT_AGAIN_S", 0.0)
+    number = register(registry, TEXT)
+    schemas = RegistrySchemas(settings)
+    theirs = schemas._client._client
+    gate, answered, told = threading.Event(), threading.Event(), theirs.get_schema
+
+    def slow(*given: Any, **more: Any) -> Any:
+        assert gate.wait(60)
+        found = told(*given, **more)
+        answered.set()
+        return found
+
+    monkeypatch.setattr(theirs, "get_schema", slow)
+    for _ in range(3):
+        with pytest.raises(SchemasUnavailable, match="has not answered for"):
+            schemas.find(number)
+    gate.set()
+    assert answered.wait(60)
+    monkeypatch.setattr(asking, "WAIT_AGAIN_S", 60.0)
+    assert schemas.find(number) == (TEXT,)
+    assert len(registry.asked) == 1, "it was asked once, and asked on"
+
+
+def test_a_registry_that_does_not_answer_is_left_alone_for_a_while_whatever_is_asked_for(
+    registry: Registry, settings: RegistrySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "SILENT_FIRST_S", 1.0)
+    now_s = 100.0
+    one, other = register(registry, TEXT), register(registry, OTHER)
+    schemas = RegistrySchemas(settings, now_s=lambda: now_s)
+    registry.does = ERROR
+    waits = []
+    for _ in range(5):
+        before = len(registry.asked)
+        with pytest.raises(SchemasUnavailable):
+            schemas.find(one)
+        assert len(registry.asked) > before
+        asked, began_s = len(registry.asked), now_s
+        while True:
+            with pytest.raises(SchemasUnavailable, match="answers with an error"):
+                schemas.find(other)
+            if len(registry.asked) > asked:
+                break
+            now_s += 0.5
+        waits.append(now_s - began_s)
+        now_s += asking.SILENT_MAX_S
+    assert waits[0] == 1.0 and max(waits) == asking.SILENT_MAX_S
+    registry.does = WELL
+    assert schemas.find(other) == (OTHER,) and schemas.find(one) == (TEXT,)
+
+
+def test_so_many_questions_without_an_answer_and_no_more_are_asked(
+    registry: Registry, settings: RegistrySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = RegistryClient(settings)
+    registry.does = HANG
+    for number in range(asking.ASKS_MAX):
+        with pytest.raises(SchemasUnavailable, match="has not answered for"):
+            client.schema(100 + number, wait_s=0.0)
+    with pytest.raises(SchemasUnavailable, match=f"has left {asking.ASKS_MAX} questions without an answer"):
+        client.schema(200, wait_s=0.0)
+    with pytest.raises(SchemasUnavailable, match="cannot be reached"):
+        client.schema(100)

@@ -1,0 +1,42 @@
+"""What a plane has of each source partition, and what it has done."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from control_topic.messages import Witness
+from participant.records.rejects import HeldRejects
+from table.port import Shaped
+
+
+@dataclass(slots=True, kw_only=True)
+class Chunk:
+    next: int
+    shaped: Shaped | None
+    held: HeldRejects | None = None
+    witness: Witness | None = None
+    """Its last record."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionBuffer:
+    """What is buffered of one source partition, in offset order."""
+
+    generation: int
+    chunks: deque[Chunk] = field(default_factory=deque)
+    blocked: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Meters:
+    """What this worker has done, for reports. Written by the plane's thread, read by anyone."""
+
+    records: int = 0
+    size_bytes: int = 0
+    seconds: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(
+            ("decode", "derive", "encode", "upload", "dead_letters", "wait"), 0.0
+        )
+    )
+    """How the thread has spent its time; `wait` is for something to do."""
