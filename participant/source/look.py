@@ -3,7 +3,9 @@
 It is taken where that record was; what the client then brings is compared with what is known of the log. A
 log that ends before the record proves nothing by itself: a leader that was just elected may not say yet how
 far its log goes, and one that lost its end may grow again. So the broker is asked for the offset itself, and
-refuses it where the log does not reach so far; where it does not refuse it, the look is taken again.
+refuses it where the log does not reach so far; where it does not refuse it, the look is taken again. So it is
+where the record's place is refused, which is mostly what retention has taken: of thousands of source
+partitions nobody asks one by one where each log begins.
 """
 
 from __future__ import annotations
@@ -56,6 +58,8 @@ class Look:
     """Whether what comes is behind the record's place."""
     asks: bool = field(default=False, init=False)
     """Whether the broker was asked for `next` itself."""
+    reached: bool = field(default=False, init=False)
+    """Whether it had that: the log goes so far."""
 
     @property
     def start(self) -> int:
@@ -93,6 +97,14 @@ class Look:
         self.asks = not self.passed
         return TurnTo(self.next)
 
+    def refused(self) -> TurnTo | None:
+        """The broker does not have the offset that was asked for. None: that was `next` itself."""
+        if self.asks:
+            return None
+        self.passed = self.reached  # a log that goes on behind the record has lost its beginning
+        self.asks = not self.passed
+        return TurnTo(self.next)
+
     def _again(self) -> TurnTo:
-        self.asks = False
+        self.asks, self.reached = False, True
         return TurnTo(self.start)

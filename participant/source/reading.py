@@ -333,11 +333,12 @@ class SourceThread:
 
     def _on_out_of_range(self, partition: SourcePartition, position: Position, text: str) -> None:
         """The client reads it no more until it is told from where. A whole log refuses nothing within it."""
+        if position.look is not None and (turn := position.look.refused()) is not None:
+            self._turn(partition, position, turn.offset)
+            return
+        position.look = None
         low, high = self._fetcher.bounds(partition)
-        look, position.look = position.look, None
-        if look is not None and not look.asks and look.start < low:
-            self._read_from(partition, position.next)  # retention took what would be looked at
-        elif position.next < low and self._on_data_loss == "earliest":
+        if position.next < low and self._on_data_loss == "earliest":
             log.warning(
                 "%s: retention removed offsets %d to %d; going on at %d",
                 partition,

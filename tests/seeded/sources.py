@@ -79,6 +79,14 @@ def counts_ranges_of_records(right: Any) -> Any:
     return wrote
 
 
+def takes_a_refusal_for_retention(right: Any) -> Any:
+    def refused(look: Any) -> Any:
+        look.reached = True
+        return right(look)
+
+    return refused
+
+
 def from_the_beginning(right: Any) -> Any:
     def on_assign(member: Any, consumer: Any, partitions: Any) -> None:
         from control_topic.messages import SourcePartition
@@ -205,6 +213,16 @@ BUGS = (
         of(
             "tests/unit/participant/source/test_witnesses.py",
             "test_what_grew_meanwhile_is_looked_at_before_anything_is_delivered",
+        ),
+    ),
+    Bug(
+        "a_place_that_is_refused_was_taken_by_retention",
+        "A log that was cut before the last record, and grows meanwhile, is taken for one that lost its beginning.",
+        Hole.BEGINNINGS,
+        {"participant.source.look:Look.refused": takes_a_refusal_for_retention},
+        of(
+            "tests/unit/participant/source/test_witnesses.py",
+            "test_one_that_was_refused_and_is_there_after_all_is_compared",
         ),
     ),
     Bug(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from confluent_kafka import KafkaError
 
-from control_topic.messages import Lost, Range, Witness, WriteStatus
+from control_topic.messages import Lost, Range, SourcePartition, Witness, WriteStatus
 from participant.records.raw import RawBatch, Values
 from participant.source.position import OUT_OF_RANGE
 from participant.source.stalls import DAMAGED
@@ -33,6 +33,10 @@ def began_behind(witness: Witness, next_offset: int = 10, *, nothing_until: int 
     broker = Broker()
     broker.source._rewind(P0, next_offset, 1, Known(witness, nothing_until or next_offset))
     return broker
+
+
+def unasked(_partition: SourcePartition) -> tuple[int, int]:
+    raise AssertionError("asked for a log's bounds")
 
 
 def delivered(broker: Broker) -> list[tuple[int, int]]:
@@ -153,11 +157,27 @@ def test_nor_does_one_that_went_with_all_up_to_the_end() -> None:
 
 @pytest.mark.parametrize("code", sorted(OUT_OF_RANGE))
 def test_nor_does_one_that_retention_took(code: int) -> None:
+    """The log goes as far as the offset, so that its beginning was refused: nobody asks for its bounds."""
     broker = began_behind(last_of(READ, 10))
-    broker.low = 10
+    broker.source._fetcher.bounds = unasked  # type: ignore[method-assign]
     broker.read(said=[notice(code, 9)])
-    assert broker.taken == [(P0, 9), (P0, 10)]
-    assert not broker.stuck
+    broker.read(said=[notice(KafkaError._PARTITION_EOF, 10)])
+    broker.read(said=[notice(code, 9)])
+    assert broker.taken == [(P0, 9), (P0, 10), (P0, 9), (P0, 10)]
+    broker.read(batch(P0, 10, 15))
+    assert delivered(broker) == [(10, 15)]
+
+
+@pytest.mark.parametrize("code", sorted(OUT_OF_RANGE))
+def test_one_that_was_refused_and_is_there_after_all_is_compared(code: int) -> None:
+    """The log was cut before it, and has grown past the offset until the broker was asked for that."""
+    broker = began_behind(last_of(READ, 10))
+    broker.read(said=[notice(code, 9)])
+    broker.read(batch(P0, 10, 15, content=b"another"))
+    assert broker.taken == [(P0, 9), (P0, 10), (P0, 9)]
+    broker.read(batch(P0, 9, 15, content=b"another"))
+    assert broker.delivered == []
+    assert "at offset 9 is another record than was read" in broker.stuck[0]
 
 
 @pytest.mark.parametrize("code", sorted(DAMAGED))
@@ -174,6 +194,7 @@ def test_a_log_that_does_not_reach_the_record_ends_the_reading(code: int) -> Non
     broker = began_behind(last_of(READ, 10))
     broker.high = 5
     broker.read(said=[notice(code, 9)])
+    broker.read(said=[notice(code, 10)])
     assert "offset 10 is beyond the log's end 5" in broker.stuck[0]
 
 
