@@ -43,6 +43,27 @@ def at_no_place(_right: Any) -> Any:
     return ordering
 
 
+def rows_first(right: Any) -> Any:
+    """As if what is due by the rows of a batch went before its deletes were looked at."""
+
+    def write(writer: Any, upserts: Any) -> None:
+        gone = upserts.deletes
+        none = dataclasses.replace(
+            gone,
+            record_key=gone.record_key.slice(0, 0),
+            table_partition=gone.table_partition.slice(0, 0),
+            ordering=gone.ordering.slice(0, 0),
+            places=gone.places[:0],
+        )
+        right(writer, dataclasses.replace(upserts, deletes=none, length=0))
+        no_rows = {
+            name: getattr(upserts, name)[:0] for name in ("rows", "record_key", "table_partition", "places")
+        }
+        right(writer, dataclasses.replace(upserts, **no_rows))
+
+    return write
+
+
 def told_nobody(_right: Any) -> Any:
     def wrote(plane: Any, written: Any) -> None:
         plane._written = written
@@ -150,6 +171,16 @@ BUGS = (
         Hole.AGAIN,
         {"table.hudi.files.upserts:_without_echoes": lambda _right: lambda tombstones, deletes: tombstones},
         of(UPSERTS, "test_a_tombstone_right_behind_its_event_of_change_data_says_nothing_more"),
+    ),
+    Bug(
+        "rows_that_are_due_go_before_earlier_deletes",
+        "A row that makes its file group due is written before a delete that came before it, and is gone.",
+        Hole.AGAIN,
+        {"table.hudi.files.log_writer:LogWriter.write": rows_first},
+        of(
+            "tests/unit/table/hudi/files/test_log_writer.py",
+            "test_a_row_that_makes_its_group_due_is_not_undone_by_the_delete_that_came_before_it",
+        ),
     ),
     Bug(
         "a_delete_has_no_place_in_the_log",
