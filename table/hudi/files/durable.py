@@ -169,9 +169,12 @@ class Files:
         """Make the files' names durable. Raises `StorageError`."""
         if not self.store.capabilities.syncs:
             return
-        for folder in {posixpath.dirname(path) for path in self.created}:
+        folders = {posixpath.dirname(path) for path in self.created}
+        # side by side, as files are: of a thousand folders each may wait for the disk
+        waiting = [(folder, self.meanwhile(partial(self.store.secure, folder))) for folder in folders]
+        for folder, secured in waiting:
             with self.storing(folder), self.uploading():
-                self.store.secure(folder)
+                secured()
             self.stepped()
 
     def remove(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import uuid
 from collections import Counter
@@ -279,6 +280,27 @@ def test_every_file_has_a_marker_that_was_there_before_it(base: Path) -> None:
     files = writer.close()
     assert seen == [True] * 3
     assert markers(base) == sorted(f"{f.path}.marker.CREATE" for f in files)
+
+
+def test_every_folder_of_a_file_is_durable_or_the_close_fails_and_says_which_is_not(base: Path) -> None:
+    class Watched(LocalStore):
+        def secure(self, path: str) -> int:
+            secured.add(path)
+            if path == refused:
+                raise OSError(errno.EIO, "Input/output error")
+            return super().secure(path)
+
+    for refused in ("", "d7"):
+        secured: set[str] = set()
+        writer = open_writer(base, store=Watched(base))
+        writer.write(rows(60, days=20))
+        if refused:
+            with pytest.raises(StorageError, match=r"/d7 of instant .* could not be written: Input/output"):
+                writer.close()
+            writer.discard()
+            continue
+        files = writer.close()
+        assert secured == {f.path for f in files} | {f"d{n}" for n in range(20)}
 
 
 def test_all_that_a_writer_makes_is_on_its_store_and_nowhere_else() -> None:
