@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
+from table.hudi.files import crumbs
 from table.hudi.files.crumbs import Crumbs, Thin, memory_bytes
 from table.hudi.files.split import Codes, divide
 
@@ -78,6 +79,8 @@ class Backlog(Generic[Place]):
         yield from self._pop(due)
         if self._is_due(*self._crumbs.largest):
             yield from self._with_crumbs(self._crumbs.largest_places())
+        while self._crumbs.size_bytes > crumbs.BYTES_MAX:
+            yield from self._with_crumbs(self._crumbs.choose(0, ()))
 
     def relieve(self, bytes_max: int, first: Iterable[Place]) -> Iterator[tuple[Place, Waiting]]:
         """The places that hold most, one after another, until no more than `bytes_max` is held.

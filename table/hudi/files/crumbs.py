@@ -24,6 +24,8 @@ COLUMN_BYTES = 860
 SMALL_BYTES = 64 * 1024
 SMALL_TABLES = 8
 """So many small batches, one after another, are made one."""
+BYTES_MAX = 1024 * 1024 * 1024
+"""Each column is made one piece, and one of texts has no more than two gigabytes."""
 SHARE_LEAST = 4
 """At least one row in so many is taken out at once: what stays is copied."""
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from table.hudi.files import crumbs as crumbs_module
 from table.hudi.files import split
 from table.hudi.files.backlog import Backlog, Waiting
 from table.hudi.files.crumbs import COLUMN_BYTES, SMALL_BYTES, SMALL_TABLES, Crumbs, memory_bytes
@@ -146,6 +147,18 @@ def test_a_place_is_due_by_its_rows_or_by_its_memory_be_they_many_at_once_or_few
             assert list(numbers(backlog.drain())) == ["b"]
 
 
+def test_crumbs_are_never_more_than_one_piece_of_a_column_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crumbs_module, "BYTES_MAX", 20_000)
+    backlog: Backlog[str] = Backlog(count_max=NEVER, bytes_max=NEVER)
+    found = 0
+    for first in range(0, 5_000, 500):
+        backlog.add(table(first, 500), np.arange(500) % 3, PLACES)
+        found += sum(waiting.count for _, waiting in backlog.due())
+        assert backlog.size_bytes <= 20_000
+    assert 0 < found < 5_000
+    assert found + sum(waiting.count for _, waiting in backlog.drain()) == 5_000
+
+
 def test_what_is_due_is_due_no_more_once_it_is_gone() -> None:
     backlog: Backlog[str] = Backlog(count_max=2_000, bytes_max=NEVER)
     backlog.add(table(0, 2_000), np.zeros(2_000, dtype=np.int64), PLACES)
@@ -202,6 +215,15 @@ def test_columns_of_the_same_memory_share_it_afterwards() -> None:
     bare = rows.select(["key"])
     assert rows.column("also").to_pylist() == [f"k{n}" for n in range(0, 1_000, 2)]
     assert rows.get_total_buffer_size() == bare.get_total_buffer_size()
+
+
+def test_columns_of_the_same_codes_that_mean_something_else_are_not_the_same() -> None:
+    zeros = pa.array([0] * 10, pa.int32())
+    both = {name: pa.DictionaryArray.from_arrays(zeros, pa.array([name])) for name in ("topic", "region")}
+    crumbs: Crumbs[str] = Crumbs()
+    crumbs.add(pa.table(both), np.zeros(10, dtype=np.int64), PLACES)
+    ((_, rows),) = crumbs.take()
+    assert rows.to_pylist() == [{"topic": "topic", "region": "region"}] * 10
 
 
 @pytest.mark.parametrize(("first", "expected"), [((), ["a"]), (("b", "c"), ["b"])])
