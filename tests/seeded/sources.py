@@ -217,7 +217,7 @@ BUGS = (
     ),
     Bug(
         "a_place_that_is_refused_was_taken_by_retention",
-        "A log that was cut before the last record, and grows meanwhile, is taken for one that lost its beginning.",
+        "A log that was cut before the last record and grows again is taken for one that lost its beginning.",
         Hole.BEGINNINGS,
         {"participant.source.look:Look.refused": takes_a_refusal_for_retention},
         of(
