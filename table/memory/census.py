@@ -37,7 +37,7 @@ class MemoryCensus:
         spec = self._timeline.spec
         columns = tuple(
             Column(name=one.name, kind=ddl_name(one.type), nullable=one.nullable)
-            for one in table_schema(spec.ddl, spec.kafka_columns)
+            for one in table_schema(self._timeline.columns, spec.kafka_columns)
         )
         return Census(
             as_of=as_of,

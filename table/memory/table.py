@@ -105,7 +105,7 @@ class MemoryTable:
             _check_same(stands, spec)
             if spec.follows:
                 spec = replace(spec, ddl=self._wide([spec.ddl]))
-        self.timeline.spec = spec
+        self.timeline.spec, self.timeline.columns = spec, spec.ddl
         return TableLayout(
             kind=KIND,
             path=spec.path,

@@ -6,7 +6,7 @@ Pure and single-threaded: time is `MemoryTimeline.now_ms`, which the owner moves
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -69,11 +69,13 @@ class StoredFile:
 class MemoryTimeline:
     """The storage of one table: `instants` by requested time, `files` by path.
 
-    `spec`: what the table was made as; None before it is.
+    `spec`: what the table was made as; None before it is. `columns`: of the record, in Spark DDL, as its
+    newest commit has them.
     """
 
     def __init__(self) -> None:
         self.spec: TableSpec | None = None
+        self.columns = ""
         self.now_ms = 0
         self.instants: dict[str, MemoryInstant] = {}
         self.files: dict[str, StoredFile] = {}
@@ -97,16 +99,6 @@ class MemoryTimeline:
             raise Unavailable(f"instant {time} is on the timeline already")
         instant = self.instants[time] = MemoryInstant(time=time)
         return instant
-
-    @property
-    def columns(self) -> str:
-        """The table's, of the record, in Spark DDL; empty before it has any."""
-        return self.spec.ddl if self.spec is not None else ""
-
-    @columns.setter
-    def columns(self, ddl: str) -> None:
-        if self.spec is not None:
-            self.spec = replace(self.spec, ddl=ddl)
 
     def complete(
         self,

@@ -21,6 +21,7 @@ from table.instants import Instant, MissingTable
 from table.kinds import table_kind
 from table.port import INSTANT, Commit, TableLayout, TableSpec, TransactionalTable, Written
 from table.rows import Rows
+from table.schema import parse_ddl, record_schema
 from table.state import TableState
 from tests.conformance.table_sides import accept, answer
 
@@ -188,6 +189,43 @@ class TableKindPromises:
         site.driver().run("t1", 2)
         later = site.driver(ddl=f"{DDL}, note STRING")
         assert later.files().schema.names[:4] == ["id", "amount", "day", "note"]
+        assert len(site.in_table()) == 2
+
+    def test_columns_that_a_worker_meets_come_with_the_commit_of_its_rows_and_stay(self, site: Site) -> None:
+        """Within a transaction, beside older rows of its own and of another worker."""
+        driver = site.driver(follows=True)
+        driver.genesis()
+        wide, instant = f"{DDL}, note STRING", driver.begin("t1")
+        files = driver.files()
+        writer = files.writer(instant, lambda _: None)
+        writer.write(files.shape(records(2)))
+        wider = files.widened(parse_ddl(wide))
+        writer.widen(wider)
+        newer = records(2, first=2)
+        newer = replace(newer, columns=newer.columns.append_column("note", pa.array(["x", None])))
+        writer.write(wider.shape(newer))
+        writer.write(files.shape(records(2, first=4)))
+        closed = (*writer.close(), *driver.write(instant, 2, first=6, slot=1))
+        assert "note" not in site.reader().columns().names
+        commit = replace(driver.planned("t1", instant, 8, closed), columns={wide: "schema 2"})
+        driver.table.commit(commit, fence=accept)
+        assert record_schema(site.reader().columns()).names == ["id", "amount", "day", "note"]
+        assert [offset for _, offset in site.in_table()] == list(range(8))
+        driver.run("t2", 2, first=8)
+        assert "note" in site.reader().columns().names
+        assert parse_ddl(site.driver(follows=True).layout.ddl) == parse_ddl(wide)
+        with pytest.raises(Contradiction):
+            site.driver()
+
+    def test_columns_that_no_table_can_have_are_not_committed(self, site: Site) -> None:
+        driver = site.driver(follows=True)
+        driver.genesis()
+        instant = driver.begin("t1")
+        commit = replace(driver.planned("t1", instant, 0), columns={"id STRING, amount BOOLEAN": "schema 9"})
+        with pytest.raises(Contradiction, match=r"field amount is DOUBLE and would be BOOLEAN.*schema 9"):
+            driver.table.commit(commit, fence=accept)
+        assert driver.table.roll_back(instant)
+        driver.run("t2", 2)
         assert len(site.in_table()) == 2
 
     # --- transactions ---------------------------------------------------------------------------------

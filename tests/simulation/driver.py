@@ -30,6 +30,7 @@ from tests.simulation.bus import PIPELINE
 from tests.simulation.clocked import Clocked
 from tests.simulation.lake import Interruptions
 from tests.simulation.scheduler import Channel, Process
+from tests.simulation.source_log import fields_of_ddl
 
 if TYPE_CHECKING:
     from tests.simulation.worker import Worker
@@ -101,6 +102,7 @@ class Driver(Clocked):
             clock_ms=self.clock_ms,
             new_id=world.chance.hex,
         )
+        self.columns = fields_of_ddl(world.storage.timeline.columns)
         self.roster = Roster(slots_max=16)
         self.began_ms = world.scheduler.now_ms
         self.outcome: RunOutcome | None = None

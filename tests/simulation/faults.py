@@ -71,6 +71,8 @@ class Faults:
     reject_refused: float = 0.0
     letters_forbidden: float = 0.0
     order_gap_ms: int = 0
+    schema_gap_ms: int = 0
+    foreign_columns_gap_ms: int = 0
 
     def quiet(self) -> Faults:
         """The fault-free tail."""
@@ -159,6 +161,13 @@ ORDERS: dict[str, tuple[float, tuple[int, int]]] = {"order_gap_ms": (0.15, (300,
 """No fault, but what operators do. Drawn as `STRANGERS` are, after them and beside them."""
 
 
+SCHEMAS: dict[str, tuple[float, tuple[int, int]]] = {
+    "schema_gap_ms": (0.15, (300, 5_000)),
+    "foreign_columns_gap_ms": (0.05, (1_000, 8_000)),
+}
+"""Records that have more fields than those before, and others that add columns. Drawn as `ORDERS` is."""
+
+
 def draw_late(faults: Faults, random: Random) -> None:
     """Kinds that came after the others, from a stream of their own, so that schedules stay as they were.
 
@@ -195,4 +204,8 @@ def draw(random: Random) -> Faults:
     for name, (probability, (low, high)) in ORDERS.items():
         if operators.random() < probability:
             setattr(faults, name, int(low * (high / low) ** operators.random()))
+    producers = Random(f"schemas/{random.getstate()}")
+    for name, (probability, (low, high)) in SCHEMAS.items():
+        if producers.random() < probability:
+            setattr(faults, name, int(low * (high / low) ** producers.random()))
     return faults

@@ -28,12 +28,16 @@ class Storage:
     def __init__(self, timeline: MemoryTimeline) -> None:
         self.timeline = timeline
         self.rows: dict[str, tuple[Row, ...]] = {}
+        self.columns: dict[str, frozenset[str]] = {}
         self.pauses = 0
         self.place = ""
 
-    def write(self, path: str, instant: str, rows: tuple[Row, ...]) -> DataFile:
-        """A participant closes a data file; nobody asks whether its instant is still open."""
-        self.rows[path] = rows
+    def write(self, path: str, instant: str, rows: tuple[Row, ...], columns: frozenset[str]) -> DataFile:
+        """A participant closes a data file; nobody asks whether its instant is still open.
+
+        `columns`: beside those that all rows have.
+        """
+        self.rows[path], self.columns[path] = rows, columns
         self.timeline.write_file(path, instant)
         return DataFile(path=path, body=path, table_partition="", rows=len(rows), size_bytes=len(rows))
 

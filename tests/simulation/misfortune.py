@@ -9,7 +9,7 @@ from control_topic.messages import SourcePartition
 from tests.simulation.driver import DRIVER_CLOCK_OFF_MAX_MS
 from tests.simulation.group import ASSIGNOR
 from tests.simulation.operator import Operator
-from tests.simulation.source_log import TOPICS
+from tests.simulation.source_log import FIELDS, TOPICS, ddl_of_fields
 from tests.simulation.stranger import Stranger
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class Misfortune:
             (faults.driver_clock_jump_gap_ms, self._jump_driver_clock),
             (faults.foreign_member_gap_ms, self._foreign_member),
             (faults.order_gap_ms, self._operator.order),
+            (faults.schema_gap_ms, self._change_schema),
+            (faults.foreign_columns_gap_ms, self._foreign_columns),
         ):
             if gap_ms:
                 self._every(gap_ms, do)
@@ -189,6 +191,22 @@ class Misfortune:
 
     def _foreign_commit(self) -> None:
         self._world.storage.timeline.foreign_commit()
+
+    def _change_schema(self) -> None:
+        """Whoever produces into a source partition has records with one more field, and older ones too."""
+        world, log = self._world, self._world.log
+        partition = world.chance.random.choice(list(log.records))
+        field = world.chance.random.choice(FIELDS)
+        world.note("source", "schema", f"{partition} has {field} from {log.ends[partition]} on")
+        log.newer_schema(partition, field)
+
+    def _foreign_columns(self) -> None:
+        """A writer that is not Lockstep adds a column, perhaps one that records have, too."""
+        timeline = self._world.storage.timeline
+        field = self._world.chance.random.choice(FIELDS)
+        if timeline.available:
+            self._world.note("table", "column", f"{field}, by somebody else")
+            timeline.foreign_columns(ddl_of_fields([field]))
 
     def _jump(self) -> None:
         living = [w for w in self._world.workers if w.alive]

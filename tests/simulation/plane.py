@@ -13,6 +13,7 @@ from table.faults import WorkerFault
 from table.memory.timeline import InstantPhase
 from tests.simulation.lake import Row
 from tests.simulation.scheduler import Channel
+from tests.simulation.source_log import ddl_of_fields
 
 if TYPE_CHECKING:
     from tests.simulation.worker import Worker
@@ -95,6 +96,8 @@ class Plane:
         self._opened_ms = 0
         self._instant = ""
         self._rows: list[Row] = []
+        self._ended: list[tuple[frozenset[str], list[Row]]] = []
+        self._columns = self._begun = self._writes = worker.driver.columns
         self._set_aside: list[tuple[SourcePartition, Chunk]] = []
         self._last: dict[SourcePartition, Witness] = {}
         self._files = 0
@@ -304,6 +307,7 @@ class Plane:
         if lane is None or lane.generation != generation or lane.blocked:
             return
         poison = self._decode(partition, chunk) if self._world.log.bad.get(partition) else ""
+        self._meet_schemas(partition, chunk)
         if chunk.next > chunk.start:
             chunk.taken_ms = self._world.scheduler.now_ms
             lane.chunks.append(chunk)
@@ -344,6 +348,12 @@ class Plane:
         chunk.witness = log.witness(partition, chunk.rows[-1]) if chunk.rows else None
         return f"{partition} at offset {bad[0]}: {BAD}. Everything before it is committed"
 
+    def _meet_schemas(self, partition: SourcePartition, chunk: Chunk) -> None:
+        """What is decoded from here on has all their fields."""
+        log = self._world.log
+        if log.newer.get(partition) and not chunk.life:
+            self._columns = self._columns.union(*(log.fields(partition, offset) for offset in chunk.rows))
+
     def _rewind_lane(self, order: ev.Rewind) -> None:
         self._lanes[order.partition] = Lane(order.generation)
 
@@ -354,6 +364,7 @@ class Plane:
         self._transaction, self._instant = order.transaction, order.instant
         self._opened_ms = self._world.scheduler.now_ms
         self._rows, self._set_aside, self._last = [], [], {}
+        self._ended, self._writes = [], self._columns
         self.fault = WorkerFault.PIPELINE
 
     def _write(self, order: ev.Write) -> None:
@@ -364,6 +375,9 @@ class Plane:
         while lane.chunks and lane.chunks[0].next <= order.upto:
             chunk = lane.chunks.popleft()
             life = chunk.life
+            if chunk.rows and self._writes != self._columns:  # files with fewer columns are ended
+                self._ended.append((self._writes, self._rows))
+                self._rows, self._writes = [], self._columns
             self._rows.extend([(partition, offset, life) for offset in chunk.rows])
             if chunk.rejected:
                 self._set_aside.append((partition, chunk))
@@ -380,7 +394,8 @@ class Plane:
         slow_ms = world.chance.upto(world.flush_ms)
         if world.tail_began_ms is not None:  # in peace nobody is silent for as long as the write timeout
             slow_ms = min(slow_ms, world.write_timeout_ms - SLACK_MS)
-        row_ms = min(world.row_ms * len(self._rows), world.write_limit_ms // 2)
+        rows = len(self._rows) + sum(len(ended) for _, ended in self._ended)
+        row_ms = min(world.row_ms * rows, world.write_limit_ms // 2)
         endless = world.chance.of(world.faults.endless_writer)
         if endless:
             row_ms = world.write_limit_ms + world.chance.upto(4_000)
@@ -437,21 +452,22 @@ class Plane:
         if refusal := self._world.letters.refusal([(r.partition, r.offset) for r in self._rejects()]):
             self._not_flushed(order, ev.Outcome.FAILED, refusal, final=True)
             return
-        if self._rows and self._began_open and self._is_rolled_back():
-            self._rows, self._set_aside, self._transaction = [], [], ""
+        if (self._rows or self._ended) and self._began_open and self._is_rolled_back():
+            self._rows, self._ended, self._set_aside, self._transaction = [], [], [], ""
             self._not_flushed(order, ev.Outcome.FAILED, "its files were taken away")
             return
         rows, self._rows, self._transaction = self._rows, [], ""
-        if rows and not self._world.storage.timeline.available:
+        ended, self._ended = self._ended, []
+        if (rows or ended) and not self._world.storage.timeline.available:
             self._give_up(order, "the table's storage is away", environment=True)
             return
         world, files = self._world, list[DataFile]()
         cut = world.chance.upto(len(rows)) if len(rows) > 3 else 0
-        for part in (rows[:cut], rows[cut:]):
+        for columns, part in (*ended, (self._writes, rows[:cut]), (self._writes, rows[cut:])):
             if part:
                 self._files += 1
                 path = f"{self._instant}/{self._worker.incarnation}-{self._files}"
-                files.append(self._world.storage.write(path, self._instant, tuple(part)))
+                files.append(self._world.storage.write(path, self._instant, tuple(part), columns))
         worker = self._worker
         rejects = self._rejects()
         if rejects and not self._send_dead_letters(rejects):
@@ -466,6 +482,7 @@ class Plane:
                 rejects=tuple(rejects[: world.rejects_listed_max]),
                 reject_count=len(rejects),
                 witnesses=tuple(self._last[p] for p in sorted(self._last)),
+                columns=ddl_of_fields(self._writes) if self._writes != self._begun else "",
             )
         )
         self._set_aside = []
@@ -499,4 +516,4 @@ class Plane:
 
     def _discard(self, order: ev.Discard) -> None:
         if order.transaction == self._transaction:
-            self._rows, self._set_aside, self._transaction = [], [], ""
+            self._rows, self._ended, self._set_aside, self._transaction = [], [], [], ""

@@ -15,6 +15,21 @@ TOPICS = ("events", "audit")
 """As configured: source partition 0 of the first one decides who coordinates, whatever the names' order."""
 
 
+FIELDS = ("f1", "f2", "f3", "f4")
+"""That records may have beside those that all have."""
+NO_FIELDS: frozenset[str] = frozenset()
+
+
+def ddl_of_fields(fields: Iterable[str]) -> str:
+    """As columns, in Spark DDL."""
+    return ", ".join(f"`{one}` INT" for one in sorted(fields))
+
+
+def fields_of_ddl(ddl: str) -> frozenset[str]:
+    """The inverse."""
+    return frozenset(ddl.replace("`", "").split()[::2]) if ddl else NO_FIELDS
+
+
 class SourceLog:
     """Per source partition the offsets that hold a record, ascending, and the log's bounds.
 
@@ -24,6 +39,7 @@ class SourceLog:
     `compacted`: those of them that compaction took before they were committed, which it may lack.
     `damaged`: where a batch begins that nobody can read, and so nothing behind it.
     `cuts`: where the log lost its end, each time that it did.
+    `newer`: from where on records have which fields besides.
     """
 
     def __init__(self, random: Random, partitions: Mapping[str, int]) -> None:
@@ -40,6 +56,7 @@ class SourceLog:
         self.damaged: dict[SourcePartition, int] = {}
         self.cuts: dict[SourcePartition, list[int]] = {}
         self.begins: dict[SourcePartition, int] = {}
+        self.newer: dict[SourcePartition, list[tuple[int, str]]] = {}
         self.cluster = "cluster"
         self.lives: dict[str, int] = dict.fromkeys(partitions, 0)
         self.available = True
@@ -93,6 +110,18 @@ class SourceLog:
                 bads.append(made[-1])
         self._keep(partition, made)
         self.ends[partition] = end + count
+
+    def newer_schema(self, partition: SourcePartition, field: str) -> None:
+        """From here on records have this field, two of three: older producers go on beside the newer one."""
+        if not self.lives[partition.topic]:
+            self.newer.setdefault(partition, []).append((self.ends[partition], field))
+
+    def fields(self, partition: SourcePartition, offset: int) -> frozenset[str]:
+        """Those that a record's schema has, of the topic's first life."""
+        newer = self.newer.get(partition)
+        if not newer:
+            return NO_FIELDS
+        return frozenset(name for since, name in newer if offset >= since and (offset - since) % 3 != 1)
 
     def skip(self, partition: SourcePartition, count: int) -> None:
         """Append `count` offsets that no consumer sees: aborted records and markers."""

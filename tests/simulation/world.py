@@ -86,9 +86,15 @@ class Timeline(MemoryTimeline):
         """The world's time is the scheduler's."""
 
     def complete(
-        self, instant: MemoryInstant, metadata: Mapping[str, str], files: Sequence[DataFile], *, at: str
+        self,
+        instant: MemoryInstant,
+        metadata: Mapping[str, str],
+        files: Sequence[DataFile],
+        *,
+        at: str,
+        columns: str = "",
     ) -> None:
-        super().complete(instant, metadata, files, at=at)
+        super().complete(instant, metadata, files, at=at, columns=columns)
         self._observe(instant, instant.state)
 
 

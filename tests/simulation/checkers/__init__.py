@@ -37,6 +37,8 @@ from tests.simulation.checkers.s11_instants import CompletedOrRolledBack
 from tests.simulation.checkers.s12_files import NoStrayFiles
 from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
 from tests.simulation.checkers.s14_times import RequestedTimesGrow
+from tests.simulation.checkers.s15_fields import NoFieldIsLost
+from tests.simulation.checkers.s16_readable import CommitsCoverTheirFiles
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 from tests.simulation.checkers.tuned import SettingsAreInForce
 from tests.simulation.checkers.witnesses import TheLastRecordIsNamed
@@ -60,6 +62,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     NoStrayFiles,
     ReplacedSourcesAreRefused,
     RequestedTimesGrow,
+    NoFieldIsLost,
+    CommitsCoverTheirFiles,
     TransactionsEnd,
     NobodyIsWaitedForInVain,
     LagReturnsToZero,

@@ -41,6 +41,8 @@ from tests.simulation.checkers.s11_instants import CompletedOrRolledBack
 from tests.simulation.checkers.s12_files import NoStrayFiles
 from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
 from tests.simulation.checkers.s14_times import RequestedTimesGrow
+from tests.simulation.checkers.s15_fields import NoFieldIsLost
+from tests.simulation.checkers.s16_readable import CommitsCoverTheirFiles
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 from tests.simulation.checkers.tuned import SettingsAreInForce
 from tests.simulation.checkers.witnesses import TheLastRecordIsNamed
@@ -64,6 +66,7 @@ DAMAGED = ("batch_damaged",)
 ADDED = ("partition_added",)
 BEGINS_LATER = ("log_begins_later",)
 CLOCKS = ("driver_clock_jump_gap_ms", "driver_clock_wrong")
+SCHEMAS = ("schema_gap_ms",)
 ORDERED = ("order_gap_ms",)
 KILLED = ("worker_killed_gap_ms", "crash_at_spot", "crash_at_action")
 
@@ -156,6 +159,9 @@ _ALL = (
     ),
     Mutant(EveryOffsetOnce, {"table": s.NewestByCompletion}, CLOCKS),
     Mutant(RequestedTimesGrow, {"table": s.ClockNotAwaited}, CLOCKS),
+    Mutant(CommitsCoverTheirFiles, {"transactions": s.FirstWorkersColumns}, SCHEMAS),
+    Mutant(CommitsCoverTheirFiles, {"rounds_of_participant": p.ColumnsSaidOnce}, SCHEMAS),
+    Mutant(NoFieldIsLost, {"table": s.TheTablesColumnsForgotten}, SCHEMAS),
     Mutant(NoStrayFiles, {"rounds_of_participant": p.FilesWithoutTheirInstant, "table": s.FilesNotLookedAt}),
     Mutant(NoStrayFiles, {"table": s.SweepTakesOpenFiles}),
     Mutant(ReplacedSourcesAreRefused, {"transactions": s.IdentityBelieved}),

@@ -272,3 +272,14 @@ class GoneBackUnsaid(Intake):
 
     def behind(self, ranges: Iterable[Range]) -> Offsets:
         return {}
+
+
+class ColumnsSaidOnce(Rounds):
+    """A worker says columns with the first WRITE_STATUS that has them, and not when it is done again."""
+
+    _told: frozenset[str] = frozenset()
+
+    def _report(self, event: Flushed, work: Work) -> None:
+        told = event.columns in self._told
+        self._told |= {event.columns}
+        super()._report(replace(event, columns="") if told else event, work)

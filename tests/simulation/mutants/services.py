@@ -339,3 +339,18 @@ class BegunForACommitBeforeThePause(Ledger):
     def paused(self, now_ms: int) -> bool:
         controls = self.orders.controls(now_ms)
         return super().paused(now_ms) and (controls is None or not controls.commit)
+
+
+class FirstWorkersColumns(Transactions):
+    """A commit says the columns of the worker that is named first, and not of all that have written."""
+
+    def _plan(self, transaction: str, expected: Offsets, statuses: Sequence[WriteStatus]) -> CommitPlan:
+        plan = super()._plan(transaction, expected, statuses)
+        return replace(plan, columns=dict(list(plan.columns.items())[:1]))
+
+
+class TheTablesColumnsForgotten(MemoryTable):
+    """A commit says the columns that its own workers have written, and not those that the table had."""
+
+    def _columns_with(self, commit: Commit) -> str:
+        return next(iter(commit.columns), self.timeline.columns)
