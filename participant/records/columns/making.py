@@ -80,8 +80,10 @@ def make(column: Column, given: Given) -> Made:
     )
     if source.kind == HEADER:
         misfits |= given.headers.unread
-    if source.kind == TIMESTAMP and source.reads:
-        found = pa.chunked_array([day(chunk) for chunk in found.chunks], pa.date32())
+    if source.kind == TIMESTAMP and column.given == UTC_MICROS:
+        found, misfits = _each(found, partial(moment, micros=1_000))
+        if source.reads:
+            found = pa.chunked_array([day(chunk) for chunk in found.chunks], pa.date32())
     for kind in column.route:
         found, more = _each(found, partial(cast, kind=kind))
         misfits |= more
@@ -115,19 +117,14 @@ def _found(column: Column, given: Given) -> pa.ChunkedArray:
     if source.kind == HEADER:
         return pa.chunked_array([given.headers.last(source.path[0])])
     if source.kind == TIMESTAMP:
-        return pa.chunked_array([_times(given.timestamps_ms, column.given)])
+        times = given.timestamps_ms
+        return pa.chunked_array([pa.array(times, mask=times < 0)])  # a record without a time has none
     if source.kind == OFFSET:
         return pa.chunked_array([pa.array(given.offsets)])
     if source.kind == PARTITION:
         return pa.chunked_array([pa.array(np.full(count, given.partition.number, dtype=np.int32))])
     assert source.kind == TOPIC
     return pa.chunked_array([pa.repeat(given.partition.topic, count)])
-
-
-def _times(timestamps_ms: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    """A record without a time has none."""
-    millis = pa.array(timestamps_ms, mask=timestamps_ms < 0)
-    return millis if kind != UTC_MICROS else pc.multiply(millis, 1_000).cast(UTC_MICROS)
 
 
 def _at(column: pa.ChunkedArray, path: Sequence[str]) -> pa.ChunkedArray:

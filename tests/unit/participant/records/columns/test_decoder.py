@@ -356,3 +356,23 @@ def test_without_columns_from_elsewhere_the_decoder_is_the_one_there_was() -> No
     schema = table_schema("a INT", kafka_columns=True)
     assert record_schema(schema) == parse_ddl("a INT")
     assert type(made("a INT", {})).__module__.startswith("participant.records.json")
+
+
+def test_a_time_beyond_the_years_that_there_are_is_a_reject_and_no_other_time() -> None:
+    times = [FIRST_MS, 2**62, 253_402_300_799_999, 253_402_300_800_000]
+    reads = made("ts TIMESTAMP, d DATE, a INT", {"ts": "timestamp", "d": "timestamp as DATE"})
+    decoded = reads.decode(batch([b"{}"] * 4, timestamps_ms=times))
+    assert [row["d"].year for row in rows(decoded)] == [2023, 9999]
+    assert sorted(reasons(decoded)) == [1, 3]
+    numbers = made("ms BIGINT, a INT", {"ms": "timestamp"}).decode(batch([b"{}"] * 4, timestamps_ms=times))
+    assert [row["ms"] for row in rows(numbers)] == times
+
+
+def test_rows_may_be_keyed_and_changed_by_records_of_which_no_field_is_read() -> None:
+    reads = made("k STRING, raw BINARY", {"k": "key", "raw": "value"}, key=["k"])
+    decoded = reads.decode(batch([b"\x00", None, b"no json"], [b"a", b"a", b"b"]))
+    assert rows(decoded) == [{"k": "a", "raw": b"\x00"}, {"k": "b", "raw": b"no json"}]
+    assert decoded.kept is not None and decoded.kept.tolist() == [0, 2]
+    assert decoded.tombstones is not None and decoded.tombstones.columns.to_pylist() == [{"k": "a"}]
+    whole = reads.decode(batch([b"1"], [b"c"]))
+    assert rows(whole) == [{"k": "c", "raw": b"1"}] and whole.tombstones is None
