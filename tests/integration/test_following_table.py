@@ -22,7 +22,8 @@ from participant.source.fetched import Fetched
 from participant.worker.memory import MemoryBudget
 from participant.worker.plane import Plane
 from participant.worker.stages import stages
-from table.errors import Contradiction, Refused
+from table.errors import Contradiction, Refused, Unavailable
+from table.hudi.reader.reader import HudiReader
 from table.hudi.table import HudiTable
 from table.port import Commit, TableLayout, TableSpec
 from table.state import TableState
@@ -217,6 +218,11 @@ class Table:
             for key, one in found.items()
         }
 
+    def counted(self) -> int:
+        """As `lockstep verify` counts them."""
+        files = HudiReader(str(self.path)).rows().files
+        return sum(batch.num_rows for file in files for batch in file.batches)
+
     def rows_without_jvm(self) -> dict[str, dict[str, Any]]:
         """The same by the `hudi` reader."""
         batches = HudiTableBuilder.from_base_uri(str(self.path)).build().read()
@@ -286,7 +292,8 @@ def test_rows_of_a_transaction_in_which_schemas_change_are_read_with_all_their_f
     expected |= {"k3": new, "k7": row("k7", 7, more=0.5), "k8": row("k8", 8)}
     in_full = {key: wide(one) for key, one in expected.items()}
     assert table.rows() == in_full
-    assert table.rows_without_jvm() == in_full or kind == "upsert"
+    if kind == "insert":
+        assert table.rows_without_jvm() == in_full
 
     if kind == "upsert":  # a newer row by an older schema is all of the row
         table.run((1, [(OLD, row("k3", 4_000))]), (0, [(NEW, row("k0", 9, note="y"))]))
@@ -295,6 +302,16 @@ def test_rows_of_a_transaction_in_which_schemas_change_are_read_with_all_their_f
     serve(table, kind)
     assert table.rows() == in_full
     assert table.rows_without_jvm() == in_full
+    again = [(OLD, row("k5", 10))] if kind == "upsert" else []
+    table.run((1, [(OLD, row("k9", 9)), *again]))  # narrower than the files that were made anew
+    in_full |= {"k9": wide(row("k9", 9))}
+    in_full |= {"k5": wide(row("k5", 10))} if again else {}
+    assert table.rows() == in_full
+    if kind == "upsert":  # the `hudi` reader stops at a narrower column in a log block, until it is compacted
+        with pytest.raises(Unavailable, match="'n' has type Int32"):
+            table.counted()
+        serve(table, kind)
+    assert table.counted() == len(in_full)
 
     table.close()
     table.open()  # another driver, of the same configuration, whose workers begin with all columns
