@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from lockstep.infer.shapes import ARRAY, NUMBERS, OBJECT, TEXTS, Shape, is_map, together
+from participant.records.sources import parse
 from table.schema import KAFKA_PREFIX, NAME, POSITION_COLUMN, SchemaError, parse_ddl
 
 COLUMNS_MAX = 2_000
@@ -38,9 +39,10 @@ def proposed(shape: Shape) -> Proposal:
     found = Proposal()
     taken: set[str] = set()
     for name, inner in shape.fields.items():
-        if not name or name.startswith((KAFKA_PREFIX, POSITION_COLUMN)):
-            named = f"{name!r} has a name of Lockstep's own" if name else "a field has an empty name"
-            found.notes.append(f"{named} and is not read, but by record.rest: it is left out")
+        if not _can_be_read(name):
+            found.notes.append(
+                f"a field {name!r} is not read under that name, but by record.rest: it is left out"
+            )
             continue
         kind = _type(inner, name, found.notes)
         if not kind:
@@ -144,6 +146,15 @@ def quoted(name: str) -> str:
         return name if parse_ddl(f"{name} INT, s STRUCT<{name}: INT>").names[0] == name else f"`{name}`"
     except SchemaError:
         return f"`{name}`"
+
+
+def _can_be_read(name: str) -> bool:
+    """Whether a column can come from such a field."""
+    try:
+        parse(f"value.{_spelled(name)}")
+    except ValueError:
+        return False
+    return not name.startswith((KAFKA_PREFIX, POSITION_COLUMN))
 
 
 def _spelled(name: str) -> str:

@@ -42,6 +42,7 @@ HINT = (
     '"offset" or "timestamp"'
 )
 
+HALF_PAIR = re.compile("[\ud800-\udfff]")
 _AS = re.compile(r"\s+as\s+(.+)", re.IGNORECASE | re.DOTALL)
 _PART = re.compile(r"\.(?:([A-Za-z0-9_-]+)|`((?:[^`]|``)+)`)")
 _HEADER = re.compile(r"\.(?:`((?:[^`]|``)+)`|([^\s`]+))")
@@ -82,6 +83,8 @@ def parse(text: str) -> Source:
         raise ValueError(f"{text!r} is not understood from {rest.strip()!r} on: {HINT}")
     if kind == HEADER and not path:
         raise ValueError(f"{text!r} names no header: write header.name, or headers for all")
+    if any("\0" in name or HALF_PAIR.search(name) for name in path):  # Arrow would have it otherwise
+        raise ValueError(f"{text!r} names a field with a NUL or half a surrogate pair in it: none is read")
     if len(path) > DEPTH_MAX:
         raise ValueError(f"a path of {len(path)} levels; {DEPTH_MAX} are the most")
     return Source(kind, path, reads[1].strip() if reads else "")

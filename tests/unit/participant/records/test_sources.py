@@ -50,6 +50,8 @@ def test_a_source_is_spelled_as_it_was(text: str) -> None:
         ("header", "names no header"),
         ("header.", "not understood from '.' on"),
         ("value.a as ", "not understood"),
+        ("value.`a\0`", "a NUL or half"),
+        ("header.`\udc00`", "half a surrogate pair"),
         ("value" + ".a" * 61, "61 levels; 60"),
         ("value." + "a" * 2_000, "longer than 2000"),
     ],
