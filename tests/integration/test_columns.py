@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from control_topic.clocks import wall_ms
 from tests.harness import Pipeline, await_that
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
 Sent = tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]
-SENT_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
+SENT_MS = wall_ms() - 3 * DAY_MS
+"""Within what topics keep."""
+
+
+def sent_on(number: int) -> date:
+    return datetime.fromtimestamp((SENT_MS + number % 3 * DAY_MS) / 1_000, UTC).date()
 
 
 def send(pipeline: Pipeline, records: list[Sent]) -> None:
@@ -91,7 +97,7 @@ def test_rows_have_what_their_records_had_in_and_beside_the_value(
     assert sorted(by_number) == [number for number in range(4_000) if number % 100]
     for number, row in by_number.items():
         assert (row["n"], row["city"], row["source"]) == (number, f"c{number % 7}", f"s{number % 5}")
-        assert row["day"] == date(2023, 11, 14 + number % 2_000 % 3)
+        assert row["day"] == sent_on(number % 2_000)
         assert [(one["key"], bytes(one["value"])) for one in row["headers"]] == sent(number)[2]
         assert row["extra"] == (f'{{"more":[{number}, 1.5]}}' if number % 2 else None)
         assert bytes(row["raw"]) == sent(number)[1]
