@@ -162,7 +162,7 @@ $(INSTALLED): pyproject.toml participant/source/_fetcher.c native/Cargo.toml nat
 	@echo "Installing Lockstep and what it needs into $(VENV): Spark alone is 300 MB, so it takes a minute or two …"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@compgen -G 'participant/records/_native*.so' >/dev/null || echo "Without cargo (Rust), or where it fails," \
-	  "JSON and Avro are decoded many times slower, to the same rows: $(PYTHON) -m pip install --verbose --editable . says why."
+	  "records are decoded many times slower, to the same rows: $(PYTHON) -m pip install --verbose --editable . says why."
 	@touch $@
 
 .PHONY: wheel

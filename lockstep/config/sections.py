@@ -144,10 +144,10 @@ class RecordSection(Section):
     decoder: Literal["auto", "plain", "native"] = Field(
         default="auto",
         description=(
-            "How values in JSON and Avro are read: `native` in one pass, which needs the module that is "
-            "compiled with cargo on every executor, `plain` with Arrow and polars, of Avro a record at a "
-            "time, `auto` takes what there is. The rows are the same. `lockstep validate` and the workers' "
-            "log say which reads, and why."
+            "How values in JSON, Avro and Protobuf are read: `native` in one pass, which needs the module "
+            "that is compiled with cargo on every executor, `plain` with Arrow and polars, of Avro and "
+            "Protobuf a record at a time, `auto` takes what there is. The rows are the same. "
+            "`lockstep validate` and the workers' log say which reads, and why."
         ),
     )
     ddl: values.Ddl = Field(

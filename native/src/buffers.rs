@@ -69,6 +69,19 @@ impl Texts {
         self.data.reserve((self.last + self.last / 8).min(bytes));
     }
 
+    /// Appends what `rest` begins with, 16 bytes at once where it is short: what is copied in vain is cut off again.
+    #[inline(always)]
+    pub fn append(&mut self, text: &[u8], rest: &[u8]) {
+        match rest.first_chunk::<16>() {
+            Some(chunk) if text.len() <= 16 => {
+                let len = self.data.len();
+                self.data.extend_from_slice(chunk);
+                self.data.truncate(len + text.len());
+            }
+            _ => self.data.extend_from_slice(text),
+        }
+    }
+
     /// What was put behind the last text is one.
     #[inline(always)]
     pub fn end(&mut self) {

@@ -15,13 +15,12 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
-use crate::avro::framing::Framing;
-use crate::avro::plan::Described;
-use crate::avro::records::{Decoded, Records};
+use crate::by_schema::framing::Framing;
+use crate::by_schema::records::{Decoded, Described, Format, Records};
 use crate::rows::{BYTES_MAX, Rows};
 
 /// The number in participant/records/native.py of what is passed between it and this module.
-const INTERFACE: u32 = 3;
+const INTERFACE: u32 = 4;
 
 const BROKEN: &str = "the native decoder failed by a mistake of its own: set record.decoder = \"plain\", and report it";
 
@@ -86,27 +85,29 @@ impl Decoder {
     }
 }
 
-/// Of Avro, for one table. Not for several threads.
+/// Of Avro or Protobuf, for one table. Not for several threads.
 #[pyclass]
-struct AvroDecoder {
+struct BySchema {
     records: Records,
     /// As of `Decoder`.
     broken: bool,
 }
 
 #[pymethods]
-impl AvroDecoder {
-    /// `framing`: as the configuration names it; `header`: the one that names a value's schema. Raises `ValueError` for
-    /// a type that is not read here.
+impl BySchema {
+    /// `format`, `framing`: as the configuration names them; `header`: the one that names a value's schema. Raises
+    /// `ValueError` for a type that is not read here.
     #[new]
-    fn new(schema: &Bound<'_, PyAny>, framing: &str, header: &str) -> PyResult<AvroDecoder> {
-        let framing = Framing::named(framing).ok_or_else(|| wrong(format!("framing {framing} is not read here")))?;
-        let records = Records::new(columns_of(schema)?.fields(), framing, header.as_bytes()).map_err(wrong)?;
-        Ok(AvroDecoder { records, broken: false })
+    fn new(schema: &Bound<'_, PyAny>, format: &str, framing: &str, header: &str) -> PyResult<BySchema> {
+        let unread = || wrong(format!("{format} with framing {framing} is not read here"));
+        let format = Format::named(format).ok_or_else(unread)?;
+        let framing = Framing::named(framing, format).ok_or_else(unread)?;
+        let records = Records::new(columns_of(schema)?.fields(), format, framing, header.as_bytes()).map_err(wrong)?;
+        Ok(BySchema { records, broken: false })
     }
 
     /// How values of the schema of this key are read: its types, each with a name, numbers and texts, as
-    /// `participant.records.avro.plan` describes them; None: not here. Raises `ValueError` for types that do not go into
+    /// `plan` in `participant.records.avro` and `.protobuf` describes them; None: not here. Raises `ValueError` for types that do not go into
     /// the columns; the schema is then known as one that is not read here.
     fn learn(&mut self, key: &[u8], types: Option<Vec<Described>>) -> PyResult<()> {
         self.records.learn(key, types).map_err(wrong)
@@ -167,5 +168,5 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("INTERFACE", INTERFACE)?;
     module.add("BYTES_MAX", BYTES_MAX)?;
     module.add_class::<Decoder>()?;
-    module.add_class::<AvroDecoder>()
+    module.add_class::<BySchema>()
 }

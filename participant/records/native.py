@@ -26,7 +26,7 @@ from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch, Values
 from table.schema import SchemaError
 
-INTERFACE = 3
+INTERFACE = 4
 """The number in native/src/module.rs of what is passed between it and this module."""
 AUTO, PLAIN, NATIVE = "auto", "plain", "native"
 """What `record.decoder` may say."""

@@ -155,7 +155,7 @@ SAMPLES: Mapping[str, Sample] = {
 READ_BY = [replace(SAMPLES[name].spec, format=name) for name in sorted(FORMATS)]
 READ_BY += [
     replace(SAMPLES[name].spec, format=name, decoder=one)
-    for name in ("json", "avro")
+    for name in ("json", "avro", "protobuf")
     for one in ("plain", "native")
 ]
 

@@ -23,7 +23,18 @@ from typing import Any
 import click
 
 from tests import evidence
-from tests.fuzz import avro, avro_native, columns, configuration, control, cores, protobuf, records, timeline
+from tests.fuzz import (
+    avro,
+    avro_native,
+    columns,
+    configuration,
+    control,
+    cores,
+    protobuf,
+    protobuf_native,
+    records,
+    timeline,
+)
 from tests.fuzz.shrink import limit_memory, outcome, shrink
 from tests.fuzz.target import Target
 
@@ -35,6 +46,7 @@ TARGETS: dict[str, Target] = {
         *avro.TARGETS,
         *avro_native.TARGETS,
         *protobuf.TARGETS,
+        *protobuf_native.TARGETS,
         *control.TARGETS,
         *cores.TARGETS,
         *configuration.TARGETS,

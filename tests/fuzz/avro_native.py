@@ -313,7 +313,7 @@ def check_batch(case: Case) -> int:
     found.table.validate(full=True)
     require(found.table.schema == wanted.table.schema, "the columns are not the schema's", ddl)
     strange = [
-        at for at, pair in enumerate(zip(_fates(found), _fates(wanted), strict=True)) if len({*pair}) > 1
+        at for at, pair in enumerate(zip(fates(found), fates(wanted), strict=True)) if len({*pair}) > 1
     ]
     require(
         not strange,
@@ -324,7 +324,7 @@ def check_batch(case: Case) -> int:
     return len(values)
 
 
-def _fates(decoded: Decoded) -> list[str]:
+def fates(decoded: Decoded) -> list[str]:
     count = decoded.table.num_rows + len(decoded.rejects)
     kept = range(count) if decoded.kept is None else decoded.kept.tolist()
     fates = decoded.rejects.by_place()

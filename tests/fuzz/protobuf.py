@@ -113,7 +113,7 @@ def make_batch(random: Random, size: int) -> list[bytes | None]:
 
 def check_batch(values: list[bytes | None]) -> int:
     """Each value against what Protobuf's own parser makes of it, by the schema as it is."""
-    decoded = _decoder().decode(_batch(values))
+    decoded = _decoder().decode(batch_of(values))
     decoded.table.validate(full=True)
     kept = range(len(values)) if decoded.kept is None else decoded.kept.tolist()
     rows = dict(zip(kept, decoded.table.to_pylist(), strict=True))
@@ -201,7 +201,7 @@ def _alike(value: Any) -> Any:
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-def _batch(values: list[bytes | None]) -> RawBatch:
+def batch_of(values: list[bytes | None]) -> RawBatch:
     offsets = FIRST_OFFSET + 3 * np.arange(len(values), dtype=np.int64)
     return RawBatch(
         partition=SourcePartition("events", 3),

@@ -3,9 +3,8 @@
 #![no_main]
 use std::sync::{Arc, LazyLock};
 
-use _native::avro::framing::Framing;
-use _native::avro::plan::Described;
-use _native::avro::records::{Decoded, Records};
+use _native::by_schema::framing::Framing;
+use _native::by_schema::records::{Decoded, Described, Format, Records};
 use arrow_array::{Array, StructArray};
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use libfuzzer_sys::fuzz_target;
@@ -112,7 +111,7 @@ fn pieces(mut data: &[u8]) -> Vec<&[u8]> {
 fuzz_target!(|data: &[u8]| {
     let values = pieces(data);
     let Some((types, values)) = values.split_first() else { return };
-    let mut records = Records::new(&FIELDS, Framing::Bare, b"").expect("all types are read");
+    let mut records = Records::new(&FIELDS, Format::Avro, Framing::Bare, b"").expect("all types are read");
     if types.is_empty() || records.learn(b"", Some(any_types(types))).is_err() {
         records.learn(b"", Some(every_type())).expect("all go into their columns");
     }

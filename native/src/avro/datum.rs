@@ -222,22 +222,13 @@ impl<'a, const SURE: bool> Datum<'a, SURE> {
         }
     }
 
-    /// Copied 16 bytes at a time where it is short: what is copied in vain is cut off again.
     #[inline(always)]
     fn text(&mut self, texts: &mut Texts) -> Read<()> {
         let text = self.bytes()?;
-        let out = &mut texts.data;
         if SURE && simdutf8::basic::from_utf8(text).is_err() {
             return Err(Refused);
         }
-        match self.whole.get(self.at - text.len()..).and_then(|rest| rest.first_chunk::<16>()) {
-            Some(chunk) if text.len() <= 16 => {
-                let len = out.len();
-                out.extend_from_slice(chunk);
-                out.truncate(len + text.len());
-            }
-            _ => out.extend_from_slice(text),
-        }
+        texts.append(text, &self.whole[self.at - text.len()..]);
         texts.end();
         Ok(())
     }
@@ -302,13 +293,13 @@ impl<'a, const SURE: bool> Datum<'a, SURE> {
 }
 
 #[inline(always)]
-fn zigzag(number: u64) -> i64 {
+pub(crate) fn zigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
 /// A number of at most eight bytes, the first one in the lowest, and how many it takes. None where it takes more.
 #[inline(always)]
-fn within_eight(w: u64) -> Option<(u64, usize)> {
+pub(crate) fn within_eight(w: u64) -> Option<(u64, usize)> {
     let stop = !w & 0x8080_8080_8080_8080;
     if stop == 0 {
         return None;

@@ -2,6 +2,7 @@
 //!
 //! Which type goes into which column `participant/records/avro/columns.py` decides; here is only seen to it that nothing
 //! else is ever read.
+use crate::by_schema::records::Described;
 use crate::columns::{Column, Kind, Object};
 
 /// Of one schema. One of 20,000 types is the largest that is parsed (`participant/records/avro/schema.py`); those that
@@ -13,9 +14,6 @@ pub const DEPTH_MAX: u32 = 80;
 const DIGITS_MAX: u32 = 38;
 /// In place of a column: the value is read over.
 const NONE: i64 = -1;
-
-/// A type as it is described from outside: its name; numbers, and texts, which mean what `Op` says.
-pub type Described = (String, Vec<i64>, Vec<String>);
 
 /// What is read, of a schema's type and of what it becomes.
 pub enum Op {

@@ -11,9 +11,9 @@ from participant.records.avro.follows import AvroFollows
 from participant.records.avro.native import NativeAvro
 from participant.records.avro.schemas import GivenSchemas
 from participant.records.by_schema.following import Once, Registered
-from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER, SchemaKey
+from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER
+from participant.records.by_schema.native import Nowhere
 from participant.records.by_schema.one_by_one import Schemas
-from participant.records.errors import UnknownSchema
 from participant.records.native import chosen, why_plain
 from participant.records.port import RecordSpec
 from table.schema import SchemaError
@@ -57,7 +57,7 @@ class AvroFormat:
         where, framing = "record.schema_file", self._record.framing
         if framing == "confluent" and self._record.registry is not None:
             where = self._record.registry.url
-        why_not = why_plain(self._record.decoder, lambda: NativeAvro(schema, framing, _Nowhere()))
+        why_not = why_plain(self._record.decoder, lambda: NativeAvro(schema, framing, Nowhere()))
         if not why_not:
             return f"native, in one pass, by schemas of {where}"
         return f"plain: Python, a record at a time ({why_not}), by schemas of {where}"
@@ -80,13 +80,6 @@ class AvroFormat:
             schemas = RegistrySchemas(self._record.registry)
             self._registered = Once(schemas), schemas.known_as
         return self._registered
-
-
-class _Nowhere:
-    """Of no schema: to see whether a table's columns are read natively."""
-
-    def find(self, _key: SchemaKey) -> tuple[str, ...]:
-        raise UnknownSchema("no schema is asked for")
 
 
 def _check_given(reader: AvroDecoder | NativeAvro | AvroKeys, schemas: Schemas) -> None:

@@ -14,15 +14,13 @@ Which type goes into which column is decided before, by `participant.records.avr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 import pyarrow as pa
 
 from participant.records.avro.columns import SCALARS
 from participant.records.avro.schema import Node
+from participant.records.by_schema.native import Type
 from table.schema import LOCAL_MICROS
-
-Type: TypeAlias = tuple[str, list[int], list[str]]
 
 UNREAD = -1
 MEANT: Mapping[tuple[str, str], str] = {

@@ -45,6 +45,7 @@ class RowReader:
     """
 
     def __init__(self, message: Descriptor, fields: Sequence[pa.Field]) -> None:
+        self.message = message
         made = _Schema()
         self._top = made.struct(message, fields, "")
         self._parser = made.linked()

@@ -8,12 +8,15 @@ import pyarrow as pa
 
 from participant.records.by_schema.following import Once, Registered
 from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER
+from participant.records.by_schema.native import Nowhere
 from participant.records.by_schema.one_by_one import Schemas
 from participant.records.errors import UnknownSchema
+from participant.records.native import chosen, why_plain
 from participant.records.port import RecordSpec
 from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
 from participant.records.protobuf.files import texts_of
 from participant.records.protobuf.follows import ProtobufFollows
+from participant.records.protobuf.native import NativeProtobuf
 from table.schema import SchemaError
 
 
@@ -39,17 +42,24 @@ class ProtobufFormat:
         self._record = record
         self._registered: Registered | None = None
 
-    def values(self, schema: pa.Schema) -> ProtobufDecoder:
+    def values(self, schema: pa.Schema) -> ProtobufDecoder | NativeProtobuf:
         """Raises `SchemaError` where the schema that was given is none, or does not fit."""
         record = self._record
         if record.framing == "confluent":
-            header = KEY_HEADER if record.as_keys else VALUE_HEADER
-            return ProtobufDecoder(schema, "", self._asked(), header)
+            return self._made(schema, "", self._asked())
         settings = ("key_schema_file", "key_message") if record.as_keys else ("schema_file", "message")
         given = _given(record.schema_text, record.message, *settings)
-        decoder = ProtobufDecoder(schema, record.message, given)
+        decoder = self._made(schema, record.message, given)
         decoder.check((b"", record.message))
         return decoder
+
+    def _made(self, schema: pa.Schema, message: str, schemas: Schemas) -> ProtobufDecoder | NativeProtobuf:
+        header = KEY_HEADER if self._record.as_keys else VALUE_HEADER
+        return chosen(
+            self._record.decoder,
+            lambda: NativeProtobuf(schema, message, schemas, header),
+            lambda: ProtobufDecoder(schema, message, schemas, header),
+        )
 
     def keys(self, fields: Sequence[pa.Field]) -> ProtobufKeys:
         """Of the columns that key a row. Raises `SchemaError`."""
@@ -66,11 +76,14 @@ class ProtobufFormat:
         return ProtobufFollows(*self._registry())
 
     def reads_by(self, schema: pa.Schema) -> str:
-        """One way, so far."""
-        where = "record.schema_file"
+        """The native decoder, or who reads without it, and why; and where schemas are."""
+        where, message = "record.schema_file", self._record.message
         if self._record.framing == "confluent" and self._record.registry is not None:
-            where = self._record.registry.url
-        return f"protobuf, a record at a time, by schemas of {where}"
+            where, message = self._record.registry.url, ""
+        why_not = why_plain(self._record.decoder, lambda: NativeProtobuf(schema, message, Nowhere()))
+        if not why_not:
+            return f"native, in one pass, by schemas of {where}"
+        return f"plain: protobuf, a record at a time ({why_not}), by schemas of {where}"
 
     def _asked(self) -> Schemas:
         return self._registry()[0]

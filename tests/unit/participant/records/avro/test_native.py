@@ -15,11 +15,11 @@ import pytest
 
 from control_topic.messages import SourcePartition
 from participant.records import native as shared
-from participant.records.avro import native
 from participant.records.avro.decoder import AvroDecoder
 from participant.records.avro.format import AvroFormat
 from participant.records.avro.native import NativeAvro
 from participant.records.avro.schemas import GivenSchemas
+from participant.records.by_schema import native
 from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
 from participant.records.headers import pack
 from participant.records.native import native_module
@@ -317,7 +317,7 @@ TYPES_OF_NONE: list[tuple[Any, str]] = [
 @needs_module
 @pytest.mark.parametrize(("types", "why"), TYPES_OF_NONE, ids=[one[1] for one in TYPES_OF_NONE])
 def test_types_that_are_not_described_as_they_are_to_be_are_never_read_by(types: Any, why: str) -> None:
-    decoder = native_module().AvroDecoder(SCHEMA, "none", "")
+    decoder = native_module().BySchema(SCHEMA, "avro", "none", "")
     with pytest.raises(ValueError, match=why):
         decoder.learn(b"", types)
     values = Values.of([b"\x02a"])

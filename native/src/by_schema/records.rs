@@ -1,14 +1,16 @@
-//! A batch of values of Avro to a batch of columns, each value by the schema that it names.
+//! A batch of values of Avro or Protobuf to a batch of columns, each value by the schema that it names.
 use std::collections::{HashMap, HashSet};
 
 use arrow_array::StructArray;
 use arrow_schema::{ArrowError, Fields};
 
+use crate::avro;
 use crate::avro::datum::Datum;
-use crate::avro::framing::{Framing, header};
-use crate::avro::plan::{Described, Plan};
+use crate::by_schema::framing::{Framing, header};
 use crate::columns::Object;
 use crate::parser::{Read, Refused};
+use crate::protobuf;
+use crate::protobuf::message::Wire;
 use crate::rows::places;
 
 /// Schemas that are known at once, and types of all of them together; then all are asked for anew.
@@ -22,6 +24,48 @@ const UNREAD: usize = usize::MAX;
 /// Bytes of all, and where each begins: see `rows::Rows::decode`.
 pub type Values<'a> = (&'a [u8], &'a [i64]);
 
+/// A type as it is described from outside: its name; numbers, and texts, which mean what `made` in the formats' `plan`
+/// says.
+pub type Described = (String, Vec<i64>, Vec<String>);
+
+#[derive(Clone, Copy)]
+pub enum Format {
+    Avro,
+    Protobuf,
+}
+
+impl Format {
+    /// By the name that it has in the configuration.
+    pub fn named(name: &str) -> Option<Format> {
+        match name {
+            "avro" => Some(Format::Avro),
+            "protobuf" => Some(Format::Protobuf),
+            _ => None,
+        }
+    }
+}
+
+enum Plan {
+    Avro(avro::plan::Plan),
+    Protobuf(protobuf::plan::Plan),
+}
+
+impl Plan {
+    fn new(format: Format, types: Vec<Described>, columns: &Object) -> Result<Plan, String> {
+        Ok(match format {
+            Format::Avro => Plan::Avro(avro::plan::Plan::new(types, columns)?),
+            Format::Protobuf => Plan::Protobuf(protobuf::plan::Plan::new(types, columns)?),
+        })
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Plan::Avro(plan) => plan.len(),
+            Plan::Protobuf(plan) => plan.len(),
+        }
+    }
+}
+
 pub enum Decoded {
     /// The rows of the values that are taken, and the places of the others.
     Rows(StructArray, Vec<i64>),
@@ -32,6 +76,7 @@ pub enum Decoded {
 /// Makes rows of values, for one table.
 pub struct Records {
     object: Object,
+    format: Format,
     framing: Framing,
     header: Vec<u8>,
     known: HashMap<Vec<u8>, usize>,
@@ -42,9 +87,10 @@ pub struct Records {
 impl Records {
     /// `header`: the name of the one that names a value's schema. Answers with a sentence for a type that is not read
     /// here.
-    pub fn new(fields: &Fields, framing: Framing, header: &[u8]) -> Result<Records, String> {
+    pub fn new(fields: &Fields, format: Format, framing: Framing, header: &[u8]) -> Result<Records, String> {
         Ok(Records {
             object: Object::new(fields, 1)?,
+            format,
             framing,
             header: header.to_vec(),
             known: HashMap::new(),
@@ -56,7 +102,7 @@ impl Records {
     /// How values of this schema are read; None: not here. Answers with a sentence where it is not described as types
     /// that go into the columns are; then it is as if it was None.
     pub fn learn(&mut self, key: &[u8], described: Option<Vec<Described>>) -> Result<(), String> {
-        let made = described.map(|types| Plan::new(types, &self.object)).transpose();
+        let made = described.map(|types| Plan::new(self.format, types, &self.object)).transpose();
         let more = made.as_ref().ok().and_then(Option::as_ref).map_or(0, Plan::len);
         if self.known.len() >= SCHEMAS_MAX || self.ops + more > OPS_KEPT_MAX {
             self.known.clear();
@@ -100,7 +146,7 @@ impl Records {
     fn rows<const SURE: bool>(&mut self, batch: &Batch) -> Result<Made, Vec<Vec<u8>>> {
         self.object.truncate(0);
         self.object.begin(batch.places.len(), batch.data.len());
-        let mut datum = Datum::<SURE>::new(batch.data);
+        let (mut datum, mut wire) = (Datum::<SURE>::new(batch.data), Wire::<SURE>::new(batch.data));
         let (mut rows, mut refused) = (0, Vec::new());
         let (mut last_key, mut last_plan): (Option<&[u8]>, usize) = (None, UNREAD);
         for (i, (from, to)) in batch.places.iter().enumerate() {
@@ -112,7 +158,8 @@ impl Records {
                         (last_key, last_plan) = (Some(key), *place);
                     }
                     match self.plans.get(last_plan) {
-                        Some(plan) => datum.row(from + begin, *to, plan, &mut self.object),
+                        Some(Plan::Avro(plan)) => datum.row(from + begin, *to, plan, &mut self.object),
+                        Some(Plan::Protobuf(plan)) => wire.row(from + begin, *to, plan, &mut self.object),
                         None => Err(Refused),
                     }
                 }
@@ -169,12 +216,11 @@ struct Batch<'a> {
     headers: Option<(&'a [u8], Vec<(usize, usize)>)>,
 }
 
-/// Without a call where nothing or an id is compared, as it mostly is: of nothing it would be a slow one, of an address
-/// that there is not.
+/// Without a call, for a few bytes as mostly: of none it would be a slow one, of an address that there is not.
 #[inline(always)]
 fn same(a: &[u8], b: &[u8]) -> bool {
-    match (<&[u8; 5]>::try_from(a), <&[u8; 5]>::try_from(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a.len() == b.len() && (a.is_empty() || a == b),
+    match (a.split_first_chunk::<5>(), b.split_first_chunk::<5>()) {
+        (Some((a, x)), Some((b, y))) => a == b && x.len() == y.len() && x.iter().zip(y).all(|(x, y)| x == y),
+        _ => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b),
     }
 }
