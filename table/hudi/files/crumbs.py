@@ -238,7 +238,7 @@ def _where(column: pa.ChunkedArray) -> tuple[object, ...]:
         return ()
     at: list[object] = [column.type]
     for chunk in column.chunks:
-        at += [chunk.offset, len(chunk), *(buffer and buffer.address for buffer in chunk.buffers())]
+        at += [chunk.offset, len(chunk), *(None if one is None else one.address for one in chunk.buffers())]
     return tuple(at)
 
 

@@ -262,3 +262,13 @@ def test_columns_of_the_same_memory_are_told_apart_by_what_they_mean() -> None:
     rows = {place: table for place, table in crumbs.take()}
     for place, chosen in (("a", [0, 2]), ("b", [1, 3])):
         assert rows[place].to_pylist() == given.take(pa.array(chosen)).to_pylist()
+
+
+def test_columns_of_texts_that_are_all_null_or_empty_have_memory_of_no_byte() -> None:
+    empty = pa.array(["", None] * 5)
+    nulls = pa.Array.from_buffers(pa.string(), 10, [*empty.buffers()[:2], pa.py_buffer(b"")])
+    given = pa.table({"key": [f"k{n}" for n in range(10)], "note": nulls, "also": nulls})
+    crumbs: Crumbs[str] = Crumbs()
+    crumbs.add(given, np.zeros(10, dtype=np.int64), PLACES)
+    ((_, rows),) = crumbs.take()
+    assert rows.to_pylist() == given.to_pylist()
