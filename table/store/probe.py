@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from table.store.location import FILE, HDFS, S3, Location, store_at
+from table.store.location import FILE, GOOGLE, HDFS, S3, Location, store_at
 from table.store.objects.settings import ObjectSettings
 from table.store.port import Store, Upload
 from table.store.settings import StoreSettings
@@ -22,6 +22,8 @@ PATIENCE_S = 2.0
 """Who asks whether it would work wants to hear it soon, and no outage is waited out."""
 CONNECT_S = 3.0
 REQUEST_S = 6.0
+PART_BYTES = 1_024
+"""Less than a server puts together, and nothing is put together."""
 NOBODY_BEGAN = "lockstep"
 """The number of an upload that nobody has begun: to abort it needs the permission, and nothing is left."""
 
@@ -42,9 +44,13 @@ def probe(path: str, storage: StoreSettings | None) -> Iterator[Probed]:
     location = Location.parse(path)
     if location.scheme in (FILE, HDFS):
         location = _nearest(location, storage)
-    store = store_at(str(location), settings=hasty(storage))
+    settings = hasty(storage)
+    store = store_at(str(location), settings=settings)
+    parts = None
+    if location.scheme == GOOGLE and isinstance(settings, ObjectSettings):
+        parts = store_at(str(location), settings=replace(settings, part_bytes=PART_BYTES))
     missing = location.scheme == HDFS and store.stat("") is None  # its parent is the root, which none is told
-    one = _Probe(store, uploads=location.scheme == S3)
+    one = _Probe(store, uploads=location.scheme == S3, parts=parts)
     try:
         if missing:
             store.make_folder("")
@@ -75,11 +81,15 @@ def hasty(storage: StoreSettings | None) -> StoreSettings | None:
 
 
 class _Probe:
-    """`uploads`: whether files that were begun have to be looked for, and whether the store's tags count."""
+    """`uploads`: whether files that were begun have to be looked for, and whether the store's tags count.
 
-    def __init__(self, store: Store, *, uploads: bool) -> None:
+    `parts`: the same store with small parts, where to upload such is another permission than to put.
+    """
+
+    def __init__(self, store: Store, *, uploads: bool, parts: Store | None = None) -> None:
         self._store = store
         self._uploads = uploads
+        self._parts = parts
         self._name, self._other = (f"{PREFIX}{uuid.uuid4().hex}" for _ in range(2))
         self._written = False
 
@@ -91,6 +101,8 @@ class _Probe:
             yield "put a file only where there is none", self._create
             if self._uploads:
                 yield "replace it only where it is still the same", self._replace
+            if self._parts is not None:
+                yield "begin a file of several parts", self._begin
             yield "delete it", self._delete
         yield "list unfinished uploads", self._list_uploads
         if self._uploads:
@@ -143,6 +155,17 @@ class _Probe:
         after = self._store.stat(self._name)
         same = before is not None and after is not None and before.identity[2:] == after.identity[2:]
         return "it was replaced and is still the same" if same else ""
+
+    def _begin(self) -> str:
+        """And give it up, which leaves nothing."""
+        assert self._parts is not None
+        sink = self._parts.sink(self._other)
+        try:
+            for _ in range(2):
+                sink.write(bytes(PART_BYTES))
+        finally:
+            self._parts.discard(sink)
+        return ""
 
     def _delete(self) -> str:
         return "" if self._store.delete(self._name) else "it was written and is not there to be deleted"

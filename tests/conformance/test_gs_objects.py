@@ -12,10 +12,12 @@ from dataclasses import replace
 
 import pytest
 
+from lockstep.stores import google_xml
 from lockstep.stores.gs import GsServer
 from table.store.location import store_at
 from table.store.objects.settings import MIB, ObjectSettings
 from table.store.objects.store import ObjectStore
+from table.store.probe import probe
 from tests.gs_fixture import BUCKET, new_place
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("gs")]
@@ -23,6 +25,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("gs")]
 PART = 5 * MIB
 OBJECTS = 1_200
 RACERS = 16
+PARTS = "begin a file of several parts"
 
 
 def store_of(settings: ObjectSettings, place: str = "") -> ObjectStore:
@@ -107,3 +110,18 @@ def test_googles_server_keeps_a_generation_that_a_put_by_the_json_api_names(gs: 
         was = generation()
         assert sorted(status for status, _ in pool.map(put, [was] * RACERS)) == [200, *[412] * (RACERS - 1)]
     assert put(was)[0] == 412 and generation() not in ("", was)
+
+
+def test_what_a_role_lacks_for_files_of_several_parts_is_said_before_a_run_meets_it(
+    gs: GsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Google has a permission of its own for them, so that small files are no proof."""
+    assert {one.what: one.why_not for one in probe(new_place(), gs.settings)}[PARTS] == ""
+
+    def refuses(*_request: object) -> google_xml._Answer:
+        return google_xml._error(403, "AccessDenied")
+
+    monkeypatch.setattr(google_xml._Handler, "_parts", refuses)
+    found = {one.what: one.why_not for one in probe(new_place(), gs.settings)}
+    assert [what for what in found if found[what]] == [PARTS]
+    assert "storage.multipartUploads.create" in found[PARTS]

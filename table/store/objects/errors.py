@@ -52,7 +52,8 @@ PERMISSIONS: Mapping[str, Mapping[Act, str]] = {
     "gs": {
         Act.READ: "storage.objects.get",
         Act.LOOK: "storage.objects.get",
-        Act.PUT: "storage.objects.create and storage.objects.delete",
+        Act.PUT: "storage.objects.create, storage.objects.delete and, for files of several parts, "
+        "storage.multipartUploads.create",
         Act.LIST: "storage.objects.list",
         Act.DELETE: "storage.objects.delete",
     },

@@ -114,7 +114,7 @@ class ObjectStore:
         return min(size_bytes, self._settings.sink_bytes_max)
 
     def uploads(self, folder: str = "") -> Iterator[Upload]:
-        """Of S3; the others forget within a week what was not ended."""
+        """Of S3. Azure forgets within a week what was not ended, Google by a rule of the bucket's alone."""
         self._key(folder)
         return self.unfinished.uploads(folder) if self._bucket.scheme == "s3a" else iter(())
 
