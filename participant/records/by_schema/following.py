@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -32,6 +32,10 @@ TOLD_CHARS_MAX = 16_000_000
 KEYS_MAX = 10_000
 """Schemas that were looked at; then all are looked at anew."""
 NEWS_MAX, NEWS_CHARS_MAX = 3, 1_000
+HEAD_BYTES = 8
+NO_HEADS = np.array([], dtype=np.uint64)
+FEW = 4
+"""Heads of values that are compared one by one."""
 COLUMNS_MAX = 5_000
 """Of a table that follows, those within columns included."""
 
@@ -130,6 +134,7 @@ class FollowingDecoder:
         self._make, self._follows = make, follows
         self._fixed, self._taken, self._halts = frozenset(fixed), frozenset(taken), halts
         self._seen: set[Hashable] = set()
+        self._settled = NO_HEADS
         self._brought: deque[str] = deque(maxlen=NEWS_MAX)
         self._inner = make(schema)
 
@@ -147,24 +152,65 @@ class FollowingDecoder:
 
     def _look(self, batch: RawBatch) -> tuple[int, str] | None:
         """Learn of the schemas of a batch, in its order. The first record that may not pass, and why."""
-        for place in _places_of_news(batch, self._follows):
-            value = batch.values[place]
+        headers = batch.headers
+        if headers is not None and self._follows.header.encode() not in headers.data:
+            headers = None
+        places = range(len(batch)) if headers is not None else self._places_of_news(batch.values)
+        for place in places:
+            value = batch.values[place] or b""
             try:
-                key = self._follows.key(value or b"", batch.headers[place] if batch.headers else None)
+                key = self._follows.key(value, headers[place] if headers is not None else None)
             except Misread:
                 continue
-            if key in self._seen:
-                continue
-            try:
-                why = self._learn(key)
-            except ChangedSchema as changed:
-                why = str(changed)
-            if why:
+            if why := self._seen_by(key):
                 return place, why
+            if headers is None:
+                self._settle(value[: self._follows.alike_bytes])
+        return None
+
+    def _seen_by(self, key: Hashable) -> str:
+        """Learn of a schema once. Why records of it may not pass; empty where they may."""
+        if key in self._seen:
+            return ""
+        try:
+            why = self._learn(key)
+        except ChangedSchema as changed:
+            return str(changed)
+        if not why:
             if len(self._seen) >= KEYS_MAX:
                 self._seen.clear()
+                self._settled = NO_HEADS
             self._seen.add(key)
-        return None
+        return why
+
+    def _settle(self, head: bytes) -> None:
+        """Values that begin so name a schema that was seen."""
+        if self._follows.is_alike(head):
+            number = np.array([int.from_bytes(head, "little")], dtype=np.uint64)
+            self._settled = np.union1d(self._settled, number)
+
+    def _places_of_news(self, values: Values) -> Sequence[int]:
+        """Where a schema may be named that was not seen, ascending: of values that begin alike one is enough.
+
+        What a longer name says of its schema is looked at record by record.
+        """
+        follows = self._follows
+        heads, places = _heads(values, follows.alike_bytes)
+        fresh = np.ones(len(heads), dtype=np.bool_)
+        if len(self._settled) <= FEW:
+            for settled in self._settled:
+                fresh &= heads != settled
+        else:
+            fresh = ~np.isin(heads, self._settled)
+        if not fresh.any():
+            return ()
+        heads, places = heads[fresh], places[fresh]
+        distinct, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
+        alike = [follows.is_alike(head.tobytes()[: follows.alike_bytes]) for head in distinct]
+        wanted = ~np.array(alike)[inverse]
+        wanted[first] = True
+        found: list[int] = places[wanted].tolist()
+        return found
 
     def _learn(self, key: Hashable) -> str:
         """Why records of this schema may not pass; empty where they may."""
@@ -197,30 +243,11 @@ def news(has: pa.Schema, wide: pa.Schema) -> str:
     return ddl_of(fresh)[:NEWS_CHARS_MAX].replace("`", "")
 
 
-def _places_of_news(batch: RawBatch, follows: Follows) -> list[int]:
-    """Where a schema may be named that was not seen, ascending: of records that begin alike one is enough.
-
-    What a header or a longer name says of its schema is looked at record by record.
-    """
-    if batch.headers is not None and follows.header.encode() in batch.headers.data:
-        return list(range(len(batch)))
-    heads, places = _heads(batch.values, follows.alike_bytes)
-    if not len(heads):
-        return []
-    distinct, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
-    alike = [follows.is_alike(head.tobytes()[: follows.alike_bytes]) for head in distinct]
-    wanted = ~np.array(alike)[inverse]
-    wanted[first] = True
-    found: list[int] = places[wanted].tolist()
-    return found
-
-
 def _heads(values: Values, width: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """The first bytes of each value that has so many, 8 at most, and where it stands."""
-    starts, ends = values.starts[:-1], values.starts[1:] - 1
-    places = np.flatnonzero(ends - starts >= width)
-    data = np.frombuffer(values.data, dtype=np.uint8)
-    heads = np.zeros((len(places), 8), dtype=np.uint8)
-    for place in range(width):
-        heads[:, place] = data[starts[places] + place]
-    return heads.view(np.uint64).reshape(-1), places
+    """The first bytes of each value that has so many, 8 at most, little-endian, and where it stands."""
+    lengths = np.diff(values.starts) - 1
+    places = np.flatnonzero(lengths >= width)
+    padded = values.data + bytes(HEAD_BYTES)
+    at_each = np.ndarray((len(values.data) + 1,), dtype="<u8", buffer=padded, strides=(1,))
+    heads = at_each[values.starts[places]] & np.uint64((1 << 8 * width) - 1)
+    return heads.astype(np.uint64, copy=False), places

@@ -31,8 +31,9 @@ from table.port import UPSERT, TableSpec
 from table.schema import parse_ddl, table_schema
 from table.widening import ddl_of, united
 from tests.avro_types import TAKEN, record, written
+from tests.harness import await_that
 from tests.proto_files import Classes, compiled, encoded
-from tests.registry_server import ERROR, Registry
+from tests.registry_server import ERROR, WELL, Registry
 
 NARROW = record({"id": "string", "n": "int"})
 WIDE = record({"id": "string", "n": "long", "at": ["null", "double"]})
@@ -186,8 +187,15 @@ def test_a_registry_that_is_away_is_an_outage_and_no_row_is_decoded_with_less(
     registry.does = ERROR
     with pytest.raises(SchemasUnavailable):
         reads.decode(batch([row]))
-    registry.does = "well"
-    assert reads.decode(batch([row])).table.to_pylist() == [{"id": "b", "n": 1, "at": 0.5}]
+    registry.does = WELL
+
+    def decoded() -> list[dict[str, Any]] | None:
+        try:
+            return list(reads.decode(batch([row])).table.to_pylist())
+        except SchemasUnavailable:
+            return None  # it is not asked again at once
+
+    assert await_that("the schema", decoded) == [{"id": "b", "n": 1, "at": 0.5}]
 
 
 def test_schemas_that_headers_and_guids_name_are_followed_as_well(registry: Registry, tmp_path: Path) -> None:
@@ -200,6 +208,25 @@ def test_schemas_that_headers_and_guids_name_are_followed_as_well(registry: Regi
     guid = bytes.fromhex(str(registry.known.told(new)["guid"]).replace("-", ""))
     decoded = made(registry, tmp_path).decode(batch([b"\x01" + guid + datum]))
     assert decoded.table.column("at").to_pylist() == [0.5]
+
+
+def test_values_that_begin_alike_are_looked_at_once_and_again_where_a_schema_is_new(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where more schemas are known than are compared one by one, or remembered at all."""
+    texts = [record({"id": "string", f"c{place}": ["null", "int"]}) for place in range(12)]
+    numbers = registered(registry, *texts)
+    for keys_max in (1_000, 3):
+        monkeypatch.setattr(following, "KEYS_MAX", keys_max)
+        reads = made(registry, tmp_path, "id STRING")
+        for count in range(1, 13):
+            rows = [
+                value(number, text, id="a", **{f"c{place}": place})
+                for place, (number, text) in enumerate(zip(numbers[:count], texts, strict=False))
+            ]
+            table = reads.decode(batch([*rows, *rows[::-1], b"\0"])).table
+            assert table.column_names == ["id", *(f"c{place}" for place in range(count))]
+            assert table.to_pylist()[count - 1][f"c{count - 1}"] == count - 1
 
 
 def test_of_an_upsert_table_records_without_a_value_are_deletes_as_before(
