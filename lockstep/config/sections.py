@@ -109,7 +109,7 @@ class RecordSection(Section):
         default="json",
         description=(
             f"How a key is encoded: {meanings({n: k.keys for n, k in FORMATS.items()})}. Keys are read of "
-            "records without a value, and of no others."
+            "records without a value, and where a column in `record.columns` comes from one."
         ),
     )
     framing: values.Framing = Field(
