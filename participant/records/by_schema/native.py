@@ -1,7 +1,7 @@
 """Values whose schema they name to Arrow columns, in Rust: see `participant.records.native`.
 
 Schemas are the plain decoder's to find, to read and to refuse; the native one is told of each once. Where one
-cannot be had now, or may not pass, the plain decoder is asked about the whole batch, and ends where it ends.
+may not pass, the plain decoder is asked about the whole batch, and ends where it ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from participant.records.by_schema.framing import SchemaKey
 from participant.records.by_schema.misread import Misread
 from participant.records.by_schema.one_by_one import RowDecoder
-from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
+from participant.records.errors import ChangedSchema, UnknownSchema
 from participant.records.native import BATCH_BYTES_MAX, NativeMissing, native_module, with_refused
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch
@@ -82,12 +82,15 @@ class NativeBySchema(ABC, Generic[K, R]):
         return with_refused(batch, table, refused, self._plain, headers=named is not None)
 
     def _learn(self, keys: list[bytes]) -> bool:
-        """Tells the native decoder of these schemas. False where one of them is not to be had now."""
+        """Tells the native decoder of these schemas, in the order of their first records.
+
+        False where one of them may not pass. Raises `SchemasUnavailable`.
+        """
         for raw in keys:
             types: list[Type] | None = None
             try:
                 types = self.types(self._plain.reader.known(self.key(raw)))
-            except (ChangedSchema, SchemasUnavailable):
+            except ChangedSchema:
                 return False
             except (Misread, ValueError):
                 pass  # its records are the plain decoder's, which says why where they are no rows
