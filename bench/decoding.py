@@ -1,8 +1,8 @@
-"""`python -m bench.decoding`: what it takes to decode a record of Avro, without a broker and a table.
+"""`python -m bench.decoding`: what it takes to decode a record of Avro or Protobuf, without broker and table.
 
-The records of a workload, as Avro by the schema that its columns make, are decoded by each candidate in
-turns. A figure is CPU, of all threads, and the least of the rounds: the machine may have other things to do.
-What a candidate makes of the records is compared with what they were made of, before anything is measured.
+The records of a workload, in Avro or Protobuf by the schema that its columns make, are decoded by each
+candidate in turns. A figure is CPU, of all threads, and the least of the rounds: the machine may have other
+things to do. What a candidate makes of the records is compared with what they were made of beforehand.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import io
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import click
@@ -18,6 +20,7 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 
+from bench.encodings import FIRST_MESSAGE, FRAME, PROTOBUF, message_class
 from bench.place import sentences, typed, wide_console
 from bench.workloads import WORKLOADS
 from control_topic.messages import SourcePartition
@@ -25,9 +28,12 @@ from lockstep.errors import Failed
 from participant.records.avro.decoder import AvroDecoder
 from participant.records.avro.native import NativeAvro
 from participant.records.avro.schemas import GivenSchemas
+from participant.records.by_schema.framing import SchemaKey
 from participant.records.json.native import NativeDecoder
 from participant.records.native import NativeMissing
 from participant.records.port import Decoder
+from participant.records.protobuf.decoder import ProtobufDecoder
+from participant.records.protobuf.native import NativeProtobuf
 from participant.records.raw import RawBatch, Values
 from table.schema import parse_ddl
 from tests import evidence
@@ -73,37 +79,88 @@ def batch_of(values: Sequence[bytes]) -> RawBatch:
     )
 
 
-def candidates(
-    workload: str, *, nullable: bool, records: int
-) -> tuple[dict[str, Callable[[], object]], float, bool]:
-    """Each decodes `records` records; how many bytes a datum has; whether all make the same rows of them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Each of `runs` decodes the same records."""
+
+    title: str
+    value_bytes: float
+    runs: Mapping[str, Callable[[], object]]
+    same: bool
+    """Whether all make the same rows of them."""
+
+
+def case_of(title: str, workload: str, records: int, form: Callable[[pa.Schema], Form]) -> Case:
+    """Of a workload's rows in a form."""
     schema = parse_ddl(WORKLOADS[workload].schema)
-    written = avro_record(list(schema), "row", nullable=nullable)
-    parsed = fastavro.parse_schema(written)
+    made = form(schema)
     texts = [WORKLOADS[workload].value(number) for number in range(records)]
     rows = [json.loads(text) for text in texts]
-    data = [_written(parsed, row) for row in rows]
-    given = GivenSchemas(json.dumps(written), by_fingerprint=False)
+    data = [made.written(row) for row in rows]
     batch, as_json = batch_of(data), batch_of(texts)
     decoders: Mapping[str, tuple[Decoder, RawBatch]] = {
-        OURS: (NativeAvro(schema, "none", given), batch),
-        "plain": (AvroDecoder(schema, "none", given), batch),
+        OURS: (made.native, batch),
+        "plain": (made.plain, batch),
         "json": (NativeDecoder(schema), as_json),
     }
-    same = all(one.decode(given_batch).table.to_pylist() == rows for one, given_batch in decoders.values())
-
-    def fastavro_alone() -> object:
-        return [fastavro.schemaless_reader(io.BytesIO(one), parsed) for one in data]
-
+    same = all(one.decode(given).table.to_pylist() == rows for one, given in decoders.values())
     runs: dict[str, Callable[[], object]] = {
-        name: (lambda one=one, given_batch=given_batch: one.decode(given_batch))
-        for name, (one, given_batch) in decoders.items()
+        name: (lambda one=one, given=given: one.decode(given)) for name, (one, given) in decoders.items()
     }
-    return (
-        {**runs, "fastavro": fastavro_alone},
-        sum(map(len, data)) / records,
-        same and fastavro_alone() == rows,
+    runs["library"] = lambda: [made.library(one) for one in data]
+    return Case(title=title, value_bytes=sum(map(len, data)) / records, runs=runs, same=same)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How rows are spelled, and who reads them."""
+
+    written: Callable[[Mapping[str, Any]], bytes]
+    native: Decoder
+    plain: Decoder
+    library: Callable[[bytes], object]
+    """Decodes a value into objects of its own, and no further."""
+
+
+def as_avro(schema: pa.Schema, *, nullable: bool = False) -> Form:
+    """Without framing."""
+    record = avro_record(list(schema), "row", nullable=nullable)
+    parsed = fastavro.parse_schema(record)
+    given = GivenSchemas(json.dumps(record), by_fingerprint=False)
+    return Form(
+        written=lambda row: _written(parsed, row),
+        native=NativeAvro(schema, "none", given),
+        plain=AvroDecoder(schema, "none", given),
+        library=lambda value: fastavro.schemaless_reader(io.BytesIO(value), parsed),
     )
+
+
+class _Told:
+    """The one schema, whatever its id."""
+
+    def find(self, _key: SchemaKey) -> tuple[str, ...]:
+        return (f"{PROTOBUF.schema} ",)
+
+
+def as_protobuf(schema: pa.Schema) -> Form:
+    """As Confluent's serializer frames it."""
+    behind = len(FRAME + FIRST_MESSAGE)
+    message = message_class()
+    return Form(
+        written=PROTOBUF.encoded,
+        native=NativeProtobuf(schema, "", _Told()),
+        plain=ProtobufDecoder(schema, "", _Told()),
+        library=lambda value: message.FromString(value[behind:]),
+    )
+
+
+CASES: Sequence[tuple[str, str, Callable[[pa.Schema], Form]]] = (
+    ("Avro, narrow", "narrow", as_avro),
+    ("Avro, narrow, each field or null", "narrow", partial(as_avro, nullable=True)),
+    ("Avro, wide", "wide", as_avro),
+    ("Avro, wide, each field or null", "wide", partial(as_avro, nullable=True)),
+    ("Protobuf, narrow", "narrow", as_protobuf),
+)
 
 
 def _written(parsed: Any, row: Mapping[str, Any]) -> bytes:
@@ -127,19 +184,18 @@ def least_us(runs: Mapping[str, Callable[[], object]], *, records: int, rounds: 
 @click.option("--rounds", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option("--records", type=click.IntRange(min=100), default=BATCH_RECORDS, show_default=True)
 def main(rounds: int, records: int) -> None:
-    """Avro decoded natively, by the plain decoder, by fastavro alone; figures as bench-decoding.json."""
+    """Avro and Protobuf, natively, plainly, by their libraries; figures as bench-decoding.json."""
     with sentences():
         figures, passed = [], True
         try:
-            for workload, nullable in (("narrow", False), ("narrow", True), ("wide", False), ("wide", True)):
-                runs, size_bytes, same = candidates(workload, nullable=nullable, records=records)
-                found = least_us(runs, records=records, rounds=rounds)
-                passed &= same
+            for title, workload, form in CASES:
+                case = case_of(title, workload, records, form)
+                found = least_us(case.runs, records=records, rounds=rounds)
+                passed &= case.same
                 figures.append(
                     {
-                        "workload": workload,
-                        "nullable": nullable,
-                        "value_bytes": round(size_bytes, 1),
+                        "title": title,
+                        "value_bytes": round(case.value_bytes, 1),
                         "cpu_us_per_record": {name: round(one, 4) for name, one in found.items()},
                         "times": {name: round(one / found[OURS], 1) for name, one in found.items()},
                     }

@@ -12,7 +12,7 @@ RATE, CPU = "steady_rows_per_s", "steady_cpu_us_per_row"
 ALONE: Mapping[str, str] = {
     "native": "natively",
     "plain": "plain",
-    "fastavro": "fastavro alone",
+    "library": "fastavro, Protobuf's parser",
     "json": "JSON",
 }
 """Candidates of `bench.decoding`, JSON being the same rows, natively."""
@@ -55,17 +55,17 @@ def _rows(title: str, found: Mapping[str, Any]) -> list[list[str]]:
 
 
 def alone(read: Callable[[str], Mapping[str, Any] | None]) -> list[str]:
-    """What decoding Avro takes, without a broker and a table."""
+    """What decoding Avro and Protobuf takes, without a broker and a table."""
     kept = read("bench-decoding")
     if kept is None:
-        return [f"Decoding Avro alone: {NOT_YET}."]
+        return [f"Decoding Avro and Protobuf alone: {NOT_YET}."]
     rows = []
     for run in kept["figures"]["runs"]:
         cells = [f"{run['cpu_us_per_record'][name]:.2f} ({run['times'][name]:g} ×)" for name in ALONE]
-        which = ", each field or null" if run["nullable"] else ""
-        rows.append([f"{run['workload']}{which}, {run['value_bytes']:.0f} bytes", *cells])
+        rows.append([f"{run['title']}, {run['value_bytes']:.0f} bytes", *cells])
     return [
-        "Decoding Avro alone, µs of CPU a record (× the native decoder's); JSON is the same rows, natively:",
+        "Decoding Avro and Protobuf alone, µs of CPU a record (× the native decoder's); JSON is the same "
+        "rows, natively; libraries make objects of their own, and no columns:",
         "",
         *table(("", *ALONE.values()), rows),
         "",

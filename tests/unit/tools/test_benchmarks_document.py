@@ -101,11 +101,10 @@ KEPT: Mapping[str, Any] = {
         "figures": {
             "runs": [
                 {
-                    "workload": "narrow",
-                    "nullable": True,
+                    "title": "Avro, narrow",
                     "value_bytes": 80.4,
-                    "cpu_us_per_record": {"native": 0.1, "plain": 5.0, "fastavro": 2.5, "json": 0.2},
-                    "times": {"native": 1.0, "plain": 50.0, "fastavro": 25.0, "json": 2.0},
+                    "cpu_us_per_record": {"native": 0.1, "plain": 5.0, "library": 2.5, "json": 0.2},
+                    "times": {"native": 1.0, "plain": 50.0, "library": 25.0, "json": 2.0},
                 }
             ]
         }
@@ -242,7 +241,7 @@ def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
         "no rows",
         "page",
         "native decoder",
-        "Avro alone",
+        "Protobuf alone",
     )
     on_stores = [f"{what} on {on}" for what in ("table", "next commit") for on in ("an S3 server", "HDFS")]
     others = ("Upserts", "compactions run", "Queries", "commit takes on a store", "the proxy")
@@ -269,7 +268,7 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert "| Lockstep without its page | 300,500 (300,000 to 301,000) | 4.00 | – |" in shown
     native = "| wide JSON: Lockstep | 600,500 (600,000 to 601,000) | 2.00 | 2.00"
     assert native in shown and "| wide JSON: Lockstep with the plain decoder | 300,500" in shown
-    assert "| narrow, each field or null, 80 bytes | 0.10 (1 ×) | 5.00 (50 ×) | 2.50 (25 ×)" in shown
+    assert "| Avro, narrow, 80 bytes | 0.10 (1 ×) | 5.00 (50 ×) | 2.50 (25 ×)" in shown
     assert shown.count("commit `abc`, 2 processors") == 19
     assert "* Lockstep: from the job's session being up" in shown
 
