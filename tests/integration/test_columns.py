@@ -123,6 +123,7 @@ def test_rows_are_changed_and_deleted_by_what_stands_in_keys_and_headers(
         table__key='["id", "tenant"]',
         table__partition_by="tenant",
         table__buckets="2",
+        source__reader="plain",
     )
     model: dict[tuple[int, str], int] = {}
     rounds: list[list[Sent]] = []
@@ -155,3 +156,6 @@ def test_rows_are_changed_and_deleted_by_what_stands_in_keys_and_headers(
     assert {(row["id"], row["tenant"]): row["amount"] for row in found} == model
     assert len(found) == len(model)
     assert all(row["seen"] == row["amount"] for row in found)
+    said = pipeline.command("validate", *_sets(pipeline), "--output", "json")
+    checks = {check["name"]: check for check in json.loads(said.stdout)["checks"]}
+    assert checks["record decoder"]["verdict"] == checks["table"]["verdict"] == "ok", said.stdout
