@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from table.hudi.files.split import Codes, shared
+
 Place = TypeVar("Place", bound=Hashable)
-Codes = npt.NDArray[np.integer]
 Indices = npt.NDArray[np.int64]
 
 COLUMN_BYTES = 860
@@ -197,13 +198,14 @@ class _Columns:
         self._schema = tables[0].schema
         self._parts: dict[str, pa.ChunkedArray] = {}
         self._whole: dict[str, pa.Array] = {}
-        self._same: dict[str, str] = {}
-        """Of each column the first one of the same memory: a record key is often a column of the data."""
-        known: dict[tuple[object, ...], str] = {}
-        for place, name in enumerate(self._schema.names):
-            column = pa.chunked_array([chunk for table in tables for chunk in table.column(place).chunks])
-            where = _where(column)
-            self._same[name] = known.setdefault(where, name) if where else name
+        names = self._schema.names
+        columns = [
+            pa.chunked_array([chunk for table in tables for chunk in table.column(place).chunks])
+            for place in range(len(names))
+        ]
+        self._same = {name: names[first] for name, first in zip(names, shared(columns), strict=True)}
+        """Of each column the first one of the same memory."""
+        for name, column in zip(names, columns, strict=True):
             if self._same[name] == name:
                 self._parts[name] = column
 
@@ -227,19 +229,6 @@ class _Columns:
             pa.Table.from_arrays([found[first][i] for first in self._same.values()], schema=self._schema)
             for i in range(len(places))
         ]
-
-
-def _where(column: pa.ChunkedArray) -> tuple[object, ...]:
-    """What tells columns of the same memory.
-
-    Empty where that cannot be told: an array does not name the memory of its dictionary.
-    """
-    if "dictionary" in str(column.type):  # within another as well
-        return ()
-    at: list[object] = [column.type]
-    for chunk in column.chunks:
-        at += [chunk.offset, len(chunk), *(None if one is None else one.address for one in chunk.buffers())]
-    return tuple(at)
 
 
 def _slices(table: pa.Table, places: Sequence[Place], counts: Indices) -> Iterator[tuple[Place, pa.Table]]:

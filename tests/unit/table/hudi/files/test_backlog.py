@@ -180,6 +180,15 @@ def test_a_part_is_worth_a_table_by_its_rows_or_by_its_memory() -> None:
     assert [(code, part.num_rows) for code, part in wide.parts] == [(0, 50)]
 
 
+def test_a_key_that_is_a_column_of_the_data_is_copied_once() -> None:
+    key = pa.chunked_array([[f"k{n}" for n in range(1_500)], [f"k{n}" for n in range(1_500)]])
+    rows = pa.table({"key": key, "n": range(3_000), "also": key})
+    (_, part), *_ = split.divide(rows, np.arange(3_000) % 2, 2).parts
+    assert part.column_names == rows.column_names
+    assert part.column("also").to_pylist() == part.column("key").to_pylist() == key.to_pylist()[::2]
+    assert part.get_total_buffer_size() == part.select(["key", "n"]).get_total_buffer_size()
+
+
 # --- crumbs -------------------------------------------------------------------------------------------
 
 
