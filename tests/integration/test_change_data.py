@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from participant.records.port import RecordSpec
+from participant.records.registry.settings import RegistrySettings
+from tests import debezium_avro as in_avro
 from tests.debezium_events import POSTGRESQL, event
 from tests.integration.test_upserts import Record, Upserts, upserts
+from tests.registry_server import Registry
 
 __all__ = ["upserts"]
 
@@ -93,3 +99,51 @@ def test_a_new_snapshot_repairs_what_was_deleted_and_compacted_before(
     table.run([change("u", "k3", 120, 333), *snapshot])  # a change from while the snapshot ran counts
     repaired = {"k1": 101, "k2": 102, "k3": 333}
     assert held(table) == {"k0": 0, "k4": 4, "k5": 5} | repaired
+
+
+def test_change_data_in_avro_is_rows_and_deletes_in_the_columns_that_debeziums_types_mean(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    after = {
+        "id": 1,
+        "paid": Decimal("12.34"),
+        "due": 20_783,
+        "made": 1_795_705_445_678_901,
+        "seen": "2026-11-26T15:04:05.678901Z",
+        "free": {"scale": 3, "value": (-1234).to_bytes(2, "big", signed=True)},
+        "note": "ä",
+    }
+    others = [{"id": number, "paid": Decimal(number)} for number in (2, 3)]
+    with Registry() as registry:
+        settings = RegistrySettings(url=registry.url, cache_folder=str(tmp_path / "schemas"))
+        table = Upserts(
+            spark,
+            tmp_path / "t",
+            record=RecordSpec(format="avro", key_format="avro", envelope="debezium", registry=settings),
+            **{**CHANGE_DATA, "ddl": in_avro.DDL},
+        )
+        try:
+            created = [in_avro.event(registry, "c", 10 + one["id"], after=one) for one in (after, *others)]
+            table.run([(in_avro.key(registry, number), value) for number, value in enumerate(created, 1)])
+            gone = in_avro.event(registry, "d", 20, before=others[0])
+            changed = in_avro.event(registry, "u", 21, before=after, after={**after, "note": "b"})
+            table.run(
+                [
+                    (in_avro.key(registry, 2), gone),
+                    (in_avro.key(registry, 2), None),
+                    (in_avro.key(registry, 1), changed),
+                    (in_avro.key(registry, 3), None),
+                ]
+            )
+            spark.catalog.clearCache()
+            spark.read.format("hudi").load(str(table.path)).createOrReplaceTempView("in_avro")
+            (found,) = spark.sql(
+                "select id, cast(paid as string), cast(due as string), cast(made as string),"
+                " unix_micros(seen), cast(free as string), note from in_avro"
+            ).collect()
+        finally:
+            table.table.close()
+    assert tuple(found) == (
+        *(1, "12.34", "2026-11-26", "2026-11-26 15:04:05.678901"),
+        *(1_795_705_445_678_901, "-1.2340", "b"),
+    )
