@@ -11,8 +11,8 @@ from tests.simulation.hazards import SPOTS, Spot
 from tests.simulation.world import World
 
 SCHEDULES_MAX = 100
-"""For each spot. A seed aims at the spot that its remainder names; most are hit much sooner, one of the rarest
-(a coordinator that stands still as it stops) in a tenth of them."""
+"""For each spot. A seed aims at the spot that its remainder names; most are hit much sooner, one of the
+rarest (a coordinator that stands still as it stops) in a tenth of them."""
 
 WORLDS = 150
 
