@@ -334,7 +334,9 @@ class Plane:
 
     def _shaped_of(self, decoded: Decoded, raw: RawBatch) -> Shaped:
         """From the first rows on that have more columns than those before, all that follows has them."""
-        columns = decoded.table.schema
+        columns = record_schema(
+            decoded.table.schema
+        )  # which has ours as well where records bring their order
         if (kinds := _kinds_of(columns)) != self._columns:
             self._files, self._columns = self._files.widened(columns), kinds
         return self._files.shape(decoded.rows(raw))

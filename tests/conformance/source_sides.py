@@ -295,7 +295,8 @@ class SimulatedSourceReader:
             checks=SimpleNamespace(held=lambda *_: None),
         )
         worker: Any = Clocked(side.scheduler, "worker")
-        worker.world, worker.driver, worker.post = world, SimpleNamespace(until=None), self._post
+        driver = SimpleNamespace(until=None, columns=frozenset())
+        worker.world, worker.driver, worker.post = world, driver, self._post
         worker.witnesses = Remembered()
         if known is not None:
             worker.witnesses.note([known.witness], {side.partition: known.nothing_until})

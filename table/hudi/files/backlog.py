@@ -14,6 +14,10 @@ from table.hudi.files.split import Codes, divide
 
 Place = TypeVar("Place", bound=Hashable)
 
+TIMES = 2
+"""Crumbs are there so often while they are divided: one column, which may be nearly all of them, in one piece
+beside those that are made of it."""
+
 
 @dataclass(slots=True)
 class Waiting:
@@ -55,8 +59,8 @@ class Backlog(Generic[Place]):
 
     @property
     def size_bytes(self) -> int:
-        """Memory held by all of it."""
-        return self._tables_bytes + self._crumbs.size_bytes
+        """Memory held by all of it, and by what becomes of crumbs while they are divided."""
+        return self._tables_bytes + TIMES * self._crumbs.size_bytes
 
     def add(self, rows: pa.Table, codes: Codes, places: Sequence[Place]) -> None:
         """Let rows wait, each for the place of its code."""
@@ -92,7 +96,9 @@ class Backlog(Generic[Place]):
             if largest is not None and self._goes_alone(largest):
                 yield from self._pop([largest])
             else:
-                yield from self._with_crumbs(self._crumbs.choose(self.size_bytes - bytes_max, first))
+                yield from self._with_crumbs(
+                    self._crumbs.choose((self.size_bytes - bytes_max) // TIMES, first)
+                )
 
     def drain(self) -> Iterator[tuple[Place, Waiting]]:
         """Everything, each place once."""

@@ -27,6 +27,8 @@ SMALL_TABLES = 8
 """So many small batches, one after another, are made one."""
 BYTES_MAX = 1024 * 1024 * 1024
 """Each column is made one piece, and one of texts has no more than two gigabytes."""
+ASKED_BYTES = 1024 * 1024
+"""Of keys that are looked at together."""
 SHARE_LEAST = 4
 """At least one row in so many is taken out at once: what stays is copied."""
 
@@ -166,6 +168,7 @@ class Crumbs(Generic[Place]):
         left = np.sort(order[~taken])
         mine, stays = columns.gathered([order[taken], left])
         del columns
+        pa.default_memory_pool().release_unused()  # else its large pieces stay with the process
         counts = np.bincount(codes[order], minlength=len(self._counts))
         self._counts = np.where(chosen, 0, counts)
         self._rows = len(left)
@@ -178,14 +181,22 @@ class Crumbs(Generic[Place]):
     def _thinned(
         self, thin: Thin, columns: _Columns, order: Indices, whole: npt.NDArray[np.bool_]
     ) -> Indices:
-        """Of rows that stand by place those that are wanted."""
-        asked = [columns.whole(name).take(pa.array(order)) for name in thin.names]
+        """Of rows that stand by place those that are wanted. A window of places at a time: keys may be nearly
+        all of a row, and are not to be there once more.
+        """
+        names = [columns.whole(name) for name in thin.names]
+        size_bytes = sum(one.nbytes for one in names)
+        window = max(1, ASKED_BYTES * len(order) // max(1, size_bytes))
         found: list[Indices] = []
-        start = 0
+        start = asked_from = asked_to = 0
+        asked: list[pa.Array] = []
         for count, is_whole in zip(self._counts.tolist(), whole.tolist(), strict=True):
             rows = order[start : start + count]
             if count > 1 and not is_whole:
-                rows = rows[thin(*(column.slice(start, count) for column in asked))]
+                if start + count > asked_to:
+                    asked_from, asked_to = start, start + max(count, window)
+                    asked = [one.take(pa.array(order[asked_from:asked_to])) for one in names]
+                rows = rows[thin(*(one.slice(start - asked_from, count) for one in asked))]
             found.append(rows)
             start += count
         return np.concatenate(found)

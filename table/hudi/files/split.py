@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-PART_ROWS, PART_BYTES = 1_000, 256 * 1024
+PART_ROWS, PART_BYTES = 1_000, 64 * 1024
 """A part is worth a table of its own from so many rows on, or so much memory: to make one costs what decoding
 some tens of narrow rows does."""
 
