@@ -333,10 +333,11 @@ class Plane:
         return self._shaped_of(self._stages.decoder.decode(raw), raw)
 
     def _shaped_of(self, decoded: Decoded, raw: RawBatch) -> Shaped:
-        """From the first rows on that have more columns than those before, all that follows has them."""
-        columns = record_schema(
-            decoded.table.schema
-        )  # which has ours as well where records bring their order
+        """From the first rows on that have more columns than those before, all that follows has them.
+
+        Where records bring their order, its column is ours and none of theirs.
+        """
+        columns = record_schema(decoded.table.schema)
         if (kinds := _kinds_of(columns)) != self._columns:
             self._files, self._columns = self._files.widened(columns), kinds
         return self._files.shape(decoded.rows(raw))

@@ -1126,7 +1126,7 @@ def test_a_foreign_sql_insert_shares_the_table_and_its_layout(
         assert all(row[0] == row[2] for row in rows)
     instant = made.begin("t2")
     commit = made.planned("t2", instant, 2, made.write(instant, 2, first=2))
-    with pytest.raises(Unavailable, match="they may be null now"):  # Spark says so of every column
+    with pytest.raises(Unavailable, match="which this commit is to say as well"):
         made.table.commit(commit, fence=accept)
     made.table.commit(commit, fence=accept)
     made.run("t3", rows=2)

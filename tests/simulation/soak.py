@@ -8,6 +8,7 @@ that a schedule runs, which is the cores, the fakes and the checks, and no shell
 from __future__ import annotations
 
 import argparse
+import importlib
 import signal
 import sys
 import time
@@ -169,6 +170,7 @@ def _violation(figures: SoakFigures, seed: int, sentence: str) -> None:
 
 def walked_code() -> list[str]:
     """The files that a schedule runs: what the crew's processes load is loaded here as well."""
+    importlib.import_module("table.widening")  # which is loaded where a schema changes
     return [*evidence.loaded(), str(SEEDS.relative_to(evidence.ROOT)), "pyproject.toml"]
 
 

@@ -14,7 +14,7 @@ import pytest
 from control_topic.messages import SourcePartition
 from participant import events as ev
 from participant.records.errors import SchemasUnavailable
-from participant.records.port import Decoded
+from participant.records.port import Decoded, RecordSpec
 from participant.records.raw import RawBatch, Values
 from participant.source.fetched import Fetched
 from participant.source.witnesses import last_before
@@ -22,7 +22,10 @@ from participant.worker.holds import LONGEST_S, MOST_S
 from participant.worker.memory import MemoryBudget
 from participant.worker.plane import TELL_MS, Plane, PlaneCallbacks
 from participant.worker.stages import stages
-from table.port import TableLayout, Written
+from table.hudi.avro import to_avro
+from table.hudi.definition import with_meta_columns
+from table.port import UPSERT, TableLayout, Written
+from table.schema import POSITION_COLUMN, table_schema
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
 LAYOUT = TableLayout(
@@ -82,6 +85,56 @@ def test_of_each_source_partition_that_was_written_the_last_record_is_named_be_i
     assert isinstance(flushed, ev.Flushed)
     assert flushed.outcome is ev.Outcome.SUCCEEDED, flushed.reason
     assert flushed.witnesses == (last_before(batches[P0], 2),)
+
+
+def test_the_column_by_which_change_events_are_ordered_is_ours_and_none_that_they_bring(
+    tmp_path: Path,
+) -> None:
+    """Else each worker of such a table would end, over a column that may not be named so."""
+    (tmp_path / ".hoodie").mkdir()
+    posted: list[Any] = []
+    memory = MemoryBudget(64_000_000)
+    layout = replace(
+        LAYOUT,
+        path=str(tmp_path),
+        mode=UPSERT,
+        ddl="id STRING NOT NULL",
+        ordering_field=POSITION_COLUMN,
+        source_position=True,
+        body={
+            "bucket_count": 1,
+            "avro": with_meta_columns(
+                to_avro(table_schema("id STRING NOT NULL", False, source_position=True), "t")
+            ),
+        },
+    )
+    record = RecordSpec(envelope="debezium")
+    plane = Plane(
+        stages=stages(layout=layout, slot=0, incarnation="i", memory=memory, record=record),
+        queued_bytes_max=memory.queued_bytes,
+        dead_letters=None,
+        post=posted.append,
+        now_ms=lambda: 0,
+        callbacks=NOBODY,
+    )
+    raw = RawBatch(
+        partition=P0,
+        offsets=np.arange(1, dtype=np.int64),
+        timestamps_ms=np.zeros(1, dtype=np.int64),
+        values=Values.of(
+            [
+                b'{"before":null,"after":{"id":"a"},"op":"c","ts_ms":1,"source":{"connector":"mysql",'
+                b'"file":"binlog.000001","pos":4,"row":0}}'
+            ]
+        ),
+    )
+    plane._obey(ev.Rewind(partition=P0, offset=0, generation=1))
+    plane._obey(ev.Open(transaction="t1", instant="20261126000000000"))
+    plane._obey(Fetched(partition=P0, generation=1, start=0, next=1, raw=raw))
+    plane._obey(ev.Write(transaction="t1", partition=P0, generation=1, upto=1))
+    plane._obey(ev.Flush(call=1, transaction="t1"))
+    assert not any(isinstance(one, ev.Blocked) for one in posted), posted
+    assert posted[-1].columns == "" and posted[-1].outcome is ev.Outcome.SUCCEEDED, posted
 
 
 def test_how_far_the_files_are_is_said_while_they_are_written_and_not_at_each_step() -> None:
