@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from table.rows import Rows
-from table.schema import KAFKA_PREFIX, UTC_MICROS
+from table.schema import KAFKA_PREFIX, MICROS, UTC_MICROS
 
-TIMES_MS = (-62_135_596_800_000, 253_402_300_799_999)
-"""The years 1 to 9999, which every reader of a table knows. Kafka takes any number for a timestamp."""
+TIMES_MS = (MICROS[0] // 1_000, MICROS[1] // 1_000)
+"""Kafka takes any number for a timestamp."""
 
 
 def constant(value: str, length: int) -> pa.DictionaryArray:

@@ -22,6 +22,8 @@ POSITION_COLUMN = "_source_position"
 UTC_MICROS = pa.timestamp("us", tz="UTC")
 LOCAL_MICROS = pa.timestamp("us")
 """What a calendar and a clock show, nobody says where: TIMESTAMP_NTZ."""
+MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""Microseconds since 1970 in the years 1 to 9999, which every reader of a table knows."""
 DECIMAL_PRECISION_MAX = 38
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

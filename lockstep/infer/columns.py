@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from lockstep.infer.shapes import ARRAY, NUMBERS, OBJECT, TEXTS, Shape, is_map, together
-from participant.records.sources import parse
+from participant.records.sources import parse, spelled
 from table.schema import KAFKA_PREFIX, NAME, POSITION_COLUMN, SchemaError, parse_ddl
 
 COLUMNS_MAX = 2_000
@@ -54,7 +54,7 @@ def proposed(shape: Shape) -> Proposal:
         taken.add(column.lower())
         found.columns[column] = kind
         if column != name:
-            found.sources[column] = "value." + _spelled(name)
+            found.sources[column] = "value." + spelled(name)
             found.notes.append(f"{name!r} can be no column's name: it becomes {column}, by record.columns")
     if shape.unnamed:
         found.notes.append(f"{shape.unnamed:,} fields were not looked at: there are too many of them")
@@ -151,11 +151,7 @@ def quoted(name: str) -> str:
 def _can_be_read(name: str) -> bool:
     """Whether a column can come from such a field."""
     try:
-        parse(f"value.{_spelled(name)}")
+        parse(f"value.{spelled(name)}")
     except ValueError:
         return False
     return not name.startswith((KAFKA_PREFIX, POSITION_COLUMN))
-
-
-def _spelled(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else "`{}`".format(name.replace("`", "``"))

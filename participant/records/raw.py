@@ -96,6 +96,11 @@ class RawBatch:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    def naming(self, mark: bytes) -> Values | None:
+        """The headers, where any of them may have this name, in bytes."""
+        headers = self.headers
+        return headers if headers is not None and mark in headers.data else None
+
     def head(self, count: int) -> RawBatch:
         """The first `count` records."""
         return RawBatch(

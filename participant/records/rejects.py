@@ -14,6 +14,8 @@ from participant.records.raw import RawBatch, Values
 
 REASON_LENGTH_MAX = 1_000
 """Characters. A reason names fields, and a schema may nest them deeply."""
+ABOUT_KEY = "the Kafka key of a record without a value"
+NO_KEY = "a record without a value and without a key deletes no row"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

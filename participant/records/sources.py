@@ -60,13 +60,17 @@ class Source:
     """What it is there: a type in Spark DDL, or one of `UNITS`; empty for the column's own type."""
 
     def __str__(self) -> str:
-        parts = (name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f"`{name}`" for name in self.path)
-        return ".".join((self.kind, *parts))
+        return ".".join((self.kind, *map(spelled, self.path)))
 
     @property
     def from_fields(self) -> bool:
         """Whether a decoder reads it."""
         return self.kind in (VALUE, KEY) and bool(self.path)
+
+
+def spelled(name: str) -> str:
+    """A name of a path, as `parse` reads it."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else "`{}`".format(name.replace("`", "``"))
 
 
 def parse(text: str) -> Source:

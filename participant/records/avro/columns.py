@@ -19,8 +19,8 @@ from participant.records.avro.connect import TEXTS, said_digits, variable_decima
 from participant.records.avro.datum import Read
 from participant.records.avro.schema import Node
 from participant.records.by_schema.misread import Misread
-from participant.records.json.columns import DAYS, MICROS
-from table.schema import DECIMAL_PRECISION_MAX, LOCAL_MICROS, UTC_MICROS, SchemaError, ddl_name
+from participant.records.json.columns import DAYS
+from table.schema import DECIMAL_PRECISION_MAX, LOCAL_MICROS, MICROS, UTC_MICROS, SchemaError, ddl_name
 
 _EXACT = Context(prec=2 * DECIMAL_PRECISION_MAX)
 BEYOND = "a time outside the years 1 to 9999"

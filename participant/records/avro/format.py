@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from participant.records.by_schema.native import Nowhere
 from participant.records.by_schema.one_by_one import Schemas
 from participant.records.native import chosen, why_plain
 from participant.records.port import RecordSpec
+from participant.records.registry.named import registry_schemas
 from table.schema import SchemaError
 
 
@@ -26,7 +28,6 @@ class AvroFormat:
 
     def __init__(self, record: RecordSpec) -> None:
         self._record = record
-        self._registered: Registered | None = None
 
     def values(self, schema: pa.Schema) -> AvroDecoder | NativeAvro:
         """Raises `SchemaError` where the schema that was given is none, or does not fit."""
@@ -50,7 +51,7 @@ class AvroFormat:
 
     def follows(self) -> AvroFollows:
         """See `participant.records.port.FollowedFormat`."""
-        return AvroFollows(*self._asked())
+        return AvroFollows(*self._registered)
 
     def reads_by(self, schema: pa.Schema) -> str:
         """The native decoder, or who reads without it, and why; and where schemas are."""
@@ -68,18 +69,13 @@ class AvroFormat:
             if not text:
                 raise SchemaError(f'{setting} is missing; record.framing = "{record.framing}" needs it')
             return GivenSchemas(text, by_fingerprint=record.framing == "single_object")
-        return self._asked()[0]
+        return self._registered[0]
 
-    def _asked(self) -> Registered:
-        """The registry's, each asked for once however many decoders are made."""
-        if self._registered is None:
-            if self._record.registry is None:
-                raise SchemaError('registry.url is missing; record.framing = "confluent" needs it')
-            from participant.records.registry.client import RegistrySchemas
-
-            schemas = RegistrySchemas(self._record.registry)
-            self._registered = Once(schemas), schemas.known_as
-        return self._registered
+    @cached_property
+    def _registered(self) -> Registered:
+        """Raises `SchemaError` where there is no registry."""
+        schemas = registry_schemas(self._record.registry, "participant.records.registry.client:AVRO")
+        return Once(schemas), schemas.known_as
 
 
 def _check_given(reader: AvroDecoder | NativeAvro | AvroKeys, schemas: Schemas) -> None:

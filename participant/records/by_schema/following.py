@@ -152,9 +152,7 @@ class FollowingDecoder:
 
     def _look(self, batch: RawBatch) -> tuple[int, str] | None:
         """Learn of the schemas of a batch, in its order. The first record that may not pass, and why."""
-        headers = batch.headers
-        if headers is not None and self._follows.header.encode() not in headers.data:
-            headers = None
+        headers = batch.naming(self._follows.header.encode())
         places = range(len(batch)) if headers is not None else self._places_of_news(batch.values)
         for place in places:
             value = batch.values[place] or b""

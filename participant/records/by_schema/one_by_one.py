@@ -20,14 +20,13 @@ from participant.records.headers import first
 from participant.records.json.columns import fit, nullable_type
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
-from participant.records.rejects import Reasons, Rejects
+from participant.records.rejects import ABOUT_KEY, NO_KEY, Reasons, Rejects
 from table.rows import Tombstones
 from table.schema import SchemaError, record_schema
 
 GROUP_BYTES = 1 << 20
 READERS_MAX = 1_000
 """Schemas that are known at once; then all are looked up anew."""
-ABOUT_KEY = "the Kafka key of a record without a value"
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -89,8 +88,7 @@ class Reader(ABC, Generic[K, R]):
 
     def naming(self, batch: RawBatch) -> Values | None:
         """The batch's headers, where any of them may name a schema."""
-        headers = batch.headers
-        return headers if headers is not None and self._mark in headers.data else None
+        return batch.naming(self._mark)
 
     def known(self, key: K) -> R:
         """As `made`, once. Raises `Misread` where values of this schema cannot be read."""
@@ -182,7 +180,7 @@ class RowKeys(Generic[K, R]):
         for place in places.tolist():
             key = batch.keys.get(place)
             if not key:
-                reasons[place] = "a record without a value and without a key deletes no row"
+                reasons[place] = NO_KEY
                 continue
             try:
                 rows.append(self._reader.read(key, headers[place] if headers is not None else None))

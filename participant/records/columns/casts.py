@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.schema import LOCAL_MICROS, UTC_MICROS, ddl_name
+from table.schema import LOCAL_MICROS, MICROS, UTC_MICROS, ddl_name
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Convert: TypeAlias = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -25,8 +25,6 @@ NUMBER = r"-?(0|[1-9][0-9]*)"
 DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 CLOCK = r"[0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?"
 ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
-MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-"""Years 1 to 9999."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,6 @@ from table.rows import Tombstones
 from table.schema import POSITION_COLUMN, record_schema
 
 Places = npt.NDArray[np.int64]
-ABOUT_KEY = "the Kafka key of a record without a value"
 ABOUT_ROW_KEY = "the Kafka key"
 
 

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from participant.records.json.values import from_base64
-from table.schema import LOCAL_MICROS, UTC_MICROS
+from table.schema import LOCAL_MICROS, MICROS, UTC_MICROS
 
 DAYS = (-719_162, 2_932_896)
-MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _READ_AS_TEXT = (pa.date32(), LOCAL_MICROS, pa.binary())
 
 

@@ -17,10 +17,9 @@ import pyarrow as pa
 from participant.records.json.decoder import JsonDecoder
 from participant.records.json.values import Mismatch, Object, parse_any, spelled
 from participant.records.raw import RawBatch, Values
-from participant.records.rejects import Rejects
+from participant.records.rejects import ABOUT_KEY, NO_KEY, Rejects
 from table.rows import Tombstones
 
-ABOUT = "the Kafka key of a record without a value"
 MARK = b"\xef\xbb\xbf"
 
 
@@ -51,7 +50,7 @@ class JsonKeys:
                 values=Values.of(documents),
             )
         )
-        reasons |= {int(at[place]): f"{ABOUT}: {why}" for place, why in read.rejects.by_place().items()}
+        reasons |= {int(at[place]): f"{ABOUT_KEY}: {why}" for place, why in read.rejects.by_place().items()}
         kept = at if read.kept is None else at[read.kept]
         tombstones = Tombstones(columns=read.table, places=kept, offsets=batch.offsets[kept])
         return tombstones, Rejects.of(reasons, batch.offsets)
@@ -64,9 +63,9 @@ def key_document(key: bytes | None, fields: Sequence[pa.Field]) -> bytes:
     field is enough, that field's value, as JSON, with such a schema or not, or as plain text.
     """
     if not key:
-        raise Mismatch("a record without a value and without a key deletes no row")
+        raise Mismatch(NO_KEY)
     if key.startswith(MARK):
-        raise Mismatch(f"{ABOUT}: begins with a byte order mark")
+        raise Mismatch(f"{ABOUT_KEY}: begins with a byte order mark")
     try:
         document = parse_any(key)
     except (Mismatch, RecursionError):
@@ -88,10 +87,10 @@ def _payload(document: Object, names: Sequence[str]) -> Any:
     if not wrapped or "payload" not in members or "payload" in names:
         return None
     if members.count("payload") > 1:
-        raise Mismatch(f"{ABOUT}: field payload is there twice")
+        raise Mismatch(f"{ABOUT_KEY}: field payload is there twice")
     beside = [name for name in names if name in members and name != "schema"]
     if beside:
-        raise Mismatch(f"{ABOUT}: holds {beside[0]} beside payload: which of them counts nobody can tell")
+        raise Mismatch(f"{ABOUT_KEY}: holds {beside[0]} beside payload: which of them counts nobody can tell")
     return next(value for name, value in document if name == "payload")
 
 
@@ -99,13 +98,13 @@ def _text(key: bytes) -> str:
     try:
         return key.decode()
     except UnicodeDecodeError:
-        raise Mismatch(f"{ABOUT} is not UTF-8") from None
+        raise Mismatch(f"{ABOUT_KEY} is not UTF-8") from None
 
 
 def _of_one(fields: Sequence[pa.Field], value: Any) -> bytes:
     if len(fields) > 1:
         names = ", ".join(field.name for field in fields)
-        raise Mismatch(f"{ABOUT} is not a JSON object with {names}")
+        raise Mismatch(f"{ABOUT_KEY} is not a JSON object with {names}")
     return _spelled(Object([(fields[0].name, value)]))
 
 
@@ -113,4 +112,4 @@ def _spelled(document: Object) -> bytes:
     try:
         return spelled(document).encode()
     except RecursionError:
-        raise Mismatch(f"{ABOUT}: nested too deeply") from None
+        raise Mismatch(f"{ABOUT_KEY}: nested too deeply") from None

@@ -17,12 +17,11 @@ from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER, Sche
 from participant.records.by_schema.misread import Misread
 from participant.records.by_schema.one_by_one import READERS_MAX, Schemas
 from participant.records.errors import ChangedSchema, UnknownSchema
-from participant.records.headers import unpack
-from participant.records.json.keys import ABOUT
+from participant.records.headers import first
 from participant.records.json_schema.frames import frames_of, without
 from participant.records.port import Decoded, Decoder, KeyReader
 from participant.records.raw import RawBatch
-from participant.records.rejects import Rejects
+from participant.records.rejects import ABOUT_KEY, Rejects
 from table.rows import Tombstones
 
 
@@ -97,7 +96,7 @@ class FramedKeys:
             try:
                 bare[place] = self._bare(key, headers[place] if headers is not None else None)
             except Misread as misread:
-                reasons[place] = f"{ABOUT}: {misread}"
+                reasons[place] = f"{ABOUT_KEY}: {misread}"
         rest = np.array(sorted(bare), dtype=np.int64)
         tombstones, nameless = self._keys.read(replace(batch, keys=bare), rest)
         return tombstones, Rejects.joined([Rejects.of(reasons, batch.offsets), nameless])
@@ -114,7 +113,6 @@ class FramedKeys:
 
 def _naming(batch: RawBatch, name: str) -> list[bytes | None] | None:
     """Per record, the first header of this name; None where there is none of it."""
-    headers = batch.headers
-    if headers is None or name.encode() not in headers.data:
-        return None
-    return [next((value for one, value in unpack(packed or b"") if one == name), None) for packed in headers]
+    mark = name.encode()
+    headers = batch.naming(mark)
+    return None if headers is None else [first(packed, name, mark) for packed in headers]

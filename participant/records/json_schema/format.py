@@ -11,6 +11,7 @@ from participant.records.by_schema.framing import KEY_HEADER, VALUE_HEADER
 from participant.records.json.format import JsonFormat
 from participant.records.json_schema.decoder import FramedDecoder, FramedKeys, KnownSchemas
 from participant.records.port import RecordSpec
+from participant.records.registry.named import registry_schemas
 from table.schema import SchemaError
 
 
@@ -42,9 +43,6 @@ class JsonSchemaFormat:
         """One for all readers of a format: an id is asked for once. Raises `SchemaError`."""
         if self._record.framing != "confluent":
             raise SchemaError(f'JSON Schema has no record.framing = "{self._record.framing}", but confluent')
-        if self._record.registry is None:
-            raise SchemaError('registry.url is missing; record.framing = "confluent" needs it')
-        from participant.records.json_schema.registry import JSON
-        from participant.records.registry.client import RegistrySchemas
-
-        return KnownSchemas(RegistrySchemas(self._record.registry, JSON))
+        return KnownSchemas(
+            registry_schemas(self._record.registry, "participant.records.json_schema.registry:JSON")
+        )

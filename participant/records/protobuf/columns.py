@@ -21,11 +21,10 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from participant.records.by_schema.misread import Misread
-from participant.records.json.columns import MICROS
 from participant.records.protobuf import messages
 from participant.records.protobuf.messages import Message, Parser, Take
 from participant.records.protobuf.scalars import SCALARS, WIRE, Convert, decimals, enum_columns
-from table.schema import UTC_MICROS, SchemaError, ddl_name
+from table.schema import MICROS, UTC_MICROS, SchemaError, ddl_name
 
 REPEATED, OPTIONAL = FieldDescriptorProto.LABEL_REPEATED, FieldDescriptorProto.LABEL_OPTIONAL
 BYTES = FieldDescriptorProto.TYPE_BYTES

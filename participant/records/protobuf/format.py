@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
 from participant.records.protobuf.files import texts_of
 from participant.records.protobuf.follows import ProtobufFollows
 from participant.records.protobuf.native import NativeProtobuf
+from participant.records.registry.named import registry_schemas
 from table.schema import SchemaError
 
 
@@ -40,13 +42,12 @@ class ProtobufFormat:
 
     def __init__(self, record: RecordSpec) -> None:
         self._record = record
-        self._registered: Registered | None = None
 
     def values(self, schema: pa.Schema) -> ProtobufDecoder | NativeProtobuf:
         """Raises `SchemaError` where the schema that was given is none, or does not fit."""
         record = self._record
         if record.framing == "confluent":
-            return self._made(schema, "", self._asked())
+            return self._made(schema, "", self._registered[0])
         settings = ("key_schema_file", "key_message") if record.as_keys else ("schema_file", "message")
         given = _given(record.schema_text, record.message, *settings)
         decoder = self._made(schema, record.message, given)
@@ -65,7 +66,7 @@ class ProtobufFormat:
         """Of the columns that key a row. Raises `SchemaError`."""
         record = self._record
         if record.framing == "confluent":
-            return ProtobufKeys(fields, "", self._asked())
+            return ProtobufKeys(fields, "", self._registered[0])
         given = _given(record.key_schema_text, record.key_message, "key_schema_file", "key_message")
         keys = ProtobufKeys(fields, record.key_message, given)
         keys.check((b"", record.key_message))
@@ -73,7 +74,7 @@ class ProtobufFormat:
 
     def follows(self) -> ProtobufFollows:
         """See `participant.records.port.FollowedFormat`."""
-        return ProtobufFollows(*self._registry())
+        return ProtobufFollows(*self._registered)
 
     def reads_by(self, schema: pa.Schema) -> str:
         """The native decoder, or who reads without it, and why; and where schemas are."""
@@ -85,20 +86,11 @@ class ProtobufFormat:
             return f"native, in one pass, by schemas of {where}"
         return f"plain: protobuf, a record at a time ({why_not}), by schemas of {where}"
 
-    def _asked(self) -> Schemas:
-        return self._registry()[0]
-
-    def _registry(self) -> Registered:
-        """Its schemas, each asked for once however many decoders are made."""
-        if self._registered is None:
-            if self._record.registry is None:
-                raise SchemaError('registry.url is missing; record.framing = "confluent" needs it')
-            from participant.records.protobuf.registry import PROTOBUF
-            from participant.records.registry.client import RegistrySchemas
-
-            schemas = RegistrySchemas(self._record.registry, PROTOBUF)
-            self._registered = Once(schemas), schemas.known_as
-        return self._registered
+    @cached_property
+    def _registered(self) -> Registered:
+        """Raises `SchemaError` where there is no registry."""
+        schemas = registry_schemas(self._record.registry, "participant.records.protobuf.registry:PROTOBUF")
+        return Once(schemas), schemas.known_as
 
 
 def _given(text: str, message: str, file: str, name: str) -> GivenFiles:

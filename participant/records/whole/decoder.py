@@ -14,14 +14,13 @@ import pyarrow as pa
 
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch, Values
-from participant.records.rejects import Reasons, Rejects
+from participant.records.rejects import ABOUT_KEY, NO_KEY, Reasons, Rejects
 from table.rows import Tombstones
 from table.schema import SchemaError, ddl_name, record_schema
 
 BUFFER_BYTES_MAX = 1 << 30
 """Of one Arrow array, whose places are of 32 bits; more is halved."""
 NO_UTF8 = "not UTF-8"
-ABOUT_KEY = "the Kafka key of a record without a value"
 
 
 class WholeDecoder:
@@ -71,7 +70,7 @@ class WholeKeys:
         for place in places.tolist():
             key = batch.keys.get(place)
             if not key:
-                reasons[place] = "a record without a value and without a key deletes no row"
+                reasons[place] = NO_KEY
                 continue
             try:
                 keys.append(key.decode() if self._kind == pa.string() else key)
