@@ -17,6 +17,7 @@ from uuid import uuid4
 import pytest
 
 from lockstep.brokers.local import Broker
+from participant.source.witnesses import Known
 from tests.broker_fixture import create_topic
 from tests.conformance.bus_sides import BusSide, KafkaSide, SimulatedSide, read
 from tests.conformance.source_sides import KafkaSourceSide, Seen, SimulatedSourceSide, SourceSide
@@ -163,14 +164,19 @@ def test_whoever_begins_behind_a_record_notices_that_only_what_was_aborted_behin
     assert source.read(6, known=last).stuck() == "the log lost its end and goes on to 8 again"
 
 
-def test_whoever_begins_behind_a_record_waits_for_no_end_and_takes_none_for_a_proof(cluster: Cluster) -> None:
-    """Where the log ends before the record, the broker refuses the offset, whether it grows again or not."""
+def six_read(cluster: Cluster) -> tuple[SourceSide, Known]:
+    """A log of six batches, and what somebody knows who has read them."""
     source = cluster.source()
-    first = source.read(0)
+    reader = source.read(0)
     for _n in range(6):
         source.produce(1)
-    assert first.seen(6) == Seen(6, [*range(6)], [])
-    last = first.last_read()
+    assert reader.seen(6) == Seen(6, [*range(6)], [])
+    return source, reader.last_read()
+
+
+def test_whoever_begins_behind_a_record_waits_for_no_end_and_takes_none_for_a_proof(cluster: Cluster) -> None:
+    """Where the log ends before the record, the broker refuses the offset, whether it grows again or not."""
+    source, last = six_read(cluster)
     cluster.elect(source, from_offset=5)
     assert source.read(6, known=last).stuck() == "offset 6 is beyond the log's end 5"
     cluster.elect(source, from_offset=3)
@@ -179,12 +185,7 @@ def test_whoever_begins_behind_a_record_waits_for_no_end_and_takes_none_for_a_pr
 
 def test_whoever_begins_behind_a_record_that_is_there_or_that_is_gone_reads_on(cluster: Cluster) -> None:
     """A commit names its last record, which retention and compaction may take."""
-    source = cluster.source()
-    first = source.read(0)
-    for _n in range(6):
-        source.produce(1)
-    assert first.seen(6) == Seen(6, [*range(6)], [])
-    last = first.last_read()
+    source, last = six_read(cluster)
     cluster.elect(from_offset=6)
     source.produce(2)
     assert source.read(6, known=last).seen(8) == Seen(8, [6, 7], [])

@@ -16,12 +16,11 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from control_topic.messages import SourcePartition
 from participant.records.kinds import FORMATS, format_made
-from participant.records.port import Decoded, Format, RecordSpec
-from participant.records.raw import RawBatch, Values
+from participant.records.port import Format, RecordSpec
 from participant.records.registry.settings import RegistrySettings
 from table.schema import parse_ddl, table_schema
+from tests.decoding import batch, fates
 from tests.json_decoders import skip_unless_there
 from tests.proto_files import Classes, compiled, encoded
 from tests.registry_server import Registry
@@ -187,28 +186,6 @@ def read(record: RecordSpec) -> Format:
 
 def row(number: int, **changed: Any) -> dict[str, Any]:
     return {"id": f"e{number}", "n": number, "amount": number / 4, **changed}
-
-
-def batch(values: Sequence[bytes | None], keys: Mapping[int, bytes | None] | None = None) -> RawBatch:
-    """With gaps, so that no index can be taken for an offset."""
-    offsets = 1_000 + 3 * np.arange(len(values), dtype=np.int64)
-    return RawBatch(
-        partition=SourcePartition("events", 0),
-        offsets=offsets,
-        timestamps_ms=offsets,
-        values=Values.of(values),
-        keys=keys or {},
-    )
-
-
-def fates(decoded: Decoded, count: int) -> list[dict[str, Any] | str]:
-    """Of each record its row, or why it is none."""
-    kept = range(count) if decoded.kept is None else decoded.kept.tolist()
-    rows = dict(zip(kept, decoded.table.to_pylist(), strict=True))
-    assert list(rows) == sorted(rows)
-    rejects = decoded.rejects.by_place()
-    assert not rows.keys() & rejects.keys()
-    return [rows[place] if place in rows else rejects[place] for place in range(count)]
 
 
 def test_rows_have_the_records_columns_and_none_that_the_table_adds(read: Format, sample: Sample) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,6 @@ from lockstep.validate_schemas import check_columns, check_schemas
 from participant.records.changes import EVOLVE, HALT, IGNORE
 from table.schema import parse_ddl
 from tests.registry_server import ERROR, Registry
-
-
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    with Registry() as running:
-        yield running
 
 
 @pytest.fixture

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-
-import pytest
+from collections.abc import Mapping
 
 from lockstep.config import Config
 from lockstep.config.load import from_mapping
 from lockstep.validate_schemas import check_schemas
 from tests.registry_server import HTML, Registry
-
-
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    with Registry() as running:
-        yield running
 
 
 def config_of(registry: Registry, of: str = "avro", **table: object) -> Config:

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from control_topic.messages import SourcePartition
 from participant.records.avro.decoder import AvroKeys
 from participant.records.avro.format import AvroFormat
 from participant.records.avro.schema import fingerprint_of
@@ -23,10 +22,10 @@ from participant.records.envelopes.plain import ChangeDecoder
 from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
 from participant.records.headers import pack
 from participant.records.port import Decoded, Decoder, RecordSpec
-from participant.records.raw import RawBatch, Values
 from table.schema import SchemaError, parse_ddl
 from tests.avro_decoders import DECODERS
 from tests.avro_types import GUID, INNER, MD5, TAKEN, bare, logical, record, written
+from tests.decoding import batch
 from tests.json_decoders import skip_unless_there
 
 Make = Callable[[pa.Schema, str, Schemas], Decoder]
@@ -51,23 +50,6 @@ class Known:
         if key in self._texts:
             return (self._texts[key],)
         raise self._error or UnknownSchema("the registry does not know it")
-
-
-def batch(
-    values: Sequence[bytes | None],
-    *,
-    headers: Sequence[bytes] | None = None,
-    keys: Mapping[int, bytes | None] | None = None,
-) -> RawBatch:
-    offsets = 1_000 + 3 * np.arange(len(values), dtype=np.int64)
-    return RawBatch(
-        partition=SourcePartition("events", 0),
-        offsets=offsets,
-        timestamps_ms=offsets,
-        values=Values.of(values),
-        headers=Values.of(headers) if headers is not None else None,
-        keys=keys or {},
-    )
 
 
 def by_id(number: int, datum: bytes) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import fastavro
@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from control_topic.messages import SourcePartition
 from participant.records import native as shared
 from participant.records.avro.decoder import AvroDecoder
 from participant.records.avro.format import AvroFormat
@@ -23,35 +22,18 @@ from participant.records.by_schema import native
 from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
 from participant.records.headers import pack
 from participant.records.native import native_module
-from participant.records.port import Decoded, RecordSpec
-from participant.records.raw import RawBatch, Values
+from participant.records.port import RecordSpec
+from participant.records.raw import Values
 from participant.records.registry.settings import RegistrySettings
 from table.schema import SchemaError, parse_ddl
 from tests.avro_types import TAKEN, bare, record, written
+from tests.decoding import batch, fates
 from tests.json_decoders import compiled
 from tests.unit.participant.records.avro.test_datum import BAD, number
 
 needs_module = pytest.mark.skipif(not compiled(), reason="participant.records._native is not compiled here")
 TEXT = record({"id": "string", "n": ["null", "long"], "more": {"type": "map", "values": "string"}})
 SCHEMA = parse_ddl("id STRING NOT NULL, n BIGINT")
-
-
-def batch_of(values: Sequence[bytes | None], headers: Sequence[bytes] | None = None) -> RawBatch:
-    offsets = np.arange(len(values), dtype=np.int64) * 7 + 1_000
-    return RawBatch(
-        partition=SourcePartition("events", 3),
-        offsets=offsets,
-        timestamps_ms=offsets + 5,
-        values=Values.of(values),
-        headers=Values.of(headers) if headers is not None else None,
-    )
-
-
-def fates(decoded: Decoded, count: int) -> list[Any]:
-    kept = range(count) if decoded.kept is None else decoded.kept.tolist()
-    rows = dict(zip(kept, decoded.table.to_pylist(), strict=True))
-    reasons = decoded.rejects.by_place()
-    return [rows.get(place, reasons.get(place)) for place in range(count)]
 
 
 class Known:
@@ -97,7 +79,7 @@ def test_whatever_goes_into_a_column_is_read_natively(
 ) -> None:
     datum = written(record({"x": bare(avro, value)}), {"x": value})
     schema = parse_ddl(f"x {ddl}")
-    found = alone(reader(avro, schema), monkeypatch).decode(batch_of([datum] * 3))
+    found = alone(reader(avro, schema), monkeypatch).decode(batch([datum] * 3))
     found.table.validate(full=True)
     assert found.table.schema == schema
     assert found.table.column("x").to_pylist() == [read] * 3
@@ -118,7 +100,7 @@ def test_what_is_no_datum_is_refused_natively_too_and_the_plain_decoder_says_why
     (_, refused), unknown = decoder._native.decode(values.data, values.starts)
     assert np.frombuffer(refused, dtype=np.int64).tolist() == [0, 1] and not unknown
     plain = AvroDecoder(schema, "none", GivenSchemas(record({"x": avro}), by_fingerprint=False))
-    assert fates(decoder.decode(batch_of([data])), 1) == fates(plain.decode(batch_of([data])), 1)
+    assert fates(decoder.decode(batch([data])), 1) == fates(plain.decode(batch([data])), 1)
 
 
 @needs_module
@@ -136,7 +118,7 @@ def test_what_becomes_of_no_column_is_read_as_strictly(avro: Any) -> None:
         for at in range(len(whole))
         for byte in (0, 1, 3, 0x61, 0x7F, 0x80, 0xFF)
     ]
-    found, wanted = decoder.decode(batch_of(values)), plain.decode(batch_of(values))
+    found, wanted = decoder.decode(batch(values)), plain.decode(batch(values))
     assert fates(found, len(values)) == fates(wanted, len(values))
     assert found.table.num_rows and found.rejects
 
@@ -146,7 +128,7 @@ def test_a_good_batch_of_several_schemas_is_read_once(monkeypatch: pytest.Monkey
     other = record({"n": "int", "id": {"type": "enum", "name": "e", "symbols": ["A", "B"]}})
     decoder = alone(NativeAvro(SCHEMA, "confluent", Known(_1=TEXT, _2=other)), monkeypatch)
     values = [by_id(1, row(at)) if at % 2 else by_id(2, {"n": at, "id": "B"}, other) for at in range(500)]
-    found = decoder.decode(batch_of(values))
+    found = decoder.decode(batch(values))
     assert found.table.column("id").to_pylist() == [f"e{at}" if at % 2 else "B" for at in range(500)]
     assert found.kept is None and not found.rejects
 
@@ -157,7 +139,7 @@ def test_ids_in_headers_are_read_natively(monkeypatch: pytest.MonkeyPatch) -> No
     named = pack([("other", None), ("__value_schema_id", b"\0\0\0\0\1"), ("__value_schema_id", b"later")])
     null = pack([("__value_schema_id", None)])
     values = [written(TEXT, row(1)), by_id(1, row(2)), by_id(1, row(3))]
-    found = decoder.decode(batch_of(values, [named, b"", null]))
+    found = decoder.decode(batch(values, headers=[named, b"", null]))
     assert found.table.column("id").to_pylist() == ["e1", "e2", "e3"]
 
 
@@ -171,7 +153,7 @@ def test_only_what_is_bad_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) ->
     values: list[bytes | None] = [by_id(1, row(at)) for at in range(1_000)]
     cut, torn = by_id(1, row(3))[:-2], by_id(1, {"id": "x", "n": 1, "more": {}}).replace(b"x", b"\xff")
     values[314], values[315], values[700], values[701] = cut, torn, None, by_id(9, row(5))
-    found = decoder.decode(batch_of(values))
+    found = decoder.decode(batch(values))
     assert seen == [[cut, torn, None, by_id(9, row(5))]]
     assert [one.index for one in found.rejects] == [314, 315, 700, 701]
     assert [one.reason for one in found.rejects] == [
@@ -197,7 +179,7 @@ def test_records_of_a_schema_that_only_the_plain_decoder_reads_keep_no_others_fr
     monkeypatch.setattr(decoder._plain, "decode", lambda batch: (seen.append(len(batch)), plain(batch))[1])
     values = [by_id(2, {"at": 5}, record({"at": "long"})), by_id(1, {"at": "2026-11-26T00:00:00Z"}, text)]
     for _ in range(2):
-        assert decoder.decode(batch_of(values * 3)).table.num_rows == 6
+        assert decoder.decode(batch(values * 3)).table.num_rows == 6
     assert seen == [3, 3]
 
 
@@ -206,7 +188,7 @@ def test_texts_that_are_utf_8_only_together_are_no_texts() -> None:
     """The halves of one character: all texts of a column stand one behind the other, and are looked at so."""
     decoder = NativeAvro(SCHEMA, "confluent", Known(_1=TEXT))
     halves = [by_id(1, row(2)).replace(b"e2", half) for half in (b"e\xc3", b"\xa4e")]
-    found = decoder.decode(batch_of([by_id(1, row(1)), *halves, by_id(1, row(4))]))
+    found = decoder.decode(batch([by_id(1, row(1)), *halves, by_id(1, row(4))]))
     assert found.table.column("id").to_pylist() == ["e1", "e4"]
     assert [one.reason for one in found.rejects] == ["field id: a string that is not UTF-8"] * 2
 
@@ -223,7 +205,7 @@ def test_a_batch_after_a_bad_one_is_read_like_any_other() -> None:
     read = {"y": [("k", 1), ("l", None)], "z": "text"}
     whole = {"a": [read, read], "b": {"z": "text"}, "c": True}
     for values in (torn, [good], [*torn, good, *torn], [good, good]):
-        decoded = decoder.decode(batch_of(values))
+        decoded = decoder.decode(batch(values))
         decoded.table.validate(full=True)
         found = [one for one in fates(decoded, len(values)) if isinstance(one, dict)]
         assert found == [whole] * values.count(good)
@@ -238,10 +220,10 @@ def test_what_may_not_pass_ends_the_batch_where_it_does_by_the_plain_decoder(why
     for _ in range(2):
         if isinstance(why, SchemasUnavailable):
             with pytest.raises(SchemasUnavailable):
-                decoder.decode(batch_of(values))
+                decoder.decode(batch(values))
         else:
-            assert decoder.decode(batch_of(values)).stop == plain.decode(batch_of(values)).stop
-    assert decoder.decode(batch_of([by_id(1, row(1))])).table.num_rows == 1
+            assert decoder.decode(batch(values)).stop == plain.decode(batch(values)).stop
+    assert decoder.decode(batch([by_id(1, row(1))])).table.num_rows == 1
 
 
 @needs_module
@@ -249,7 +231,7 @@ def test_a_flood_of_ids_that_there_are_not_is_rejects_and_hides_no_row() -> None
     decoder = NativeAvro(SCHEMA, "confluent", Known(_1=TEXT))
     for first in range(2, 3_000, 600):
         values = [by_id(first + at // 2, row(at)) if at % 2 else by_id(1, row(at)) for at in range(1_200)]
-        found = decoder.decode(batch_of(values))
+        found = decoder.decode(batch(values))
         assert found.table.column("id").to_pylist() == [f"e{at}" for at in range(0, 1_200, 2)]
         assert len(found.rejects) == 600
 
@@ -260,9 +242,9 @@ def test_a_flood_of_schemas_is_read_too() -> None:
     decoder = NativeAvro(SCHEMA, "confluent", known)
     values = [by_id(at, row(at)) for at in range(2_500)]
     for first in range(0, 2_500, 90):
-        found = decoder.decode(batch_of(values[first : first + 90]))
+        found = decoder.decode(batch(values[first : first + 90]))
         assert found.table.num_rows == len(values[first : first + 90])
-    assert decoder.decode(batch_of(values)).table.num_rows == 2_500
+    assert decoder.decode(batch(values)).table.num_rows == 2_500
 
 
 @needs_module
@@ -270,7 +252,7 @@ def test_more_than_fits_into_one_buffer_is_the_plain_decoders(monkeypatch: pytes
     monkeypatch.setattr(native, "BATCH_BYTES_MAX", 100)
     decoder = NativeAvro(SCHEMA, "confluent", Known(_1=TEXT))
     monkeypatch.setattr(decoder, "_native", None)
-    assert decoder.decode(batch_of([by_id(1, row(at)) for at in range(50)])).table.num_rows == 50
+    assert decoder.decode(batch([by_id(1, row(at)) for at in range(50)])).table.num_rows == 50
 
 
 @needs_module
@@ -290,7 +272,7 @@ def test_an_array_of_what_takes_few_bytes_is_bounded_by_the_bytes_that_are_there
     text = record({"x": {"type": "array", "items": ["null", "long"]}})
     decoder = NativeAvro(parse_ddl("x ARRAY<BIGINT>"), "none", GivenSchemas(text, by_fingerprint=False))
     values = [number(2**40), number(9) + b"\0" * 8, number(8) + b"\0" * 8 + b"\0"]
-    found = decoder.decode(batch_of(values))
+    found = decoder.decode(batch(values))
     assert found.table.column("x").to_pylist() == [[None] * 8] and len(found.rejects) == 2
 
 
@@ -398,6 +380,6 @@ def test_fastavro_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     values = [written(TEXT, row(at)) for at in range(300)]
     parsed = fastavro.parse_schema(json.loads(TEXT))
-    found = decoder.decode(batch_of(values)).table.to_pylist()
+    found = decoder.decode(batch(values)).table.to_pylist()
     read = [fastavro.schemaless_reader(io.BytesIO(one), parsed) for one in values]
     assert [{**one, "more": dict(one["more"])} for one in found] == read

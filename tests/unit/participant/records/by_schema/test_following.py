@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,6 @@ from tests.registry_server import ERROR, WELL, Registry
 NARROW = record({"id": "string", "n": "int"})
 WIDE = record({"id": "string", "n": "long", "at": ["null", "double"]})
 SUBJECT = "events-value"
-
-
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    with Registry() as running:
-        yield running
 
 
 def registered(registry: Registry, *texts: str) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,6 @@ SOURCES = {
     "o": "offset",
     "raw": "value",
 }
-
-
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    with Registry() as running:
-        yield running
 
 
 @pytest.mark.parametrize("decoder", [PLAIN, NATIVE])

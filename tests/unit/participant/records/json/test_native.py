@@ -22,9 +22,10 @@ from participant.records.json.decoder import JsonDecoder
 from participant.records.json.format import JsonFormat
 from participant.records.json.native import NativeDecoder, row_decoder
 from participant.records.native import NativeMissing, native_module
-from participant.records.port import Decoded, RecordSpec
+from participant.records.port import RecordSpec
 from participant.records.raw import RawBatch, Values
 from table.schema import SchemaError, parse_ddl
+from tests.decoding import fates
 from tests.json_decoders import compiled
 
 SCHEMA = parse_ddl("a BIGINT, b STRING")
@@ -41,13 +42,6 @@ def batch_of(values: list[bytes | None]) -> RawBatch:
         timestamps_ms=offsets + 5,
         values=Values.of(values),
     )
-
-
-def fates(decoded: Decoded, count: int) -> list[Any]:
-    kept = range(count) if decoded.kept is None else decoded.kept.tolist()
-    rows = dict(zip(kept, decoded.table.to_pylist(), strict=True))
-    reasons = decoded.rejects.by_place()
-    return [rows.get(place, reasons.get(place)) for place in range(count)]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,15 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from control_topic.messages import SourcePartition
 from participant.records.envelopes.debezium.envelope import ChangeEvents
 from participant.records.errors import SchemasUnavailable
 from participant.records.headers import pack
 from participant.records.json_schema.format import JsonSchemaFormat
 from participant.records.port import Asked, Decoded, RecordSpec
-from participant.records.raw import RawBatch, Values
 from participant.records.registry.settings import RegistrySettings
 from table.schema import SchemaError, parse_ddl
 from tests.debezium_events import POSTGRESQL
+from tests.decoding import batch
 from tests.registry_server import ERROR, Registry
 
 DDL = "id STRING NOT NULL, n BIGINT"
@@ -38,32 +37,9 @@ TEXT = json.dumps({"title": "Text", "type": "string"})
 
 
 @pytest.fixture
-def registry() -> Iterator[Registry]:
-    with Registry() as running:
-        yield running
-
-
-@pytest.fixture
 def spec(registry: Registry, tmp_path: Path) -> RecordSpec:
     settings = RegistrySettings(url=registry.url, timeout_ms=1_000, cache_folder=str(tmp_path / "schemas"))
     return RecordSpec(format="json_schema", key_format="json_schema", registry=settings)
-
-
-def batch(
-    values: Sequence[bytes | None],
-    *,
-    headers: Sequence[bytes] | None = None,
-    keys: Mapping[int, bytes | None] | None = None,
-) -> RawBatch:
-    offsets = 1_000 + 3 * np.arange(len(values), dtype=np.int64)
-    return RawBatch(
-        partition=SourcePartition("events", 0),
-        offsets=offsets,
-        timestamps_ms=offsets,
-        values=Values.of(values),
-        headers=Values.of(headers) if headers is not None else None,
-        keys=keys or {},
-    )
 
 
 def serialized(

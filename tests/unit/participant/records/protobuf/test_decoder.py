@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from control_topic.messages import SourcePartition
 from participant.records.by_schema import one_by_one
 from participant.records.errors import ChangedSchema, SchemasUnavailable, UnknownSchema
 from participant.records.headers import pack
@@ -21,9 +20,9 @@ from participant.records.port import Decoded, Decoder, RecordSpec
 from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
 from participant.records.protobuf.files import told
 from participant.records.protobuf.format import ProtobufFormat
-from participant.records.raw import RawBatch, Values
 from participant.records.registry.settings import RegistrySettings
 from table.schema import SchemaError, parse_ddl
+from tests.decoding import batch
 from tests.json_decoders import compiled as module_compiled
 from tests.proto_files import Classes, compiled, encoded
 from tests.registry_server import ERROR, Registry
@@ -47,32 +46,9 @@ def classes() -> Classes:
 
 
 @pytest.fixture
-def registry() -> Iterator[Registry]:
-    with Registry() as running:
-        yield running
-
-
-@pytest.fixture
 def spec(registry: Registry, tmp_path: Path) -> RecordSpec:
     settings = RegistrySettings(url=registry.url, timeout_ms=1_000, cache_folder=str(tmp_path / "schemas"))
     return RecordSpec(format="protobuf", key_format="protobuf", registry=settings)
-
-
-def batch(
-    values: Sequence[bytes | None],
-    *,
-    headers: Sequence[bytes] | None = None,
-    keys: Mapping[int, bytes | None] | None = None,
-) -> RawBatch:
-    offsets = 1_000 + 3 * np.arange(len(values), dtype=np.int64)
-    return RawBatch(
-        partition=SourcePartition("events", 0),
-        offsets=offsets,
-        timestamps_ms=offsets,
-        values=Values.of(values),
-        headers=Values.of(headers) if headers is not None else None,
-        keys=keys or {},
-    )
 
 
 def serialized(

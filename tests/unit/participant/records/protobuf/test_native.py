@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from control_topic.messages import SourcePartition
 from participant.records.headers import pack
 from participant.records.native import native_module
-from participant.records.port import Decoded, RecordSpec
+from participant.records.port import RecordSpec
 from participant.records.protobuf.decoder import ProtobufDecoder
 from participant.records.protobuf.files import message_of
 from participant.records.protobuf.format import GivenFiles, ProtobufFormat
 from participant.records.protobuf.native import NativeProtobuf
 from participant.records.protobuf.plan import plan_of
-from participant.records.raw import RawBatch, Values
+from participant.records.raw import Values
 from table.schema import parse_ddl
+from tests.decoding import batch, fates
 from tests.json_decoders import compiled as module_compiled
 from tests.proto_files import Classes, compiled, encoded
 from tests.proto_types import TAKEN, made, one_file
@@ -36,24 +36,6 @@ pytestmark = pytest.mark.skipif(
     not module_compiled(), reason="participant.records._native is not compiled here"
 )
 SCHEMA = parse_ddl(WHOLE_DDL)
-
-
-def batch_of(values: Sequence[bytes | None], headers: Sequence[bytes] | None = None) -> RawBatch:
-    offsets = np.arange(len(values), dtype=np.int64) * 7 + 1_000
-    return RawBatch(
-        partition=SourcePartition("events", 3),
-        offsets=offsets,
-        timestamps_ms=offsets + 5,
-        values=Values.of(values),
-        headers=Values.of(headers) if headers is not None else None,
-    )
-
-
-def fates(decoded: Decoded, count: int) -> list[Any]:
-    kept = range(count) if decoded.kept is None else decoded.kept.tolist()
-    rows = dict(zip(kept, decoded.table.to_pylist(), strict=True))
-    reasons = decoded.rejects.by_place()
-    return [rows.get(place, reasons.get(place)) for place in range(count)]
 
 
 def refused(decoder: NativeProtobuf, values: Sequence[bytes | None]) -> list[int]:
@@ -83,7 +65,7 @@ def test_whatever_goes_into_a_column_is_read_natively(place: int) -> None:
     # a field that there is not before it, so that no value is empty, which is left to the plain decoder
     data = b"\x80\x7d\x01" + made(f"t.M{place}", value).SerializeToString()
     assert refused(decoder, [data, data]) == []
-    found = decoder.decode(batch_of([data, data]))
+    found = decoder.decode(batch([data, data]))
     found.table.validate(full=True)
     assert found.table.schema == schema
     assert found.table.column("x").to_pylist() == [read] * 2
@@ -95,7 +77,7 @@ def test_what_is_no_such_message_is_refused_natively_too_and_the_plain_decoder_s
 ) -> None:
     decoder, _ = whole()
     assert refused(decoder, [GOOD, data, GOOD]) == [1]
-    found = decoder.decode(batch_of([GOOD, data, GOOD]))
+    found = decoder.decode(batch([GOOD, data, GOOD]))
     assert found.table.num_rows == 2
     assert [one.index for one in found.rejects] == [1] and why in found.rejects[0].reason
 
@@ -117,9 +99,9 @@ def test_what_is_rare_is_left_to_the_plain_decoder_and_a_row_in_its_place(data: 
     decoder, plain = whole()
     values = [GOOD, data, GOOD]
     assert refused(decoder, values) == [1]
-    found = decoder.decode(batch_of(values))
+    found = decoder.decode(batch(values))
     assert found.table.num_rows == 3
-    assert fates(found, 3) == fates(plain.decode(batch_of(values)), 3)
+    assert fates(found, 3) == fates(plain.decode(batch(values)), 3)
 
 
 STRICT: list[tuple[str, bytes]] = [
@@ -135,8 +117,8 @@ STRICT: list[tuple[str, bytes]] = [
 @pytest.mark.parametrize("data", [one[1] for one in STRICT], ids=[one[0] for one in STRICT])
 def test_what_their_own_parser_does_not_read_is_no_row(data: bytes) -> None:
     decoder, plain = whole()
-    found = decoder.decode(batch_of([data]))
-    assert fates(found, 1) == fates(plain.decode(batch_of([data])), 1)
+    found = decoder.decode(batch([data]))
+    assert fates(found, 1) == fates(plain.decode(batch([data])), 1)
     assert found.table.num_rows == 0
 
 
@@ -146,8 +128,8 @@ def test_two_members_of_a_oneof_are_left_to_the_plain_decoder_also_where_one_is_
     decoder, plain = NativeProtobuf(schema, "t.R", files), ProtobufDecoder(schema, "t.R", files)
     values = [b"\x08\x05", b"\x12\x01x", b"\x08\x05\x12\x01x", b"\x12\x01x\x18\x07", b"\x18\x07\x08\x05"]
     assert refused(decoder, values) == [2, 3, 4]
-    found = decoder.decode(batch_of(values))
-    assert fates(found, 5) == fates(plain.decode(batch_of(values)), 5)
+    found = decoder.decode(batch(values))
+    assert fates(found, 5) == fates(plain.decode(batch(values)), 5)
     assert found.table.column("c").to_pylist() == [None, None, None, 7, None]
 
 
@@ -166,7 +148,7 @@ def test_no_more_values_are_made_of_a_record_than_by_the_plain_decoder() -> None
     decoder = NativeProtobuf(parse_ddl(f"w ARRAY<STRUCT<{columns}>>"), "t.R", files)
     most = (1_000_000 - 2) // 201
     assert refused(decoder, [b"\x0a\x00" * most, b"\x0a\x00" * (most + 1)]) == [1]
-    found = decoder.decode(batch_of([b"\x0a\x00" * most, b"\x0a\x00" * (most + 1)]))
+    found = decoder.decode(batch([b"\x0a\x00" * most, b"\x0a\x00" * (most + 1)]))
     assert found.table.num_rows == 1 and "more than 1,000,000 values" in found.rejects[0].reason
 
 
@@ -186,7 +168,7 @@ def test_which_message_it_is_stands_before_the_value_or_in_a_header(monkeypatch:
     head = b"\0\0\0\0\x07"
     nested = pack([("__value_schema_id", head + b"\x04\x02\x00")])
     values = [head + b"\0\x0a\x01a", head + b"\x02\x02\x08\x05", b"\x1a\x01c", head + b"\x02\x00\x0a\x01d"]
-    found = decoder.decode(batch_of(values, [b"", b"", nested, b""]))
+    found = decoder.decode(batch(values, headers=[b"", b"", nested, b""]))
     assert found.table.to_pylist() == [
         {"id": "a", "n": None},
         {"id": None, "n": 5},
@@ -200,7 +182,7 @@ def test_a_place_that_is_none_is_refused_and_the_plain_decoder_says_why() -> Non
     plain = ProtobufDecoder(parse_ddl("id STRING, n BIGINT"), "", Places())
     head = b"\0\0\0\0\x07"
     values = [head, head[:3], head + b"\x01", head + b"\x02\x09", head + b"\x80" * 6, head + b"\x0e\x00\x00"]
-    found, wanted = decoder.decode(batch_of(values)), plain.decode(batch_of(values))
+    found, wanted = decoder.decode(batch(values)), plain.decode(batch(values))
     assert fates(found, len(values)) == fates(wanted, len(values)) and not found.table.num_rows
 
 
@@ -252,4 +234,4 @@ def test_classes_write_what_is_read() -> None:
     decoder, plain = whole()
     values = [message.SerializeToString()] * 100
     assert refused(decoder, values) == []
-    assert decoder.decode(batch_of(values)).table.equals(plain.decode(batch_of(values)).table)
+    assert decoder.decode(batch(values)).table.equals(plain.decode(batch(values)).table)

@@ -7,7 +7,6 @@ import logging
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,12 +36,6 @@ from tests.registry_server import (
 TEXT = json.dumps({"type": "record", "name": "r", "fields": [{"name": "id", "type": "string"}]})
 OTHER = json.dumps({"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]})
 SECRET = "zyxwv"
-
-
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    with Registry() as running:
-        yield running
 
 
 @pytest.fixture

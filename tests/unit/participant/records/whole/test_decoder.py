@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from control_topic.messages import SourcePartition
 from participant.records.envelopes.plain import Plain
 from participant.records.port import Asked
-from participant.records.raw import RawBatch, Values
+from participant.records.raw import Values
 from participant.records.whole import decoder as whole
 from participant.records.whole.format import BytesFormat, StringFormat, WholeFormat
 from table.schema import SchemaError, parse_ddl, table_schema
+from tests.decoding import batch
 
 TEXT, DATA = StringFormat(), BytesFormat()
-
-
-def batch(values: Sequence[bytes | None], keys: Mapping[int, bytes | None] | None = None) -> RawBatch:
-    offsets = 1_000 + 3 * np.arange(len(values), dtype=np.int64)
-    return RawBatch(
-        partition=SourcePartition("lines", 0),
-        offsets=offsets,
-        timestamps_ms=offsets,
-        values=Values.of(values),
-        keys=keys or {},
-    )
 
 
 def read(of: WholeFormat, ddl: str, *values: bytes | None) -> tuple[list[object], dict[int, str]]:

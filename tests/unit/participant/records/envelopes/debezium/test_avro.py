@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -23,12 +23,6 @@ from table.schema import POSITION_COLUMN, parse_ddl
 from tests.debezium_avro import DDL, ENVELOPE, VALUE, event, key, serialized
 from tests.debezium_events import batch_of
 from tests.registry_server import Registry, Schemas
-
-
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    with Registry() as running:
-        yield running
 
 
 @pytest.fixture
