@@ -16,7 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::by_schema::framing::Framing;
-use crate::by_schema::records::{Decoded, Described, Format, Records};
+use crate::by_schema::plan::Described;
+use crate::by_schema::records::{Decoded, Format, Records};
 use crate::rows::{BYTES_MAX, Rows};
 
 /// The number in participant/records/native.py of what is passed between it and this module.

@@ -1,11 +1,12 @@
 //! Bytes of anything as values of Avro, by a schema with every type, and by types that are themselves made of bytes:
 //! nothing panics or is out of bounds; the columns are sound; alone and with others, each value has the same fate.
 #![no_main]
+mod by_schema;
+
 use std::sync::{Arc, LazyLock};
 
-use _native::by_schema::framing::Framing;
-use _native::by_schema::records::{Decoded, Described, Format, Records};
-use arrow_array::{Array, StructArray};
+use _native::by_schema::plan::Described;
+use _native::by_schema::records::Format;
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use libfuzzer_sys::fuzz_target;
 
@@ -83,49 +84,4 @@ fn any_types(data: &[u8]) -> Vec<Described> {
     types
 }
 
-fn decode(records: &mut Records, values: &[&[u8]]) -> (StructArray, Vec<i64>) {
-    let mut data = Vec::new();
-    let mut starts = vec![0];
-    for value in values {
-        data.extend_from_slice(value);
-        data.push(b'\n');
-        starts.push(data.len() as i64);
-    }
-    match records.decode((&data, &starts), None).expect("the values stand one behind the other") {
-        Decoded::Rows(columns, refused) => (columns, refused),
-        Decoded::Unknown(keys) => panic!("{} schemas are not known", keys.len()),
-    }
-}
-
-/// Pieces, each with its length before it.
-fn pieces(mut data: &[u8]) -> Vec<&[u8]> {
-    let mut found = Vec::new();
-    while let Some((length, rest)) = data.split_first() {
-        let (piece, rest) = rest.split_at((*length as usize).min(rest.len()));
-        found.push(piece);
-        data = rest;
-    }
-    found
-}
-
-fuzz_target!(|data: &[u8]| {
-    let values = pieces(data);
-    let Some((types, values)) = values.split_first() else { return };
-    let mut records = Records::new(&FIELDS, Format::Avro, Framing::Bare, b"").expect("all types are read");
-    if types.is_empty() || records.learn(b"", Some(any_types(types))).is_err() {
-        records.learn(b"", Some(every_type())).expect("all go into their columns");
-    }
-    let (columns, refused) = decode(&mut records, values);
-    columns.to_data().validate_full().expect("sound columns");
-    assert_eq!(columns.len() + refused.len(), values.len());
-    let mut row = 0;
-    for (i, value) in values.iter().enumerate() {
-        let (alone, left) = decode(&mut records, &[value]);
-        if refused.contains(&(i as i64)) {
-            assert_eq!((alone.len(), left.len()), (0, 1));
-            continue;
-        }
-        assert_eq!(columns.slice(row, 1), alone);
-        row += 1;
-    }
-});
+fuzz_target!(|data: &[u8]| by_schema::held(data, Format::Avro, &FIELDS, any_types, every_type));

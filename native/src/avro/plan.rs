@@ -2,18 +2,11 @@
 //!
 //! Which type goes into which column `participant/records/avro/columns.py` decides; here is only seen to it that nothing
 //! else is ever read.
-use crate::by_schema::records::Described;
+use crate::by_schema::plan::{Depths, Described, OPS_MAX, Taken, column, place};
 use crate::columns::{Column, Kind, Object};
 
-/// Of one schema. One of 20,000 types is the largest that is parsed (`participant/records/avro/schema.py`); those that
-/// are read into columns are there once for each.
-pub const OPS_MAX: usize = 100_000;
-/// Whoever reads a value calls itself for each level. A schema has 64.
-pub const DEPTH_MAX: u32 = 80;
 /// Digits of the largest decimal.
 const DIGITS_MAX: u32 = 38;
-/// In place of a column: the value is read over.
-const NONE: i64 = -1;
 
 /// What is read, of a schema's type and of what it becomes.
 pub enum Op {
@@ -87,21 +80,17 @@ impl Plan {
             return Err(format!("a schema of more than {OPS_MAX} types"));
         }
         let mut plan = Plan { ops: Vec::with_capacity(described.len()) };
-        let mut depths: Vec<u32> = Vec::with_capacity(described.len());
+        let mut depths = Depths::default();
         let mut bytes: Vec<bool> = Vec::with_capacity(described.len());
         for one in described {
             let name = one.0.clone();
             let op = made(one, plan.ops.len()).ok_or_else(|| format!("a type {name} that is described otherwise"))?;
-            let depth = 1 + op.inside().map(|i| depths[i as usize]).max().unwrap_or(0);
-            if depth > DEPTH_MAX {
-                return Err(format!("types are nested deeper than {DEPTH_MAX} levels"));
-            }
+            depths.push(op.inside())?;
             let takes = op.takes_a_byte(&bytes);
             // Else a few bytes could say how many of them there are, and how often each holds others
             if !takes && !matches!(op, Op::Null) {
                 return Err("a type that takes no byte".into());
             }
-            depths.push(depth);
             bytes.push(takes);
             plan.ops.push(op);
         }
@@ -131,21 +120,12 @@ impl Plan {
     fn join(&mut self, place: u32, columns: &Object) -> Result<(), String> {
         let Op::Record(fields) = self.op(place) else { return Err("a value is a record".into()) };
         let steps = fields.steps.clone();
-        let mut taken = vec![false; columns.columns.len()];
+        let mut taken = Taken::of(columns);
         for (inner, column) in steps {
             let Some(at) = column else { continue };
-            let (Some(column), Some(taken)) = (columns.columns.get(at as usize), taken.get_mut(at as usize)) else {
-                return Err("a column that there is not".into());
-            };
-            if std::mem::replace(taken, true) {
-                return Err("a column is read twice".into());
-            }
-            self.fit(inner, column)?;
+            self.fit(inner, taken.take(at)?)?;
         }
-        let absent: Vec<u32> = (0..taken.len()).filter(|at| !taken[*at]).map(|at| at as u32).collect();
-        if absent.iter().any(|at| !columns.columns[*at as usize].nullable) {
-            return Err("a column is required, and not there".into());
-        }
+        let absent = taken.absent()?;
         if let Op::Record(fields) = &mut self.ops[place as usize] {
             fields.absent = absent;
         }
@@ -212,7 +192,7 @@ impl Op {
 
 /// A type of which so many stand before it. None where it is not described as it is to be.
 fn made((name, numbers, texts): Described, before: usize) -> Option<Op> {
-    let place = |n: &i64| u32::try_from(*n).ok().filter(|n| (*n as usize) < before);
+    let place = |n: &i64| place(*n, before);
     let size = |n: i64| usize::try_from(n).ok().filter(|n| (1..=1 << 20).contains(n));
     Some(match (name.as_str(), &numbers[..]) {
         ("null", []) => Op::Null,
@@ -241,10 +221,7 @@ fn made((name, numbers, texts): Described, before: usize) -> Option<Op> {
         ("array", [item]) => Op::Array(place(item)?),
         ("map", [value]) => Op::Map(place(value)?),
         ("record", pairs) if pairs.len() % 2 == 0 => {
-            let step = |pair: &[i64]| {
-                let column = if pair[1] == NONE { None } else { Some(u32::try_from(pair[1]).ok()?) };
-                Some((place(&pair[0])?, column))
-            };
+            let step = |pair: &[i64]| Some((place(&pair[0])?, column(pair[1])?));
             let steps = pairs.chunks_exact(2).map(step).collect::<Option<_>>()?;
             Op::Record(Fields { steps, absent: Vec::new() })
         }

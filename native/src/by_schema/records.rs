@@ -7,6 +7,7 @@ use arrow_schema::{ArrowError, Fields};
 use crate::avro;
 use crate::avro::datum::Datum;
 use crate::by_schema::framing::{Framing, header};
+use crate::by_schema::plan::Described;
 use crate::columns::Object;
 use crate::parser::{Read, Refused};
 use crate::protobuf;
@@ -23,10 +24,6 @@ const UNREAD: usize = usize::MAX;
 
 /// Bytes of all, and where each begins: see `rows::Rows::decode`.
 pub type Values<'a> = (&'a [u8], &'a [i64]);
-
-/// A type as it is described from outside: its name; numbers, and texts, which mean what `made` in the formats' `plan`
-/// says.
-pub type Described = (String, Vec<i64>, Vec<String>);
 
 #[derive(Clone, Copy)]
 pub enum Format {

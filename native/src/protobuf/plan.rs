@@ -3,17 +3,13 @@
 //!
 //! Which field goes into which column `participant/records/protobuf/columns.py` decides; here is only seen to it that
 //! nothing else is ever read.
-use crate::by_schema::records::Described;
+use crate::by_schema::plan::{Depths, Described, NONE, OPS_MAX, Taken, column, place};
 use crate::columns::{Column, Kind, Object};
 
-pub const OPS_MAX: usize = 100_000;
-/// Whoever reads a message calls itself for each level.
-pub const DEPTH_MAX: u32 = 80;
 /// The largest number of a field.
 const NUMBER_MAX: i64 = (1 << 29) - 1;
 /// Members of a oneof are told apart by a bit each.
 const ONEOFS_MAX: usize = 64;
-const NONE: i64 = -1;
 const NUMBERS_OF_FIELD: usize = 6;
 
 pub const VARINT: u8 = 0;
@@ -109,19 +105,11 @@ impl Plan {
             return Err(format!("a schema of more than {OPS_MAX} types"));
         }
         let mut plan = Plan { ops: Vec::with_capacity(described.len()) };
-        let mut depths: Vec<u32> = Vec::with_capacity(described.len());
+        let mut depths = Depths::default();
         for one in described {
             let name = one.0.clone();
             let op = made(one, plan.ops.len()).ok_or_else(|| format!("a type {name} that is described otherwise"))?;
-            let inside = match &op {
-                Op::Wrapped(_, inner) => depths[*inner as usize],
-                Op::Message(message) => message.fields.iter().map(|f| depths[f.op as usize]).max().unwrap_or(0),
-                _ => 0,
-            };
-            if inside + 1 > DEPTH_MAX {
-                return Err(format!("types are nested deeper than {DEPTH_MAX} levels"));
-            }
-            depths.push(inside + 1);
+            depths.push(op.inside())?;
             plan.ops.push(op);
         }
         let last = plan.ops.len().checked_sub(1).ok_or("a schema without a type")?;
@@ -150,15 +138,10 @@ impl Plan {
     fn join(&mut self, place: u32, columns: &Object) -> Result<(), String> {
         let Op::Message(message) = self.op(place) else { return Err("a value is a message".into()) };
         let fields = message.fields.clone();
-        let mut taken = vec![false; columns.columns.len()];
+        let mut taken = Taken::of(columns);
         for field in fields {
             let Some(at) = field.column else { continue };
-            let (Some(column), Some(taken)) = (columns.columns.get(at as usize), taken.get_mut(at as usize)) else {
-                return Err("a column that there is not".into());
-            };
-            if std::mem::replace(taken, true) {
-                return Err("a column is read twice".into());
-            }
+            let column = taken.take(at)?;
             match (field.mode, &column.kind) {
                 (Mode::Single, _) => self.fit(field.op, column)?,
                 (Mode::Repeated, Kind::List(_, _, item)) => self.fit(field.op, item)?,
@@ -166,10 +149,7 @@ impl Plan {
                 _ => return Err("a type that does not go into its column".into()),
             }
         }
-        let absent: Vec<u32> = (0..taken.len()).filter(|at| !taken[*at]).map(|at| at as u32).collect();
-        if absent.iter().any(|at| !columns.columns[*at as usize].nullable) {
-            return Err("a column is required, and not there".into());
-        }
+        let absent = taken.absent()?;
         if let Op::Message(message) = &mut self.ops[place as usize] {
             message.absent = absent;
         }
@@ -210,6 +190,15 @@ impl Op {
         }
     }
 
+    /// Places of those that it holds.
+    fn inside(&self) -> Box<dyn Iterator<Item = u32> + '_> {
+        match self {
+            Op::Wrapped(_, inner) => Box::new([*inner].into_iter()),
+            Op::Message(message) => Box::new(message.fields.iter().map(|field| field.op)),
+            _ => Box::new([].into_iter()),
+        }
+    }
+
     /// How it is spelled.
     pub fn wire(&self) -> u8 {
         match self {
@@ -239,7 +228,7 @@ impl Op {
 /// ascend, and names; what is wrapped by number and type; a message by how many values it has, and of each field
 /// number, type, column, mode, oneof, and what it is unset.
 fn made((name, numbers, texts): Described, before: usize) -> Option<Op> {
-    let place = |n: i64| u32::try_from(n).ok().filter(|n| (*n as usize) < before);
+    let place = |n: i64| place(n, before);
     let number = |n: i64| (1..=NUMBER_MAX).contains(&n).then_some(n as u32);
     Some(match (name.as_str(), &numbers[..]) {
         ("bool", []) => Op::Bool,
@@ -271,7 +260,7 @@ fn made((name, numbers, texts): Described, before: usize) -> Option<Op> {
                 Some(Field {
                     number: number(one[0])?,
                     op: place(one[1])?,
-                    column: if one[2] == NONE { None } else { Some(u32::try_from(one[2]).ok()?) },
+                    column: column(one[2])?,
                     mode: [Mode::Single, Mode::Repeated, Mode::Map].get(usize::try_from(one[3]).ok()?).copied()?,
                     oneof: match one[4] {
                         NONE => 0,
