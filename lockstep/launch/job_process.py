@@ -65,12 +65,16 @@ def left_in(file: Path) -> str:
 def _supervise(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bool]:
     """The child's status, 128 + n where signal n ended it, and whether it was asked to end."""
     received: list[float] = []
+    early: list[int] = []
     process: subprocess.Popen[bytes] | None = None
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         received.append(time.monotonic())
-        if process is not None:
-            _ask(process, signal.SIGTERM if number == signal.SIGHUP else number)
+        wanted = signal.SIGTERM if number == signal.SIGHUP else number
+        if process is None:
+            early.append(wanted)
+        else:
+            _ask(process, wanted)
 
     with _handling(pass_on):
         process = subprocess.Popen(
@@ -81,8 +85,10 @@ def _supervise(command: Sequence[str], environment: Mapping[str, str]) -> tuple[
             process_group=0,
             preexec_fn=_end_with_parent(),
         )
-        if received:  # between the handler and the process
-            _ask(process, signal.SIGTERM)
+        for (
+            number
+        ) in early:  # while there was no process to ask: the job may be ready by now, and once is once
+            _ask(process, number)
         while True:
             try:
                 status = process.wait(POLL_S)

@@ -322,12 +322,30 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a shell's background; laun
 sys.exit(launch(lambda file: [sys.executable, "-u", "-c", child, str(file)], os.environ))
 """
 
+PARENT_ASKED_WHILE_IT_STARTS = """
+import os, signal, subprocess, sys
+from lockstep.launch import job_process
+child, number = sys.argv[1], int(sys.argv[2])
+
+class Starting(subprocess.Popen):
+    def __init__(self, command, **options):
+        ready, writes = os.pipe()
+        super().__init__([*command, str(writes)], pass_fds=[writes], **options)
+        os.read(ready, 1)  # the job has its handlers, and nobody has its process yet
+        os.kill(os.getpid(), number)
+
+job_process.subprocess.Popen = Starting
+sys.exit(job_process.launch(lambda file: [sys.executable, "-u", "-c", child, str(file)], os.environ))
+"""
+
 JOB_THAT_LEAVES = """
 import os, signal, sys, time
 hits = []
 signal.signal(signal.SIGINT, lambda *_: hits.append("INT"))
 signal.signal(signal.SIGTERM, lambda *_: hits.append("TERM"))
 print("ready", os.getpid(), flush=True)
+if sys.argv[2:]:
+    os.write(int(sys.argv[2]), b"r")
 while not hits:
     signal.pause()
 time.sleep(0.3)
@@ -374,6 +392,16 @@ def test_a_signal_to_the_whole_terminal_group_reaches_the_job_exactly_once(numbe
     _, output = process.communicate(timeout=DEADLINE_S)
     assert output.split() == [number.name.removeprefix("SIG")]
     assert process.returncode == EXIT_WELL
+
+
+@pytest.mark.parametrize(("number", "asked"), [(signal.SIGINT, "INT"), (signal.SIGHUP, "TERM")])
+def test_a_signal_that_comes_while_the_job_starts_reaches_it_once_and_as_it_came(
+    number: signal.Signals, asked: str
+) -> None:
+    command = [sys.executable, "-c", PARENT_ASKED_WHILE_IT_STARTS, JOB_THAT_LEAVES, str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, process_group=0)
+    assert done.stderr.split()[2:] == [asked]
+    assert done.returncode == EXIT_WELL
 
 
 def test_a_closed_terminal_asks_the_job_to_leave() -> None:
