@@ -23,6 +23,10 @@ LOST_ITS_END = (
     "the log lost its end and goes on to {high} again ({why}): other records may have the offsets of those "
     'that were read, and would be skipped; see "A log that lost its end" in docs/operations.md'
 )
+ENDS_BEFORE = (
+    "what can be read of its log ends at offset {high}: replicas that have more of it are away, or it lost "
+    'its end; it is waited for, see "A log that lost its end" in docs/operations.md'
+)
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 """What a client says where the log does not have the offset that it was told to begin at."""
 

@@ -24,7 +24,7 @@ from participant.source.fetched import Fetched
 from participant.source.fetcher import Fetcher, Notice, sentence
 from participant.source.look import Cut, Look, NotYet, TurnTo
 from participant.source.orders import Orders
-from participant.source.position import LOST_ITS_END, OUT_OF_RANGE, SILENT, SKIP, Position, at
+from participant.source.position import ENDS_BEFORE, LOST_ITS_END, OUT_OF_RANGE, SILENT, SKIP, Position, at
 from participant.source.stalls import (
     ALARM_S,
     DAMAGED,
@@ -421,8 +421,10 @@ class SourceThread:
                 self._positions[partition] = self._positions.pop(partition)
                 self._alarm(partition, position, f"{error}; it is waited for")
                 return
-            if high <= position.next:
+            if high == position.next:
                 self._came(partition, position)
+            elif high < position.next:
+                self._alarm(partition, position, ENDS_BEFORE.format(high=high))
             else:
                 self._stand_still(partition, position, high, waited_s - position.still.since_s)
             del quiet[partition]

@@ -41,6 +41,19 @@ def without_a_place(_right: Any) -> Any:
     return stick
 
 
+def takes_an_early_end_for_idle(right: Any) -> Any:
+    def look(source: Any) -> None:
+        bounds = source._fetcher.bounds
+        at_most = max((position.next for position in source._positions.values()), default=0)
+        source._fetcher.bounds = lambda partition: (bounds(partition)[0], max(bounds(partition)[1], at_most))
+        try:
+            right(source)
+        finally:
+            source._fetcher.bounds = bounds
+
+    return look
+
+
 def forgets_that_it_turned(right: Any) -> Any:
     def read_from(source: Any, partition: Any, offset: int) -> None:
         right(source, partition, offset)
@@ -174,6 +187,13 @@ BUGS = (
         {"participant.source.stalls:Standstill.is_final": lambda _right: lambda still, offset: False},
         of(STALLS, "test_damage_is_read_again_and_named_when_it_is_there_each_time"),
         raises={"builtins.ValueError": "not enough values to unpack"},
+    ),
+    Bug(
+        "a_log_that_ends_early_is_idle",
+        "A log of which less can be read than was read before stands still, and nobody is told.",
+        Hole.STANDSTILL,
+        {"participant.source.reading:SourceThread._look": takes_an_early_end_for_idle},
+        of(STALLS, "test_a_log_that_ends_before_what_was_read_of_it_is_an_alarm_and_never_final"),
     ),
     Bug(
         "what_lies_behind_damage_is_delivered",

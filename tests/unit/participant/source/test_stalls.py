@@ -126,6 +126,21 @@ def test_an_alarm_ends_with_the_next_record(broker: Broker) -> None:
     assert broker.source.alarms == ()
 
 
+def test_a_log_that_ends_before_what_was_read_of_it_is_an_alarm_and_never_final(broker: Broker) -> None:
+    """A new leader learns late how far it goes, and not at all while the replicas that know are away."""
+    broker.high = 9
+    broker.wait(ALARM_S - 1)
+    assert broker.source.alarms == ()
+    broker.wait(1)
+    (alarm,) = broker.source.alarms
+    assert alarm.startswith("events:0 at offset 10: what can be read of its log ends at offset 9")
+    broker.wait(10 * STALLED_MAX_S)
+    assert (broker.source.alarms, broker.stuck) == ((alarm,), [])
+    broker.high = 10
+    broker.wait(LOOK_EVERY_S)
+    assert broker.source.alarms == ()
+
+
 @pytest.mark.parametrize("end", ["rewound", "dropped"])
 def test_an_alarm_ends_with_what_it_is_about(broker: Broker, end: str) -> None:
     broker.wait(ALARM_S)
