@@ -194,6 +194,7 @@ BUGS = (
         Hole.STANDSTILL,
         {"participant.source.reading:SourceThread._look": takes_an_early_end_for_idle},
         of(STALLS, "test_a_log_that_ends_before_what_was_read_of_it_is_an_alarm_and_never_final"),
+        raises={"builtins.ValueError": "not enough values to unpack"},
     ),
     Bug(
         "what_lies_behind_damage_is_delivered",
