@@ -276,7 +276,7 @@ class TransactionSection(Section):
         description="A transaction ends early at about this many records, all workers together. 0: no limit.",
     )
     max_bytes: values.LimitBytes = Field(
-        default="512MB",
+        default="2GB",
         validate_default=True,
         description="A transaction ends early at about this much, all workers together. 0: no limit.",
     )

@@ -88,7 +88,7 @@ interval = "10s"
 write_timeout = "60s"
 write_limit = "10m"
 max_records = 0
-max_bytes = "512MB"
+max_bytes = "2GB"
 max_consecutive_failures = 5
 
 [services]
@@ -204,7 +204,7 @@ def layered(
 def test_the_contract_is_read_and_attributes_carry_their_units(file: Path) -> None:
     config = layered(file)
     assert (config.transaction.interval_ms, config.transaction.write_timeout_ms) == (10_000, 60_000)
-    assert (config.transaction.max_bytes, config.transaction.max_records) == (512_000_000, 0)
+    assert (config.transaction.max_bytes, config.transaction.max_records) == (2_000_000_000, 0)
     assert config.memory.per_worker_bytes == 512_000_000
     assert config.metrics.file_period_ms == 15_000
     assert config.table.target_file_bytes == 120_000_000
