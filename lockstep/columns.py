@@ -79,7 +79,7 @@ def columns_of(config: Config, texts: tuple[str, ...], number: int, has: pa.Sche
 def fixed_columns(config: Config) -> tuple[str, ...]:
     """Those by which rows and files are found."""
     table = config.table
-    return (*table.key, *filter(None, [table.partition_by, table.ordering, table.delete_field]))
+    return (*table.key, *table.partition_by, *filter(None, [table.ordering, table.delete_field]))
 
 
 class Told:

@@ -186,7 +186,7 @@ def _table(spark: SparkSession, config: Config) -> str:
     finally:
         table.close()
     keys = ", ".join(layout.key_fields) or "topic-partition-offset"
-    where = f", partitioned by {layout.partition_field}" if layout.partition_field else ""
+    where = f", partitioned by {', '.join(layout.partition_fields)}" if layout.partition_fields else ""
     last = (
         f"; last commit of this pipeline: instant {newest.instant}"
         if newest

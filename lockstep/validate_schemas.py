@@ -139,6 +139,6 @@ def _read(config: Config) -> Mapping[str, list[pa.Field]]:
     how = plan(parse_ddl(config.record.ddl), config.record.columns, config.record.rest)
     deletes: tuple[pa.Field, ...] = ()
     if table.kind == UPSERT:
-        names = [*table.key, *([table.partition_by] if table.partition_by else [])]
+        names = [*table.key, *table.partition_by]
         _, deletes = key_plan(how.columns, list(dict.fromkeys(names)))
     return {VALUE: list(how.value), KEY: list(how.key), DELETES: list(deletes)}

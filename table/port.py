@@ -46,8 +46,8 @@ class TableSpec:
     ddl: str
     """The record's columns, in Spark DDL."""
     key_fields: tuple[str, ...] = ()
-    partition_field: str = ""
-    """What `partitioner` looks at; empty where the table is not partitioned."""
+    partition_fields: tuple[str, ...] = ()
+    """What `partitioner` looks at, the outer folder's first; none where the table is not partitioned."""
     partitioner: str = FIELD
     """A name in `table.partitioners.kinds`."""
     kafka_columns: bool = True
@@ -82,7 +82,7 @@ class TableLayout:
 
     path: str
     key_fields: tuple[str, ...]
-    partition_field: str
+    partition_fields: tuple[str, ...]
     kafka_columns: bool
     target_file_bytes: int
     ddl: str

@@ -75,7 +75,7 @@ class _Rounds:
             path=task["folder"],
             key_fields=(task["key"],),
             key_format="plain",
-            partition_field=task["partition_by"],
+            partition_fields=(task["partition_by"],) if task["partition_by"] else (),
             hive_style=False,
             url_encode=False,
             kafka_columns=True,

@@ -47,8 +47,7 @@ def check_schema(config: Config) -> Iterator[Problem]:
         yield Problem(settings=("record.schema",), sentence=str(error))
         return
     roles = [("table.key", name, AS_KEY) for name in config.table.key]
-    if config.table.partition_by:
-        roles.append(("table.partition_by", config.table.partition_by, AS_PARTITION))
+    roles += [("table.partition_by", name, AS_PARTITION) for name in config.table.partition_by]
     if config.table.ordering:
         roles.append(("table.ordering", config.table.ordering, AS_ORDERING))
     for setting, name, role in roles:
@@ -202,8 +201,9 @@ def _change_events_bring_their_order(config: Config) -> Iterator[Problem]:
         if given:
             sentence = f"{config.record.envelope} events say it themselves: take it out"
             yield Problem(settings=(f"table.{name}", "record.envelope"), sentence=sentence)
-    field = config.table.partition_by
-    if field and field not in config.table.key:
+    for field in config.table.partition_by:
+        if field in config.table.key:
+            continue
         sentence = (
             f"{field!r} is not in table.key: an update that changed it would leave the row's older version "
             "behind in its old table partition; add it to the key, or leave the table unpartitioned"

@@ -50,7 +50,7 @@ def check_columns(config: Config, columns: pa.Schema) -> Iterator[Problem]:
         sentence = str(error).removeprefix("record.rest = ")
         yield Problem(settings=(name, "record.schema"), sentence=sentence)
         return
-    wanted = [*table.key, *([table.partition_by] if table.partition_by else [])]
+    wanted = [*table.key, *table.partition_by]
     if table.kind != UPSERT or not set(wanted) <= set(columns.names):
         return
     try:

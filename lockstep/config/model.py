@@ -92,7 +92,7 @@ class Config(Section):
             mode=self.table.kind,
             ddl=self.record.ddl,
             key_fields=self.table.key,
-            partition_field=self.table.partition_by,
+            partition_fields=self.table.partition_by,
             partitioner=self.table.partitioner,
             kafka_columns=self.table.kafka_columns,
             target_file_bytes=self.table.target_file_bytes,

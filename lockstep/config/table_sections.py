@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from lockstep.config import values
+from lockstep.config.partition_values import PartitionBy
 from lockstep.config.sections import Section, meanings
 from table.kinds import HUDI, OFFERED
 from table.partitioners.kinds import FIELD, PARTITIONERS
@@ -47,10 +48,13 @@ class TableSection(Section):
         ),
         examples=[["event_id"]],
     )
-    partition_by: str = Field(
-        default="",
-        description="The field that says a row's table partition. Empty: the table is not partitioned.",
-        examples=["day"],
+    partition_by: PartitionBy = Field(
+        default=(),
+        description=(
+            "The field that says a row's table partition, or a list of fields, the outer folder's first: see "
+            "docs/partitioning.md. Empty: the table is not partitioned."
+        ),
+        examples=[["region", "day"]],
     )
     partitioner: values.Partitioner = Field(
         default=FIELD,

@@ -96,7 +96,7 @@ def _items(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _names(value: tuple[str, ...]) -> tuple[str, ...]:
+def check_names(value: tuple[str, ...]) -> tuple[str, ...]:
     repeated = sorted(name for name, times in Counter(value).items() if times > 1)
     if repeated:
         raise ValueError(f"{', '.join(repeated)} is listed more than once")
@@ -117,7 +117,7 @@ def check_topic(name: str) -> str:
 def _topics(value: tuple[str, ...]) -> tuple[str, ...]:
     if not value:
         raise ValueError('no topic is listed: write at least one, topics = ["events"]')
-    return tuple(check_topic(name) for name in _names(value))
+    return tuple(check_topic(name) for name in check_names(value))
 
 
 def _topic_or_empty(value: str) -> str:
@@ -248,7 +248,7 @@ def _registry_urls(value: str) -> str:
                 'not the address of a schema registry, such as "https://registry.example.org": without user, '
                 "password and query; who we are is said by registry.user or registry.token"
             )
-    return ",".join(_names(tuple(urls)))
+    return ",".join(check_names(tuple(urls)))
 
 
 def _host_file(value: str) -> str:
@@ -371,7 +371,7 @@ BootstrapServers = Annotated[str, AfterValidator(_bootstrap_servers)]
 Topic = Annotated[str, AfterValidator(check_topic)]
 TopicOrEmpty = Annotated[str, AfterValidator(_topic_or_empty)]
 Topics = Annotated[tuple[str, ...], BeforeValidator(_items), AfterValidator(_topics)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_items), AfterValidator(_names)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_items), AfterValidator(check_names)]
 Ddl = Annotated[str, AfterValidator(_ddl)]
 TablePath = Annotated[str, AfterValidator(_table_path)]
 ConfigFolder = Annotated[str, AfterValidator(_config_folder)]

@@ -84,7 +84,7 @@ def decoder(
 ) -> Decoder:
     """What makes rows of such a table of records. Raises `SchemaError` where the schema cannot be read."""
     upserts = layout.mode == UPSERT
-    found = [*layout.key_fields, *filter(None, [layout.partition_field])]
+    found = [*layout.key_fields, *layout.partition_fields]
     envelope: Envelope = made(ENVELOPES[record.envelope].made_by)
     values, keys = format_made(record.format, record), format_made(record.key_format, record)
 

@@ -40,7 +40,12 @@ KEY_GENERATORS: Mapping[str, str] = {
 }
 VERSION_MIN = 8
 """The first table version whose timeline keeps completion times (layout 2)."""
+PREFIXED_SINCE = 9
+"""The first table version in which all of Hudi spells a COMPLEX key of one field alike
+(`KeyGenUtils.encodeSingleKeyFieldNameForComplexKeyGen`)."""
 
+SLASHED = "hoodie.datasource.write.slash.separated.date.partitioning"
+"""Folders such as `2026/12/31`, of a field that is `2026-12-31`."""
 PATIENCE_S = 12.0
 """Of the driver with its store. A put whose answer is lost may take twice as long."""
 NOT_IN_ADDRESSES = re.compile(r"[\s%\"<>\\^`{|}\[\]]")
@@ -55,9 +60,9 @@ NAMESPACE = "hoodie."
 
 def key_generator(spec: TableSpec) -> str:
     """The key generator type that Spark's datasource chooses for the same fields."""
-    if not spec.partition_field:
+    if not spec.partition_fields:
         return "NON_PARTITION"
-    return "COMPLEX" if len(spec.key_fields) > 1 else "SIMPLE"
+    return "COMPLEX" if len(spec.key_fields) > 1 or len(spec.partition_fields) > 1 else "SIMPLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,21 +122,28 @@ def check_table(definition: Definition, spec: TableSpec) -> None:
             f"{where}: its key generator is {definition.key_generator}, Lockstep knows "
             f"{', '.join(KEY_GENERATORS)}: write to another path"
         )
-    if definition.key_generator == "COMPLEX" and len(definition.key_fields) == 1:
+    if _is_prefixed(definition) and definition.version < PREFIXED_SINCE:
         raise Contradiction(
             f"{where}: its key generator is COMPLEX with the one key field {definition.key_fields[0]}, whose "
-            "spelling differs between Hudi's versions: write to another path"
+            f"spelling differs between Hudi's versions in tables below version {PREFIXED_SINCE}: write to "
+            "another path"
         )
+
+
+def _is_prefixed(definition: Definition) -> bool:
+    """Whether a key of one field is `f:v`, as COMPLEX spells it, and no other key generator."""
+    return definition.key_generator == "COMPLEX" and len(definition.key_fields) == 1
 
 
 def layout(definition: Definition, spec: TableSpec, schema: str, *, created: bool) -> HudiLayout:
     """How files are to be written, by what the table says. `schema`: the Avro schema of its rows."""
-    key_format = "plain" if len(definition.key_fields) == 1 else "complex"
+    is_plain = len(definition.key_fields) == 1 and not _is_prefixed(definition)
+    key_format = "plain" if is_plain else "complex"
     return HudiLayout(
         path=plain(spec.path),
         key_fields=definition.key_fields,
         key_format=key_format if definition.key_fields else "coordinates",
-        partition_field=spec.partition_field,
+        partition_fields=spec.partition_fields,
         partitioner=spec.partitioner,
         hive_style=definition.is_set(HIVE_STYLE),
         url_encode=definition.is_set(URL_ENCODE),
@@ -186,7 +198,7 @@ def fixed_properties(definition: Definition, schema: str, spec: TableSpec) -> di
 def schema_of(spec: TableSpec) -> str:
     """The table's Avro schema by the configuration, without Hudi's meta fields."""
     columns = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
-    for name in (*spec.key_fields, *filter(None, [spec.partition_field, spec.ordering_field])):
+    for name in (*spec.key_fields, *spec.partition_fields, *filter(None, [spec.ordering_field])):
         if name not in columns.names:
             raise Contradiction(
                 f"table.key, table.partition_by and table.ordering: record.schema has no field {name}"
@@ -207,7 +219,7 @@ def with_the_tables(definition: Definition, spec: TableSpec) -> TableSpec:
 
 def fixed_columns(spec: TableSpec) -> tuple[str, ...]:
     """Those by which rows and files are found."""
-    return (*spec.key_fields, *filter(None, [spec.partition_field, spec.ordering_field]))
+    return (*spec.key_fields, *spec.partition_fields, *filter(None, [spec.ordering_field]))
 
 
 def plain_spec(spec: TableSpec) -> TableSpec:
@@ -246,7 +258,6 @@ def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, An
     """(property, what the table has, what we need, what to do)."""
     get = definition.properties.get
     elsewhere = "write to another path"
-    partitions = (spec.partition_field,) if spec.partition_field else ()
     return [
         *(_demands_of_upserts(definition, spec) if spec.mode == UPSERT else []),
         (
@@ -279,6 +290,7 @@ def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, An
             False,
             elsewhere,
         ),
+        (SLASHED, definition.is_set(SLASHED), False, elsewhere),
         (
             "hoodie.table.recordkey.fields",
             definition.key_fields,
@@ -288,7 +300,7 @@ def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, An
         (
             "hoodie.table.partition.fields",
             definition.partition_fields,
-            partitions,
+            tuple(spec.partition_fields),
             "set table.partition_by to the table's",
         ),
     ]

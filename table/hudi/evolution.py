@@ -35,7 +35,7 @@ class Fixed(Protocol):
     @property
     def key_fields(self) -> tuple[str, ...]: ...
     @property
-    def partition_field(self) -> str: ...
+    def partition_fields(self) -> tuple[str, ...]: ...
     @property
     def ordering_field(self) -> str: ...
 
@@ -68,7 +68,7 @@ class _Merge:
 
     def __init__(self, spec: Fixed) -> None:
         self._where = f"table {spec.path}"
-        self._fixed = {*spec.key_fields, spec.partition_field, spec.ordering_field}
+        self._fixed = {*spec.key_fields, *spec.partition_fields, spec.ordering_field}
 
     def record(self, has: Mapping[str, Any], wanted: Mapping[str, Any], parent: str) -> dict[str, Any]:
         """`has` with all fields of both. `parent`: the path of what holds it, with its dot."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from control_topic.messages import DataFile
 from table.columns import constant, with_kafka_columns
 from table.memory.timeline import MemoryTimeline
-from table.partitioners.kinds import partitioner
+from table.partitioners.kinds import partitioners
 from table.port import TableLayout, Tell, Written
 from table.rows import Rows
 from table.schema import SchemaError, table_schema
@@ -42,12 +42,12 @@ class MemoryFiles:
 
     def __init__(self, timeline: MemoryTimeline, layout: TableLayout, *, writer_name: str) -> None:
         self.schema = table_schema(layout.ddl, layout.kafka_columns)
-        for name in (*layout.key_fields, *filter(None, [layout.partition_field])):
+        for name in (*layout.key_fields, *layout.partition_fields):
             if name not in self.schema.names:
                 raise SchemaError(f"column {name} is a key or a partition, but the schema does not have it")
         self._timeline = timeline
         self._layout = layout
-        self._partitioner = partitioner(layout.partition_field, layout.partitioner)
+        self._partitioners = partitioners(layout.partition_fields, layout.partitioner)
         self._name = writer_name
 
     def shape(self, rows: Rows) -> MemoryRows:
@@ -71,11 +71,10 @@ class MemoryFiles:
         return MemoryFiles(self._timeline, layout, writer_name=self._name)
 
     def _table_partitions(self, columns: pa.Table) -> pa.DictionaryArray:
-        if self._partitioner is None:
+        if not self._partitioners:
             return constant("", columns.num_rows)
-        values = self._partitioner.values(columns)
-        names = pc.fill_null(values.dictionary.cast(pa.string()), "")
-        return pa.DictionaryArray.from_arrays(values.indices, names)
+        values = [one.values(columns).cast(pa.string()).fill_null("") for one in self._partitioners]
+        return pc.binary_join_element_wise(*values, "/").dictionary_encode()
 
 
 class MemoryFileWriter:

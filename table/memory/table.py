@@ -64,7 +64,7 @@ def _told(file: DataFile) -> tuple[int, int]:
 
 def _check_same(stands: TableSpec, spec: TableSpec) -> None:
     """Raise `Contradiction` where a table that stands is not the one that is asked for."""
-    for name in ("key_fields", "partition_field", "partitioner", "kafka_columns"):
+    for name in ("key_fields", "partition_fields", "partitioner", "kafka_columns"):
         if getattr(stands, name) != getattr(spec, name):
             raise Contradiction(
                 f"table {spec.path}: its {name} is {getattr(stands, name)!r}, not {getattr(spec, name)!r}"
@@ -110,7 +110,7 @@ class MemoryTable:
             kind=KIND,
             path=spec.path,
             key_fields=spec.key_fields,
-            partition_field=spec.partition_field,
+            partition_fields=spec.partition_fields,
             partitioner=spec.partitioner,
             kafka_columns=spec.kafka_columns,
             target_file_bytes=spec.target_file_bytes,
@@ -319,7 +319,7 @@ class MemoryTable:
             return stands
         from table.widening import Disunited, united_ddl
 
-        fixed = (*spec.key_fields, *filter(None, [spec.partition_field]))
+        fixed = (*spec.key_fields, *spec.partition_fields)
         try:
             return united_ddl(stands, others, fixed=fixed, named=named)
         except Disunited as why:

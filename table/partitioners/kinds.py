@@ -6,7 +6,7 @@ words that are here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pkgutil import resolve_name
 
@@ -34,9 +34,8 @@ PARTITIONERS: Mapping[str, PartitionerKind] = {
 """Name in the configuration -> what it is."""
 
 
-def partitioner(column: str, name: str = FIELD) -> Partitioner | None:
-    """The partitioner of that name; None where no column is named: the table has no partitions."""
-    if not column:
-        return None
-    made: Partitioner = resolve_name(PARTITIONERS[name].made_by)(column)
+def partitioners(columns: Sequence[str], name: str = FIELD) -> tuple[Partitioner, ...]:
+    """One of that name for each column; none where no column is named: the table has no partitions."""
+    make = resolve_name(PARTITIONERS[name].made_by)
+    made: tuple[Partitioner, ...] = tuple(make(column) for column in columns)
     return made

@@ -56,7 +56,7 @@ class Site:
             mode="insert",
             ddl=DDL,
             key_fields=("id",),
-            partition_field="day",
+            partition_fields=("day",),
             properties=self.properties,
         )
 
@@ -168,12 +168,12 @@ class TableKindPromises:
     def test_a_layout_says_what_the_specification_asks_for_and_names_its_kind(self, site: Site) -> None:
         layout = site.driver().layout
         assert layout.kind == site.kind_name
-        assert (layout.key_fields, layout.partition_field, layout.mode) == (("id",), "day", "insert")
+        assert (layout.key_fields, layout.partition_fields, layout.mode) == (("id",), ("day",), "insert")
         assert layout.path and layout.kafka_columns and layout.ddl == DDL
 
     def test_a_table_of_another_key_or_partitioning_is_refused(self, site: Site) -> None:
         site.driver()
-        for changed in ({"key_fields": ("day",)}, {"partition_field": ""}):
+        for changed in ({"key_fields": ("day",)}, {"partition_fields": ()}):
             table = site.kind.committer(site.spark, replace(site.spec, **changed), "events")
             site.opened.callback(table.close)
             with pytest.raises(Contradiction):

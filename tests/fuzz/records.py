@@ -148,7 +148,7 @@ def make_layout(random: Random, size: int) -> dict[str, Any]:
         "values": values,
         "key_fields": tuple(random.sample(usable, count)),
         "key_format": key_format,
-        "partition_field": random.choice(["", *usable]),
+        "partition_fields": tuple(random.sample(usable, random.randint(0, min(3, len(usable))))),
         "hive_style": random.random() < 0.5,
         "url_encode": random.random() < 0.5,
         "kafka_columns": random.random() < 0.8,
@@ -169,7 +169,7 @@ def check_layout(case: dict[str, Any]) -> int:
     decoder, schema, batch = _decoder(ddl), parse_ddl(ddl), _batch(values)
     if decoder is None:
         return 1
-    names = ("key_fields", "key_format", "partition_field", "hive_style", "url_encode", "kafka_columns")
+    names = ("key_fields", "key_format", "partition_fields", "hive_style", "url_encode", "kafka_columns")
     layout = HudiLayout(path="/t", target_file_bytes=1 << 20, ddl=ddl, **{name: case[name] for name in names})
     if layout.kafka_columns:
         schema = pa.schema([*schema, *kafka_fields()])
@@ -262,12 +262,19 @@ def _key(layout: HudiLayout, row: dict[str, Any], offset: int) -> str | None:
 
 def _folder(layout: HudiLayout, row: dict[str, Any]) -> str | None:
     """The row's table partition, None where its value cannot name a folder."""
-    if not layout.partition_field:
-        return ""
-    text = _spelled(row[layout.partition_field]) or "__HIVE_DEFAULT_PARTITION__"
+    folders = [_level(layout, name, row[name]) for name in layout.partition_fields]
+    return (
+        None
+        if None in folders or len("/".join(map(str, folders)).encode()) > 600
+        else "/".join(map(str, folders))
+    )
+
+
+def _level(layout: HudiLayout, name: str, value: Any) -> str | None:
+    text = _spelled(value) or "__HIVE_DEFAULT_PARTITION__"
     if layout.url_encode:
         text = re.sub(r"[\x00-\x1f\x7f\"#%'*/:=?\\\[\]^{]", lambda match: f"%{ord(match[0]):02X}", text)
-    text = f"{layout.partition_field}={text}" if layout.hive_style else text
+    text = f"{name}={text}" if layout.hive_style else text
     bad = re.search(r"[\x00-\x1f\x7f/:]", text) or text.startswith(".") or len(text.encode()) > 200
     return None if bad else text
 

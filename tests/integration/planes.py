@@ -37,7 +37,7 @@ def plane_of(
         kind="hudi",
         path=str(path),
         key_fields=("id",),
-        partition_field="",
+        partition_fields=(),
         kafka_columns=False,
         target_file_bytes=1 << 20,
         ddl="id STRING",

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 CHANGE_DATA = {
     "ddl": "id STRING NOT NULL, region STRING, amount BIGINT, ts BIGINT",
-    "partition_field": "",
+    "partition_fields": (),
     "ordering_field": "_source_position",
     "source_position": True,
 }

@@ -48,10 +48,10 @@ NEW = record({**BASE, "n": "long", "s": struct("s", x="int", y=["null", "string"
 OTHER = record({**BASE, "n": "int", "s": struct("s", x="int"), "more": ["null", "double"]})
 CONTRARY = record({**BASE, "n": "int", "s": struct("s", x="int"), "note": "boolean"})
 KINDS = {
-    "insert": {"mode": "insert", "partition_field": "region"},
+    "insert": {"mode": "insert", "partition_fields": ("region",)},
     "upsert": {
         "mode": "upsert",
-        "partition_field": "region",
+        "partition_fields": ("region",),
         "ordering_field": "ts",
         "bucket_count": 2,
     },

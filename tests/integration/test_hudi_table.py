@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
-from table.hudi.definition import Definition, check_table
+from table.hudi.definition import Definition, check_table, layout, schema_of
 from table.hudi.driver import opening
 from table.hudi.driver.file_clock import NAME as CLOCK
 from table.hudi.driver.history import History
@@ -99,7 +99,7 @@ class Driver:
             mode="insert",
             ddl=DDL,
             key_fields=key,
-            partition_field="day",
+            partition_fields=("day",),
             properties=properties,
             **changes,
         )
@@ -246,7 +246,7 @@ def test_a_table_whose_schema_has_other_fields_is_refused(spark: SparkSession, t
         mode="insert",
         ddl=DDL,
         key_fields=("event_id",),
-        partition_field="day",
+        partition_fields=("day",),
         kafka_columns=False,
     )
     table = HudiTable(spark, spec, PIPELINE)
@@ -262,7 +262,9 @@ def test_a_folder_that_is_no_table_is_refused(spark: SparkSession, tmp_path: Pat
         Driver(spark, tmp_path / "t")
 
 
-SPEC = TableSpec(path="/t", name="t", mode="insert", ddl=DDL, key_fields=("event_id",), partition_field="day")
+SPEC = TableSpec(
+    path="/t", name="t", mode="insert", ddl=DDL, key_fields=("event_id",), partition_fields=("day",)
+)
 FITTING = {
     "hoodie.table.version": "9",
     "hoodie.table.recordkey.fields": "event_id",
@@ -281,7 +283,8 @@ FITTING = {
         ("hoodie.populate.meta.fields", "false"),
         ("hoodie.datasource.write.drop.partition.columns", "true"),
         ("hoodie.table.keygenerator.type", "TIMESTAMP"),
-        ("hoodie.table.keygenerator.type", "COMPLEX"),
+        ("hoodie.table.keygenerator.type", "CUSTOM"),
+        ("hoodie.datasource.write.slash.separated.date.partitioning", "true"),
         ("hoodie.table.version", "6"),
     ],
 )
@@ -291,6 +294,15 @@ def test_a_contradicting_table_property_is_named_with_what_to_do(name: str, valu
         check_table(Definition(properties={**FITTING, name: value}), SPEC)
     if "keygenerator" not in name:
         assert name in str(refused.value)
+
+
+def test_a_complex_key_of_one_field_is_taken_where_all_of_hudi_spells_it_alike() -> None:
+    complex_key = {**FITTING, "hoodie.table.keygenerator.type": "COMPLEX"}
+    check_table(Definition(properties=complex_key), SPEC)
+    made = layout(Definition(properties=complex_key), SPEC, schema_of(SPEC), created=False)
+    assert made.key_format == "complex"
+    with pytest.raises(Contradiction, match=r"COMPLEX with the one key field event_id.*below version 9"):
+        check_table(Definition(properties={**complex_key, "hoodie.table.version": "8"}), SPEC)
 
 
 @pytest.mark.parametrize(

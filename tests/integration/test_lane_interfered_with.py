@@ -78,7 +78,7 @@ class World:
             kind="hudi",
             path=str(path),
             key_fields=("id",),
-            partition_field="day",
+            partition_fields=("day",),
             kafka_columns=True,
             target_file_bytes=1 << 16,
             ddl="id STRING, day STRING",

@@ -65,7 +65,7 @@ class Site:
             kind="hudi",
             path=self.path,
             key_fields=("id",),
-            partition_field="day",
+            partition_fields=("day",),
             kafka_columns=True,
             target_file_bytes=1 << 30,
             ddl=DDL,

@@ -37,7 +37,7 @@ def plane(request: pytest.FixtureRequest, tmp_path: Path, posted: list[Any]) -> 
         kind="hudi",
         path=str(tmp_path),
         key_fields=("id",),
-        partition_field="",
+        partition_fields=(),
         kafka_columns=False,
         target_file_bytes=1 << 30,
         ddl="id STRING",

@@ -101,7 +101,7 @@ class S3Driver(Driver):
             mode="insert",
             ddl=DDL,
             key_fields=("event_id",),
-            partition_field="day",
+            partition_fields=("day",),
             storage=place.settings,
         )
         self.pipeline, self.spec = PIPELINE, replace(spec, **changes)

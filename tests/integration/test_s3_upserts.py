@@ -41,7 +41,7 @@ class S3Upserts(Upserts):
             mode="upsert",
             ddl=DDL,
             key_fields=("id",),
-            partition_field="region",
+            partition_fields=("region",),
             ordering_field="ts",
             bucket_count=2,
             compaction="async",

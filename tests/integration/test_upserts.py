@@ -63,7 +63,7 @@ class Upserts:
             "mode": "upsert",
             "ddl": DDL,
             "key_fields": ("id",),
-            "partition_field": "region",
+            "partition_fields": ("region",),
             "ordering_field": "ts",
             "bucket_count": 2,
             **changes,

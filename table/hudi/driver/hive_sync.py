@@ -76,8 +76,8 @@ class HiveSync:
         """As the table is laid out that is there. `table`: Hudi's `HoodieTableConfig`."""
         spec = self._spec
         fields = _fields(table.getPartitionFields())
-        extractor = "NonPartitionedExtractor"
-        if fields:
+        extractor = "NonPartitionedExtractor" if not fields else "MultiPartKeysValueExtractor"
+        if len(fields) == 1:
             hive_style = str(table.getHiveStylePartitioningEnable()) == "true"
             extractor = f"{'HiveStyle' if hive_style else 'SinglePart'}PartitionValueExtractor"
         return {

@@ -90,8 +90,8 @@ class Session:
         )
         if spec.key_fields:
             builder = builder.setRecordKeyFields(",".join(spec.key_fields))
-        if spec.partition_field:
-            builder = builder.setPartitionFields(spec.partition_field)
+        if spec.partition_fields:
+            builder = builder.setPartitionFields(",".join(spec.partition_fields))
         if spec.mode == UPSERT:
             modes = self.hudi.common.config.RecordMergeMode
             builder = builder.setRecordMergeMode(modes.valueOf(merge_mode(spec.ordering_field)))

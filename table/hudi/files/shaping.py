@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from table.columns import constant, with_kafka_columns
+from table.columns import with_kafka_columns
 from table.hudi.files import keys as hudi_keys
-from table.hudi.files.keys import Keys, UnsafePartition, partition_path
+from table.hudi.files.folders import Folders
+from table.hudi.files.keys import Keys
 from table.hudi.layout import HudiLayout
-from table.partitioners.kinds import partitioner
 from table.port import AS_KEY, AS_PARTITION
 from table.rows import Rows
 from table.schema import SchemaError, record_schema
@@ -52,11 +52,10 @@ class InsertShaper:
 
     def __init__(self, layout: HudiLayout, schema: pa.Schema) -> None:
         self._layout = layout
-        self._partitioner = partitioner(layout.partition_field, layout.partitioner)
+        self._folders = Folders(layout)
         columns = record_schema(schema)
         roles = [(name, AS_KEY) for name in layout.key_fields]
-        if layout.partition_field:
-            roles.append((layout.partition_field, AS_PARTITION))
+        roles += [(name, AS_PARTITION) for name in layout.partition_fields]
         for name, role in roles:
             if columns.get_field_index(name) < 0:
                 raise SchemaError(f"column {name} is to be {role}, but the schema does not have it")
@@ -82,13 +81,13 @@ class InsertShaper:
         """Per row its key and its folder, and the reason of each row that cannot have one of them."""
         if self._layout.key_format == hudi_keys.COORDINATES:
             keys = hudi_keys.coordinate_keys(rows.source.topic, rows.source.number, rows.offsets)
-            return (keys.keys, *self._partitions(rows.columns))
+            return (keys.keys, *self._folders.of(rows.columns))
         return self.of_columns(rows.columns)
 
     def of_columns(self, table: pa.Table) -> tuple[pa.ChunkedArray, pa.DictionaryArray, dict[int, str]]:
         """As `keys_and_partitions`, of a table whose keys are made of its columns."""
         found = self._keys(table)
-        partitions, reasons = self._partitions(table)
+        partitions, reasons = self._folders.of(table)
         if found.bad is not None:
             text = f"the record key ({', '.join(self._layout.key_fields)}) is null or empty"
             reasons |= dict.fromkeys(np.flatnonzero(found.bad).tolist(), text)
@@ -99,33 +98,3 @@ class InsertShaper:
         if self._layout.key_format == hudi_keys.PLAIN:
             return hudi_keys.plain_keys(columns[0])
         return hudi_keys.complex_keys(self._layout.key_fields, columns)
-
-    def _partitions(self, table: pa.Table) -> tuple[pa.DictionaryArray, dict[int, str]]:
-        """The folder per row, and the reason of each row that cannot have one."""
-        layout = self._layout
-        if self._partitioner is None:
-            return constant("", table.num_rows), {}
-        codes = self._partitioner.values(table)
-        folders: list[str] = []
-        bad: dict[int, str] = {}
-        for code, value in enumerate(hudi_keys.spelled(codes.dictionary).to_pylist()):
-            try:
-                folders.append(
-                    partition_path(
-                        value,
-                        self._partitioner.field,
-                        hive_style=layout.hive_style,
-                        url_encode=layout.url_encode,
-                    )
-                )
-            except UnsafePartition as unsafe:
-                folders.append("")
-                bad[code] = str(unsafe)
-        indices = codes.indices.to_numpy()
-        reasons = {row: bad[code] for code in bad for row in np.flatnonzero(indices == code).tolist()}
-        # two values may share a folder (null and empty do): give each folder one code
-        names = {folder: code for code, folder in enumerate(dict.fromkeys(folders))}
-        code_of = np.array([names[folder] for folder in folders] or [0], dtype=np.int32)
-        return pa.DictionaryArray.from_arrays(
-            pa.array(code_of[indices]), pa.array(list(names), pa.string())
-        ), reasons

@@ -97,7 +97,7 @@ def test_lockstep_is_told_the_workload_s_table_and_to_compact_only_where_that_is
     config = _config(tmp_path, UPSERTS)
     table = config.table
     assert (table.kind, table.key, table.ordering, table.buckets) == ("upsert", ("event_id",), "ts", 4)
-    assert (table.partition_by, config.services.compaction) == ("day", "off")
+    assert (table.partition_by, config.services.compaction) == (("day",), "off")
     compacting = _config(tmp_path, UPSERTS, lockstep_run.ALWAYS_COMPACTING).services
     assert (compacting.compaction, compacting.compaction_every) == ("async", 1)
 

@@ -142,7 +142,7 @@ def test_nothing_that_is_printed_shows_the_key(caplog: pytest.LogCaptureFixture)
             kind="hudi",
             path="/t",
             key_fields=(),
-            partition_field="",
+            partition_fields=(),
             kafka_columns=True,
             target_file_bytes=1,
             ddl="a INT",

@@ -273,7 +273,7 @@ def test_the_table_is_asked_for_what_the_configuration_says() -> None:
         }
     ).table_spec()
     assert (spec.path, spec.name, spec.mode) == ("file:///data/lake/events", "events", "insert")
-    assert (spec.key_fields, spec.partition_field) == (("event_id",), "day")
+    assert (spec.key_fields, spec.partition_fields) == (("event_id",), ("day",))
     assert spec.target_file_bytes == 64 * 2**20
     assert spec.properties == {"hoodie.cleaner.commits.retained": "20"}
 
@@ -308,7 +308,7 @@ def test_layers_of_text_give_numbers_lists_and_truths(file: Path) -> None:
     assert config.source.topics == ("a", "b")
     assert config.table.kafka_columns is False
     assert config.table.key == ("event_id", "day")
-    assert config.table.partition_by == ""
+    assert config.table.partition_by == ()
 
 
 def test_properties_are_overlaid_one_by_one(tmp_path: Path) -> None:

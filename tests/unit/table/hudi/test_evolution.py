@@ -15,7 +15,13 @@ from table.port import TableSpec
 from table.schema import parse_ddl, table_schema
 
 SPEC = TableSpec(
-    path="/t", name="t", mode="upsert", ddl="", key_fields=("id",), partition_field="day", ordering_field="ts"
+    path="/t",
+    name="t",
+    mode="upsert",
+    ddl="",
+    key_fields=("id",),
+    partition_fields=("day",),
+    ordering_field="ts",
 )
 KEYS = "id STRING NOT NULL, day STRING, ts INT NOT NULL"
 

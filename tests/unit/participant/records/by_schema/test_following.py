@@ -154,7 +154,7 @@ def test_what_no_column_holds_stops_at_that_record_and_says_what_to_do(
 
 def test_a_column_by_which_rows_are_found_does_not_change(registry: Registry, tmp_path: Path) -> None:
     (number,) = registered(registry, record({"id": "string", "n": "long"}))
-    reads = made(registry, tmp_path, partition_field="n")
+    reads = made(registry, tmp_path, partition_fields=("n",))
     stop = reads.decode(batch([value(number, WIDE, id="a", n=1, at=None)])).stop
     assert stop is not None and "rows or files are found by it" in stop[1]
 

@@ -29,7 +29,7 @@ def made(ddl: str, sources: Mapping[str, str], *, key: Sequence[str] = (), **how
         mode=UPSERT if key else INSERT,
         ddl=ddl,
         key_fields=tuple(key),
-        partition_field=how.pop("partition_by", ""),
+        partition_fields=how.pop("partition_by", ()),
         source_position=debezium,
     )
     record = RecordSpec(columns=tuple(sources.items()), **how)

@@ -251,7 +251,7 @@ def test_no_records_are_no_rows() -> None:
 def test_a_record_without_a_value_deletes_by_what_its_key_and_headers_say() -> None:
     ddl = "id BIGINT, tenant STRING, region STRING, n INT"
     sources = {"id": "key.id", "tenant": "header.tenant", "region": "value.at.region"}
-    reads = made(ddl, sources, key=["id", "tenant"], partition_by="region")
+    reads = made(ddl, sources, key=["id", "tenant"], partition_by=("region",))
     sent = [[("tenant", "t")]] * 4 + [[]]
     values = [b'{"n":1,"at":{"region":"r"}}', None, None, None, None]
     keys = [b'{"id":1}', b'{"id":1,"region":"r"}', b'{"id":1}', None, b'{"id":2,"region":"r"}']

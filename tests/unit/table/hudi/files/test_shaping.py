@@ -22,7 +22,7 @@ LAYOUT = HudiLayout(
     path="file:///lake/t",
     key_fields=("id",),
     key_format="plain",
-    partition_field="",
+    partition_fields=(),
     hive_style=False,
     url_encode=False,
     kafka_columns=True,
@@ -81,7 +81,7 @@ def test_a_record_without_a_key_is_a_reject_at_its_own_offset() -> None:
 def test_a_table_partition_per_value_and_a_reject_where_it_would_nest() -> None:
     derived = derive(
         b'{"id":"a","day":"1"}', b'{"id":"b","day":"1/2"}', b'{"id":"c"}', b'{"id":"d","day":""}',
-        partition_field="day", hive_style=True,
+        partition_fields=("day",), hive_style=True,
     )  # fmt: skip
     assert derived.table_partition.to_pylist() == [
         *("day=1", "day=__HIVE_DEFAULT_PARTITION__", "day=__HIVE_DEFAULT_PARTITION__")
@@ -92,8 +92,41 @@ def test_a_table_partition_per_value_and_a_reject_where_it_would_nest() -> None:
     assert "1/2" not in derived.rejects[0].reason
 
 
+def test_several_fields_are_folders_within_each_other_in_their_order() -> None:
+    derived = derive(
+        b'{"id":"a","day":"1","region":"eu"}', b'{"id":"b","day":"2"}', b'{"id":"c","day":"","region":"eu"}',
+        b'{"id":"d","day":"1","region":"eu"}', b'{"id":"e","day":"1/2","region":"eu"}',
+        ddl="id STRING, day STRING, region STRING", partition_fields=("region", "day"), hive_style=True,
+    )  # fmt: skip
+    assert derived.table_partition.to_pylist() == [
+        "region=eu/day=1",
+        "region=__HIVE_DEFAULT_PARTITION__/day=2",
+        "region=eu/day=__HIVE_DEFAULT_PARTITION__",
+        "region=eu/day=1",
+    ]
+    assert [reject.index for reject in derived.rejects] == [4]
+    assert derived.rejects[0].reason.startswith("field day: a value with '/'")
+
+
+def test_as_many_combinations_as_rows_are_each_in_their_own_folder() -> None:
+    values = [b'{"id":"%d","day":"%d","region":"%d"}' % (i, i % 83, i) for i in range(2_000)]
+    ddl = "id STRING, day STRING, region STRING"
+    derived = derive(*values, ddl=ddl, partition_fields=("day", "region", "id"))
+    assert derived.table_partition.to_pylist() == [f"{i % 83}/{i}/{i}" for i in range(2_000)]
+
+
+def test_folders_that_no_store_could_name_in_all_are_refused() -> None:
+    long = b"x" * 199
+    names = ("a", "b", "c", "d")
+    value = b'{"id":"1",' + b",".join(b'"%s":"%s"' % (name.encode(), long) for name in names) + b"}"
+    ddl = "id STRING, a STRING, b STRING, c STRING, d STRING"
+    assert derive(value, ddl=ddl, partition_fields=names[:3]).count == 1
+    refused = derive(value, ddl=ddl, partition_fields=names)
+    assert "values of more than 600 bytes" in refused.rejects[0].reason
+
+
 def test_a_time_as_table_partition_is_microseconds_as_hudi_spells_it() -> None:
-    derived = derive(b'{"id":"a","at":"1970-01-01T00:00:01Z"}', partition_field="at")
+    derived = derive(b'{"id":"a","at":"1970-01-01T00:00:01Z"}', partition_fields=("at",))
     assert derived.table_partition.to_pylist() == ["1000000"]
 
 
@@ -139,7 +172,7 @@ def test_a_table_without_kafka_columns_gets_none() -> None:
 
 def test_a_batch_without_rows_derives_to_nothing() -> None:
     for values in ((), (b"oops",), (b'{"id":""}',)):
-        derived = derive(*values, partition_field="day")
+        derived = derive(*values, partition_fields=("day",))
         assert derived.table.num_rows == len(derived.record_key) == len(derived.table_partition) == 0
         assert derived.table.column_names == table_schema(LAYOUT.ddl, True).names
 
@@ -153,10 +186,10 @@ def test_a_key_that_is_a_column_is_not_counted_twice_as_memory() -> None:
     ("changes", "sentence"),
     [
         ({"key_fields": ("nope",)}, "column nope is to be a record key, but the schema does not have it"),
-        ({"partition_field": "nope"}, "column nope is to be a table partition"),
+        ({"partition_fields": ("nope",)}, "column nope is to be a table partition"),
         ({"ddl": "id DOUBLE"}, "column id: a DOUBLE cannot be a record key"),
         (
-            {"ddl": "id STRING, f FLOAT", "partition_field": "f"},
+            {"ddl": "id STRING, f FLOAT", "partition_fields": ("f",)},
             "column f: a FLOAT cannot be a table partition",
         ),
         ({"key_fields": ("id", "day")}, "a plain record key is one column, not 2"),

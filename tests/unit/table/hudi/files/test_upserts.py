@@ -28,7 +28,7 @@ LAYOUT = HudiLayout(
     path="file:///lake/t",
     key_fields=("id",),
     key_format="plain",
-    partition_field="",
+    partition_fields=(),
     hive_style=False,
     url_encode=False,
     kafka_columns=True,
@@ -267,7 +267,7 @@ def test_in_a_partitioned_table_a_tombstone_names_the_table_partition_too() -> N
         (b'{"id":2}', None),
         (b"3", None),
         (None, row(4, 1, "true", "us")),
-        partition_field="region",
+        partition_fields=("region",),
         hive_style=True,
     )
     assert deletes_of(made) == [("1", "region=eu", None, 0), ("4", "region=us", 1, 3)]

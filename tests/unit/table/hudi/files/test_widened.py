@@ -33,7 +33,7 @@ def files_at(base: Path, mode: str) -> HudiFiles:
     layout = HudiLayout(
         path=f"file://{base}",
         key_fields=("id",),
-        partition_field="day",
+        partition_fields=("day",),
         kafka_columns=True,
         target_file_bytes=100_000_000,
         ddl=NARROW,
