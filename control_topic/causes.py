@@ -14,6 +14,8 @@ BYTES = "bytes"
 MEMORY = "memory"
 REACHED_END = "reached_end"
 DRAIN = "drain"
+SCHEDULE = "schedule"
+ALIGN = "align"
 REQUESTED = "requested"
 
 END_REASONS: Mapping[str, str] = {
@@ -23,6 +25,8 @@ END_REASONS: Mapping[str, str] = {
     MEMORY: "a worker's memory was full",
     REACHED_END: "everybody had reached the end that the run was to reach",
     DRAIN: "the run drains",
+    SCHEDULE: "its time had come",
+    ALIGN: "a boundary that no transaction spans had come",
     REQUESTED: "an operator asked for it",
 }
 """Of END_COMMIT, each in words."""

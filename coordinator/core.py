@@ -76,6 +76,7 @@ class Coordinator:
         """
         machine = self.machine
         machine.out = []
+        self.rounds.look_at_the_clock(event)
         kind = type(event.message.body) if isinstance(event, Received) else type(event)
         row = TABLE[machine.state]
         if kind not in row:
@@ -146,7 +147,8 @@ class Coordinator:
 
     def _outranked(self, event: Event, reason: str) -> None:
         step = TABLE[self.machine.state][Outranked]
-        self._follow(step, Outranked(now_ms=event.now_ms, nonce=event.nonce, reason=reason), Outranked)
+        outranked = Outranked(now_ms=event.now_ms, nonce=event.nonce, wall_ms=event.wall_ms, reason=reason)
+        self._follow(step, outranked, Outranked)
 
     def on_outranked(self, event: Outranked) -> None:
         self.machine.fence(event.reason)

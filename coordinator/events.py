@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from control_topic.controls import Controls
 from control_topic.messages import Body, Message, Offsets, Range, SourcePartition, Witness, WriteStatus
+from coordinator.times import Times
 
 
 class Result(Enum):
@@ -56,6 +57,9 @@ class Event:
     """Monotonic enough to compare with other events' `now_ms`."""
     nonce: str = ""
     """128 random bits, hex."""
+    wall_ms: int = 0
+    """Milliseconds since 1970, by a clock that may be put forward or back. Asked for schedule and alignment
+    only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +229,12 @@ class Settings:
     claims_max: int = 5
     records_min: int = 1_000
     """A transaction is never made smaller than that."""
+    schedule: Times | None = None
+    """When transactions end, beside the interval."""
+    align: Times | None = None
+    """What no transaction spans: between two of them it begins and ends."""
+    align_margin_ms: int = 1_000
+    """So near to one of these nothing is begun or started: clocks that differ by less agree on the side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from control_topic import causes
 from control_topic.messages import EndCommit, SourcePartition, StartCommit, Witnesses
+from coordinator.appointments import Appointments
 from coordinator.events import Abort, Begin, Completed, Event, Fault, Result, RunMode, Settings
 from coordinator.hearing import Hearing
 from coordinator.machine import Machine
@@ -40,6 +41,7 @@ class Opening:
         self.pace = pace
         self._hearing = hearing
         self.orders = Orders(machine)
+        self.appointments = Appointments(machine.settings)
         self.committed: dict[SourcePartition, int] = {}
         """The table's offsets, as recovery, START or a commit of ours gave them."""
         self.partitions: frozenset[SourcePartition] = frozenset()
@@ -97,6 +99,13 @@ class Opening:
         self.orders.taken_over(event.now_ms)
         self.maybe_begin(event)
 
+    def look_at_the_clock(self, event: Event) -> None:
+        """Before every event. Whoever says READY holds records, and so may everybody while a transaction is
+        under way, or nobody is heard yet.
+        """
+        state = self.machine.state
+        self.appointments.look(event, held=state is not State.IDLE or bool(self.members.ready))
+
     def on_idle_tick(self, event: Event) -> None:
         self.maybe_begin(event)
 
@@ -119,9 +128,9 @@ class Opening:
         since_ms = self.members.waiting_since_ms() if self.members.ready else self.orders.since_ms
         if not complete and event.now_ms - since_ms < self._settings.settle_ms:
             return
-        if not self.members.owners:
+        if not self.members.owners or self.appointments.is_at_an_edge(event):
             return
-        self.transaction = Transaction(id=event.nonce)
+        self.transaction = Transaction(id=event.nonce, stretch=self.appointments.stretch(event))
         epoch, transaction = self.machine.epoch, event.nonce
         self.machine.call(
             State.BEGINNING, lambda call: Begin(call=call, epoch=epoch, transaction=transaction)
@@ -161,9 +170,16 @@ class Opening:
 
     def _start(self, event: Completed, transaction: Transaction) -> None:
         self.machine.settled()
-        self._tune()
         self.committed = dict(event.committed)
         transaction.instant = event.instant
+        if not self.appointments.may_start(event, transaction.stretch):
+            self.abort(
+                event,
+                causes.NOTHING,
+                "it was begun in one stretch of transaction.align, and began in the next",
+            )
+            return
+        self._tune()
         transaction.started_ms = event.now_ms
         transaction.due_ms = self._due_ms(event)
         transaction.committed = dict(self.committed)
@@ -210,6 +226,10 @@ class Opening:
         latest_ms = event.now_ms + self._settings.interval_ms
         return min(latest_ms, max(soonest_ms, self._next_due_ms))
 
+    def _soon_ms(self) -> int:
+        """How long a transaction lasts that makes a scheduled time good: its writers may have gone back."""
+        return min(self._settings.interval_ms // SHORTEST, self._settings.settle_ms)
+
     def _send_start(self, transaction: Transaction) -> None:
         self.machine.send(
             StartCommit(
@@ -235,6 +255,7 @@ class Opening:
         self.machine.state = State.ENDED
         transaction.end_reason = reason
         transaction.settles = self.orders.commit
+        transaction.makes_good, self.appointments.owed = self.appointments.owed, False
         self._is_last = self.machine.mode is RunMode.DRAIN
         transaction.ended_ms = transaction.repeated_ms = event.now_ms
         self._next_due_ms = event.now_ms + self._settings.interval_ms

@@ -43,7 +43,12 @@ class Rounds(Opening):
     # --- while it is open -----------------------------------------------------------------------
 
     def on_started_tick(self, event: Event) -> None:
-        if event.now_ms >= self._open().due_ms:
+        transaction = self._open()
+        if self.appointments.is_over(event, transaction.stretch):
+            self.end(event, causes.ALIGN)
+        elif self.appointments.owed and event.now_ms >= transaction.started_ms + self._soon_ms():
+            self.end(event, causes.SCHEDULE)
+        elif event.now_ms >= transaction.due_ms:
             self.end(event, causes.INTERVAL)
         else:
             self.ordered(event)  # a commit that failed waits before it is tried again
@@ -220,9 +225,15 @@ class Rounds(Opening):
             took_ms=took_ms,
         )
         self.hold_until_ms = 0
+        self.appointments.owed |= transaction.makes_good and self._left_some(transaction)
         self._settles_orders(event, transaction)
         self._decide(transaction, ack)
         self._next(event)
+
+    def _left_some(self, transaction: Transaction) -> bool:
+        """Whether its writers had read more, or held more, when it was ended."""
+        behind = any(self.committed.get(p, 0) < end for p, end in transaction.read_before().items())
+        return behind or not transaction.took_all()
 
     def _settles_orders(self, event: Event, transaction: Transaction) -> None:
         """It is committed, or had nothing in it."""
@@ -254,6 +265,7 @@ class Rounds(Opening):
             else:
                 self.orders.given_up(self._open(), event.now_ms)
                 self._next_due_ms = self._open().due_ms
+                self.appointments.owed |= self._open().makes_good
             said = AbortCommit(transaction=call.transaction, reason=call.reason, cause=call.cause)
             self._decide(self._open(), said)
             self._next(event)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypedDict
 
 from control_topic.controls import Controls
 from control_topic.log_fields import FIELDS
@@ -58,6 +59,14 @@ RECLAIM_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Waits before the next proof of ownership after being fenced; the last one repeats."""
 
 
+class Stamp(TypedDict):
+    """See `coordinator.events.Event`."""
+
+    now_ms: int
+    wall_ms: int
+    nonce: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
     """What the shell lends the core."""
@@ -74,7 +83,12 @@ class Environment:
     failed: Callable[[str], None]
     """This coordinator met what it cannot go on from; its worker ends."""
     now_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
     nonce: Callable[[], str]
+
+    def stamp(self) -> Stamp:
+        """What every event brings with it."""
+        return {"now_ms": self.now_ms(), "wall_ms": self.wall_ms(), "nonce": self.nonce()}
 
 
 class Runner:
@@ -100,7 +114,7 @@ class Runner:
         self._thread.start()
 
     def received(self, message: Message) -> None:
-        self._offer(lambda: Received(now_ms=self._env.now_ms(), nonce=self._env.nonce(), message=message))
+        self._offer(lambda: Received(**self._env.stamp(), message=message))
 
     def directed(self, mode: RunMode, reason: str, controls: Controls | None = None) -> None:
         if (mode, reason, controls) == self._directive:
@@ -109,8 +123,7 @@ class Runner:
         self._offer(partial(self._event_directed, mode, reason, controls))
 
     def _event_directed(self, mode: RunMode, reason: str, controls: Controls | None) -> Directed:
-        now_ms, nonce = self._env.now_ms(), self._env.nonce()
-        return Directed(now_ms=now_ms, nonce=nonce, mode=mode, reason=reason, controls=controls)
+        return Directed(**self._env.stamp(), mode=mode, reason=reason, controls=controls)
 
     def died(self, incarnations: Iterable[str], reasons: Mapping[str, str]) -> None:
         """`reasons`: of those whose death is known to have one."""
@@ -118,8 +131,7 @@ class Runner:
             self._offer(partial(self._death, incarnation, reasons.get(incarnation, "")))
 
     def _death(self, incarnation: str, reason: str) -> WorkerDied:
-        now_ms, nonce = self._env.now_ms(), self._env.nonce()
-        return WorkerDied(now_ms=now_ms, nonce=nonce, incarnation=incarnation, reason=reason)
+        return WorkerDied(**self._env.stamp(), incarnation=incarnation, reason=reason)
 
     def snapshot(self) -> Snapshot | None:
         return self._snapshot
@@ -191,7 +203,7 @@ class Runner:
             sender.close()
 
     def _event_launch(self) -> Launch:
-        return Launch(now_ms=self._env.now_ms(), nonce=self._env.nonce(), topic_epoch=self._env.topic_epoch())
+        return Launch(**self._env.stamp(), topic_epoch=self._env.topic_epoch())
 
     def _next_event(self) -> Event:
         """What comes, and a tick when it is time, however much comes."""
@@ -200,7 +212,7 @@ class Runner:
             with contextlib.suppress(queue.Empty):
                 return self._events.get(timeout=left_s)()
         self._tick_at_s = time.monotonic() + TICK_S
-        return Tick(now_ms=self._env.now_ms(), nonce=self._env.nonce())
+        return Tick(**self._env.stamp())
 
     def _feed(
         self, core: Coordinator, sender: ControlSender, calls: ThreadPoolExecutor, event: Event
@@ -251,10 +263,9 @@ class Runner:
 
     def _stamp(self, completed: Completed, incarnation: str) -> Event:
         """An answer to an earlier claim's call is nobody's any more."""
-        now_ms, nonce = self._env.now_ms(), self._env.nonce()
         if incarnation != self._incarnation:
-            return Tick(now_ms=now_ms, nonce=nonce)
-        return replace(completed, now_ms=now_ms, nonce=nonce)
+            return Tick(**self._env.stamp())
+        return replace(completed, **self._env.stamp())
 
     def _answer(self, call: Call, incarnation: str) -> Completed:
         table = self._env.table

@@ -35,6 +35,10 @@ class Transaction:
     due_ms: int = 0
     ended_ms: int = 0
     end_reason: str = ""
+    stretch: int = 0
+    """The end of the stretch that it may not span, by the wall clock."""
+    makes_good: bool = False
+    """A scheduled time was owed when it was ended."""
     settles: int = 0
     """The order to commit that had been heard of when it was ended; 0: there was none."""
     repeated_ms: int = 0

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CORES = {
     "coordinator": (
         *("core", "machine", "hearing", "members", "election", "rounds", "transaction", "pace", "voices"),
-        *("owners", "orders", "opening", "events", "transitions"),
+        *("owners", "orders", "appointments", "times", "opening", "events", "transitions"),
     ),
     "participant": (
         *("core", "machine", "hearing", "intake", "work", "repeats", "rounds", "rejects_max", "events"),

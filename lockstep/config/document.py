@@ -75,7 +75,7 @@ _RELATIONS = """\
 ## Relations
 
 * `transaction.write_timeout` is not shorter than `transaction.interval`: when a transaction is ended, a
-  worker may still have to write everything that one interval brought.
+  worker may still have to write everything that one interval brought. With `transaction.schedule` it may be.
 * `transaction.max_bytes` may be more than `memory.per_worker`: records leave memory for files as they
   arrive.
 * `queued.max.messages.kbytes` in `source.kafka` is not more than `memory.per_worker`.

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from control_topic.logs import FORMATS as LOG_FORMATS
-from lockstep.config import values
+from lockstep.config import schedule_values, values
 from lockstep.config.schema_values import Columns, MessageName
 from participant.records.changes import CHANGES, EVOLVE, IGNORE
 from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS
@@ -246,8 +246,37 @@ class TransactionSection(Section):
         alias="interval",
         description=(
             "How often records are committed: from the end of one transaction to the end of the next. "
-            "From 100ms to 24h."
+            "From 100ms to 24h. With `transaction.schedule`, where no interval is given: twice the longest "
+            "time between two times of it, 24h at most."
         ),
+    )
+    schedule: schedule_values.Schedule = Field(
+        default="",
+        description=(
+            "Times of the clock at which a transaction is ended as well: `every 1h at :00`, `every 1d at "
+            "03:30` (a period that divides a day, from 1s on; after `at` the time within it), or five fields "
+            "as cron has them. What comes first ends it: this, interval, records, bytes. A time at which "
+            "none could be ended (a commit went on, nobody coordinated) is made good at once, several that "
+            "were missed by one end. Summer time, clocks that jump: [the "
+            "protocol](protocol.md#when-a-transaction-ends). Empty: none."
+        ),
+        examples=["every 1h at :00", "*/15 * * * *"],
+    )
+    align_ms: schedule_values.AlignMs = Field(
+        default="0s",
+        validate_default=True,
+        alias="align",
+        description=(
+            "No transaction spans a multiple of this since midnight: with `1h` each is ended at the full "
+            "hour at the latest, and the next begins after it. A period that divides a day, from 10s to 24h. "
+            "From two seconds before such a time to one after it none begins. 0: any may."
+        ),
+        examples=["1h"],
+    )
+    zone: schedule_values.Zone = Field(
+        default="UTC",
+        description="By whose clock both go: a zone of the IANA database, as `Europe/Berlin`.",
+        examples=["Europe/Berlin"],
     )
     write_timeout_ms: values.TimeoutMs = Field(
         default="60s",
@@ -289,6 +318,11 @@ class TransactionSection(Section):
             "environment that is away (broker, lock, storage) is waited out instead."
         ),
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _implied(cls, given: object) -> object:
+        return schedule_values.with_interval(given) if isinstance(given, Mapping) else given
 
 
 class ControlSection(Section):

@@ -42,6 +42,11 @@ class WorkerSpec:
     interval_ms: int
     write_timeout_ms: int
     write_limit_ms: int = 600_000
+    schedule: str = ""
+    """When transactions end as well (`coordinator.schedule`), by the clock of `zone`; empty: never."""
+    zone: str = "UTC"
+    align_ms: int = 0
+    """No transaction spans a multiple of it, by that clock; 0: any may."""
     memory_bytes: int
     records_max: int = 0
     bytes_max: int = 0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from control_topic import messages as m
-from control_topic.clocks import monotonic_ms
+from control_topic.clocks import monotonic_ms, wall_ms
 from control_topic.messages import Message, Range, SourcePartition
 from coordinator.events import Settings
 from coordinator.runner import Environment
@@ -135,6 +135,7 @@ class World:
                 topic_epoch=lambda: world.epoch if world.random.random() < 0.7 else 0,
                 failed=self.failed.append,
                 now_ms=monotonic_ms,
+                wall_ms=wall_ms,
                 nonce=lambda: os.urandom(8).hex(),
             ),
         )

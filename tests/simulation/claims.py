@@ -10,9 +10,11 @@ from control_topic.controls import Controls
 from control_topic.messages import Message
 from coordinator import events as ev
 from coordinator.core import Coordinator
+from coordinator.runner import Stamp
 from coordinator.transitions import State
 from table.service.calls import Answer, CoordinatorReport, Directive
 from tests.simulation.bus import PIPELINE
+from tests.simulation.by_the_clock import ALIGN_MARGIN_MS
 from tests.simulation.hazards import Performer
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class Claims:
         self._worker = worker
         self._world = worker.world
         self._now = worker.clock_ms
+        self._by_the_clock = (worker.world.schedule or worker.world.align) is not None
         self._nonce = worker.world.chance.hex
         self._inbox: deque[Callable[[], ev.Event]] = deque()
         self._waking = False
@@ -54,6 +57,9 @@ class Claims:
     def stop(self) -> None:
         self._stopped = True
 
+    def _stamp(self) -> Stamp:
+        return {"now_ms": self._now(), "nonce": self._nonce(), "wall_ms": self._worker.wall_ms()}
+
     def _claim(self) -> None:
         world, worker = self._world, self._worker
         self.incarnation = world.chance.hex()
@@ -69,6 +75,9 @@ class Claims:
                 repeat_ms=world.repeat_ms,
                 settle_ms=500,
                 retry_ms=200,
+                schedule=world.schedule,
+                align=world.align,
+                align_margin_ms=ALIGN_MARGIN_MS,
             )
         )
         self._sender = world.bus_sender(
@@ -80,7 +89,7 @@ class Claims:
         self._inbox.clear()
         self._ended = False
         epoch = worker.reader.highest_epoch
-        self._offer(lambda: ev.Launch(now_ms=self._now(), nonce=self._nonce(), topic_epoch=epoch))
+        self._offer(lambda: ev.Launch(**self._stamp(), topic_epoch=epoch))
         mode, _reason, controls = self._directive
         if mode is not ev.RunMode.RUN or controls is not None:
             self._offer_directed(self._directive)
@@ -88,7 +97,7 @@ class Claims:
     # --- what reaches it --------------------------------------------------------------------------
 
     def hear(self, message: Message) -> None:
-        self._offer(lambda: ev.Received(now_ms=self._now(), nonce=self._nonce(), message=message))
+        self._offer(lambda: ev.Received(**self._stamp(), message=message))
 
     def direct(self, directive: Directive) -> None:
         for incarnation in directive.dead:
@@ -101,24 +110,16 @@ class Claims:
 
     def _offer_directed(self, told: Told) -> None:
         mode, reason, controls = told
-        self._offer(
-            lambda: ev.Directed(
-                now_ms=self._now(), nonce=self._nonce(), mode=mode, reason=reason, controls=controls
-            )
-        )
+        self._offer(lambda: ev.Directed(**self._stamp(), mode=mode, reason=reason, controls=controls))
 
     def _offer_died(self, incarnation: str, reason: str) -> None:
-        self._offer(
-            lambda: ev.WorkerDied(
-                now_ms=self._now(), nonce=self._nonce(), incarnation=incarnation, reason=reason
-            )
-        )
+        self._offer(lambda: ev.WorkerDied(**self._stamp(), incarnation=incarnation, reason=reason))
 
     def _tick(self) -> None:
         if self._stopped:
             return
         if not self._ended:
-            self._inbox.append(lambda: ev.Tick(now_ms=self._now(), nonce=self._nonce()))
+            self._inbox.append(lambda: ev.Tick(**self._stamp()))
             self._drain()
         tick_ms = self._world.tick_ms
         self._world.scheduler.at(self._world.chance.between(tick_ms // 2, tick_ms), self._worker, self._tick)
@@ -152,7 +153,7 @@ class Claims:
             world.note(self._name, "hears", event.message if isinstance(event, ev.Received) else event)
         if core.state is not before:
             world.note(self._name, "becomes", core.state)
-        waiting = core.state is State.ENDED
+        waiting = core.state is State.ENDED or (self._by_the_clock and core.state is State.STARTED)
         if told or waiting or world.tail_began_ms is not None or type(event) is not ev.Tick:
             world.checks.coordinator_handled(self, event, before, actions)
             if type(event) is ev.Received:
@@ -189,8 +190,7 @@ class Claims:
             return
         self._offer(
             lambda: ev.Completed(
-                now_ms=self._now(),
-                nonce=self._nonce(),
+                **self._stamp(),
                 call=call.call,
                 result=answer.result,
                 reason=answer.reason,

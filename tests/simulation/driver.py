@@ -66,6 +66,7 @@ class Driver(Clocked):
         self.world = world
         self.run = run
         self.until = until
+        self.wall_skew_ms = world.drivers_ahead_ms
         if world.chance.of(world.faults.driver_clock_wrong):
             self.set_clock(world.chance.between(-DRIVER_CLOCK_OFF_MAX_MS, DRIVER_CLOCK_OFF_MAX_MS))
         tuning = Tuning(

@@ -14,12 +14,14 @@ from random import Random
 
 from control_topic.messages import REJECTS_LISTED_MAX, CoordinatorClaim, DataFile, SourcePartition
 from coordinator import events as coordinator_events
+from coordinator.times import Times
 from participant.rejects_max import NO_LIMIT, RejectsMax
 from table.memory.timeline import InstantPhase, MemoryInstant, MemoryTimeline
 from table.service.calls import Answer
 from table.state import TableState
 from tests.simulation import faults as fault_kinds
 from tests.simulation.bus import PIPELINE, Bus, Sender
+from tests.simulation.by_the_clock import clocks_hold, draw_times
 from tests.simulation.chance import Chance
 from tests.simulation.checkers import Checks, all_checkers
 from tests.simulation.checkers.base import Violation
@@ -101,6 +103,10 @@ class Timeline(MemoryTimeline):
 class World:
     """One schedule. `run()` raises `ScheduleFailed` where an invariant does not hold or anything breaks."""
 
+    schedule: Times | None
+    align: Times | None
+    drivers_ahead_ms: int
+
     def __init__(
         self,
         seed: int,
@@ -117,7 +123,9 @@ class World:
         self.faults = fault_kinds.draw(self.chance.random)
         self._draw_shape()
         self._draw_writers()
+        draw_times(self)
         overrides.apply(self)
+        self.clocks_hold = clocks_hold(self)
         self.checks = Checks(self, all_checkers())
         self.committed: dict[SourcePartition, int] = {}
         self.storage = Storage(Timeline(self.scheduler, self._completed))

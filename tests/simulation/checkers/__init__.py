@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.checkers.aborted import AbortedIsNeverCommitted
+from tests.simulation.checkers.aligned import NoTransactionSpansABoundary
 from tests.simulation.checkers.base import HOOKS, Checker
 from tests.simulation.checkers.covers import CommitsCoverTheExpectedSet
 from tests.simulation.checkers.dead_letters import RejectsAreKept
@@ -39,6 +40,7 @@ from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
 from tests.simulation.checkers.s14_times import RequestedTimesGrow
 from tests.simulation.checkers.s15_fields import NoFieldIsLost
 from tests.simulation.checkers.s16_readable import CommitsCoverTheirFiles
+from tests.simulation.checkers.scheduled import ScheduledTimesAreKept
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 from tests.simulation.checkers.tuned import SettingsAreInForce
 from tests.simulation.checkers.witnesses import TheLastRecordIsNamed
@@ -82,6 +84,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     NothingIsDoneWhilePaused,
     OrdersAreDone,
     SettingsAreInForce,
+    NoTransactionSpansABoundary,
+    ScheduledTimesAreKept,
 )
 
 

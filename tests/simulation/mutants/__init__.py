@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.simulation.checkers.aborted import AbortedIsNeverCommitted
+from tests.simulation.checkers.aligned import NoTransactionSpansABoundary
 from tests.simulation.checkers.covers import CommitsCoverTheExpectedSet
 from tests.simulation.checkers.dead_letters import RejectsAreKept
 from tests.simulation.checkers.fence import StaleCallsAreRefused
@@ -43,6 +44,7 @@ from tests.simulation.checkers.s13_identity import ReplacedSourcesAreRefused
 from tests.simulation.checkers.s14_times import RequestedTimesGrow
 from tests.simulation.checkers.s15_fields import NoFieldIsLost
 from tests.simulation.checkers.s16_readable import CommitsCoverTheirFiles
+from tests.simulation.checkers.scheduled import ScheduledTimesAreKept
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 from tests.simulation.checkers.tuned import SettingsAreInForce
 from tests.simulation.checkers.witnesses import TheLastRecordIsNamed
@@ -51,6 +53,7 @@ from tests.simulation.mutants import participants as p
 from tests.simulation.mutants import readers as r
 from tests.simulation.mutants import services as s
 from tests.simulation.mutants import strangers as t
+from tests.simulation.mutants import times as w
 from tests.simulation.mutants.base import Mutant
 
 TWO_DRIVERS = ("second_driver",)
@@ -66,6 +69,7 @@ DAMAGED = ("batch_damaged",)
 ADDED = ("partition_added",)
 BEGINS_LATER = ("log_begins_later",)
 CLOCKS = ("driver_clock_jump_gap_ms", "driver_clock_wrong")
+WALL_CLOCKS = ("wall_clock_jump_gap_ms",)
 SCHEMAS = ("schema_gap_ms",)
 ORDERED = ("order_gap_ms",)
 KILLED = ("worker_killed_gap_ms", "crash_at_spot", "crash_at_action")
@@ -188,6 +192,13 @@ _ALL = (
     Mutant(OrdersAreDone, {"rounds": c.SettledWithTheNewest}, ORDERED),
     Mutant(OrdersAreDone, {"intake": p.GoneBackUnsaid}, ORDERED),
     Mutant(SettingsAreInForce, {"rounds": c.SettingsUnheard}, ORDERED),
+    Mutant(NoTransactionSpansABoundary, {"rounds": w.BoundaryForgotten}),
+    Mutant(NoTransactionSpansABoundary, {"rounds": w.BoundaryOnlyAhead}, WALL_CLOCKS),
+    Mutant(NoTransactionSpansABoundary, {"rounds": w.StartsBeyondItsBoundary}),
+    Mutant(NoTransactionSpansABoundary, {"rounds": w.EdgeForgotten}),
+    Mutant(ScheduledTimesAreKept, {"rounds": w.ScheduleUnheard}),
+    Mutant(ScheduledTimesAreKept, {"rounds": w.MissedTimesForgotten}),
+    Mutant(ScheduledTimesAreKept, {"rounds": w.TimesOfAbortsForgotten}),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoTransactionsMixed}, PARTS),
     Mutant(WhatIsHeardWasSaid, {"assembler": r.PartsOfTwoIncarnationsJoined}, PARTS),
     Mutant(RowsAreTheRecords, {"trust": t.MarksUnchecked}, FORGED),

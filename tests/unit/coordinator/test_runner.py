@@ -45,6 +45,7 @@ def test_time_goes_on_while_messages_come_more_often_than_ticks(monkeypatch: pyt
         topic_epoch=lambda: 0,
         failed=failed.append,
         now_ms=lambda: next(numbers),
+        wall_ms=lambda: next(numbers),
         nonce=lambda: f"{next(numbers):016x}",
     )
     settings = Settings(pipeline="p", run="r", incarnation="", interval_ms=1_000, write_timeout_ms=1_000)

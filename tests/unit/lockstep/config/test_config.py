@@ -85,6 +85,9 @@ hudi = { }
 
 [transaction]
 interval = "10s"
+schedule = ""
+align = "0ms"
+zone = "UTC"
 write_timeout = "60s"
 write_limit = "10m"
 max_records = 0

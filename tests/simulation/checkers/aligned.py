@@ -1,0 +1,61 @@
+"""No transaction spans a boundary of the alignment, by the clock of whoever coordinates and by its
+instant."""
+
+from __future__ import annotations
+
+from control_topic.messages import StartCommit
+from coordinator import events as ev
+from coordinator.transitions import State
+from table.memory.timeline import MemoryInstant
+from table.state import TableState
+from tests.simulation.checkers.base import Checker
+from tests.simulation.claims import Claims
+
+
+class NoTransactionSpansABoundary(Checker):
+    name = "aligned"
+
+    def __init__(self) -> None:
+        self._began: dict[str, int] = {}
+        """By transaction, the end of the stretch that was shown when its instant was asked for first."""
+
+        self._started: set[str] = set()
+
+    def coordinator_acts(
+        self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
+    ) -> None:
+        if self.world.align is None:
+            return
+        shown = self.world.align.after(event.wall_ms)
+        for action in actions:
+            if isinstance(action, ev.Begin):
+                self._began.setdefault(action.transaction, shown)
+            elif isinstance(action, ev.Send) and isinstance(action.body, StartCommit):
+                self._starts(action.body.transaction, shown)
+
+    def _starts(self, transaction: str, shown: int) -> None:
+        if transaction not in self._started:  # it may be said again
+            self._started.add(transaction)
+            self._is_within(transaction, shown, "is started")
+
+    def coordinator_handled(
+        self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
+    ) -> None:
+        open_one = claims.core.transaction
+        if self.world.align is None or not isinstance(event, ev.Tick) or open_one is None:
+            return
+        if claims.core.state is State.STARTED:
+            self._is_within(open_one.id, self.world.align.after(event.wall_ms), "is not ended")
+
+    def _is_within(self, transaction: str, shown: int, what: str) -> None:
+        began = self._began[transaction]
+        if began != shown:
+            self.violated(f"{transaction}, begun in the stretch to {began}, {what} in that to {shown}")
+
+    def committed(self, instant: MemoryInstant, state: TableState) -> None:
+        """Where nobody's clock is wrong, the instant is named by the same stretch."""
+        began = self._began.get(instant.transaction)
+        if self.world.align is None or not self.world.clocks_hold or began is None:
+            return
+        if self.world.align.after(int(instant.time)) != began:
+            self.violated(f"{instant.transaction} began in the stretch to {began}, without {instant.time}")

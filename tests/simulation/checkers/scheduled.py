@@ -1,0 +1,65 @@
+"""A scheduled time ends the transaction that it finds, or, where none can be ended, the next one at once."""
+
+from __future__ import annotations
+
+from control_topic.causes import NOTHING
+from control_topic.messages import AbortCommit, AckCommit, EndCommit
+from coordinator import events as ev
+from coordinator.opening import SHORTEST
+from coordinator.transitions import State
+from tests.simulation.checkers.base import Checker
+from tests.simulation.claims import Claims
+
+
+class ScheduledTimesAreKept(Checker):
+    """Only where no wall clock jumps: what is missed then is decided by the monotonic one."""
+
+    name = "scheduled"
+
+    def __init__(self) -> None:
+        self._ended_ms: dict[str, int] = {}
+        """By transaction, what the wall clock showed when END was said first."""
+        self._owed: dict[str, bool] = {}
+        """By claim, whether a time was missed."""
+        self._began_ms: dict[str, int] = {}
+        """By transaction, what the wall clock showed when it was first seen open."""
+
+    def coordinator_acts(
+        self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
+    ) -> None:
+        for action in actions:
+            if isinstance(action, ev.Send):
+                self._said(claims, event, action)
+
+    def _said(self, claims: Claims, event: ev.Event, action: ev.Send) -> None:
+        body, schedule = action.body, self.world.schedule
+        if schedule is None or not isinstance(body, EndCommit | AckCommit | AbortCommit):
+            return
+        if isinstance(body, EndCommit):
+            if body.transaction not in self._ended_ms:
+                self._ended_ms[body.transaction] = event.wall_ms
+                self._owed[claims.incarnation] = False
+            return
+        ended_ms = self._ended_ms.get(body.transaction)
+        if ended_ms is None:
+            return
+        missed = schedule.after(ended_ms) <= event.wall_ms
+        if isinstance(body, AbortCommit) and body.cause != NOTHING:
+            began_ms = self._began_ms.get(body.transaction, ended_ms)
+            missed = missed or schedule.after(began_ms) <= ended_ms
+        self._owed[claims.incarnation] = self._owed.get(claims.incarnation, False) or missed
+
+    def coordinator_handled(
+        self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
+    ) -> None:
+        schedule, open_one = self.world.schedule, claims.core.transaction
+        if schedule is None or open_one is None or claims.core.state is not State.STARTED:
+            return
+        began_ms = self._began_ms.setdefault(open_one.id, event.wall_ms)
+        if not isinstance(event, ev.Tick) or not self.world.clocks_hold:
+            return
+        settings = claims.core.settings
+        soon_ms = min(settings.interval_ms // SHORTEST, settings.settle_ms)
+        owed = self._owed.get(claims.incarnation, False) or schedule.after(began_ms) <= event.wall_ms
+        if owed and event.now_ms >= open_one.started_ms + soon_ms:
+            self.violated(f"{open_one.id}, open since {began_ms}, is not ended by {event.wall_ms}")
