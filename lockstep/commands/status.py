@@ -19,6 +19,7 @@ from lockstep.errors import EXIT_HALTED, EXIT_WELL
 from lockstep.offsets.standing import OffsetRow, compare
 from lockstep.output import Output
 from lockstep.watch.looks import look_at_source, look_at_table
+from lockstep.watch.next_end import next_end
 from lockstep.watch.run_seen import ask_driver, read_topic
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
 from lockstep.watch.status_text import to_text
@@ -65,6 +66,7 @@ def observe(config: Config) -> Status:
             strangers=sentence(guests, config.group_id) if guests else "",
             interval_ms=config.transaction.interval_ms,
             write_timeout_ms=config.transaction.write_timeout_ms,
+            next_end=next_end(config.transaction, wall_ms()),
             live=live,
             problems=(*((problem,) if problem else ()), *odd),
         )

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lockstep.offsets.standing import OffsetRow, advice
+from lockstep.watch.next_end import NextEnd
 from lockstep.watch.told import Phase, Transaction
 from lockstep.watch.topic_fold import Fold
 
@@ -90,6 +91,9 @@ class Observed:
     live: Mapping[str, Any] | None = None
     """The driver's own status, None where it does not answer."""
 
+    next_end: NextEnd | None = None
+    """By schedule or alignment; None where nothing ends by the clock."""
+
     strangers: str = ""
     """A sentence on who else is given source partitions."""
 
@@ -117,6 +121,8 @@ class Status:
     halted: Mapping[str, Any] | None
     paused: Mapping[str, Any] | None
     """Who has paused the run, why, and for how long it has been; None where it is not paused."""
+    next_end: NextEnd | None
+    """When a transaction is ended by the clock next; None where none is, or nobody is there to end it."""
     aborts: int
     advice: tuple[str, ...]
     """What to do, most urgent first; empty where nothing is to be done."""
@@ -163,6 +169,7 @@ def conclude(seen: Observed) -> Status:
         workers=_workers(seen),
         halted=halted,
         paused=paused,
+        next_end=seen.next_end if alive and halted is None and paused is None else None,
         aborts=known.aborts,
         advice=(*_of_pause(paused), *_advice(seen, state, halted, current)),
         problems=seen.problems,

@@ -14,6 +14,7 @@ from control_topic.spelling import one_line
 from lockstep.offsets.standing import BEHIND, OK, undecided
 from lockstep.orders.words import spelled
 from lockstep.output import readable_count, readable_duration, readable_size, table
+from lockstep.watch.next_end import NextEnd
 from lockstep.watch.status import PAUSED, Current, Status
 
 _STYLES: Mapping[str, str] = {
@@ -69,6 +70,7 @@ def _facts(status: Status) -> list[tuple[str, str]]:
         ("run", status.run),
         ("workers", str(status.workers) if status.workers else ""),
         ("transaction", _transaction(status.transaction) if status.transaction is not None else ""),
+        ("next end", _next_end(status.next_end) if status.next_end is not None else ""),
         (
             "last commit",
             f"instant {last.instant}, {last.kind}, {readable_count(last.rows)} rows, transaction"
@@ -78,6 +80,10 @@ def _facts(status: Status) -> list[tuple[str, str]]:
         ),
         ("producers", undecided(status.partitions)),
     ]
+
+
+def _next_end(end: NextEnd) -> str:
+    return f"by transaction.{end.reason} at {_clock(end.time_ms)}, in {readable_duration(end.in_ms)}"
 
 
 def _transaction(current: Current) -> str:

@@ -34,6 +34,7 @@ from control_topic.messages import (
 )
 from lockstep.driver.rundir import read_run_file, remove_run_file, write_run_file
 from lockstep.offsets.standing import OffsetRow
+from lockstep.watch.next_end import NextEnd
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
 from lockstep.watch.status_text import to_text
 from lockstep.watch.told import Heard
@@ -130,6 +131,14 @@ def shown(found: Status) -> str:
         console = Console(width=200, record=True, file=nowhere)
         console.print(to_text(found))
         return console.export_text()
+
+
+def test_the_next_end_by_the_clock_is_shown_while_somebody_is_there_to_end_it() -> None:
+    end = NextEnd(reason="schedule", time_ms=NOW + 60_000, in_ms=60_000)
+    running = status(next_end=end)
+    assert "by transaction.schedule at " in shown(running)
+    assert running.to_json()["next_end"] == {"reason": "schedule", "time_ms": NOW + 60_000, "in_ms": 60_000}
+    assert status(next_end=end, members=0).next_end is None
 
 
 # --- the fold ------------------------------------------------------------------------------------------
