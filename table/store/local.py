@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import stat
 import tempfile
@@ -16,6 +17,13 @@ from table.store.paths import DRAFT, inside
 from table.store.port import Capabilities, FileSize, ShowsAtOnce, Sink, Stat, Store
 
 MODE = 0o644
+OPEN_MAX = 1_000
+
+
+def _open_at_once() -> int:
+    """A quarter of what the system lets this process have open: others of its parts need files as well."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OPEN_MAX if allowed == resource.RLIM_INFINITY else min(OPEN_MAX, allowed // 4)
 
 
 def local_store(location: Location, _settings: ObjectSettings | None) -> Store:
@@ -25,7 +33,9 @@ def local_store(location: Location, _settings: ObjectSettings | None) -> Store:
 class LocalStore(ShowsAtOnce):
     """See `table.store.port.Store`. Safe to use from any thread."""
 
-    capabilities = Capabilities(dates=True, folders=True, hides=False, remote=False, syncs=True)
+    capabilities = Capabilities(
+        dates=True, folders=True, hides=False, remote=False, syncs=True, open_at_once=_open_at_once()
+    )
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.fspath(root)

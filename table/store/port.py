@@ -39,6 +39,8 @@ class Capabilities:
     """
     ending_at_once: int = 8
     """So many files are best closed side by side: most of it is waiting, for a disk or for an answer."""
+    open_at_once: int = 200
+    """So many files may be open for writing, if there is memory for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

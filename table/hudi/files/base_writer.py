@@ -1,7 +1,8 @@
 """One worker's files of one transaction: rows in, finished Hudi base files out.
 
 Rows wait in memory per table partition until they make a row group worth encoding, then go to that table
-partition's open file. Files end at the target size, when too many are open, and at `close`.
+partition's open file. Files end at the target size, when too many are open or take too much memory, and at
+`close`.
 
 `close` returns when the files and their folders are on the disk (fsync), or an object store has answered for
 them: the commit that names them moves Kafka's offsets, and it must not outlive its data when a machine loses
@@ -27,7 +28,7 @@ from table.hudi.files import base_file
 from table.hudi.files.backlog import Backlog, Waiting
 from table.hudi.files.base_file import RECORD_KEY, KeyRange
 from table.hudi.files.durable import Files
-from table.hudi.files.encoding import writer_options
+from table.hudi.files.encoding import Encodings, outgrown
 from table.hudi.files.open_files import OpenFiles
 from table.hudi.files.shaping import InsertRows
 from table.hudi.layout import HudiLayout
@@ -38,7 +39,9 @@ from table.widening import aligned
 ROW_GROUP_ROWS = 128_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """In memory, some 4 MB in the file. Smaller ones cost readers; larger ones leave more to encode after END."""
-OPEN_FILES_MAX = 200
+COLUMN_BYTES, CHUNK_BYTES = 2_304, 512
+"""What a column of an open file takes of memory, and what more for each row group, whose place the footer is
+to tell; measured. What waits to be uploaded comes on top."""
 
 
 class Wider(Protocol):
@@ -79,9 +82,10 @@ class TransactionWriter:
         self._backlog: Backlog[str] = Backlog(count_max=ROW_GROUP_ROWS, bytes_max=ROW_GROUP_BYTES)
         self._files = Files(store, instant, tell)
         self._open: OpenFiles[str, _OpenFile] = OpenFiles(self._files, held_bytes_max)
+        self._open_max = store.capabilities.open_at_once
         self._made = 0
         self._rows = 0
-        self._options: dict[str, Any] | None = None
+        self._encodings = Encodings()
         self._reported = self._is_widened = False
 
     @property
@@ -119,7 +123,8 @@ class TransactionWriter:
     def widen(self, files: Wider) -> None:
         """See `table.port.FileWriter`. A file has the columns of its footer, all of its rows."""
         self._end_all()
-        self._schema, self._options, self._is_widened = files.schema, None, True
+        self._schema, self._is_widened = files.schema, True
+        self._encodings.clear()
 
     def _end_all(self) -> None:
         for partition, waiting in self._backlog.drain():
@@ -157,6 +162,9 @@ class TransactionWriter:
         """What waited for a table partition becomes a row group of its file."""
         rows = waiting.all_rows()
         file = self._open.get(partition)
+        if file is not None and file.is_outgrown_by(rows.num_rows):
+            self._open.end(partition)
+            file = None
         name = posixpath.basename(file.path) if file is not None else self._next_name()
         seqnos = base_file.sequence_numbers(
             f"{self._instant}_{self._writer_number}", self._rows, rows.num_rows
@@ -184,14 +192,12 @@ class TransactionWriter:
         return base_file.file_name(base_file.new_file_id(self._new_uuid()), token, self._instant)
 
     def _create(self, partition: str, name: str, sample: pa.Table) -> _OpenFile:
-        while len(self._open) >= OPEN_FILES_MAX:
+        while len(self._open) >= self._open_max:
             self._open.end(next(iter(self._open)))
-        if self._options is None:
-            self._options = writer_options(sample)
         self._made += 1
         path = posixpath.join(partition, name)
         with self._files.storing(path), self._files.uploading():
-            file = _OpenFile(self._files, path, partition, sample.schema, self._options)
+            file = _OpenFile(self._files, path, partition, sample, self._encodings.options(sample))
         self._open.add(partition, file)
         return file
 
@@ -200,7 +206,7 @@ class _OpenFile:
     """A base file that is being written. See `table.hudi.files.open_files.OpenFile`."""
 
     def __init__(
-        self, files: Files, path: str, partition: str, schema: pa.Schema, options: dict[str, Any]
+        self, files: Files, path: str, partition: str, sample: pa.Table, options: dict[str, Any]
     ) -> None:
         self.path = path
         self._files = files
@@ -209,7 +215,9 @@ class _OpenFile:
         self._keys = KeyRange()
         self._announced = files.announce(path)
         self._sink = files.store.sink(path)
-        self._writer = pq.ParquetWriter(self._sink, schema, **options)
+        self._sample_rows = int(sample.num_rows)
+        self._columns, self._row_groups = len(options["compression"]), 0
+        self._writer = pq.ParquetWriter(self._sink, sample.schema, **options)
 
     @property
     def size_bytes(self) -> int:
@@ -218,10 +226,16 @@ class _OpenFile:
 
     @property
     def held_bytes(self) -> int:
-        return self._files.store.held_bytes(self.size_bytes)
+        of_writer = self._columns * (COLUMN_BYTES + CHUNK_BYTES * self._row_groups)
+        return of_writer + self._files.store.held_bytes(self.size_bytes)
+
+    def is_outgrown_by(self, rows: int) -> bool:
+        """Whether so many are to be encoded otherwise than its rows are."""
+        return outgrown(self._sample_rows, rows)
 
     def write(self, table: pa.Table, keys: pa.ChunkedArray) -> None:
         self._writer.write_table(table, row_group_size=table.num_rows)
+        self._row_groups += 1
         self._keys.add(keys)
         self._rows += table.num_rows
 

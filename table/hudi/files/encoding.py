@@ -18,6 +18,39 @@ SAMPLE_ROWS = 4_096
 REPEATS_MIN = 4
 """A column gets a dictionary where a value occurs this often on average in a sample."""
 WRITE_BATCH_ROWS = 8_192
+SAVED_BYTES = 512
+"""What zstd must save of a column of few rows. To begin with a page costs it 16 us, whatever is in it: half
+of what it takes to encode a narrow column of a thousand."""
+FEW_ROWS = 256
+"""Fewer count as so many: a file of which they are the beginning is seldom smaller."""
+GROWTH = 8
+"""Rows that are so many times as many are encoded otherwise."""
+
+
+class Encodings:
+    """Of the pieces of one transaction: what the first of about so many rows says holds for all of them.
+
+    Of thousands of small files a look at each would cost what it saves.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[str, Any]] = {}
+
+    def options(self, piece: pa.Table) -> dict[str, Any]:
+        """Arguments for `pyarrow.parquet.ParquetWriter`."""
+        size = min(piece.num_rows, SAMPLE_ROWS).bit_length()
+        if size not in self._known:
+            self._known[size] = writer_options(piece)
+        return self._known[size]
+
+    def clear(self) -> None:
+        """The pieces that follow have other columns."""
+        self._known.clear()
+
+
+def outgrown(sample_rows: int, rows: int) -> bool:
+    """Whether what a sample of so few rows said does not do for so many: a column may not be compressed."""
+    return sample_rows < SAMPLE_ROWS and rows > GROWTH * max(sample_rows, FEW_ROWS)
 
 
 def writer_options(sample: pa.Table) -> dict[str, Any]:
@@ -36,22 +69,35 @@ def writer_options(sample: pa.Table) -> dict[str, Any]:
         "write_batch_size": WRITE_BATCH_ROWS,
         "store_schema": False,  # Arrow's own schema would tell readers of dictionaries that are not there
     }
-    return {**options, **_compression(sample)}
+    return {**options, **_compression(sample, options)}
 
 
-def _compression(sample: pa.Table) -> dict[str, Any]:
-    """The codec of each column, by its path in the file. To begin with a page costs zstd 25 us, whatever is
-    in it: of one value it is for nothing.
-    """
-    constant = {name for name in sample.column_names if _is_constant(sample.column(name))}
-    sink = pa.BufferOutputStream()
-    pq.write_table(sample.slice(0, 0), sink)
-    schema = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
-    paths = [schema.column(place).path for place in range(len(schema))]
+def _compression(sample: pa.Table, options: dict[str, Any]) -> dict[str, Any]:
+    """The codec of each column, by its path in the file: zstd where it is worth it."""
+    if sample.num_rows < SAMPLE_ROWS:
+        saved_bytes = _saved_bytes(sample, options)
+        least_bytes = SAVED_BYTES * min(1.0, sample.num_rows / FEW_ROWS)
+        plain = {path for path, saved in saved_bytes.items() if saved < least_bytes}
+    else:
+        saved_bytes = _saved_bytes(sample.slice(0, 0), options)
+        plain = {name for name in sample.column_names if _is_constant(sample.column(name))}
     return {
-        "compression": {path: "none" if path in constant else "zstd" for path in paths},
-        "compression_level": {path: 1 for path in paths if path not in constant} or None,
+        "compression": {path: "none" if path in plain else "zstd" for path in saved_bytes},
+        "compression_level": {path: 1 for path in saved_bytes if path not in plain} or None,
     }
+
+
+def _saved_bytes(sample: pa.Table, options: dict[str, Any]) -> dict[str, int]:
+    """By each column's path, in the order of columns, what zstd saves of it."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, sample.schema, compression="zstd", compression_level=1, **options) as writer:
+        writer.write_table(sample)
+    written = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+    found = {written.schema.column(place).path: 0 for place in range(written.num_columns)}
+    for place in range(written.num_columns if sample.num_rows else 0):
+        chunk = written.row_group(0).column(place)
+        found[chunk.path_in_schema] = chunk.total_uncompressed_size - chunk.total_compressed_size
+    return found
 
 
 def _is_constant(column: pa.ChunkedArray) -> bool:

@@ -20,7 +20,6 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +35,7 @@ from table.hudi.files.base_writer import Wider
 from table.hudi.files.buckets import buckets
 from table.hudi.files.changes import DELETE, ROW, TOMBSTONE, Places, last_of_each, layers, newest_of_each
 from table.hudi.files.durable import Files, nothing_to_await
-from table.hudi.files.encoding import writer_options
+from table.hudi.files.encoding import Encodings
 from table.hudi.files.log_file import Delete
 from table.hudi.files.open_files import OpenFiles
 from table.hudi.files.split import Codes
@@ -90,7 +89,7 @@ class LogWriter:
         self._files = Files(store, instant, tell)
         self._open: OpenFiles[Group, _LogFile] = OpenFiles(self._files, held_bytes_max)
         self._versions: Counter[Group] = Counter()
-        self._options: dict[str, Any] | None = None
+        self._encodings = Encodings()
         self._reported = self._is_widened = False
 
     @property
@@ -136,7 +135,8 @@ class LogWriter:
     def widen(self, files: Wider) -> None:
         """See `table.port.FileWriter`. What follows of a group is in a file of its next version."""
         self._end_all()
-        self._schema, self._layout, self._options = files.schema, files.layout, None
+        self._schema, self._layout = files.schema, files.layout
+        self._encodings.clear()
         self._is_widened = True
 
     def _end_all(self) -> None:
@@ -259,10 +259,8 @@ class LogWriter:
         )
         data = rows.drop_columns([RECORD_KEY, PLACE])
         table = pa.table(meta + data.columns, schema=pa.schema([*base_file.meta_fields(), *data.schema]))
-        if self._options is None:
-            self._options = writer_options(table)
         sink = pa.BufferOutputStream()
-        with pq.ParquetWriter(sink, table.schema, **self._options) as writer:
+        with pq.ParquetWriter(sink, table.schema, **self._encodings.options(table)) as writer:
             writer.write_table(table, row_group_size=table.num_rows)
         content = sink.getvalue()
         head, tail = log_file.data_block(self._instant, self._layout.avro, content.size)

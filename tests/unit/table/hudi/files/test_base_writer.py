@@ -169,10 +169,11 @@ def test_a_file_ends_at_the_target_size_and_no_row_is_lost(
 
 
 def test_files_that_are_open_are_limited_and_the_longest_unused_ends_first(
-    base: Path, monkeypatch: pytest.MonkeyPatch
+    base: Path,
 ) -> None:
-    monkeypatch.setattr(writer_module, "OPEN_FILES_MAX", 3)
-    writer = open_writer(base, pending_bytes_max=0)
+    store = LocalStore(base)
+    store.capabilities = replace(store.capabilities, open_at_once=3)
+    writer = open_writer(base, store=store, pending_bytes_max=0)
     most_open = 0
     for round_ in range(3):
         writer.write(rows(50, days=10, first=50 * round_))
@@ -181,6 +182,46 @@ def test_files_that_are_open_are_limited_and_the_longest_unused_ends_first(
     assert most_open <= 3
     assert len(files) == 30
     assert sorted(row["n"] for row in read(base, files)) == list(range(150))
+
+
+def test_memory_of_open_files_is_limited_however_many_may_be_open(base: Path) -> None:
+    """A file that waits for more of its table partition has a footer in the making, of each column."""
+    writer = open_writer(base, pending_bytes_max=0, held_bytes_max=200_000)
+    for round_ in range(3):
+        writer.write(rows(100, days=50, first=100 * round_))
+        assert 3 < len(writer._open) < 12 and writer.held_bytes <= 200_000
+    files = writer.close()
+    assert writer.held_bytes == 0
+    assert sorted(row["n"] for row in read(base, files)) == list(range(300))
+
+
+def test_a_table_partition_has_one_file_of_a_transaction_where_many_may_be_open(base: Path) -> None:
+    """Though memory is short again and again, and some of its rows are encoded each time."""
+    writer = open_writer(base, pending_bytes_max=100_000, held_bytes_max=32_000_000)
+    for first in range(0, 4_000, 1_000):
+        writer.write(rows(1_000, days=250, first=first))
+    assert len(writer._open) > 200
+    files = writer.close()
+    assert len({file.table_partition for file in files}) == len(files) == 250
+
+
+def test_many_rows_are_not_encoded_as_few_before_them_were(base: Path) -> None:
+    """Of few rows no column is compressed: in the same file what follows would not be either."""
+    writer = open_writer(base, pending_bytes_max=0)
+    for first, count in ((0, 4), (4, 30), (34, 2_100), (2_134, 100)):
+        writer.write(rows(count, first=first))
+    files = writer.close()
+    assert [file.rows for file in files] == [34, 2_200]
+    few, many = (pq.read_metadata(base / file.path).row_group(0) for file in files)
+    plain = [
+        {
+            one.path_in_schema
+            for one in map(group.column, range(group.num_columns))
+            if one.compression != "ZSTD"
+        }
+        for group in (few, many)
+    ]
+    assert plain[0] > plain[1]
 
 
 def test_pending_memory_stays_below_its_limit_and_the_largest_goes_first(base: Path) -> None:

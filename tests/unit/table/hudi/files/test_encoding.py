@@ -9,7 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from table.columns import constant
-from table.hudi.files.encoding import writer_options
+from table.hudi.files.encoding import (
+    FEW_ROWS,
+    GROWTH,
+    SAMPLE_ROWS,
+    SAVED_BYTES,
+    Encodings,
+    outgrown,
+    writer_options,
+)
 
 
 def sample(rows: int) -> pa.Table:
@@ -40,7 +48,7 @@ def chunks(table: pa.Table, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_one_value_is_not_compressed_and_all_else_is_nested_or_not() -> None:
-    found = chunks(sample(800), writer_options(sample(800)))
+    found = chunks(sample(5_000), writer_options(sample(5_000)))
     assert {path for path, chunk in found.items() if chunk.compression == "UNCOMPRESSED"} == {
         "_hoodie_commit_time"
     }
@@ -51,3 +59,34 @@ def test_one_value_is_not_compressed_and_all_else_is_nested_or_not() -> None:
 def test_a_file_of_nothing_but_one_value_is_written() -> None:
     rows = pa.table({"_hoodie_commit_time": constant("20261120201248694", 5)})
     assert chunks(rows, writer_options(rows))["_hoodie_commit_time"].compression == "UNCOMPRESSED"
+
+
+def test_of_few_rows_what_compressing_saves_little_of_is_not_compressed() -> None:
+    """To begin with a page costs more than that."""
+    rows = sample(1_000)
+    every = dict.fromkeys(chunks(rows, {}), "zstd")
+    found, compressed = (
+        chunks(rows, writer_options(rows)),
+        chunks(rows, {**writer_options(rows), "compression": every, "compression_level": None}),
+    )
+    plain = {path for path, chunk in found.items() if chunk.compression == "UNCOMPRESSED"}
+    assert {"country", "_hoodie_commit_time"} <= plain
+    assert {"text", "tags.list.element", "place.name"} <= found.keys() - plain
+    for path in plain:
+        saved_bytes = found[path].total_compressed_size - compressed[path].total_compressed_size
+        assert saved_bytes < SAVED_BYTES
+
+
+def test_what_one_piece_says_holds_for_all_of_about_its_size_and_for_no_other() -> None:
+    encodings = Encodings()
+    found = [encodings.options(sample(rows)) for rows in (520, 1_000, 1_100, 5_000, 9_000)]
+    assert found[0] is found[1] and found[3] is found[4]
+    assert found[1] is not found[2] is not found[3]
+    encodings.clear()
+    assert encodings.options(sample(520)) is not found[0]
+
+
+def test_many_rows_are_no_case_for_what_few_have_said() -> None:
+    assert outgrown(500, 500 * GROWTH + 1) and not outgrown(500, 500 * GROWTH)
+    assert outgrown(1, FEW_ROWS * GROWTH + 1) and not outgrown(1, FEW_ROWS * GROWTH)
+    assert not outgrown(SAMPLE_ROWS, 1_000 * SAMPLE_ROWS)
