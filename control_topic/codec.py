@@ -51,6 +51,7 @@ from control_topic.parts import Joiner, Part, split
 from control_topic.stubs import control_pb2 as pb
 from control_topic.values import (
     columns,
+    event_time,
     limited,
     offsets_from_proto,
     offsets_to_proto,
@@ -256,6 +257,7 @@ def _start_to_proto(start: StartCommit) -> pb.StartCommit:
         writers=writers,
         records_max=start.records_max,
         witnesses=witnesses_to_proto(start.witnesses[p] for p in sorted(start.witnesses)),
+        watermark_ms=None if start.watermark_ms is None else event_time(start.watermark_ms),
     )
 
 
@@ -276,6 +278,7 @@ def _start_from_proto(start: pb.StartCommit) -> StartCommit:
         writers=writers,
         records_max=start.records_max,
         witnesses=witnesses_from_proto(start.witnesses),
+        watermark_ms=event_time(start.watermark_ms) if start.HasField("watermark_ms") else None,
     )
 
 

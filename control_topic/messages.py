@@ -28,6 +28,10 @@ So the last epoch is never reached: each commit brings the table this much neare
 """
 
 
+EVENT_TIME_MAX_MS = 2**62
+"""Of event times, before 1970 or after: beyond what any type of a column can say."""
+
+
 class SourcePartition(NamedTuple):
     """One partition of one Kafka topic. Never to be confused with a table partition."""
 
@@ -80,6 +84,20 @@ class Witness:
 
 Witnesses: TypeAlias = Mapping[SourcePartition, Witness]
 """Source partition -> the last record that was read before the table's offset. Not every one has any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventTimes:
+    """What the records of one source partition in a transaction say of their event times, in milliseconds
+    since 1970."""
+
+    partition: SourcePartition
+    greatest_ms: int | None
+    """Of those that count; None where none does."""
+    late: int = 0
+    """So many are behind the watermark that the table had when the transaction began."""
+    absurd: int = 0
+    """So many are too far ahead to count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +187,9 @@ class StartCommit:
     """Of source partitions whose writer has committed none of them before: who begins to read looks whether
     the log still has it."""
 
+    watermark_ms: int | None = None
+    """The table's: records behind it are late. None where it has none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndRequest:
@@ -226,6 +247,9 @@ class WriteStatus:
 
     columns_from: str = ""
     """Which schemas the last of them are of, for people."""
+
+    event_times: tuple[EventTimes, ...] = ()
+    """Of ranges with a record that has one."""
 
     behind: Offsets = field(default_factory=dict)
     """Up to where the sender had read before it went back, of those that it has not read as far again. The

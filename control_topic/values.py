@@ -26,8 +26,10 @@ from control_topic.causes import COMMIT_PARTS
 from control_topic.controls import SETTINGS
 from control_topic.errors import Malformed
 from control_topic.messages import (
+    EVENT_TIME_MAX_MS,
     REJECTS_LISTED_MAX,
     DataFile,
+    EventTimes,
     Lost,
     Offsets,
     Range,
@@ -42,6 +44,9 @@ __all__ = [
     "OFFSET_MAX",
     "PARTITION_MAX",
     "columns",
+    "event_time",
+    "event_times_from_proto",
+    "event_times_to_proto",
     "limited",
     "offsets_from_proto",
     "offsets_to_proto",
@@ -63,6 +68,9 @@ OFFSET_MAX = 2**63 - 1
 """Kafka's offsets are signed 64-bit; what the wire could hold beyond that is refused."""
 
 FINGERPRINT_MAX = 2**64 - 1
+
+NO_TIME = -(2**63)
+"""On the wire: no event time."""
 
 PARTITION_MAX = 2**31 - 1
 """Kafka's partition numbers are signed 32-bit."""
@@ -169,6 +177,48 @@ def witnesses_from_proto(groups: Iterable[pb.TopicWitnesses]) -> dict[SourcePart
     return {witness.partition: witness for witness in found}
 
 
+def event_times_to_proto(times: Iterable[EventTimes]) -> list[pb.TopicEventTimes]:
+    """In the order given. Raises `Malformed` for a repeated partition, and for numbers out of range."""
+    ordered = tuple(times)
+    _refuse_repeated(tuple(t.partition for t in ordered))
+    return [
+        pb.TopicEventTimes(
+            topic=topic,
+            partitions=numbers,
+            greatest_ms=[NO_TIME if t.greatest_ms is None else event_time(t.greatest_ms) for t in values],
+            late=_offsets([t.late for t in values]),
+            absurd=_offsets([t.absurd for t in values]),
+        )
+        for topic, numbers, values in columns((t.partition, t) for t in ordered)
+    ]
+
+
+def event_times_from_proto(groups: Iterable[pb.TopicEventTimes]) -> tuple[EventTimes, ...]:
+    """The inverse of `event_times_to_proto`. Raises `Malformed` where a partition is named twice."""
+    groups = limited(groups)
+    found = tuple(
+        EventTimes(
+            partition=partition,
+            greatest_ms=None if greatest_ms == NO_TIME else event_time(greatest_ms),
+            late=late,
+            absurd=absurd,
+        )
+        for group in groups
+        for partition, greatest_ms, late, absurd in rows(
+            group.topic, group.partitions, group.greatest_ms, _offsets(group.late), _offsets(group.absurd)
+        )
+    )
+    _refuse_repeated(tuple(t.partition for t in found))
+    return found
+
+
+def event_time(time_ms: int) -> int:
+    """The same. Raises `Malformed` for what no column can say."""
+    if not -EVENT_TIME_MAX_MS <= time_ms <= EVENT_TIME_MAX_MS:
+        raise Malformed(f"{time_ms} ms is no event time")
+    return time_ms
+
+
 def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
     """Raises `Malformed` for a partition that has two ranges, and for numbers out of range."""
     few_enough(len(status.files), FILES_MAX, "files")
@@ -210,6 +260,7 @@ def write_status_to_proto(status: WriteStatus) -> pb.WriteStatus:
         witnesses=witnesses_to_proto(status.witnesses),
         columns=status.columns,
         columns_from=cut(status.columns_from, REJECT_CHARS_MAX),
+        event_times=event_times_to_proto(status.event_times),
     )
 
 
@@ -250,6 +301,7 @@ def write_status_from_proto(status: pb.WriteStatus) -> WriteStatus:
         witnesses=tuple(witnesses_from_proto(status.witnesses).values()),
         columns=status.columns,
         columns_from=cut(status.columns_from, REJECT_CHARS_MAX),
+        event_times=event_times_from_proto(status.event_times),
     )
 
 
@@ -282,7 +334,13 @@ def rows(topic: str, numbers: Sequence[int], *columns: Sequence[int]) -> Iterabl
 
 
 _Group = TypeVar(
-    "_Group", pb.TopicPartitions, pb.TopicOffsets, pb.TopicRanges, pb.TopicWriters, pb.TopicWitnesses
+    "_Group",
+    pb.TopicPartitions,
+    pb.TopicOffsets,
+    pb.TopicRanges,
+    pb.TopicWriters,
+    pb.TopicWitnesses,
+    pb.TopicEventTimes,
 )
 
 

@@ -21,6 +21,8 @@ class Answer:
     """The table's offsets after it."""
     witnesses: tuple[Witness, ...] = ()
     """Begin and Offsets only: the last records that were read before those offsets."""
+    watermark_ms: int | None = None
+    """Likewise: the table's, None where it has none."""
     partitions: tuple[SourcePartition, ...] = ()
     """Recover only: every source partition."""
     epoch: int = 0

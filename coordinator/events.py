@@ -97,6 +97,8 @@ class Completed(Event):
     took_ms: Mapping[str, int] = field(default_factory=dict)
     witnesses: tuple[Witness, ...] = ()
     """Answers Begin."""
+    watermark_ms: int | None = None
+    """Likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

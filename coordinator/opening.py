@@ -185,6 +185,7 @@ class Opening:
         transaction.committed = dict(self.committed)
         transaction.expect(self._writers())
         transaction.witnesses = self._witnesses(event, transaction)
+        transaction.watermark_ms = event.watermark_ms
         transaction.records_max = self.pace.records_max
         self.members.ready.clear()
         if not transaction.owed:
@@ -239,6 +240,7 @@ class Opening:
                 writers=transaction.writers,
                 records_max=transaction.records_max,
                 witnesses=transaction.witnesses,
+                watermark_ms=transaction.watermark_ms,
             )
         )
 

@@ -296,4 +296,5 @@ class Runner:
             partitions=frozenset(answer.partitions),
             took_ms=answer.took_ms,
             witnesses=answer.witnesses,
+            watermark_ms=answer.watermark_ms,
         )

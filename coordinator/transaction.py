@@ -20,6 +20,8 @@ class Transaction:
     instant: str = ""
     committed: Offsets = field(default_factory=dict)
     witnesses: Witnesses = field(default_factory=dict)
+    watermark_ms: int | None = None
+    """The table's when it began."""
     writers: Mapping[SourcePartition, str] = field(default_factory=dict)
     """As START lists them."""
     owed: dict[str, set[SourcePartition]] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from control_topic.controls import Tuning
 from control_topic.messages import (
     Body,
     DataFile,
+    EventTimes,
     Lost,
     Message,
     Offsets,
@@ -149,6 +150,8 @@ class Flushed(Event):
     """All of them."""
     witnesses: tuple[Witness, ...] = ()
     """Of each source partition of which records were written the last one."""
+    event_times: tuple[EventTimes, ...] = ()
+    """Of each of which a record has one."""
     columns: str = ""
     """As of `WriteStatus`; and `columns_from` likewise."""
     columns_from: str = ""
@@ -222,6 +225,8 @@ class Open:
 
     transaction: str
     instant: str
+    watermark_ms: int | None = None
+    """The table's: rows behind it are late. None where it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,7 +104,9 @@ class Rounds:
             opened_ms=event.now_ms,
         )
         self.status = None
-        self.machine.do(Open(transaction=body.transaction, instant=body.instant))
+        self.machine.do(
+            Open(transaction=body.transaction, instant=body.instant, watermark_ms=body.watermark_ms)
+        )
         self.intake.write_all(self.work)
         self.intake.meter(self.work)
         self._maybe_end(event)
@@ -238,6 +240,7 @@ class Rounds:
             lost=lost,
             reject_count=event.reject_count,
             witnesses=tuple(w for w in event.witnesses if w.partition in work.partitions),
+            event_times=tuple(t for t in event.event_times if t.partition in work.partitions),
             columns=event.columns,
             columns_from=event.columns_from,
             behind=self.intake.behind(work.ranges),

@@ -12,6 +12,7 @@ from itertools import islice
 from control_topic.messages import (
     REJECTS_LISTED_MAX,
     DataFile,
+    EventTimes,
     Lost,
     Offsets,
     Range,
@@ -44,6 +45,7 @@ class CommitPlan:
     witnesses: tuple[Witness, ...]
     rows: int
     """In the files."""
+    event_times: tuple[EventTimes, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     """Of records, in Spark DDL, as workers have written them, where they are more than the run began with ->
     of which schemas, for people."""
@@ -111,6 +113,7 @@ def assemble(
         reject_count=sum(status.reject_count for status in statuses),
         witnesses=tuple(witness for status in statuses for witness in status.witnesses),
         rows=sum(file.rows for status in statuses for file in status.files),
+        event_times=tuple(times for status in statuses for times in status.event_times),
         columns={status.columns: status.columns_from for status in statuses if status.columns},
     )
     _check_contents(transaction, plan, ranges)
@@ -162,6 +165,10 @@ def _check_contents(transaction: str, plan: CommitPlan, ranges: Mapping[SourcePa
         whole = ranges.get(witness.partition)
         if whole is None or not whole.start <= witness.offset < whole.next:
             raise Refused(f"transaction {transaction}: a record of {witness.partition} outside of its range")
+    for times in plan.event_times:
+        whole = ranges.get(times.partition)
+        if whole is None or times.late + times.absurd > whole.records:
+            raise Refused(f"transaction {transaction}: event times of {times.partition} outside of its range")
     records = sum(item.records for item in plan.ranges)
     if plan.rows > records:
         raise Refused(f"transaction {transaction}: its files hold {plan.rows} rows of {records} records")

@@ -23,6 +23,8 @@ from control_topic.messages import (
     Witness,
     Witnesses,
 )
+from table import watermark as marks
+from table.watermark import Watermark
 
 PREFIX = "lockstep."
 STATE_VERSION = "1"
@@ -48,6 +50,8 @@ class TableState:
     reject_count: int = 0
     witnesses: Witnesses = field(default_factory=dict)
     """What whoever begins to read looks for first. A version that knew none leaves none."""
+    watermark: Watermark | None = None
+    """None where no event time is declared, and of a version that knew none."""
     cluster: str = ""
     topics: Mapping[str, str] = field(default_factory=dict)
     """Topic -> topic id."""
@@ -98,6 +102,8 @@ def encode(state: TableState) -> dict[str, str]:
         PREFIX + "operator": state.operator,
         PREFIX + "reason": state.reason,
     }
+    if state.watermark is not None:
+        written[PREFIX + "watermark"] = _dump(marks.to_json(state.watermark))
     try:
         decode(written)
     except StateError as error:
@@ -120,6 +126,7 @@ def decode(metadata: Mapping[str, str], *, instant: str = "") -> TableState | No
         )
     try:
         offsets = flatten(json.loads(metadata[PREFIX + "offsets"]))
+        watermark = json.loads(metadata.get(PREFIX + "watermark", "null"))
         return TableState(
             pipeline=metadata[PREFIX + "pipeline"],
             run=metadata[PREFIX + "run"],
@@ -140,6 +147,7 @@ def decode(metadata: Mapping[str, str], *, instant: str = "") -> TableState | No
             ),
             reject_count=_count(int(metadata[PREFIX + "reject_count"])),
             witnesses=_flatten_witnesses(json.loads(metadata.get(PREFIX + "witnesses", "{}")), offsets),
+            watermark=marks.from_json(watermark) if watermark is not None else None,
             cluster=metadata[PREFIX + "cluster"],
             topics={_text(topic): _text(i) for topic, i in json.loads(metadata[PREFIX + "topics"]).items()},
             kind=metadata[PREFIX + "kind"],

@@ -120,6 +120,20 @@ class TopicWitnesses(_message.Message):
     fingerprints: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., offsets: _Optional[_Iterable[int]] = ..., fingerprints: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class TopicEventTimes(_message.Message):
+    __slots__ = ("topic", "partitions", "greatest_ms", "late", "absurd")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    GREATEST_MS_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
+    ABSURD_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    greatest_ms: _containers.RepeatedScalarFieldContainer[int]
+    late: _containers.RepeatedScalarFieldContainer[int]
+    absurd: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., greatest_ms: _Optional[_Iterable[int]] = ..., late: _Optional[_Iterable[int]] = ..., absurd: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class DataFile(_message.Message):
     __slots__ = ("path", "body", "table_partition", "rows", "size_bytes", "deletes")
     PATH_FIELD_NUMBER: _ClassVar[int]
@@ -195,7 +209,7 @@ class ParticipantReady(_message.Message):
     def __init__(self) -> None: ...
 
 class StartCommit(_message.Message):
-    __slots__ = ("transaction", "instant", "committed", "incarnations", "writers", "records_max", "witnesses")
+    __slots__ = ("transaction", "instant", "committed", "incarnations", "writers", "records_max", "witnesses", "watermark_ms")
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     INSTANT_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
@@ -203,6 +217,7 @@ class StartCommit(_message.Message):
     WRITERS_FIELD_NUMBER: _ClassVar[int]
     RECORDS_MAX_FIELD_NUMBER: _ClassVar[int]
     WITNESSES_FIELD_NUMBER: _ClassVar[int]
+    WATERMARK_MS_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     instant: str
     committed: _containers.RepeatedCompositeFieldContainer[TopicOffsets]
@@ -210,7 +225,8 @@ class StartCommit(_message.Message):
     writers: _containers.RepeatedCompositeFieldContainer[TopicWriters]
     records_max: int
     witnesses: _containers.RepeatedCompositeFieldContainer[TopicWitnesses]
-    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., incarnations: _Optional[_Iterable[str]] = ..., writers: _Optional[_Iterable[_Union[TopicWriters, _Mapping]]] = ..., records_max: _Optional[int] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ...) -> None: ...
+    watermark_ms: int
+    def __init__(self, transaction: _Optional[str] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., incarnations: _Optional[_Iterable[str]] = ..., writers: _Optional[_Iterable[_Union[TopicWriters, _Mapping]]] = ..., records_max: _Optional[int] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ..., watermark_ms: _Optional[int] = ...) -> None: ...
 
 class EndRequest(_message.Message):
     __slots__ = ("transaction", "reason")
@@ -229,7 +245,7 @@ class EndCommit(_message.Message):
     def __init__(self, transaction: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class WriteStatus(_message.Message):
-    __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count", "behind", "witnesses", "columns", "columns_from")
+    __slots__ = ("transaction", "ranges", "files", "rejects", "lost", "reject_count", "behind", "witnesses", "columns", "columns_from", "event_times")
     TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -240,6 +256,7 @@ class WriteStatus(_message.Message):
     WITNESSES_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FROM_FIELD_NUMBER: _ClassVar[int]
+    EVENT_TIMES_FIELD_NUMBER: _ClassVar[int]
     transaction: str
     ranges: _containers.RepeatedCompositeFieldContainer[TopicRanges]
     files: _containers.RepeatedCompositeFieldContainer[DataFile]
@@ -250,7 +267,8 @@ class WriteStatus(_message.Message):
     witnesses: _containers.RepeatedCompositeFieldContainer[TopicWitnesses]
     columns: str
     columns_from: str
-    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ..., behind: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ..., columns: _Optional[str] = ..., columns_from: _Optional[str] = ...) -> None: ...
+    event_times: _containers.RepeatedCompositeFieldContainer[TopicEventTimes]
+    def __init__(self, transaction: _Optional[str] = ..., ranges: _Optional[_Iterable[_Union[TopicRanges, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DataFile, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ..., reject_count: _Optional[int] = ..., behind: _Optional[_Iterable[_Union[TopicOffsets, _Mapping]]] = ..., witnesses: _Optional[_Iterable[_Union[TopicWitnesses, _Mapping]]] = ..., columns: _Optional[str] = ..., columns_from: _Optional[str] = ..., event_times: _Optional[_Iterable[_Union[TopicEventTimes, _Mapping]]] = ...) -> None: ...
 
 class WriteProgress(_message.Message):
     __slots__ = ("transaction", "records", "files", "size_bytes", "steps")

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from lockstep.config.columns import check_columns, rest_problem
+from lockstep.config.event_time import check_event_time
 from lockstep.config.hooks import check_hooks
 from lockstep.config.model import Config
 from lockstep.config.problems import Problem, nearest
@@ -55,6 +56,7 @@ def check_schema(config: Config) -> Iterator[Problem]:
         if sentence:
             yield Problem(settings=(setting, "record.schema"), sentence=sentence)
     yield from _delete_field(config, columns)
+    yield from check_event_time(config.record, columns)
     yield from check_columns(config, columns)
 
 

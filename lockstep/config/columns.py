@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lockstep.config.model import Config
-    from lockstep.config.sections import RecordSection
+    from lockstep.config.record_section import RecordSection
 
 
 def rest_problem(record: RecordSection) -> str:

@@ -11,6 +11,7 @@ from pydantic import Field
 from lockstep.config.hook_sections import HooksSection
 from lockstep.config.hooks import redacted_hooks
 from lockstep.config.properties import redact
+from lockstep.config.record_section import RecordSection
 from lockstep.config.registry_section import RegistrySection, registry_settings, schema_text
 from lockstep.config.sections import (
     DEAD_LETTER_SUFFIX,
@@ -19,7 +20,6 @@ from lockstep.config.sections import (
     MemorySection,
     MetricsSection,
     PipelineSection,
-    RecordSection,
     Section,
     SourceSection,
     TransactionSection,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from participant.records.port import RecordSpec
     from table.port import TableSpec
     from table.store.settings import StoreSettings
+    from table.watermark import MarkRule
 
 
 class Config(Section):
@@ -141,6 +142,22 @@ class Config(Section):
             columns=tuple(self.record.columns.items()),
             rest=self.record.rest,
             on_schema_change=self.record.changes,
+            event_time=self.record.event_time,
+            event_time_unit=self.record.event_time_unit,
+            ahead_max_ms=self.record.ahead_max_ms,
+        )
+
+    def mark_rule(self) -> MarkRule | None:
+        """How the table's watermark is moved; None where no event time is declared."""
+        from table.watermark import MarkRule
+
+        record = self.record
+        if not record.event_time:
+            return None
+        return MarkRule(
+            of=record.event_time_declared,
+            lateness_ms=record.lateness_ms,
+            idle_after_ms=record.idle_after_ms,
         )
 
     def to_mapping(self) -> dict[str, dict[str, Any]]:

@@ -12,7 +12,8 @@ from pydantic import Field
 from lockstep.config import values
 from lockstep.config.problems import Problem
 from lockstep.config.properties import resolve_references
-from lockstep.config.sections import RecordSection, Section
+from lockstep.config.record_section import RecordSection
+from lockstep.config.sections import Section
 from lockstep.errors import ConfigError
 from participant.records.kinds import FORMATS
 

@@ -1,5 +1,5 @@
 """The sections of the configuration: every setting once, with its type, default, meaning and limits. Those of
-the table: `lockstep.config.table_sections`.
+the table: `lockstep.config.table_sections`; of records: `lockstep.config.record_section`.
 
 The names in the file, the environment and on the command line are the contract; a Python attribute that has a
 unit carries it last (`transaction.interval_ms` is `interval` everywhere else). Values are frozen.
@@ -14,9 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from control_topic.logs import FORMATS as LOG_FORMATS
 from lockstep.config import schedule_values, values
-from lockstep.config.schema_values import Columns, MessageName
-from participant.records.changes import CHANGES, EVOLVE, IGNORE
-from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS
 
 DEAD_LETTER_SUFFIX = ".dlq"
 CONTROL_TOPIC_PREFIX = "lockstep-control-"
@@ -96,145 +93,6 @@ class SourceSection(Section):
             'written `"${env:NAME}"` or `"${file:/path}"` and read where it is used.'
         ),
     )
-
-
-class RecordSection(Section):
-    """What a Kafka value is, and what becomes of one that is not."""
-
-    format: values.Format = Field(
-        default="json",
-        description=f"How a value is encoded: {meanings({n: k.values for n, k in FORMATS.items()})}.",
-    )
-    key_format: values.Format = Field(
-        default="json",
-        description=(
-            f"How a key is encoded: {meanings({n: k.keys for n, k in FORMATS.items()})}. Keys are read of "
-            "records without a value, and where a column in `record.columns` comes from one."
-        ),
-    )
-    framing: values.Framing = Field(
-        default="confluent",
-        description=(
-            f"Of formats whose values name a schema, what says which one it is: {meanings(FRAMINGS)}."
-        ),
-    )
-    schema_file: values.HostFile = Field(
-        default="",
-        description=(
-            "Without a registry: a file on the driver's host, by its absolute path, with the schema of "
-            "values: "
-            f"{meanings({n: k.file for n, k in FORMATS.items() if k.file})}. Read once, at the start."
-        ),
-        examples=["/etc/lockstep/event.avsc"],
-    )
-    key_schema_file: values.HostFile = Field(
-        default="", description="Likewise, of keys.", examples=["/etc/lockstep/key.avsc"]
-    )
-    message: MessageName = Field(
-        default="",
-        description=(
-            "Of Protobuf without a registry: which message of `record.schema_file` values are, by its full "
-            "name, package included."
-        ),
-        examples=["shop.v1.Order"],
-    )
-    key_message: MessageName = Field(
-        default="", description="Likewise, of keys.", examples=["shop.v1.OrderKey"]
-    )
-    decoder: Literal["auto", "plain", "native"] = Field(
-        default="auto",
-        description=(
-            "How values in JSON, Avro and Protobuf are read: `native` in one pass, which needs the module "
-            "that is compiled with cargo on every executor, `plain` with Arrow and polars, of Avro and "
-            "Protobuf a record at a time, `auto` takes what there is. The rows are the same. "
-            "`lockstep validate` and the workers' log say which reads, and why."
-        ),
-    )
-    ddl: values.Ddl = Field(
-        default="",
-        alias="schema",
-        description=(
-            "The columns, in Spark DDL. `NOT NULL` makes a field required. A field of a record is a column "
-            "where it has the same name; others are not read. Of Avro and Protobuf with a registry it may be "
-            "left out: the columns then [follow the schemas](formats.md#columns-that-follow-the-schemas)."
-        ),
-        examples=["event_id STRING, user_id BIGINT, amount DOUBLE, day STRING"],
-    )
-    columns: Columns = Field(
-        default_factory=dict,
-        description=(
-            "Columns that are not the value's field of the same name, and where they come from: "
-            '`{ city = "value.address.city", source = "header.source", k = "key" }`. '
-            "[formats.md](formats.md#columns-from-anywhere) has all that there is."
-        ),
-    )
-    rest: str = Field(
-        default="",
-        description=(
-            "Of JSON, behind a registry's id as well: the STRING column of `record.schema` that takes the "
-            "fields that no column names, as one JSON object, null where there are none. Empty: they are "
-            "not read."
-        ),
-        examples=["extra"],
-    )
-    on_schema_change: Literal["auto", "evolve", "ignore", "halt"] = Field(
-        default="auto",
-        description=(
-            "Of Avro and Protobuf with a registry, what becomes of fields that the table has no column for, "
-            f"or a narrower one: {meanings(CHANGES)}; `auto`, `evolve` without `record.schema` and `ignore` "
-            "with it."
-        ),
-    )
-    envelope: values.Envelope = Field(
-        default="none",
-        description=(
-            f"What a value is wrapped in: {meanings({n: k.meaning for n, k in ENVELOPES.items()})}."
-        ),
-    )
-    on_error: Literal["fail", "dead_letter"] = Field(
-        default="fail",
-        description=(
-            "What becomes of a record that does not fit: `fail` halts, naming topic, partition, offset and "
-            "reason; `dead_letter` sends the raw value to a topic of its own before the offset is committed."
-        ),
-    )
-    dead_letter_topic: values.TopicOrEmpty = Field(
-        default="",
-        description=f"Where such records go. Empty: `<topic>{DEAD_LETTER_SUFFIX}` for every source topic.",
-    )
-    dead_letter_partitions: int = Field(
-        default=1,
-        ge=0,
-        le=10_000,
-        description=(
-            "A dead-letter topic that is missing is made at the start, with so many partitions. `0`: it is "
-            "not made, and a run without it is refused at the start."
-        ),
-    )
-    max_rejects: values.RejectsMax = Field(
-        default="",
-        description=(
-            "With `dead_letter`: the run halts, and commits none of them, where a transaction has more "
-            'rejects than this: a number, or a share of the records as `"5%"`, of which no worker\'s part '
-            "may have more (judged from 100 rejects on). A worker with too many sets none of its own aside. "
-            "Empty: no limit; what share of bad records is normal only you can know."
-        ),
-        examples=["5%", 1000],
-    )
-
-    @property
-    def changes(self) -> str:
-        """What `on_schema_change` amounts to: of `participant.records.changes.CHANGES`."""
-        if self.on_schema_change != "auto":
-            return self.on_schema_change
-        return IGNORE if self.ddl or not self.names_schemas else EVOLVE
-
-    @property
-    def names_schemas(self) -> bool:
-        """Whether values are rows that name schemas of a registry, whose fields may be columns."""
-        if self.columns or self.rest:
-            return False  # they say what becomes of fields
-        return FORMATS[self.format].says_columns and self.framing == "confluent" and self.envelope == "none"
 
 
 class TransactionSection(Section):

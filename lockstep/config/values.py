@@ -354,6 +354,9 @@ IntervalMs = Annotated[
 TimeoutMs = Annotated[
     int, BeforeValidator(_duration(at_least="1s", at_most="24h")), PlainSerializer(format_duration)
 ]
+SpanMs = Annotated[
+    int, BeforeValidator(_duration(at_least="0s", at_most="8760h")), PlainSerializer(format_duration)
+]
 FilePeriodMs = Annotated[
     int, BeforeValidator(_duration(at_least="1s", at_most="1h")), PlainSerializer(format_duration)
 ]

@@ -247,6 +247,7 @@ class Application:
             workers=config.pipeline.workers,
             objection=partial(objection, config),
             ordered=self._ordered,
+            mark_rule=config.mark_rule(),
         )
         self._service = service
         if self._stop_reason:

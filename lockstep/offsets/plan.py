@@ -241,6 +241,11 @@ def _plan(
             for partition, witness in state.witnesses.items()
             if partition not in named and partition.topic not in anew and partition in after
         },
+        watermark=(
+            state.watermark.moved_to(change.partition for change in changes)
+            if state.watermark is not None
+            else None
+        ),
         cluster=view.cluster,
         topics={**state.topics, **view.topics},
         kind="operator",

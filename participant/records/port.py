@@ -109,6 +109,13 @@ class RecordSpec:
     `participant.records.sources` spells it."""
     rest: str = ""
     """The column for what no other column names; empty for none."""
+    event_time: str = ""
+    """The column that says when what a row tells of happened, or `table.watermark.KAFKA_TIMESTAMP`; empty for
+    none."""
+    event_time_unit: str = "ms"
+    """Of a column of whole numbers: `s`, `ms`, `us` or `ns` since 1970."""
+    ahead_max_ms: int = 3_600_000
+    """So far an event time may be ahead of its record's timestamp, and of the clock, to count."""
     as_keys: bool = False
     """Whether what is read as values are keys, by the header and the schema that keys have."""
 

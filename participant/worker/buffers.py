@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from control_topic.messages import Witness
+from participant.records.event_time import BatchTimes
 from participant.records.rejects import HeldRejects
 from table.port import Shaped
 
@@ -17,6 +18,8 @@ class Chunk:
     held: HeldRejects | None = None
     witness: Witness | None = None
     """Its last record."""
+    times: BatchTimes | None = None
+    """Of its rows, where an event time is declared."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from control_topic.threads import guarded
 from participant import events as ev
 from participant.errors import DeadLetterRefused, DeadLetterUnavailable, ParticipantError
 from participant.records.errors import RecordsError, SchemasUnavailable
+from participant.records.event_time import BatchTimes
 from participant.records.port import Decoded
 from participant.records.raw import RawBatch
 from participant.records.rejects import HeldRejects, Rejects
@@ -29,6 +30,7 @@ from participant.source.dead_letters import DeadLetters
 from participant.source.fetched import Fetched
 from participant.source.witnesses import last_before
 from participant.worker.buffers import Chunk, Meters, PartitionBuffer
+from participant.worker.event_times import SeenTimes
 from participant.worker.holds import LONGEST_S, Holds
 from participant.worker.queues import ByteQueue
 from participant.worker.stages import Stages
@@ -104,6 +106,7 @@ class Plane:
         self._gone = ""
         self._held: list[HeldRejects] = []
         self._last: dict[SourcePartition, Witness] = {}
+        self._seen = SeenTimes()
         self.meters = Meters()
         self.fault = WorkerFault.PIPELINE
         """Whose it was, where the thread has ended."""
@@ -252,7 +255,7 @@ class Plane:
         rows, size_bytes = 0, reject_bytes
         if chunk.shaped is not None:
             rows = chunk.shaped.count
-            size_bytes += chunk.shaped.nbytes
+            size_bytes += chunk.shaped.nbytes + (chunk.times.nbytes if chunk.times is not None else 0)
         if chunk.next > fetched.start:
             buffer.chunks.append(chunk)
             self._post(
@@ -311,13 +314,14 @@ class Plane:
     def _shape(self, fetched: Fetched, raw: RawBatch, decoded: Decoded, following: int) -> tuple[Chunk, str]:
         """As `_decode`, of what is decoded; `following` is the offset behind it."""
         began = time.monotonic()
-        shaped = self._shaped_of(decoded, raw)
+        shaped, times = self._shaped_of(decoded, raw)
         self.meters.seconds["derive"] += time.monotonic() - began
         rejects = Rejects.joined([decoded.rejects, Rejects.of(shaped.refused, raw.offsets)])
         if not len(rejects):
-            return Chunk(next=following, shaped=shaped), ""
+            return Chunk(next=following, shaped=shaped, times=times), ""
         if self._dead_letters is not None:
-            return Chunk(next=following, shaped=shaped, held=HeldRejects.of(raw, rejects)), ""
+            held = HeldRejects.of(raw, rejects)
+            return Chunk(next=following, shaped=shaped, held=held, times=times), ""
         first = rejects[0]
         reason = (
             f"{fetched.partition} at offset {first.offset}: {first.reason}. Everything before it is "
@@ -326,13 +330,13 @@ class Plane:
             f'or set record.on_error = "dead_letter"'
         )
         before = raw.head(first.index)
-        kept = self._shaped(before) if first.index else None
-        return Chunk(next=first.offset, shaped=kept), reason
+        kept, times = self._shaped(before) if first.index else (None, None)
+        return Chunk(next=first.offset, shaped=kept, times=times), reason
 
-    def _shaped(self, raw: RawBatch) -> Shaped:
+    def _shaped(self, raw: RawBatch) -> tuple[Shaped, BatchTimes | None]:
         return self._shaped_of(self._stages.decoder.decode(raw), raw)
 
-    def _shaped_of(self, decoded: Decoded, raw: RawBatch) -> Shaped:
+    def _shaped_of(self, decoded: Decoded, raw: RawBatch) -> tuple[Shaped, BatchTimes | None]:
         """From the first rows on that have more columns than those before, all that follows has them.
 
         Where records bring their order, its column is ours and none of theirs.
@@ -340,13 +344,17 @@ class Plane:
         columns = record_schema(decoded.table.schema)
         if (kinds := _kinds_of(columns)) != self._columns:
             self._files, self._columns = self._files.widened(columns), kinds
-        return self._files.shape(decoded.rows(raw))
+        rows = decoded.rows(raw)
+        shaped = self._files.shape(rows)
+        times = self._stages.times
+        return shaped, times.read(rows, raw, shaped.refused) if times is not None else None
 
     # --- writing ----------------------------------------------------------------------------------
 
     def _open(self, order: ev.Open) -> None:
         self._transaction, self._gone = order.transaction, ""
         self._held, self._last = [], {}
+        self._seen = SeenTimes(order.watermark_ms)
         self._written, self._set_aside_steps = Written(), 0
         self.fault = WorkerFault.PIPELINE  # what failed before was given up, and the worker has outlived it
         self._writes = self._files
@@ -388,6 +396,8 @@ class Plane:
                     self._held.append(chunk.held)
                 if chunk.witness is not None:
                     self._last[order.partition] = chunk.witness
+                if chunk.times is not None:
+                    self._seen.add(order.partition, chunk.times)
 
     def _flush(self, order: ev.Flush) -> ev.Flushed:
         """The answer, whatever becomes of it."""
@@ -433,6 +443,7 @@ class Plane:
             rejects=rejects,
             reject_count=reject_count,
             witnesses=tuple(self._last[partition] for partition in sorted(self._last)),
+            event_times=self._seen.all(),
             columns=ddl_of(record_schema(self._writes.schema)) if self._is_wider else "",
             columns_from=self._stages.news() if self._is_wider else "",
         )

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from control_topic.clocks import wall_ms
 from participant.records.changes import HALT
+from participant.records.event_time import EventTimeReader
 from participant.records.kinds import ENVELOPES, format_made, made
 from participant.records.port import Asked, Decoder, Envelope, LookBack, RecordSpec, nothing
 from participant.records.sources import taken
@@ -38,6 +40,8 @@ class Stages:
     """So many may be decoded at once: rows of a wide table are large, however small its records."""
     decoder: Decoder
     files: TableFiles
+    times: EventTimeReader | None = None
+    """Where an event time is declared."""
     news: Callable[[], str] = str
     """Which schemas have brought columns since, for people."""
 
@@ -68,8 +72,15 @@ def stages(
         records_max=_records_max(files.schema, memory.batch_bytes),
         decoder=reads,
         files=files,
+        times=_times(record),
         news=lambda: str(getattr(reads, "news", "")),
     )
+
+
+def _times(record: RecordSpec) -> EventTimeReader | None:
+    if not record.event_time:
+        return None
+    return EventTimeReader(record.event_time, record.event_time_unit, record.ahead_max_ms, wall_ms)
 
 
 def reads_by(spec: TableSpec, record: RecordSpec) -> str:

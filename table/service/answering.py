@@ -43,13 +43,22 @@ class TableView:
     rows: int = 0
     rejects: int = 0
     """Records that commits passed over, each of them in the dead-letter topic."""
+    late: int = 0
+    """Records behind the watermark."""
+    absurd: int = 0
+    """Records whose event time is too far ahead to count."""
     last_commit_at_ms: int | None = None
 
 
 def stands(state: TableState, *, instant: str) -> Answer:
     """The table's offsets, and what whoever reads on from them looks for."""
-    witnesses = tuple(state.witnesses.values())
-    return Answer(result=Result.OK, instant=instant, committed=state.offsets, witnesses=witnesses)
+    return Answer(
+        result=Result.OK,
+        instant=instant,
+        committed=state.offsets,
+        witnesses=tuple(state.witnesses.values()),
+        watermark_ms=state.watermark.at_ms if state.watermark is not None else None,
+    )
 
 
 def answers(

@@ -20,6 +20,7 @@ from control_topic.controls import ACTIONS, SET, SETTINGS, WHO_CHARS_MAX, WHY_CH
 from control_topic.errors import Malformed
 from control_topic.values import (
     OFFSET_MAX,
+    event_time,
     readable,
     took_ms,
     witnesses_from_proto,
@@ -60,6 +61,7 @@ def answer_to_proto(answer: Answer) -> pb.Reply:
         partitions=partitions_to_proto(sorted(answer.partitions)),
         took_ms=took_ms(answer.took_ms),
         witnesses=witnesses_to_proto(answer.witnesses),
+        watermark_ms=None if answer.watermark_ms is None else event_time(answer.watermark_ms),
     )
 
 
@@ -73,6 +75,7 @@ def answer_from_proto(reply: pb.Reply) -> Answer:
         partitions=partitions_from_proto(reply.partitions),
         took_ms=took_ms(reply.took_ms),
         witnesses=tuple(witnesses_from_proto(reply.witnesses).values()),
+        watermark_ms=event_time(reply.watermark_ms) if reply.HasField("watermark_ms") else None,
     )
 
 

@@ -11,6 +11,7 @@ from table.service.calls import CoordinatorReport, WorkerReport
 from table.service.ledger import LedgerStanding
 from table.service.roster import Reported
 from table.state import nest
+from table.watermark import Watermark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +28,16 @@ class Progress:
     """By this run, as rows and rejects are."""
     rows: int
     rejects: int
+    late: int
+    """Behind the watermark; `absurd`: too far ahead for it."""
+    absurd: int
     last_commit_age_ms: int | None
     """None before this run's first commit."""
     newest_instant: str
-    """Of the newest commit seen in the table, as the two behind it."""
+    """Of the newest commit seen in the table, as the three behind it."""
     newest_transaction: str
     newest_run: str
+    watermark: Watermark | None
     busy_with: str
     """What the table thread is doing."""
     queued: int
@@ -59,6 +64,8 @@ class Progress:
             "commits": self.commits,
             "rows": self.rows,
             "rejects": self.rejects,
+            "late": self.late,
+            "absurd": self.absurd,
             "last_commit_age_ms": self.last_commit_age_ms,
             "committed": nest(self.committed),
             "newest": {
@@ -66,6 +73,7 @@ class Progress:
                 "transaction": self.newest_transaction,
                 "run": self.newest_run,
             },
+            "watermark": watermark_json(self.watermark) if self.watermark is not None else None,
             "failures": {
                 "pipeline": standing.pipeline_failures,
                 "environment": standing.environment_failures,
@@ -80,6 +88,18 @@ class Progress:
             "alarms": list(self.alarms),
             "stands": self.stands,
         }
+
+
+def watermark_json(watermark: Watermark) -> dict[str, Any]:
+    """How far the table is complete, and what it waits for. Milliseconds since 1970."""
+    holder = watermark.holder
+    return {
+        "of": watermark.of,
+        "at_ms": watermark.at_ms,
+        "held_by": str(holder) if holder is not None else None,
+        "source_partitions": len(watermark.marks),
+        "idle": sum(mark.idle for mark in watermark.marks.values()),
+    }
 
 
 def worker_json(entry: Reported, now_ms: int) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from table.service.roster import EARNING_STATES, Roster
 from table.service.thread import NotStarted, StillRunning, TableThread
 from table.service.transactions import SourceBroker, Transactions
 from table.state import TableState
+from table.watermark import MarkRule
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class RunService:
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `clock_ms`: never goes back,
     the same clock that the ledger was made with. `workers`: how many the run has. `objection`: why settings
     cannot be as an operator wants them, empty where they can. `ordered`: told of every order that was taken.
+    `mark_rule`: see `Transactions`.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class RunService:
         new_id: Callable[[], str] = lambda: secrets.token_hex(16),
         objection: Callable[[Tuning], str] = lambda _: "",
         ordered: Callable[[Control], None] = lambda _: None,
+        mark_rule: MarkRule | None = None,
     ) -> None:
         self._objection = objection
         self._ordered = ordered
@@ -96,6 +99,7 @@ class RunService:
             rejects_max=rejects_max,
             clock_ms=clock_ms,
             new_id=new_id,
+            mark_rule=mark_rule,
         )
 
     def order(self, order: Order) -> Ordered:
@@ -210,10 +214,13 @@ class RunService:
             commits=view.commits,
             rows=view.rows,
             rejects=view.rejects,
+            late=view.late,
+            absurd=view.absurd,
             last_commit_age_ms=now_ms - last_ms if last_ms is not None else None,
             newest_instant=newest.instant if newest is not None else "",
             newest_transaction=newest.transaction if newest is not None else "",
             newest_run=newest.run if newest is not None else "",
+            watermark=newest.watermark if newest is not None else None,
             busy_with=self._thread.busy_with(),
             queued=self._thread.queued(),
             services=tuple(self._table.services()),

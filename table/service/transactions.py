@@ -33,8 +33,10 @@ from table.service.answering import answers, stands
 from table.service.calls import Answer, Fault, Result
 from table.service.claiming import Claiming
 from table.service.ledger import Ledger
+from table.service.marking import Marking
 from table.service.source_facts import SourceFacts
 from table.state import TableState
+from table.watermark import MarkRule
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +49,7 @@ class SourceBroker(Protocol):
 
     def facts(self) -> SourceFacts: ...
     def earliest(self, partitions: Sequence[SourcePartition]) -> Offsets: ...
-    def end(self, partitions: Sequence[SourcePartition]) -> Offsets: ...
+    def end(self, partitions: Sequence[SourcePartition], read_committed: bool = True) -> Offsets: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,7 +70,8 @@ class Transactions(Claiming):
 
     `rows_are_records`, `rejects_listed_max`: see `table.checks.assemble`.
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `rejects_max`: see
-    `table.checks.too_many_rejects`. `new_id`: a random transaction id, for the genesis.
+    `table.checks.too_many_rejects`. `new_id`: a random transaction id, for the genesis. `mark_rule`: None
+    where no event time is declared.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class Transactions(Claiming):
         clock_ms: Callable[[], int],
         new_id: Callable[[], str],
         rejects_listed_max: int = REJECTS_LISTED_MAX,
+        mark_rule: MarkRule | None = None,
     ) -> None:
         super().__init__(table=table, ledger=ledger, guard=guard, run=run, clock_ms=clock_ms)
         self._source = source
@@ -97,6 +101,7 @@ class Transactions(Claiming):
         self._rejects_max = rejects_max
         self._rejects_listed_max = rejects_listed_max
         self._new_id = new_id
+        self._marking = Marking(mark_rule, source, run)
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     # --- earning the table ----------------------------------------------------------------------
@@ -188,6 +193,7 @@ class Transactions(Claiming):
             transaction=self._new_id(),
             offsets={**before.offsets, **{partition: starting[partition] for partition in wanted}},
             witnesses=before.witnesses,
+            watermark=replace(before.watermark, late=0, absurd=0) if before.watermark is not None else None,
             cluster=facts.cluster or before.cluster,
             topics={**before.topics, **{topic: name for topic, name in facts.topics.items() if name}},
             kind=kind,
@@ -321,6 +327,7 @@ class Transactions(Claiming):
             rejects=plan.rejects,
             reject_count=plan.reject_count,
             witnesses=plan.witnesses_after(newest),
+            watermark=self._marking.after(newest, plan, facts, self._clock_ms()),
             cluster=facts.cluster or (newest.cluster if newest is not None else ""),
             topics={**seen, **{topic: name for topic, name in facts.topics.items() if name}},
         )
@@ -370,6 +377,7 @@ class Transactions(Claiming):
         """A transaction is durable. Counted once, however often it is found."""
         super()._landed(state)
         view, now_ms = self.view, self._clock_ms()
+        self._marking.landed(state, now_ms)
         known = self._known.get(state.transaction)
         if state.run != self._run or known is None or known.ended:
             return
@@ -381,6 +389,8 @@ class Transactions(Claiming):
             commits=view.commits + 1,
             rows=view.rows + known.rows,
             rejects=view.rejects + state.reject_count,
+            late=view.late + (state.watermark.late if state.watermark is not None else 0),
+            absurd=view.absurd + (state.watermark.absurd if state.watermark is not None else 0),
             last_commit_at_ms=now_ms,
         )
 

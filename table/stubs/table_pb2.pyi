@@ -52,7 +52,7 @@ HALT: Mode
 STOP: Mode
 
 class Reply(_message.Message):
-    __slots__ = ("result", "reason", "wait_ms", "instant", "committed", "partitions", "took_ms", "witnesses")
+    __slots__ = ("result", "reason", "wait_ms", "instant", "committed", "partitions", "took_ms", "witnesses", "watermark_ms")
     class TookMsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -68,6 +68,7 @@ class Reply(_message.Message):
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     TOOK_MS_FIELD_NUMBER: _ClassVar[int]
     WITNESSES_FIELD_NUMBER: _ClassVar[int]
+    WATERMARK_MS_FIELD_NUMBER: _ClassVar[int]
     result: Result
     reason: str
     wait_ms: int
@@ -76,7 +77,8 @@ class Reply(_message.Message):
     partitions: _containers.RepeatedCompositeFieldContainer[_control_pb2.TopicPartitions]
     took_ms: _containers.ScalarMap[str, int]
     witnesses: _containers.RepeatedCompositeFieldContainer[_control_pb2.TopicWitnesses]
-    def __init__(self, result: _Optional[_Union[Result, str]] = ..., reason: _Optional[str] = ..., wait_ms: _Optional[int] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[_control_pb2.TopicOffsets, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ..., took_ms: _Optional[_Mapping[str, int]] = ..., witnesses: _Optional[_Iterable[_Union[_control_pb2.TopicWitnesses, _Mapping]]] = ...) -> None: ...
+    watermark_ms: int
+    def __init__(self, result: _Optional[_Union[Result, str]] = ..., reason: _Optional[str] = ..., wait_ms: _Optional[int] = ..., instant: _Optional[str] = ..., committed: _Optional[_Iterable[_Union[_control_pb2.TopicOffsets, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[_control_pb2.TopicPartitions, _Mapping]]] = ..., took_ms: _Optional[_Mapping[str, int]] = ..., witnesses: _Optional[_Iterable[_Union[_control_pb2.TopicWitnesses, _Mapping]]] = ..., watermark_ms: _Optional[int] = ...) -> None: ...
 
 class SurveyRequest(_message.Message):
     __slots__ = ()

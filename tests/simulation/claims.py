@@ -199,6 +199,7 @@ class Claims:
                 epoch=answer.epoch,
                 committed=answer.committed,
                 partitions=frozenset(answer.partitions),
+                watermark_ms=answer.watermark_ms,
             )
         )
 

@@ -102,6 +102,7 @@ class Driver(Clocked):
             rejects_listed_max=world.rejects_listed_max,
             clock_ms=self.clock_ms,
             new_id=world.chance.hex,
+            mark_rule=world.mark_rule,
         )
         self.columns = fields_of_ddl(world.storage.timeline.columns)
         self.roster = Roster(slots_max=16)

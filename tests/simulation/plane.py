@@ -6,14 +6,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from control_topic.messages import DataFile, Lost, Reject, SourcePartition, Witness
+from control_topic.messages import DataFile, EventTimes, Lost, Reject, SourcePartition, Witness
 from participant import events as ev
 from participant.source.witnesses import Known
 from table.faults import WorkerFault
 from table.memory.timeline import InstantPhase
 from tests.simulation.lake import Row
 from tests.simulation.scheduler import Channel
-from tests.simulation.source_log import ddl_of_fields
+from tests.simulation.source_log import ddl_of_fields, event_time_ms, is_absurd
 
 if TYPE_CHECKING:
     from tests.simulation.worker import Worker
@@ -100,6 +100,8 @@ class Plane:
         self._columns = self._begun = self._writes = worker.driver.columns
         self._set_aside: list[tuple[SourcePartition, Chunk]] = []
         self._last: dict[SourcePartition, Witness] = {}
+        self._times: dict[SourcePartition, EventTimes] = {}
+        self._watermark_ms: int | None = None
         self._files = 0
         self._began_open = False
         self._writing: ev.Flush | None = None
@@ -364,6 +366,7 @@ class Plane:
         self._transaction, self._instant = order.transaction, order.instant
         self._opened_ms = self._world.scheduler.now_ms
         self._rows, self._set_aside, self._last = [], [], {}
+        self._times, self._watermark_ms = {}, order.watermark_ms
         self._ended, self._writes = [], self._columns
         self.fault = WorkerFault.PIPELINE
 
@@ -383,6 +386,23 @@ class Plane:
                 self._set_aside.append((partition, chunk))
             if chunk.witness is not None:
                 self._last[partition] = chunk.witness
+            if self._world.mark_rule is not None:
+                self._note_times(partition, chunk.rows)
+
+    def _note_times(self, partition: SourcePartition, offsets: list[int]) -> None:
+        """Of rows, and of those the ones whose event time counts."""
+        before = self._times.get(partition, EventTimes(partition=partition, greatest_ms=None))
+        timed = [o for o in offsets if event_time_ms(partition, o) is not None]
+        times = [event_time_ms(partition, o) or 0 for o in timed if not is_absurd(o)]
+        late_ms = self._watermark_ms
+        if timed:
+            known = times if before.greatest_ms is None else [before.greatest_ms, *times]
+            self._times[partition] = EventTimes(
+                partition=partition,
+                greatest_ms=max(known, default=None),
+                late=before.late + (sum(at < late_ms for at in times) if late_ms is not None else 0),
+                absurd=before.absurd + len(timed) - len(times),
+            )
 
     def _flush(self, order: ev.Flush) -> None:
         """Files are closed one by one, which takes a while; the worker may die in between."""
@@ -482,6 +502,7 @@ class Plane:
                 rejects=tuple(rejects[: world.rejects_listed_max]),
                 reject_count=len(rejects),
                 witnesses=tuple(self._last[p] for p in sorted(self._last)),
+                event_times=tuple(self._times[p] for p in sorted(self._times)),
                 columns=ddl_of_fields(self._writes) if self._writes != self._begun else "",
             )
         )

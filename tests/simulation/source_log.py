@@ -15,6 +15,23 @@ TOPICS = ("events", "audit")
 """As configured: source partition 0 of the first one decides who coordinates, whatever the names' order."""
 
 
+EVENT_STEP_MS = 50
+EVENT_SPREAD_MS = 300
+"""So much an event time may be behind a greater one that stands before it."""
+
+
+def event_time_ms(partition: SourcePartition, offset: int) -> int | None:
+    """A record's, or None where it says none. It draws nothing: it is the same in every schedule."""
+    if offset % 11 == 3:
+        return None
+    return offset * EVENT_STEP_MS + (offset * 7_919 + partition.number * 1_031) % EVENT_SPREAD_MS
+
+
+def is_absurd(offset: int) -> bool:
+    """Whether the record's event time is one that does not count."""
+    return offset % 13 == 5
+
+
 FIELDS = ("f1", "f2", "f3", "f4")
 """That records may have beside those that all have."""
 NO_FIELDS: frozenset[str] = frozenset()
@@ -40,6 +57,7 @@ class SourceLog:
     `damaged`: where a batch begins that nobody can read, and so nothing behind it.
     `cuts`: where the log lost its end, each time that it did.
     `newer`: from where on records have which fields besides.
+    `looked`: where the log ended when a driver asked for that last, what cannot be read yet included.
     """
 
     def __init__(self, random: Random, partitions: Mapping[str, int]) -> None:
@@ -57,6 +75,7 @@ class SourceLog:
         self.cuts: dict[SourcePartition, list[int]] = {}
         self.begins: dict[SourcePartition, int] = {}
         self.newer: dict[SourcePartition, list[tuple[int, str]]] = {}
+        self.looked: dict[SourcePartition, int] = {}
         self.cluster = "cluster"
         self.lives: dict[str, int] = dict.fromkeys(partitions, 0)
         self.available = True
@@ -286,8 +305,11 @@ class SourceLog:
         self._answer(partitions)
         return {partition: self.lows[partition] for partition in partitions}
 
-    def end(self, partitions: Sequence[SourcePartition]) -> Offsets:
+    def end(self, partitions: Sequence[SourcePartition], read_committed: bool = True) -> Offsets:
         self._answer(partitions)
+        if not read_committed:
+            self.looked.update({partition: self.ends[partition] for partition in partitions})
+            return {partition: self.ends[partition] for partition in partitions}
         return {partition: self.stable(partition) for partition in partitions}
 
     def _answer(self, asked: Sequence[SourcePartition] = ()) -> None:

@@ -19,6 +19,7 @@ from participant.rejects_max import NO_LIMIT, RejectsMax
 from table.memory.timeline import InstantPhase, MemoryInstant, MemoryTimeline
 from table.service.calls import Answer
 from table.state import TableState
+from table.watermark import MarkRule
 from tests.simulation import faults as fault_kinds
 from tests.simulation.bus import PIPELINE, Bus, Sender
 from tests.simulation.by_the_clock import clocks_hold, draw_times
@@ -36,7 +37,7 @@ from tests.simulation.letters import DeadLetterTopic
 from tests.simulation.misfortune import Misfortune
 from tests.simulation.overrides import NO_OVERRIDES, Overrides
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.source_log import TOPICS, SourceLog
+from tests.simulation.source_log import EVENT_SPREAD_MS, TOPICS, SourceLog
 from tests.simulation.transcript import Transcript
 from tests.simulation.worker import Worker
 
@@ -51,6 +52,7 @@ TAIL_LONGEST_MS = 600_000
 SETTLED_STEPS = 3
 MEMORY_SMALL_BYTES = 200
 REJECTS_JUDGED_FROM = 4
+MARK_RULE = MarkRule(of="at", lateness_ms=EVENT_SPREAD_MS, idle_after_ms=3_000)
 
 
 @contextmanager
@@ -185,6 +187,7 @@ class World:
         if self.faults.bad_records and own.random() < 0.5:
             self.memory_bytes = MEMORY_SMALL_BYTES  # rejects and little memory are rare together otherwise
         self.rejects_listed_max = own.choice((1, 4, REJECTS_LISTED_MAX))
+        self.mark_rule = MARK_RULE if Random(f"event times {self.seed}").random() < 0.7 else None
 
     def _lead_to_spot(self) -> None:
         """Some actions follow from faults only."""

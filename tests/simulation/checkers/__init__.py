@@ -43,6 +43,9 @@ from tests.simulation.checkers.s16_readable import CommitsCoverTheirFiles
 from tests.simulation.checkers.scheduled import ScheduledTimesAreKept
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 from tests.simulation.checkers.tuned import SettingsAreInForce
+from tests.simulation.checkers.w1_complete import WatermarksAreNotPassed
+from tests.simulation.checkers.w2_forward import WatermarksGoForward
+from tests.simulation.checkers.w3_marks import MarksAreOfTheRows
 from tests.simulation.checkers.witnesses import TheLastRecordIsNamed
 
 if TYPE_CHECKING:
@@ -86,6 +89,9 @@ CHECKERS: tuple[type[Checker], ...] = (
     SettingsAreInForce,
     NoTransactionSpansABoundary,
     ScheduledTimesAreKept,
+    WatermarksAreNotPassed,
+    WatermarksGoForward,
+    MarksAreOfTheRows,
 )
 
 

@@ -47,6 +47,9 @@ from tests.simulation.checkers.s16_readable import CommitsCoverTheirFiles
 from tests.simulation.checkers.scheduled import ScheduledTimesAreKept
 from tests.simulation.checkers.strangers import OtherRunsHaveNoEffect
 from tests.simulation.checkers.tuned import SettingsAreInForce
+from tests.simulation.checkers.w1_complete import WatermarksAreNotPassed
+from tests.simulation.checkers.w2_forward import WatermarksGoForward
+from tests.simulation.checkers.w3_marks import MarksAreOfTheRows
 from tests.simulation.checkers.witnesses import TheLastRecordIsNamed
 from tests.simulation.mutants import coordinators as c
 from tests.simulation.mutants import participants as p
@@ -54,6 +57,7 @@ from tests.simulation.mutants import readers as r
 from tests.simulation.mutants import services as s
 from tests.simulation.mutants import strangers as t
 from tests.simulation.mutants import times as w
+from tests.simulation.mutants import watermarks as m
 from tests.simulation.mutants.base import Mutant
 
 TWO_DRIVERS = ("second_driver",)
@@ -133,6 +137,11 @@ _ALL = (
     Mutant(CommitsAreWhole, {"intake": p.AbortWithoutRewind}),
     Mutant(TheLastRecordIsNamed, {"rounds_of_participant": p.LastRecordUnsaid}),
     Mutant(TheLastRecordIsNamed, {"transactions": s.OldRecordsForgotten}),
+    Mutant(WatermarksAreNotPassed, {"transactions": m.LatenessForgotten}),
+    Mutant(WatermarksAreNotPassed, {"transactions": m.QuietIsIdle}),
+    Mutant(WatermarksGoForward, {"transactions": m.WatermarkOfItsOwnRanges}),
+    Mutant(MarksAreOfTheRows, {"rounds_of_participant": m.EventTimesUnsaid}),
+    Mutant(MarksAreOfTheRows, {"rounds": m.WatermarkUnsaid}),
     Mutant(GroupBehindTable, {"rounds_of_participant": p.GroupBeforeAck}),
     Mutant(NobodyIsWaitedForInVain, {"rounds_of_participant": p.ZeroRowRangesLeftOut}),
     Mutant(LagReturnsToZero, {"intake": p.PauseNeverEnds}),

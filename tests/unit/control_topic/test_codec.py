@@ -32,6 +32,7 @@ from control_topic.codec import (
 from control_topic.controls import SETTINGS
 from control_topic.errors import Malformed
 from control_topic.messages import (
+    EVENT_TIME_MAX_MS,
     TYPE_NAMES,
     AbortCommit,
     AckCommit,
@@ -41,6 +42,7 @@ from control_topic.messages import (
     DataFile,
     EndCommit,
     EndRequest,
+    EventTimes,
     Halt,
     Lost,
     Message,
@@ -86,6 +88,7 @@ def lost(draw: st.DrawFn) -> Lost:
 
 
 count = st.integers(0, 2**64 - 1)
+event_time = st.integers(-EVENT_TIME_MAX_MS, EVENT_TIME_MAX_MS)
 witnesses = st.lists(
     st.builds(
         Witness, partition=source_partition, offset=offset, fingerprint=st.integers(0, FINGERPRINT_MAX)
@@ -108,6 +111,17 @@ write_status = st.builds(
     columns=text,
     columns_from=text,
     witnesses=witnesses.map(lambda found: tuple(found.values())),
+    event_times=st.lists(
+        st.builds(
+            EventTimes,
+            partition=source_partition,
+            greatest_ms=st.none() | event_time,
+            late=offset,
+            absurd=offset,
+        ),
+        max_size=4,
+        unique_by=lambda times: times.partition,
+    ).map(lambda found: tuple(sorted(found, key=lambda times: times.partition))),
 )
 BODIES: dict[type, st.SearchStrategy] = {
     RunAnnounce: st.builds(
@@ -127,6 +141,7 @@ BODIES: dict[type, st.SearchStrategy] = {
         writers=st.dictionaries(source_partition, st.sampled_from(["a", "b", "c"]), max_size=8),
         records_max=count,
         witnesses=witnesses,
+        watermark_ms=st.none() | event_time,
     ),
     EndRequest: st.builds(EndRequest, transaction=text, reason=text),
     EndCommit: st.builds(EndCommit, transaction=text, reason=text),

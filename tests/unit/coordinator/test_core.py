@@ -177,6 +177,15 @@ def test_start_names_the_records_that_a_writer_may_not_know_and_no_others() -> N
     assert begun("a", "c").witnesses == {P1: known[P1]}
 
 
+def test_start_says_from_when_on_records_are_late_and_the_same_each_time() -> None:
+    talk = CoordinatorTalk(settle_ms=0).idle(P0)
+    talk.hear(ParticipantJoin(partitions=(P0,)), "a")
+    talk.hear(ParticipantReady(), "a")
+    (start,) = sent(talk.answer(OK, instant="i", committed={P0: 3}, watermark_ms=-5), StartCommit)
+    assert start.watermark_ms == -5
+    assert sent(talk.hear(ParticipantJoin(partitions=(P0,)), "a"), StartCommit) == [start]
+
+
 def test_a_begin_whose_outcome_is_unknown_is_asked_again_by_the_same_id() -> None:
     talk = CoordinatorTalk(retry_ms=500).beginning()
     assert talk.answer(UNKNOWN) == []

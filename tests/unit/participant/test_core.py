@@ -10,12 +10,14 @@ from control_topic.messages import (
     AbortCommit,
     CoordinatorClaim,
     EndRequest,
+    EventTimes,
     Lost,
     ParticipantJoin,
     ParticipantLeave,
     ParticipantReady,
     Range,
     SourcePartition,
+    StartCommit,
     WriteStatus,
 )
 from participant import events as p
@@ -142,6 +144,24 @@ def test_it_writes_only_in_a_transaction_that_lists_its_incarnation() -> None:
     actions = talk.start("t2", P0)
     assert of(actions, p.Open) == [p.Open(transaction="t2", instant="i2")]
     assert of(actions, p.Write)[0].upto == 5
+
+
+def test_its_files_are_opened_with_the_watermark_that_start_names() -> None:
+    talk = ParticipantTalk().joining()
+    body = StartCommit(transaction="t1", instant="i1", committed={P0: 0}, writers={P0: "a"}, watermark_ms=-7)
+    assert of(talk.hear(body), p.Open) == [p.Open(transaction="t1", instant="i1", watermark_ms=-7)]
+
+
+def test_it_reports_the_event_times_of_what_it_reports_and_of_nothing_that_was_taken_from_it() -> None:
+    talk = ParticipantTalk()
+    talk.assigned(P0, P1)
+    talk.buffered(P0, 5)
+    talk.start("t1", P0, P1)
+    talk.feed(p.Revoked(now_ms=talk.now_ms, partitions=(P1,)))
+    talk.end("t1")
+    times = tuple(EventTimes(partition=q, greatest_ms=9) for q in (P0, P1))
+    (said,) = sent(talk.flushed(event_times=times), WriteStatus)
+    assert said.event_times == times[:1]
 
 
 def test_start_that_names_what_it_holds_from_goes_on_without_a_rewind() -> None:

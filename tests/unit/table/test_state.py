@@ -9,6 +9,7 @@ import pytest
 
 from control_topic.messages import EPOCH_MAX, Lost, Range, SourcePartition, Witness
 from table.state import StateError, TableState, decode, encode
+from table.watermark import Mark, Watermark
 
 P0 = SourcePartition("events", 0)
 STATE = TableState(
@@ -20,6 +21,12 @@ STATE = TableState(
     ranges=(Range(partition=P0, start=0, next=5, records=5),),
     lost=(Lost(partition=P0, start=7, next=9),),
     witnesses={P0: Witness(partition=P0, offset=4, fingerprint=2**64 - 1)},
+    watermark=Watermark(
+        of="at",
+        at_ms=-7,
+        marks={P0: Mark(-7, 30), SourcePartition("events", 10): Mark(None, 5, True)},
+        late=2,
+    ),
 )
 
 
@@ -53,3 +60,26 @@ def test_witnesses_that_are_none_are_refused_and_not_guessed_at(spelled: str) ->
     written = {**encode(STATE), "lockstep.witnesses": spelled.replace("%s", "0" * 16)}
     with pytest.raises(StateError, match="cannot be read"):
         decode(written)
+
+
+def test_a_commit_of_a_version_that_knew_no_watermark_has_none() -> None:
+    written = {name: value for name, value in encode(STATE).items() if name != "lockstep.watermark"}
+    assert decode(written) == replace(STATE, watermark=None)
+    assert "lockstep.watermark" not in encode(replace(STATE, watermark=None))
+
+
+@pytest.mark.parametrize(
+    "marks",
+    ['{"events":{"0":[1]}}', '{"events":{"0":[true,0]}}', '{"events":{"x":[1,0]}}', '{"events":[]}', "7"],
+)
+def test_a_watermark_that_is_none_is_refused_and_not_guessed_at(marks: str) -> None:
+    spelled = '{"of":"at","at_ms":1,"late":0,"absurd":0,"marks":' + marks + "}"
+    with pytest.raises(StateError, match="cannot be read"):
+        decode({**encode(STATE), "lockstep.watermark": spelled})
+
+
+def test_the_watermarks_of_ten_thousand_source_partitions_take_a_third_of_a_megabyte() -> None:
+    """As much as their offsets and last records do together, about: commits grow by that, and no more."""
+    many = {SourcePartition("events", number): Mark(1_764_100_000_000, 600_000) for number in range(10_000)}
+    whole = replace(STATE, watermark=Watermark(of="at", at_ms=1_764_100_000_000, marks=many))
+    assert len(encode(whole)["lockstep.watermark"]) < 350_000

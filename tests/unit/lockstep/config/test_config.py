@@ -22,6 +22,7 @@ from lockstep.config.properties import KAFKA_OWNED, is_secret_name
 from lockstep.errors import EXIT_USAGE, ConfigError
 from participant.source.fetcher import fetch_settings
 from participant.source.letter_senders import producer_settings
+from table.watermark import MarkRule
 
 CONTRACT = """
 [pipeline]
@@ -54,6 +55,11 @@ on_error = "fail"
 dead_letter_topic = ""
 dead_letter_partitions = 1
 max_rejects = ""
+event_time = ""
+event_time_unit = "ms"
+lateness = "0s"
+idle_after = "10m"
+ahead_max = "1h"
 
 [registry]
 url = ""
@@ -236,6 +242,23 @@ def test_the_pipelines_id_is_the_consumer_group_and_names_the_control_topic() ->
     config = config_of({"pipeline.id": "orders.eu"})
     assert config.group_id == "orders.eu"
     assert config.control.topic == "lockstep-control-orders.eu"
+
+
+def test_a_watermark_is_moved_where_an_event_time_is_declared_and_another_one_is_another() -> None:
+    assert config_of().mark_rule() is None
+    asked = {
+        "record.schema": "event_id STRING, day STRING, user_id BIGINT",
+        "record.event_time": "_kafka_timestamp",
+        "record.lateness": "2h",
+        "record.idle_after": "30s",
+    }
+    rule = config_of(asked).mark_rule()
+    assert rule == MarkRule(of="_kafka_timestamp", lateness_ms=7_200_000, idle_after_ms=30_000)
+    in_seconds = config_of({**asked, "record.event_time": "user_id", "record.event_time_unit": "s"})
+    rule = in_seconds.mark_rule()
+    assert rule is not None and rule.of == "user_id:s"
+    spec = in_seconds.record_spec()
+    assert (spec.event_time, spec.event_time_unit, spec.ahead_max_ms) == ("user_id", "s", 3_600_000)
 
 
 def test_an_empty_dead_letter_topic_means_one_for_each_source_topic() -> None:
@@ -612,6 +635,8 @@ def test_change_events_are_ordered_by_their_position_in_the_source() -> None:
             {"record.schema": "id DOUBLE, day STRING", "table.key": ["id"]},
             "table.key: column id: a DOUBLE cannot be a record key",
         ),
+        ({"record.event_time": "dya"}, "record.event_time: 'dya' is not a field of record.schema"),
+        ({"record.event_time": "day"}, "day is STRING: an event time is TIMESTAMP, TIMESTAMP_NTZ, DATE or"),
         ({"table.partition_by": "dayy"}, "table.partition_by: 'dayy' is not a field of record.schema"),
         ({"record.schema": "event_id STRINGG"}, "record.schema: "),
     ],

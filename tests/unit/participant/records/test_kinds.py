@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from lockstep.config.sections import RecordSection
+from lockstep.config.record_section import RecordSection
 from participant.records.by_schema.framing import SPLITS
 from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS, format_made, made
 from participant.records.port import BY_SCHEMA, RecordSpec

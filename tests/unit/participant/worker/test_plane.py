@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from control_topic.messages import SourcePartition
+from control_topic.messages import EventTimes, SourcePartition
 from participant import events as ev
 from participant.records.errors import SchemasUnavailable
 from participant.records.port import Decoded, RecordSpec
@@ -85,6 +85,52 @@ def test_of_each_source_partition_that_was_written_the_last_record_is_named_be_i
     assert isinstance(flushed, ev.Flushed)
     assert flushed.outcome is ev.Outcome.SUCCEEDED, flushed.reason
     assert flushed.witnesses == (last_before(batches[P0], 2),)
+
+
+def test_event_times_are_told_of_what_was_written_and_those_behind_the_watermark_are_counted(
+    tmp_path: Path,
+) -> None:
+    """Neither a record that is no row nor what is held says anything."""
+    (tmp_path / ".hoodie").mkdir()
+    posted: list[Any] = []
+    memory = MemoryBudget(64_000_000)
+    layout = replace(LAYOUT, path=str(tmp_path), ddl="id STRING, at BIGINT")
+    plane = Plane(
+        stages=stages(
+            layout=layout, slot=0, incarnation="i", memory=memory, record=RecordSpec(event_time="at")
+        ),
+        queued_bytes_max=memory.queued_bytes,
+        dead_letters=None,
+        post=posted.append,
+        now_ms=lambda: 0,
+        callbacks=NOBODY,
+    )
+
+    def raw(partition: SourcePartition, start: int, *times: str) -> RawBatch:
+        return RawBatch(
+            partition=partition,
+            offsets=np.arange(start, start + len(times), dtype=np.int64),
+            timestamps_ms=np.full(len(times), 5_000, dtype=np.int64),
+            values=Values.of([f'{{"id":"a","at":{at}}}'.encode() for at in times]),
+        )
+
+    plane._obey(ev.Open(transaction="t1", instant="20261126000000000", watermark_ms=300))
+    for partition in (P0, P1):
+        plane._obey(ev.Rewind(partition=partition, offset=0, generation=1))
+    for batch in (raw(P0, 0, "100", "null"), raw(P0, 2, "900", "299", str(10**15)), raw(P0, 5, "999", '"x"')):
+        start = int(batch.offsets[0])
+        fetched = Fetched(partition=P0, generation=1, start=start, next=start + len(batch), raw=batch)
+        plane._obey(fetched)
+    plane._obey(Fetched(partition=P1, generation=1, start=0, next=1, raw=raw(P1, 0, "7")))
+    plane._obey(ev.Write(transaction="t1", partition=P0, generation=1, upto=5))
+    plane._obey(ev.Flush(call=1, transaction="t1"))
+    flushed = posted[-1]
+    assert isinstance(flushed, ev.Flushed) and flushed.outcome is ev.Outcome.SUCCEEDED
+    assert flushed.event_times == (EventTimes(partition=P0, greatest_ms=900, late=2, absurd=1),)
+    plane._obey(ev.Open(transaction="t2", instant="20261126000000001"))
+    plane._obey(ev.Write(transaction="t2", partition=P0, generation=1, upto=6))
+    plane._obey(ev.Flush(call=2, transaction="t2"))
+    assert posted[-1].event_times == (EventTimes(partition=P0, greatest_ms=999),)
 
 
 def test_the_column_by_which_change_events_are_ordered_is_ours_and_none_that_they_bring(

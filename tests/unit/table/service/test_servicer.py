@@ -20,6 +20,7 @@ from control_topic.errors import Malformed
 from control_topic.messages import (
     Control,
     DataFile,
+    EventTimes,
     Lost,
     Offsets,
     Range,
@@ -56,6 +57,7 @@ from table.service.source_facts import SourceFacts, SourceUnavailable
 from table.state import TableState
 from table.stubs import table_pb2 as pb
 from table.stubs import table_pb2_grpc as pb_grpc
+from table.watermark import MarkRule, Watermark
 
 P0 = SourcePartition("events", 0)
 P1 = SourcePartition("events", 1)
@@ -84,7 +86,9 @@ class Topics:
     def earliest(self, partitions: Sequence[SourcePartition]) -> Offsets:
         return {partition: self.start[partition] for partition in partitions}
 
-    def end(self, partitions: Sequence[SourcePartition]) -> Offsets:
+    def end(self, partitions: Sequence[SourcePartition], read_committed: bool = True) -> Offsets:
+        if self.away:
+            raise SourceUnavailable("the broker at 127.0.0.1:9092 does not answer")
         return {partition: self.stop[partition] for partition in partitions}
 
 
@@ -127,6 +131,7 @@ class Driver:
         on_data_loss: str = "fail",
         rows_are_records: bool = True,
         rejects_max: int | None = None,
+        mark_rule: MarkRule | None = None,
     ) -> None:
         self.clock = Clock()
         self.step: Callable[[Interruption], None] = lambda _step: None
@@ -146,6 +151,7 @@ class Driver:
             workers=2,
             objection=self.objection,
             ordered=self.said.append,
+            mark_rule=mark_rule,
         )
         self.server: RunningServer = serve(self.service, token=TOKEN)
         self.client = TableClient(self.server.address, TOKEN, deadlines=deadlines)
@@ -607,6 +613,104 @@ def test_a_record_outside_of_what_was_written_is_refused(driver: Driver) -> None
     refused = driver.client.commit(1, "t1", begun.instant, begun.committed, [said])
     assert refused.result is Result.REFUSED
     assert "a record of events:0 outside of its range" in refused.reason
+
+
+# --- the watermark ----------------------------------------------------------------------------
+
+MARKED = MarkRule(of="at", lateness_ms=10, idle_after_ms=60_000)
+
+
+def happened(transaction: str, start: Offsets, ends: Offsets, **greatest_ms: int) -> WriteStatus:
+    """`greatest_ms`: of `p0` and `p1`."""
+    times = {SourcePartition("events", int(name[1:])): at for name, at in greatest_ms.items()}
+    event_times = tuple(EventTimes(partition=p, greatest_ms=at, late=1) for p, at in sorted(times.items()))
+    return replace(status(transaction, start, ends), event_times=event_times)
+
+
+def goes_on(
+    driver: Driver, transaction: str, *, epoch: int = 1, records: int = 2, **greatest_ms: int
+) -> None:
+    """Both are read; each that has an event time brings records, the other nothing."""
+    begun = driver.client.begin(epoch, transaction)
+    ends = {p: o + records * (f"p{p.number}" in greatest_ms) for p, o in begun.committed.items()}
+    said = happened(transaction, begun.committed, ends, **greatest_ms)
+    done = driver.client.commit(epoch, transaction, begun.instant, begun.committed, [said])
+    assert done.result is Result.OK, done.reason
+
+
+def watermark(driver: Driver) -> Watermark:
+    newest = driver.table.newest()
+    assert newest is not None and newest.watermark is not None
+    return newest.watermark
+
+
+def test_the_watermark_of_a_commit_is_told_to_the_next_transaction_and_to_the_next_run(make: Make) -> None:
+    driver = make(mark_rule=MARKED)
+    driver.lead()
+    assert driver.client.begin(1, "t0").watermark_ms is None
+    driver.client.abort(1, "t0", "", "for the test", Fault.NONE)
+    goes_on(driver, "t1", p0=1_000, p1=700)
+    assert watermark(driver).late == 2 and driver.service.progress().late == 2
+    assert driver.client.begin(1, "t2").watermark_ms == 690
+    restarted = make(run="run-2", mark_rule=MARKED)
+    restarted.lead(epoch=2)
+    assert restarted.client.begin(2, "t3").watermark_ms == 690
+
+
+def test_a_source_partition_is_idle_only_where_the_broker_says_that_nothing_is_left_of_it(
+    make: Make, topics: Topics
+) -> None:
+    driver = make(mark_rule=MARKED)
+    driver.lead()
+    goes_on(driver, "t1", p0=1_000, p1=700)
+    driver.clock.ms += 60_000
+    goes_on(driver, "t2", p0=2_000)
+    assert watermark(driver).holder == P1, "more is in its log"
+    topics.stop[P1] = 2
+    driver.clock.ms += 5_000
+    goes_on(driver, "t3", p0=3_000)
+    assert watermark(driver).holder == P1, "it was looked at a moment ago"
+    driver.clock.ms += 5_000
+    goes_on(driver, "t4", p0=4_000)
+    assert (watermark(driver).holder, watermark(driver).at_ms) == (P0, 3_990)
+
+
+def test_how_long_nothing_came_is_known_to_the_next_run_and_what_lay_between_is_not_counted(
+    make: Make, topics: Topics
+) -> None:
+    topics.stop[P1] = 2
+    first = make(mark_rule=MARKED)
+    first.lead()
+    goes_on(first, "t1", p0=1_000, p1=700)
+    first.clock.ms += 50_000
+    goes_on(first, "t2", p0=2_000)
+    second = make(run="run-2", mark_rule=MARKED)
+    second.clock.ms += 10**9
+    second.lead(epoch=2)
+    goes_on(second, "t3", epoch=2, p0=3_000)
+    assert watermark(second).at_ms == 690
+    second.clock.ms += 10_000
+    goes_on(second, "t4", epoch=2, p0=4_000)
+    assert watermark(second).at_ms == 3_990
+
+
+def test_a_run_that_declares_no_event_time_carries_the_watermark_on_as_it_is(make: Make) -> None:
+    first = make(mark_rule=MARKED)
+    first.lead()
+    goes_on(first, "t1", p0=1_000, p1=700)
+    second = make(run="run-2")
+    second.lead(epoch=2)
+    goes_on(second, "t2", epoch=2, p0=9_000, p1=9_000)
+    assert (watermark(second).at_ms, watermark(second).late) == (690, 0)
+
+
+def test_event_times_outside_of_what_was_written_are_refused(make: Make) -> None:
+    driver = make(mark_rule=MARKED)
+    begun = begun_driver(driver)
+    said = happened("t1", begun.committed, {P0: 9}, p1=7)
+    refused = driver.client.commit(1, "t1", begun.instant, begun.committed, [said])
+    assert refused.result is Result.REFUSED
+    assert "event times of events:1 outside of its range" in refused.reason
 
 
 # --- begin ------------------------------------------------------------------------------------

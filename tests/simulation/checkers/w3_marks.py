@@ -1,0 +1,55 @@
+"""W3: what a commit says of event times is what its rows say, of all commits so far, and of no others."""
+
+from control_topic.messages import Range, SourcePartition
+from table.memory.timeline import MemoryInstant
+from table.state import TableState
+from tests.simulation.checkers.base import Checker
+from tests.simulation.source_log import event_time_ms, is_absurd
+
+
+class MarksAreOfTheRows(Checker):
+    name = "W3"
+
+    def __init__(self) -> None:
+        self._least: dict[SourcePartition, int] = {}
+        self._most: dict[SourcePartition, int] = {}
+        self._at_ms: int | None = None
+
+    def committed(self, instant: MemoryInstant, state: TableState) -> None:
+        rule, after = self.world.mark_rule, state.watermark
+        if rule is None or after is None:
+            return
+        late = [0, 0]
+        for r in state.ranges:
+            sure, perhaps = self._times(r, state)
+            for bound, known, times in ((self._least, 0, sure), (self._most, 1, perhaps)):
+                if times:
+                    mark = max(times) - rule.lateness_ms
+                    bound[r.partition] = max(mark, bound.get(r.partition, mark))
+                if self._at_ms is not None:
+                    late[known] += sum(at < self._at_ms for at in times)
+        for partition, mark_of in after.marks.items():
+            least, most = self._least.get(partition), self._most.get(partition)
+            self.require(
+                mark_of.at_ms == most
+                or (most is not None and mark_of.at_ms is not None and (least or 0) <= mark_of.at_ms <= most)
+                or (least is None and mark_of.at_ms is None),
+                f"{partition}: instant {instant.time} says {mark_of.at_ms} ms, its rows {least} to {most} ms",
+            )
+        if state.kind == "data":
+            said = f"instant {instant.time} counts {after.late} late records, there are {late}"
+            self.require(late[0] <= after.late <= late[1], said)
+        self._at_ms = after.at_ms
+
+    def _times(self, r: Range, state: TableState) -> tuple[list[int], list[int]]:
+        """Those that must count, and with them those that compaction may have taken before they were read."""
+        log, compacted = self.world.log, self.world.log.compacted.get(r.partition, ())
+        sure, perhaps = [], []
+        for offset in log.between(r.partition, r.start, r.next, state.lost):
+            at_ms = event_time_ms(r.partition, offset)
+            if at_ms is None or is_absurd(offset) or log.is_bad(r.partition, offset):
+                continue
+            perhaps.append(at_ms)
+            if offset not in compacted:
+                sure.append(at_ms)
+        return sure, perhaps
