@@ -16,6 +16,7 @@ from control_topic.messages import (
     DataFile,
     EndCommit,
     EndRequest,
+    EventTimes,
     Message,
     ParticipantJoin,
     ParticipantLeave,
@@ -163,7 +164,14 @@ class Said:
             for number, _ in enumerate(owned)
         )
         status = WriteStatus(
-            transaction=transaction, ranges=ranges, files=files, rejects=rejects, reject_count=count
+            transaction=transaction,
+            ranges=ranges,
+            files=files,
+            rejects=rejects,
+            reject_count=count,
+            event_times=tuple(
+                EventTimes(partition=one, greatest_ms=self.now_ms, late=1) for one in owned[:1]
+            ),
         )
         self.by(worker, status)
 
@@ -286,6 +294,15 @@ def live(said: Said, **more: Any) -> dict[str, Any]:
         "commits": 61,
         "rows": 720_000,
         "rejects": 41,
+        "late": 7,
+        "absurd": 1,
+        "watermark": {
+            "of": "created_at",
+            "at_ms": said.now_ms - 600_000,
+            "held_by": "events:1",
+            "source_partitions": 4,
+            "idle": 1,
+        },
         "last_commit_age_ms": said.now_ms - said.last_ms,
         "committed": nest(said.committed),
         "newest": {"instant": "20260101000000103", "transaction": said.last, "run": said.run},

@@ -11,6 +11,8 @@ from control_topic.messages import Offsets, SourcePartition
 from control_topic.spelling import some
 from lockstep.errors import ConfigError
 from lockstep.output import readable_count
+from lockstep.when import spelled_time
+from table.watermark import Watermark
 
 OFFSET_MAX = 2**63 - 1
 LISTED_MAX = 100
@@ -33,7 +35,16 @@ class ToLag:
     records_max: int
 
 
-Goal: TypeAlias = ToOffsets | ToLag
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToTime:
+    """No earlier event time is to come: the table's watermark is this one, or a later one."""
+
+    at_ms: int
+    of: str = ""
+    """By what it is declared, as `table.watermark.MarkRule`; empty: whatever the table's is."""
+
+
+Goal: TypeAlias = ToOffsets | ToLag | ToTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +78,21 @@ class Verdict:
     missing: tuple[Missing, ...] = ()
     lag: int | None = None
     """Of `ToLag`, where every source partition has an offset."""
+    watermark: Watermark | None = None
+    """Of `ToTime`: the table's, where it has one."""
 
 
-def judge(goal: Goal, committed: Offsets | None, ends: Offsets | None) -> Verdict:
-    """`committed`: None where the table holds no offsets of the pipeline. `ends`: None where not known."""
+def judge(
+    goal: Goal, committed: Offsets | None, ends: Offsets | None, watermark: Watermark | None = None
+) -> Verdict:
+    """`committed`: None where the table holds no offsets of the pipeline. `ends`: None where not known.
+    `watermark`: of the table's newest commit.
+    """
+    if isinstance(goal, ToTime):
+        if watermark is not None and goal.of and watermark.of != goal.of:
+            watermark = None  # another one, which is at its end
+        passed = watermark is not None and watermark.at_ms is not None and watermark.at_ms >= goal.at_ms
+        return Verdict(reached=passed, watermark=watermark)
     if isinstance(goal, ToOffsets):
         missing = _short_of(goal.wanted, committed) if goal.wanted is not None else ()
         return Verdict(reached=goal.wanted is not None and not missing, missing=missing)
@@ -95,6 +117,8 @@ def _short_of(wanted: Offsets, committed: Offsets | None) -> tuple[Missing, ...]
 
 def sentence(goal: Goal, verdict: Verdict) -> str:
     """What is missing, and where; empty where that is not known."""
+    if isinstance(goal, ToTime):
+        return _not_complete(verdict.watermark)
     if not verdict.missing:
         return ""
     where = some(verdict.missing, shown_max=3)
@@ -102,6 +126,19 @@ def sentence(goal: Goal, verdict: Verdict) -> str:
         behind, most = readable_count(verdict.lag), readable_count(goal.records_max)
         return f"the table is {behind} records behind, {most} are waited for: {where}"
     return where
+
+
+def _not_complete(watermark: Watermark | None) -> str:
+    if watermark is None:
+        return (
+            "the table's newest commit has no watermark of the record.event_time that is declared, or none "
+            "at all: declare one, and let the pipeline commit with it"
+        )
+    holder = watermark.holder
+    waits = f"it waits for {holder}" if holder is not None else "every source partition is idle"
+    if watermark.at_ms is None:
+        return f"nobody knows yet how far the table is complete; {waits}"
+    return f"the table is complete through {spelled_time(watermark.at_ms)}; {waits}"
 
 
 def parse_wanted(texts: Sequence[str], topics: Collection[str]) -> dict[SourcePartition, int]:

@@ -1,16 +1,16 @@
 """Waits until the table has what was asked for, the run has halted, or time is up.
 
-The table decides: its newest commit's offsets are looked at each second. The broker is asked where the goal
-needs the topics' ends, and once the table seems to have it: offsets of another cluster, of a topic that was
-made again, or beyond its end say nothing. The halt is looked for beside; neither holds up the look at the
-table for long.
+The table decides: its newest commit's offsets, or its watermark, are looked at each second. The broker is
+asked where the goal needs the topics' ends, and once the table seems to have it: offsets of another cluster,
+of a topic that was made again, or beyond its end say nothing. A watermark needs no broker. The halt is looked
+for beside; neither holds up the look at the table for long.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from control_topic.messages import Offsets
@@ -19,12 +19,13 @@ from lockstep.brokers.source_topics import SourceTopics
 from lockstep.config import Config
 from lockstep.config.units import format_duration
 from lockstep.in_time import InTime, TookTooLong
-from lockstep.waiting.goals import Goal, ToLag, ToOffsets, Verdict, judge, listed, sentence
+from lockstep.waiting.goals import Goal, ToLag, ToOffsets, ToTime, Verdict, judge, listed, sentence
 from lockstep.waiting.halts import TOPIC, Halts, HaltSeen
 from lockstep.waiting.table_look import TableLook
 from table.checks import identity_problem, position_problem
 from table.errors import TableError
 from table.kinds import table_kind
+from table.service.progress import watermark_json
 from table.service.source_facts import MissingTopic, SourceFacts, SourceUnavailable
 from table.state import TableState
 
@@ -61,6 +62,8 @@ class Outcome:
             "timeout_ms": self.timeout_ms,
             "lag_max": self.goal.records_max if isinstance(self.goal, ToLag) else None,
             "lag": self.verdict.lag,
+            "complete_through_ms": self.goal.at_ms if isinstance(self.goal, ToTime) else None,
+            "watermark": watermark_json(self.verdict.watermark) if self.verdict.watermark else None,
             "missing": listed(self.verdict.missing),
             "missing_total": len(self.verdict.missing),
             "instant": newest.instant if newest is not None else None,
@@ -74,7 +77,8 @@ class Outcome:
         if self.verdict.reached:
             instant = self.newest.instant if self.newest is not None else ""
             return f"The table has it: instant {instant}."
-        missing = sentence(self.goal, self.verdict)
+        nobody = isinstance(self.goal, ToTime) and self.newest is None  # and so no commit to say anything of
+        missing = "" if nobody else sentence(self.goal, self.verdict)
         if self.halted is not None:
             said = f"the run has halted: {one_line(self.halted.reason)}"
             if self.halted.word == TOPIC:
@@ -164,7 +168,7 @@ class Wait:
         if halted is not None and reached():  # what the run committed before it counts
             return self._judged(), None
         verdict = self._judged()  # which, without its proof, is not reached
-        return Verdict(reached=False, missing=verdict.missing, lag=verdict.lag), halted
+        return replace(verdict, reached=False), halted
 
     def _proved(self, timeout_s: float) -> bool:
         """Whether it is reached, also where all of the table is looked at."""
@@ -175,7 +179,9 @@ class Wait:
         return self._judged().reached and self._compared() and not self._not_its_source()
 
     def _compared(self) -> bool:
-        """Whether the broker has told of what the table's offsets are offsets of."""
+        """Whether the broker has told of what the table's offsets are offsets of; a time is no offset."""
+        if isinstance(self._goal, ToTime):
+            return True
         return self._told is not None and self._told.asked_after is not None
 
     def _not_its_source(self) -> str:
@@ -193,7 +199,9 @@ class Wait:
     def _judged(self) -> Verdict:
         newest = self._table.newest
         ends = self._told.ends if self._told is not None else None
-        return judge(self._goal, newest.offsets if newest is not None else None, ends)
+        if newest is None:
+            return judge(self._goal, None, ends)
+        return judge(self._goal, newest.offsets, ends, newest.watermark)
 
     def _look(self, timeout_s: float, work: Callable[[], object]) -> bool:
         """Whether the table was seen."""
@@ -208,6 +216,8 @@ class Wait:
 
     def _needs_ends(self) -> bool:
         """Ends only grow: while the table stands still, what is too far behind stays so."""
+        if isinstance(self._goal, ToTime):
+            return False
         if isinstance(self._goal, ToLag):
             return self._ends_asked_for or bool(self._not_its_source())
         return self._goal.wanted is None or (self._judged().reached and not self._reached())

@@ -150,6 +150,8 @@ class Book:
         transaction.records += wrote.records
         transaction.files += wrote.files
         transaction.size_bytes += wrote.size_bytes
+        transaction.late_records += sum(times.late for times in body.event_times)
+        transaction.absurd_times += sum(times.absurd for times in body.event_times)
         transaction.next.update({one.partition: one.next for one in ranges})
         transaction.rejects.add(body.rejects, body.reject_count, time_ms)
         if transaction.answered.keys() >= transaction.writers:

@@ -63,6 +63,8 @@ class Counters:
     records: int = 0
     size_bytes: int = 0
     files: int = 0
+    late_records: int = 0
+    absurd_times: int = 0
     rejects: RejectsSeen = field(default_factory=RejectsSeen)
     durations: dict[str, Histogram] = field(default_factory=lambda: {part: Histogram() for part in PARTS})
     coordinator_changes: int = 0
@@ -104,6 +106,8 @@ class Counters:
         self.records += transaction.records
         self.size_bytes += transaction.size_bytes
         self.files += transaction.files
+        self.late_records += transaction.late_records
+        self.absurd_times += transaction.absurd_times
         self.rejects.join(transaction.rejects)
         for part, took_ms in durations_ms(transaction).items():
             self.durations[part].add(took_ms)

@@ -141,6 +141,40 @@ METRICS: tuple[Metric, ...] = (
         alert="any, or more than usual: what share is normal only you can know",
     ),
     _gauge(
+        "watermark_seconds",
+        values.watermark,
+        "The table's watermark, in seconds since 1970: no earlier event time is to come "
+        "(docs/watermark.md). Absent where the newest commit has none.",
+        unit="seconds",
+    ),
+    _gauge(
+        "watermark_lag_seconds",
+        values.watermark_lag,
+        "How far it is behind the observer's clock: the lateness that is allowed, and what holds it. It "
+        "grows where all source partitions are idle.",
+        unit="seconds",
+        alert="longer than batch jobs can wait, while `lockstep_records_total` grows: `lockstep status` says "
+        "which source partition holds it",
+    ),
+    _gauge(
+        "watermark_idle_source_partitions",
+        values.watermark_idle,
+        "Source partitions that do not hold it, for nothing comes of them.",
+    ),
+    _counter(
+        "late_records",
+        values.late_records,
+        "Records in committed transactions that were behind the watermark.",
+        unit="records",
+        alert="more than readers of complete days can bear: raise `record.lateness`",
+    ),
+    _counter(
+        "absurd_event_times",
+        values.absurd_times,
+        "Records in committed transactions whose event time is too far ahead to count.",
+        alert="any share that is not small: a unit is wrong, or a clock",
+    ),
+    _gauge(
         "table_files",
         values.table_files,
         "Base files that the table is made of now; log files, replaced and uncommitted ones aside. Counted "

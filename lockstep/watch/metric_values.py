@@ -142,6 +142,31 @@ def dead_letters(seen: MetricsSeen) -> Iterator[Sample]:
         yield (), seen.counters.rejects.count
 
 
+def late_records(seen: MetricsSeen) -> Iterator[Sample]:
+    if seen.counters is not None:
+        yield (), seen.counters.late_records
+
+
+def absurd_times(seen: MetricsSeen) -> Iterator[Sample]:
+    if seen.counters is not None:
+        yield (), seen.counters.absurd_times
+
+
+def watermark(seen: MetricsSeen) -> Iterator[Sample]:
+    if (at_ms := _watermark(seen, "at_ms")) is not None:
+        yield (), at_ms / 1_000
+
+
+def watermark_lag(seen: MetricsSeen) -> Iterator[Sample]:
+    if (at_ms := _watermark(seen, "at_ms")) is not None:
+        yield (), (int(seen.document["at_ms"]) - at_ms) / 1_000
+
+
+def watermark_idle(seen: MetricsSeen) -> Iterator[Sample]:
+    if (idle := _watermark(seen, "idle")) is not None:
+        yield (), idle
+
+
 def lag_records(seen: MetricsSeen) -> Iterator[Sample]:
     for row in _behind(seen, "lag"):
         yield (row["topic"], str(row["partition"])), row["lag"]
@@ -258,6 +283,12 @@ def service_last_age(seen: MetricsSeen) -> Iterator[Sample]:
 
 def _seconds(seen: MetricsSeen, since_ms: int) -> float:
     return max(0, int(seen.document["at_ms"]) - since_ms) / 1_000
+
+
+def _watermark(seen: MetricsSeen, field: str) -> int | None:
+    """None where the newest commit has none, or it is not known."""
+    known = seen.document["watermark"]
+    return known[field] if known is not None else None
 
 
 def _counted(seen: MetricsSeen, field: str) -> Iterator[Sample]:

@@ -127,6 +127,7 @@ def page_document(seen: PageSeen, rows: Sequence[Mapping[str, Any]] | None = Non
             "schema": schema_entry(seen.table.counted),
         },
         "last_commit": last_commit_entry(seen),
+        "watermark": dict(status.watermark) if status.watermark is not None else None,
         "freshness_ms": None if lag["seconds"] is None else round(1_000 * lag["seconds"]),
         "lag": lag,
         "rates": history.rates.to_json(seen.now_ms),
@@ -273,6 +274,7 @@ def _totals(counters: Counters) -> dict[str, int]:
         "bytes": counters.size_bytes,
         "files": counters.files,
         "dead_letters": counters.rejects.count,
+        "late": counters.late_records,
     }
 
 

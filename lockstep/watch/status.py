@@ -94,6 +94,9 @@ class Observed:
     next_end: NextEnd | None = None
     """By schedule or alignment; None where nothing ends by the clock."""
 
+    watermark: Mapping[str, Any] | None = None
+    """The newest commit's, as `table.service.progress.watermark_json` has it."""
+
     strangers: str = ""
     """A sentence on who else is given source partitions."""
 
@@ -115,6 +118,9 @@ class Status:
     last_commit: LastCommit | None
     lag: int | None
     """Offsets, all together; None where it is known of no source partition."""
+
+    watermark: Mapping[str, Any] | None
+    """How far the table is complete, by event time; None where no commit says it."""
 
     partitions: tuple[OffsetRow, ...]
     workers: int
@@ -165,6 +171,7 @@ def conclude(seen: Observed) -> Status:
         transaction=current,
         last_commit=seen.last_commit,
         lag=lag,
+        watermark=_watermark(seen),
         partitions=rows,
         workers=_workers(seen),
         halted=halted,
@@ -175,6 +182,14 @@ def conclude(seen: Observed) -> Status:
         problems=seen.problems,
         live=live,
     )
+
+
+def _watermark(seen: Observed) -> Mapping[str, Any] | None:
+    """With how far it is behind now."""
+    if seen.watermark is None:
+        return None
+    at_ms = seen.watermark["at_ms"]
+    return {**seen.watermark, "behind_ms": seen.now_ms - at_ms if at_ms is not None else None}
 
 
 def _alive(seen: Observed) -> bool:

@@ -16,6 +16,7 @@ from lockstep.orders.words import spelled
 from lockstep.output import readable_count, readable_duration, readable_size, table
 from lockstep.watch.next_end import NextEnd
 from lockstep.watch.status import PAUSED, Current, Status
+from lockstep.when import spelled_time
 
 _STYLES: Mapping[str, str] = {
     "running": "bold green",
@@ -78,12 +79,25 @@ def _facts(status: Status) -> list[tuple[str, str]]:
             if last is not None
             else "none yet",
         ),
+        ("complete", _watermark(status.watermark) if status.watermark is not None else ""),
         ("producers", undecided(status.partitions)),
     ]
 
 
 def _next_end(end: NextEnd) -> str:
     return f"by transaction.{end.reason} at {_clock(end.time_ms)}, in {readable_duration(end.in_ms)}"
+
+
+def _watermark(known: Mapping[str, Any]) -> str:
+    """How far the table is complete, and what it waits for."""
+    if known["at_ms"] is None:
+        said = f"nobody knows yet how far by {known['of']}"
+    else:
+        behind = f", {readable_duration(known['behind_ms'])} behind" if known["behind_ms"] > 0 else ""
+        said = f"through {spelled_time(known['at_ms'])} by {known['of']}{behind}"
+    waits = f"waits for {known['held_by']}" if known["held_by"] else "every source partition is idle"
+    idle = f", {known['idle']} of {known['source_partitions']} are idle" if known["idle"] else ""
+    return f"{said}; {waits}{idle if known['held_by'] else ''}"
 
 
 def _transaction(current: Current) -> str:
@@ -104,6 +118,8 @@ def _live(live: Mapping[str, Any]) -> list[RenderableType]:
     """What only the driver knows."""
     failures = live.get("failures", {})
     rejects = f", {readable_count(live['rejects'])} rejected" if live.get("rejects") else ""
+    rejects += f", {readable_count(live['late'])} late" if live.get("late") else ""
+    rejects += f", {readable_count(live['absurd'])} of an absurd time" if live.get("absurd") else ""
     parts: list[RenderableType] = [
         _line(
             "this run",

@@ -203,6 +203,10 @@ class Transaction:
     records: int = 0
     """Offsets that held a record, of those who have answered."""
 
+    late_records: int = 0
+    """Behind the table's watermark; `absurd_times`: too far ahead for it."""
+
+    absurd_times: int = 0
     files: int = 0
     size_bytes: int = 0
     next: dict[SourcePartition, int] = field(default_factory=dict)

@@ -164,6 +164,7 @@ def _body_json(body: Body) -> dict[str, Any]:
                 "records_max": body.records_max or None,
                 "writers": [_partition_json(p) | {"incarnation": who} for p, who in writers],
                 "last_records": _witnesses_json(body.witnesses[p] for p in sorted(body.witnesses)),
+                "watermark_ms": body.watermark_ms,
             }
         case WriteProgress():
             return {
@@ -188,6 +189,11 @@ def _body_json(body: Body) -> dict[str, Any]:
                     _partition_json(x.partition) | {"start": x.start, "next": x.next} for x in body.lost
                 ],
                 "last_records": _witnesses_json(body.witnesses),
+                "event_times": [
+                    _partition_json(t.partition)
+                    | {"greatest_ms": t.greatest_ms, "late": t.late, "absurd": t.absurd}
+                    for t in body.event_times
+                ],
                 "behind": _offsets_json(body.behind),
             }
         case AckCommit():
@@ -342,7 +348,8 @@ def _write_status(body: WriteStatus) -> str:
     ranges = _some([f"{r.partition} [{r.start},{r.next})" for r in body.ranges])
     rejects = f"{readable_count(body.reject_count)} rejected" if body.reject_count else ""
     lost = "lost " + _some([f"{x.partition} [{x.start},{x.next})" for x in body.lost]) if body.lost else ""
-    return _join(files, ranges, rejects, lost)
+    late = sum(times.late for times in body.event_times)
+    return _join(files, ranges, rejects, lost, f"{readable_count(late)} late" if late else "")
 
 
 def _offsets(offsets: Offsets) -> str:

@@ -72,11 +72,21 @@ function facts() {
     ["coordinator", page.coordinator ?? ""],
     ["mode", page.mode && page.mode !== "RUN" ? page.mode.toLowerCase() : ""],
     ["this run", totals.commits || totals.aborts
-      ? `${roughly(totals.records)} records, ${size(totals.bytes)} in ${plural(totals.files, "file")}` : ""],
+      ? `${roughly(totals.records)} records, ${size(totals.bytes)} in ${plural(totals.files, "file")}${totals.late ? `, ${roughly(totals.late)} late` : ""}` : ""],
+    ["complete", complete()],
     ["table", `${table.path}${table.mode ? `, ${table.mode}s` : ""}`],
     ["busy with", known(page.sources.driver_ms) ? table.busy_with || "nothing" : ""],
   ].filter(([, text]) => text);
   keyed($("facts"), some, ([name]) => name, ([name]) => h("div", {}, h("dt", {}, name), h("dd")), (node, [, text]) => say(node.lastChild, text));
+}
+
+/** By event time, and what it waits for. */
+function complete() {
+  const mark = page.watermark;
+  if (!mark) return "";
+  const through = known(mark.at_ms) ? `through ${moment(mark.at_ms)} by ${mark.of}` : `nobody knows yet how far by ${mark.of}`;
+  if (!mark.held_by) return `${through}; every source partition is idle`;
+  return `${through}; waits for ${mark.held_by}${mark.idle ? `, ${count(mark.idle)} of ${count(mark.source_partitions)} are idle` : ""}`;
 }
 
 let sparked = "";

@@ -236,6 +236,14 @@ def document(*, pipeline: str = "events", count: int = 120, now_ms: int = 0, **m
             "rows": last["records"],
             "completed_ms": last["ended_ms"],
         },
+        "watermark": {
+            "of": "created_at",
+            "at_ms": now_ms - 900_000,
+            "held_by": "events:3",
+            "source_partitions": len(partitions),
+            "idle": 1,
+            "behind_ms": 900_000,
+        },
         "freshness_ms": 1_400,
         "lag": {"records": lag, "seconds": 1.4},
         "rates": {
@@ -251,6 +259,7 @@ def document(*, pipeline: str = "events", count: int = 120, now_ms: int = 0, **m
             "bytes": sum(one["bytes"] for one in committed),
             "files": sum(one["files"] for one in committed),
             "dead_letters": 3,
+            "late": 12,
         },
         "transactions": made,
         "source_partitions": partitions,

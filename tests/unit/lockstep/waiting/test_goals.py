@@ -6,7 +6,17 @@ import pytest
 
 from control_topic.messages import SourcePartition
 from lockstep.errors import ConfigError
-from lockstep.waiting.goals import LISTED_MAX, ToLag, ToOffsets, judge, listed, parse_wanted, sentence
+from lockstep.waiting.goals import (
+    LISTED_MAX,
+    ToLag,
+    ToOffsets,
+    ToTime,
+    judge,
+    listed,
+    parse_wanted,
+    sentence,
+)
+from table.watermark import Mark, Watermark
 
 A, B = SourcePartition("events", 0), SourcePartition("events", 1)
 
@@ -52,6 +62,28 @@ def test_a_table_that_is_ahead_of_an_end_makes_up_for_nothing() -> None:
 def test_without_an_offset_there_is_no_lag_however_many_are_allowed() -> None:
     verdict = judge(ToLag(records_max=10**12), {A: 8}, {A: 8, B: 0})
     assert not verdict.reached and verdict.lag is None
+
+
+def test_a_time_is_reached_once_the_watermark_is_there_or_beyond() -> None:
+    goal = ToTime(at_ms=1_763_596_800_000)
+    marks = {A: Mark(1_763_596_799_999), B: Mark(1_763_600_000_000)}
+    before = Watermark(of="at", at_ms=1_763_596_799_999, marks=marks)
+    verdict = judge(goal, {A: 1, B: 1}, None, before)
+    assert not verdict.reached
+    said = "the table is complete through 2025-11-19T23:59:59.999Z; it waits for events:0"
+    assert sentence(goal, verdict) == said
+    assert judge(goal, {}, None, Watermark(of="at", at_ms=goal.at_ms)).reached
+
+
+def test_no_watermark_is_not_reached_and_neither_is_one_of_another_event_time() -> None:
+    goal = ToTime(at_ms=0, of="at")
+    assert "has no watermark of the record.event_time" in sentence(goal, judge(goal, {}, None, None))
+    other = judge(goal, {}, None, Watermark(of="at:s", at_ms=9))
+    assert not other.reached and "has no watermark of" in sentence(goal, other)
+    nobody = judge(goal, {}, None, Watermark(of="at", marks={A: Mark()}))
+    assert sentence(goal, nobody) == "nobody knows yet how far the table is complete; it waits for events:0"
+    idle = judge(goal, {}, None, Watermark(of="at", at_ms=-1, marks={A: Mark(-1, 5, True)}))
+    assert sentence(goal, idle).endswith("every source partition is idle")
 
 
 def test_offsets_are_written_as_topic_partition_offset() -> None:

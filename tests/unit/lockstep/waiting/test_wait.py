@@ -41,6 +41,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--latest", "--offset", "events:0=1"], "say what to wait for"),
         (["--offset", "events=1"], "write TOPIC:P=OFFSET"),
         (["--lag", "-1"], "-1"),
+        (["--complete-through", "2026-11-20"], "names no zone"),
+        (["--complete-through", "2026-11-20T00:00Z", "--latest"], "say what to wait for"),
         (["--latest", "--timeout", "10"], "has no unit"),
         (["--latest", "--timeout", "999h"], "longer than a week"),
     ],
@@ -52,7 +54,15 @@ def test_what_nobody_can_wait_for_is_refused(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("goal", [["--offset", "events:0=5"], ["--latest"], ["--lag", "3"]])
+@pytest.mark.parametrize(
+    "goal",
+    [
+        ["--offset", "events:0=5"],
+        ["--latest"],
+        ["--lag", "3"],
+        ["--complete-through", "2026-11-20T00:00Z"],
+    ],
+)
 def test_without_table_and_broker_it_waits_and_then_says_what_is_missing(
     config: Path, goal: list[str]
 ) -> None:
@@ -70,5 +80,9 @@ def test_without_table_and_broker_it_waits_and_then_says_what_is_missing(
     assert found["reached"] is False and found["halted"] is None
     if goal[0] == "--offset":
         assert found["missing"] == [{"topic": "events", "partition": 0, "wanted": 5, "committed": None}]
+    elif goal[0] == "--complete-through":
+        assert found["complete_through_ms"] == 1_795_132_800_000 and found["watermark"] is None
+        said = done.stderr.splitlines()[-1]
+        assert "127.0.0.1:1" not in said and "watermark" not in said, "who needs no broker waits for none"
     else:
         assert "127.0.0.1:1" in done.stderr

@@ -47,6 +47,11 @@ lockstep_records_total
 lockstep_bytes_total
 lockstep_files_total
 lockstep_dead_letters_total
+lockstep_watermark_seconds
+lockstep_watermark_lag_seconds
+lockstep_watermark_idle_source_partitions
+lockstep_late_records_total
+lockstep_absurd_event_times_total
 lockstep_table_files
 lockstep_table_size_bytes
 lockstep_table_small_files
@@ -168,6 +173,10 @@ def test_figures_are_those_of_the_page(said: Said) -> None:
     assert found[("lockstep_transactions_total", "committed", "bytes")] == 12
     assert found[("lockstep_transactions_total", "aborted", "refused")] == 1
     assert found[("lockstep_dead_letters_total",)] == 41
+    assert found[("lockstep_late_records_total",)] == 3 * 61
+    assert found[("lockstep_watermark_seconds",)] == said.now_ms / 1_000 - 600
+    assert found[("lockstep_watermark_lag_seconds",)] == 600
+    assert found[("lockstep_watermark_idle_source_partitions",)] == 1
     assert found[("lockstep_participants",)] == 2 and found[("lockstep_participants_missing",)] == 1
     assert found[("lockstep_outage_seconds",)] == 12
     assert found[("lockstep_service_commits_due", "clustering")] == 1.55

@@ -416,6 +416,25 @@ def test_records_that_were_rejected_are_shown_where_there_are_some() -> None:
     assert "rejected" not in shown(status(begun(), live=live(rejects=0)))
 
 
+def test_how_far_the_table_is_complete_is_said_and_what_it_waits_for() -> None:
+    known: dict[str, Any] = {
+        "of": "created_at",
+        "at_ms": NOW - 90_000,
+        "held_by": "events:3",
+        "source_partitions": 4,
+        "idle": 1,
+    }
+    found = status(begun(), watermark=known, live=live(late=12, absurd=3))
+    assert found.watermark is not None and found.watermark["behind_ms"] == 90_000
+    text = " ".join(shown(found).split())
+    assert "by created_at, 1 m 30 s behind; waits for events:3, 1 of 4 are idle" in text
+    assert ", 12 late, 3 of an absurd time, mode run" in text
+    nobody = shown(status(begun(), watermark={**known, "at_ms": None}))
+    assert "nobody knows yet how far by created_at; waits for events:3" in nobody
+    assert "every source partition is idle" in shown(status(begun(), watermark={**known, "held_by": None}))
+    assert "complete" not in shown(status(begun()))
+
+
 def test_what_does_not_go_on_in_a_worker_is_for_the_operator_to_know() -> None:
     workers = live()["workers"]
     workers[0]["alarms"] = ["events:0 at offset 7: nothing of it could be read for 30 s"]

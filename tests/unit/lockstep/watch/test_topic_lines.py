@@ -19,6 +19,7 @@ from control_topic.messages import (
     DataFile,
     EndCommit,
     EndRequest,
+    EventTimes,
     Halt,
     Lost,
     Message,
@@ -60,6 +61,7 @@ WRITE_STATUS = WriteStatus(
     rejects=(Reject(partition=E0, offset=7, reason="not JSON"),),
     lost=(Lost(partition=E1, start=0, next=5),),
     witnesses=(Witness(partition=E0, offset=29_999, fingerprint=255),),
+    event_times=(EventTimes(partition=E0, greatest_ms=-7, late=2_000, absurd=1),),
 )
 
 CASES: list[tuple[Body, str, dict[str, object]]] = [
@@ -147,6 +149,7 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
                 {"topic": "events", "partition": 1, "incarnation": "w1"},
             ],
             "last_records": [],
+            "watermark_ms": None,
         },
     ),
     (
@@ -158,6 +161,7 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
             "records_max": 50_000,
             "writers": [{"topic": "events", "partition": 0, "incarnation": "w0"}],
             "last_records": [],
+            "watermark_ms": None,
         },
     ),
     (
@@ -190,7 +194,8 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
     ),
     (
         WRITE_STATUS,
-        "2 files 18.2 MB 120,000 rows · events:0 [0,30000) events:1 [5,9) · 1 rejected · lost events:1 [0,5)",
+        "2 files 18.2 MB 120,000 rows · events:0 [0,30000) events:1 [5,9) · 1 rejected"
+        " · lost events:1 [0,5) · 2,000 late",
         {
             "ranges": [
                 {"topic": "events", "partition": 0, "start": 0, "next": 30_000, "records": 30_000},
@@ -210,6 +215,9 @@ CASES: list[tuple[Body, str, dict[str, object]]] = [
             "rejects": [{"topic": "events", "partition": 0, "offset": 7, "reason": "not JSON"}],
             "reject_count": 1,
             "lost": [{"topic": "events", "partition": 1, "start": 0, "next": 5}],
+            "event_times": [
+                {"topic": "events", "partition": 0, "greatest_ms": -7, "late": 2_000, "absurd": 1}
+            ],
             "last_records": [
                 {"topic": "events", "partition": 0, "offset": 29_999, "fingerprint": "00000000000000ff"}
             ],

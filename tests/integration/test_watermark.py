@@ -1,0 +1,136 @@
+"""How far a table is complete, by event time, on real runs: idle source partitions, a reset, absurd times."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from table.kinds import HUDI, table_kind
+from table.watermark import Watermark
+from tests.harness import Pipeline, await_that
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+LATENESS_MS = 1_000
+YEAR_9999_MS = 253_370_764_800_000
+
+
+class Events:
+    """Events of a topic whose `user_id` is when they happened."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._numbers = count()
+
+    def happened(self, partition: int, *times_ms: int | None) -> None:
+        self._pipeline.produce_raw(
+            [
+                json.dumps({"event_id": f"e-{next(self._numbers)}", "user_id": at, "day": "d"}).encode()
+                for at in times_ms
+            ],
+            partition=partition,
+        )
+
+
+def watermark(pipeline: Pipeline) -> Watermark | None:
+    """The newest commit's."""
+    state = table_kind(HUDI).reader(pipeline.place.plain, pipeline.place.settings).newest(pipeline.id)
+    return state.watermark if state is not None else None
+
+
+def at_ms(pipeline: Pipeline) -> int | None:
+    found = watermark(pipeline)
+    return found.at_ms if found is not None else None
+
+
+def complete_through(pipeline: Pipeline, time_ms: int, *, timeout: str = "5s") -> tuple[int, str]:
+    """`lockstep wait`: its exit code, and what it said."""
+    spelled = datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(timespec="milliseconds")
+    done = pipeline.command("wait", "--complete-through", spelled, "--timeout", timeout)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_table_is_complete_by_event_time_through_an_idle_source_partition_a_restart_and_a_reset(
+    make_pipeline: Callable[[int], Pipeline],
+) -> None:
+    pipeline = make_pipeline(3)
+    pipeline.settings |= {
+        "record.event_time": "user_id",
+        "record.lateness": f"{LATENESS_MS}ms",
+        "record.idle_after": "4s",
+    }
+    events, began_ms = Events(pipeline), int(time.time() * 1_000) - 7_200_000
+    for partition, greatest in enumerate((9_000, 8_000, 5_000)):
+        events.happened(partition, began_ms, began_ms + greatest, None)
+    run = pipeline.start()
+    await_that("watermark", lambda: at_ms(pipeline) is not None)
+    assert at_ms(pipeline) == began_ms + 5_000 - LATENESS_MS
+
+    # An absurd time carries nothing away, and who brings nothing leaves it after a while.
+    steps = count(20_000, 1_000)
+
+    def goes_on() -> bool:
+        step = next(steps)
+        events.happened(0, began_ms + step, YEAR_9999_MS)
+        events.happened(1, began_ms + step)
+        return (at_ms(pipeline) or 0) > began_ms + 10_000
+
+    await_that("watermark past the idle one's", goes_on, every_s=0.5)
+    found = watermark(pipeline)
+    assert found is not None and found.at_ms is not None and found.at_ms < began_ms + next(steps)
+    assert [p.number for p, mark in sorted(found.marks.items()) if mark.idle] == [2]
+    code, said = complete_through(pipeline, began_ms + 10_000)
+    assert code == 0 and "The table has it: instant" in said
+    status = json.loads(pipeline.command("status", "--output", "json").stdout)
+    assert status["watermark"]["of"] == "user_id" and status["watermark"]["at_ms"] >= found.at_ms
+    assert run.stop() == 0
+
+    # It wakes: its records are late. Nobody needs a driver to be told how far the table is.
+    before_ms = at_ms(pipeline)
+    assert before_ms is not None
+    code, said = complete_through(pipeline, before_ms + 3_600_000, timeout="3s")
+    assert code == 1 and "the table is complete through" in said and "it waits for" in said
+    events.happened(2, began_ms + 6_000)
+    assert pipeline.run_to_end().process.returncode == 0
+    found = watermark(pipeline)
+    assert found is not None and (found.at_ms, found.late) == (before_ms, 1)
+
+    # What is read once more is late, too, and takes nothing back.
+    pipeline.change_offsets("--set", f"{pipeline.topic}:0=0", reason="to read it again")
+    moved = watermark(pipeline)
+    assert moved is not None and moved.at_ms == before_ms and not any(m.idle for m in moved.marks.values())
+    assert pipeline.run_to_end().process.returncode == 0
+    found = watermark(pipeline)
+    assert found is not None and found.at_ms == before_ms and found.late >= 2 and found.absurd >= 1
+    assert complete_through(pipeline, before_ms)[0] == 0
+    text = pipeline.command("status").stdout
+    assert "complete" in text and f"waits for {pipeline.topic}:2" in text
+
+
+def test_the_records_own_timestamps_are_event_times_and_who_is_behind_holds_the_watermark(
+    make_pipeline: Callable[[int], Pipeline],
+) -> None:
+    """A record that does not fit holds its source partition: what stands behind it is to come."""
+    pipeline = make_pipeline(2)
+    pipeline.settings |= {"record.event_time": "_kafka_timestamp", "record.idle_after": "1s"}
+    values: Sequence[bytes] = [b'{"event_id":"a","day":"d"}'] * 3
+    before_ms = int(time.time() * 1_000)
+    pipeline.produce_raw(values, partition=0)
+    pipeline.produce_raw(values, partition=1)
+    run = pipeline.start()
+    await_that("watermark", lambda: at_ms(pipeline) is not None)
+    first_ms = at_ms(pipeline)
+    assert first_ms is not None and before_ms <= first_ms <= time.time() * 1_000
+    assert run.stop() == 0
+
+    pipeline.produce_raw([b"no json at all", *values], partition=1)
+    pipeline.produce_raw(values, partition=0)
+    assert pipeline.run_to_end().process.returncode == 3
+    held = watermark(pipeline)
+    assert held is not None and held.at_ms == first_ms
+    assert held.holder is not None and held.holder.number == 1
