@@ -51,6 +51,8 @@ class Watermark:
     """As of `MarkRule`."""
     at_ms: int | None = None
     """The table's: the smallest event time that may still come; None where nobody knows. Never goes back."""
+    before_ms: int | None = None
+    """The table's as the commit before left it: what lies between is complete by this commit."""
     marks: Mapping[SourcePartition, Mark] = field(default_factory=dict)
     late: int = 0
     """So many of the commit's records were behind the watermark of the commit before."""
@@ -65,11 +67,15 @@ class Watermark:
         ]
         return min(holding)[2] if holding else None
 
+    def carried(self) -> Watermark:
+        """As a commit leaves it that moves nothing."""
+        return replace(self, before_ms=self.at_ms, late=0, absurd=0)
+
     def moved_to(self, partitions: Iterable[SourcePartition]) -> Watermark:
         """After an operator has moved the offsets of these: what they are read to is not known any more."""
         moved = set(partitions)
         marks = {p: Mark(mark.at_ms) if p in moved else mark for p, mark in self.marks.items()}
-        return replace(self, marks=marks, late=0, absurd=0)
+        return replace(self.carried(), marks=marks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +118,7 @@ def advance(rule: MarkRule, before: Watermark | None, progress: Progress) -> Wat
     return Watermark(
         of=rule.of,
         at_ms=_later(before.at_ms, _smallest(marks.values())),
+        before_ms=before.at_ms,
         marks=marks,
         late=sum(item.late for item in progress.seen),
         absurd=sum(item.absurd for item in progress.seen),
@@ -158,7 +165,8 @@ def to_json(watermark: Watermark) -> dict[str, Any]:
         told = [mark.at_ms, mark.quiet_ms, *([1] if mark.idle else [])]
         marks.setdefault(partition.topic, {})[str(partition.number)] = told
     counts = {"late": watermark.late, "absurd": watermark.absurd}
-    return {"of": watermark.of, "at_ms": watermark.at_ms, **counts, "marks": marks}
+    times = {"at_ms": watermark.at_ms, "before_ms": watermark.before_ms}
+    return {"of": watermark.of, **times, **counts, "marks": marks}
 
 
 def from_json(value: Any) -> Watermark:
@@ -168,6 +176,7 @@ def from_json(value: Any) -> Watermark:
     return Watermark(
         of=value["of"],
         at_ms=_time(value["at_ms"]),
+        before_ms=_time(value["before_ms"]),
         late=_count(value["late"]),
         absurd=_count(value["absurd"]),
         marks={

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.config.columns import check_columns, rest_problem
 from lockstep.config.event_time import check_event_time
-from lockstep.config.hooks import check_hooks
+from lockstep.config.hooks import check_complete, check_hooks
 from lockstep.config.model import Config
 from lockstep.config.problems import Problem, nearest
 from lockstep.config.properties import refused_hudi_properties, refused_kafka_properties
@@ -233,6 +233,8 @@ def _hooks_say_whom_to_tell(config: Config) -> Iterator[Problem]:
     taken |= dict.fromkeys(config.source.topics, "a source topic")
     taken |= dict.fromkeys(config.dead_letter_topics, "a dead-letter topic")
     yield from check_hooks(config.hooks, taken, table=config.table.name)
+    event_time, table = config.record.event_time, config.table.path
+    yield from check_complete(config.hooks, event_time=event_time, table=table)
 
 
 def _schemas_are_to_be_had(config: Config) -> Iterator[Problem]:

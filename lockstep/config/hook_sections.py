@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from lockstep.config import values
 from lockstep.config.sections import Section
+from table.errors import Refused
+from table.store.location import Location
+
+COMPLETE_FOLDER = "hooks.complete_folder"
+
+
+def _marker_folder(value: str) -> str:
+    if not value.strip():
+        return ""
+    if "://" not in value:
+        raise ValueError(f'{value!r} has no scheme: write the whole URI, "file:///data/complete/events"')
+    try:
+        return str(Location.parse(value, setting=COMPLETE_FOLDER))
+    except Refused as error:
+        raise ValueError(str(error).removeprefix(f"{COMPLETE_FOLDER} {value}: ")) from None
+
+
+MarkerFolder = Annotated[str, AfterValidator(_marker_folder)]
 
 
 class HooksSection(Section):
@@ -41,6 +61,25 @@ class HooksSection(Section):
         validate_default=True,
         alias="webhook_timeout",
         description="How long it may take to answer; then it is tried again. From 1s to 5m.",
+    )
+    complete_every_ms: values.SpanMs = Field(
+        default="0s",
+        validate_default=True,
+        alias="complete_every",
+        description=(
+            "Stretches of event time that are told of once they are complete by the table's watermark, "
+            "aligned in UTC: `24h` are days. Whole minutes, to 8760h. `0s`: none. Needs `record.event_time`; "
+            "[hooks.md](hooks.md#what-is-complete)."
+        ),
+        examples=["24h"],
+    )
+    complete_folder: MarkerFolder = Field(
+        default="",
+        description=(
+            "Where a file `<begin>/_SUCCESS` is written for each: a folder on the table's store, and not in "
+            "the table's own, `file:///…` or `s3a://bucket/…`. Empty: none is."
+        ),
+        examples=["file:///data/complete/events"],
     )
     openlineage: values.LineageAddress = Field(
         default="",

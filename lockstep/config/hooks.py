@@ -18,15 +18,43 @@ from lockstep.config.properties import (
 )
 from lockstep.config.values import HIVE_NAME, web_address_problem
 from lockstep.errors import ConfigError
+from table.store.location import Location
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 """A token, as RFC 9110 has it."""
 HEADER_CHARACTERS_MAX = 8_192
 ADDRESS_CHARACTERS_MAX = 4_096
 HEADERS_MAX = 50
+MINUTE_MS = 60_000
 OWN_HEADERS = frozenset(
     ("content-length", "content-type", "transfer-encoding", "host", "connection", "idempotency-key")
 )
+
+
+def check_complete(given: HooksSection, *, event_time: str, table: str) -> Iterator[Problem]:
+    """`event_time`: `record.event_time`. `table`: where it is."""
+    every, folder = "hooks.complete_every", "hooks.complete_folder"
+    if given.complete_every_ms % MINUTE_MS:
+        yield Problem(settings=(every,), sentence="not in whole minutes")
+    if given.complete_every_ms and not event_time:
+        sentence = "nothing is complete by an event time that is not declared: name the column that has it"
+        yield Problem(settings=(every, "record.event_time"), sentence=sentence)
+    if not given.complete_folder:
+        return
+    if not given.complete_every_ms:
+        sentence = 'means nothing without hooks.complete_every: "24h" are days'
+        yield Problem(settings=(folder, every), sentence=sentence)
+    here, there = Location.parse(given.complete_folder, setting=folder), Location.parse(table)
+    if (here.scheme, here.authority) != (there.scheme, there.authority):
+        sentence = (
+            f"not where the table is, {there.scheme}://{there.authority}: it is reached as the table is"
+        )
+        yield Problem(settings=(folder, "table.path"), sentence=sentence)
+    elif f"{here.path}/".startswith(f"{there.path}/"):
+        sentence = (
+            "in the table's own folder, where readers would take it for a table partition: name another"
+        )
+        yield Problem(settings=(folder, "table.path"), sentence=sentence)
 
 
 def check_hooks(given: HooksSection, taken: Mapping[str, str], *, table: str) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from control_topic.messages import Range
+from lockstep.hooks.stretches import completed
 from table import chain
 from table.instants import Instant
 from table.state import TableState
@@ -63,6 +64,11 @@ class Commit:
     files: int
     rejects: int
     ranges: tuple[Range, ...]
+    event_time: str = ""
+    """By what its watermark is declared; empty where it has none."""
+    watermark_ms: int | None = None
+    watermark_before_ms: int | None = None
+    """That of the commit before it."""
 
     @property
     def instant(self) -> str:
@@ -80,6 +86,7 @@ class Commit:
 
 def commit_of(instant: Instant, state: TableState, *, completed_ms: int) -> Commit:
     """What the timeline says of a commit of ours."""
+    watermark = state.watermark
     return Commit(
         mark=Mark.of(state),
         run=state.run,
@@ -91,6 +98,9 @@ def commit_of(instant: Instant, state: TableState, *, completed_ms: int) -> Comm
         files=len(instant.files),
         rejects=state.reject_count,
         ranges=state.ranges,
+        event_time=watermark.of if watermark is not None else "",
+        watermark_ms=watermark.at_ms if watermark is not None else None,
+        watermark_before_ms=watermark.before_ms if watermark is not None else None,
     )
 
 
@@ -103,6 +113,8 @@ class TableTold:
     kind: str
     """`hudi`."""
     mode: str
+    stretch_ms: int = 0
+    """Of its event time is told what is complete, in stretches of so long; 0: nothing."""
 
 
 def message(commit: Commit, *, pipeline: str, table: TableTold) -> bytes:
@@ -135,11 +147,22 @@ def message(commit: Commit, *, pipeline: str, table: TableTold) -> bytes:
         "rejects": commit.rejects,
         "files": commit.files,
         "bytes": commit.size_bytes,
+        "watermark": _watermark(commit, table.stretch_ms) if commit.event_time else None,
         "ranges_count": len(ranges),
         "ranges": ranges,
     }
     encoded = _encoded(document)
     return encoded if len(encoded) <= MESSAGE_BYTES_MAX else _encoded({**document, "ranges": None})
+
+
+def _watermark(commit: Commit, stretch_ms: int) -> dict[str, Any]:
+    """How far the table is complete by it, and which stretches are so since the commit before."""
+    stretches = completed(commit.watermark_before_ms, commit.watermark_ms, stretch_ms)
+    return {
+        "event_time": commit.event_time,
+        "at_ms": commit.watermark_ms,
+        "completed": [{"from_ms": one.from_ms, "through_ms": one.through_ms} for one in stretches],
+    }
 
 
 def _encoded(document: dict[str, Any]) -> bytes:

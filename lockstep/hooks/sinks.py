@@ -15,7 +15,7 @@ from lockstep.installed import version_of
 from table.catalog import CatalogSpec
 from table.kinds import table_kind
 from table.port import TableLayout
-from table.store.location import Location
+from table.store.location import Location, store_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,13 @@ def sinks_of(config: Config, kafka: Mapping[str, str], told: RunTold) -> list[Si
 
 def table_told(config: Config) -> TableTold:
     table = config.table
-    return TableTold(path=table.path, name=table.name, kind=table.format, mode=table.kind)
+    return TableTold(
+        path=table.path,
+        name=table.name,
+        kind=table.format,
+        mode=table.kind,
+        stretch_ms=config.hooks.complete_every_ms,
+    )
 
 
 def _sinks(config: Config, kafka: Mapping[str, str], told: RunTold) -> Iterator[Sink]:
@@ -54,6 +60,12 @@ def _sinks(config: Config, kafka: Mapping[str, str], told: RunTold) -> Iterator[
         address, headers = resolve_webhook(hooks)
         timeout_s = hooks.webhook_timeout_ms / 1_000
         yield WebhookSink(address, headers, timeout_s=timeout_s, pipeline=pipeline, table=table)
+    if hooks.complete_folder:
+        from lockstep.hooks.complete import CompleteSink
+
+        folder = hooks.complete_folder
+        opened = partial(store_at, folder, setting="hooks.complete_folder", settings=config.store_settings())
+        yield CompleteSink(folder, opened, pipeline=pipeline, stretch_ms=hooks.complete_every_ms)
     if hooks.openlineage:
         from lockstep.hooks.openlineage import LineageSink
 

@@ -84,11 +84,31 @@ def _openlineage(config: Config, kafka: Mapping[str, str]) -> tuple[str, str]:
     return "ok", f"{host_of(address)} answers; nothing was sent"
 
 
+def _complete_folder(config: Config, kafka: Mapping[str, str]) -> tuple[str, str]:
+    from table.errors import TableError
+    from table.store.location import store_at
+
+    folder = config.hooks.complete_folder
+    try:
+        store = store_at(folder, setting="hooks.complete_folder", settings=config.store_settings())
+        markers = len(store.names())
+    except FileNotFoundError:
+        return "ok", f"{folder} is not there yet; the run makes it"
+    except (OSError, TableError) as error:
+        raise SinkError(f"{folder} cannot be listed: {getattr(error, 'strerror', None) or error}") from error
+    return "ok", f"{folder} can be listed, {markers:,} names are in it; nothing was written"
+
+
 def sent_in_the_clear(address: str) -> bool:
     """Whether others than this machine see what is sent."""
     parts = urlsplit(address)
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
-TRIALS: Mapping[str, Trial] = {"topic": _topic, "webhook": _webhook, "openlineage": _openlineage}
+TRIALS: Mapping[str, Trial] = {
+    "topic": _topic,
+    "webhook": _webhook,
+    "complete_folder": _complete_folder,
+    "openlineage": _openlineage,
+}
 """By the setting that turns a hook on."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from control_topic.messages import Offsets, SourcePartition
@@ -47,7 +46,7 @@ class Marking:
         """What a commit of this plan leaves, after `newest`."""
         before = newest.watermark if newest is not None else None
         if self._rule is None:
-            return replace(before, late=0, absurd=0) if before is not None else None
+            return before.carried() if before is not None else None
         transaction, since_ms = self._last
         is_ours = newest is not None and newest.transaction == transaction
         elapsed_ms = now_ms - since_ms if is_ours else 0

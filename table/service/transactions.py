@@ -193,7 +193,7 @@ class Transactions(Claiming):
             transaction=self._new_id(),
             offsets={**before.offsets, **{partition: starting[partition] for partition in wanted}},
             witnesses=before.witnesses,
-            watermark=replace(before.watermark, late=0, absurd=0) if before.watermark is not None else None,
+            watermark=before.watermark.carried() if before.watermark is not None else None,
             cluster=facts.cluster or before.cluster,
             topics={**before.topics, **{topic: name for topic, name in facts.topics.items() if name}},
             kind=kind,

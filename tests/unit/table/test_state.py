@@ -24,6 +24,7 @@ STATE = TableState(
     watermark=Watermark(
         of="at",
         at_ms=-7,
+        before_ms=-9,
         marks={P0: Mark(-7, 30), SourcePartition("events", 10): Mark(None, 5, True)},
         late=2,
     ),
@@ -73,7 +74,7 @@ def test_a_commit_of_a_version_that_knew_no_watermark_has_none() -> None:
     ['{"events":{"0":[1]}}', '{"events":{"0":[true,0]}}', '{"events":{"x":[1,0]}}', '{"events":[]}', "7"],
 )
 def test_a_watermark_that_is_none_is_refused_and_not_guessed_at(marks: str) -> None:
-    spelled = '{"of":"at","at_ms":1,"late":0,"absurd":0,"marks":' + marks + "}"
+    spelled = '{"of":"at","at_ms":1,"before_ms":0,"late":0,"absurd":0,"marks":' + marks + "}"
     with pytest.raises(StateError, match="cannot be read"):
         decode({**encode(STATE), "lockstep.watermark": spelled})
 

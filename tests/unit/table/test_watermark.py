@@ -115,6 +115,16 @@ def test_another_declaration_is_another_watermark() -> None:
     assert topic.commit({P1: 50}).at_ms == 40
 
 
+def test_each_commit_says_where_it_came_from() -> None:
+    """So that what it has completed is known of it alone."""
+    topic = Topic()
+    topic.commit({P0: 1_000, P1: 500})
+    marked = topic.commit({P1: 2_000})
+    assert (marked.before_ms, marked.at_ms) == (490, 990)
+    assert (marked.carried().before_ms, marked.moved_to([P0]).before_ms) == (990, 990)
+    assert topic.commit().before_ms == 990
+
+
 # --- what holds it ------------------------------------------------------------------------------
 
 

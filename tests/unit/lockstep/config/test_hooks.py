@@ -39,6 +39,40 @@ def test_nobody_is_told_unless_that_is_said() -> None:
     assert not (hooks.topic or hooks.webhook or hooks.openlineage or hooks.hive)
 
 
+COMPLETE = {"complete_every": "24h", "complete_folder": "file:///data/complete"}
+
+
+def complete(event_time: str = "_kafka_timestamp", **hooks: Any) -> Config:
+    asked = config_of().to_mapping() | {"hooks": {**COMPLETE, **hooks}}
+    return from_mapping({**asked, "record": {**asked["record"], "event_time": event_time}})
+
+
+def test_what_is_complete_is_told_of_a_declared_event_time_beside_the_table() -> None:
+    hooks = complete(complete_folder="file:///data//lake/events-complete/").hooks
+    assert (hooks.complete_every_ms, hooks.complete_folder) == (
+        86_400_000,
+        "file:///data/lake/events-complete",
+    )
+
+
+@pytest.mark.parametrize(
+    ("hooks", "said"),
+    [
+        ({"event_time": ""}, "nothing is complete by an event time that is not declared"),
+        ({"complete_every": "90s"}, "hooks.complete_every: not in whole minutes"),
+        ({"complete_every": "0s"}, "hooks.complete_folder: means nothing without hooks.complete_every"),
+        ({"complete_folder": "/data/complete"}, "has no scheme: write the whole URI"),
+        ({"complete_folder": "s3a://bucket/complete"}, "not where the table is, file://"),
+        ({"complete_folder": "file:///data/lake/events"}, "in the table's own folder"),
+        ({"complete_folder": "file:///data/lake/events/done"}, "in the table's own folder"),
+        ({"complete_folder": "ftp://a/b"}, "ftp:// is not supported"),
+    ],
+)
+def test_what_cannot_be_told_of_as_complete_is_refused(hooks: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidConfiguration, match=said):
+        complete(**hooks)
+
+
 @pytest.mark.parametrize("topic", ["events", "events.dlq", "lockstep-control-events"])
 def test_a_topic_that_is_used_already_is_refused(topic: str) -> None:
     assert "name another" in problems_of(topic=topic)

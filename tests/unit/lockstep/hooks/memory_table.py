@@ -11,6 +11,7 @@ from table.memory.table import MemoryTable
 from table.memory.timeline import MemoryTimeline
 from table.port import Commit
 from table.state import TableState
+from table.watermark import Watermark
 
 PIPELINE = "events"
 P0 = SourcePartition("events", 0)
@@ -28,7 +29,13 @@ class Committed:
         self.opened = 0
 
     def commit(
-        self, *, run: str = "run", epoch: int = 1, cluster: str = "", topics: Mapping[str, str] | None = None
+        self,
+        *,
+        run: str = "run",
+        epoch: int = 1,
+        cluster: str = "",
+        topics: Mapping[str, str] | None = None,
+        watermark: Watermark | None = None,
     ) -> TableState:
         transaction = f"t{self.count}"
         before = self.state.offsets if self.state is not None else {}
@@ -41,6 +48,7 @@ class Committed:
             offsets={P0: start + 1},
             ranges=(Range(partition=P0, start=start, next=start + 1, records=1),),
             cluster=cluster,
+            watermark=watermark,
             topics=topics or {},
         )
         commit = Commit(instant=instant, expected=before, state=state, files=())

@@ -9,6 +9,7 @@ from control_topic.messages import Range, SourcePartition
 from lockstep.hooks.commits import MESSAGE_BYTES_MAX, Commit, Mark, TableTold, commit_of, message
 from table.instants import CommittedFile, Instant
 from table.state import TableState
+from table.watermark import Watermark
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
 TABLE = TableTold(path="file:///data/lake/events", name="events", kind="hudi", mode="insert")
@@ -47,8 +48,27 @@ def test_a_message_says_what_was_committed() -> None:
         "rejects": 1,
         "files": 2,
         "bytes": 150,
+        "watermark": None,
         "ranges_count": 1,
         "ranges": [{"topic": "events", "partition": 0, "start": 2, "next": 10, "records": 8}],
+    }
+
+
+def test_a_message_says_how_far_the_table_is_complete_and_which_stretches_are_so_by_this_commit() -> None:
+    hour_ms = 3_600_000
+    marked = replace(STATE, watermark=Watermark(of="at", at_ms=5 * hour_ms, before_ms=3 * hour_ms + 1))
+    told = message(
+        commit_of(INSTANT, marked, completed_ms=1),
+        pipeline="events",
+        table=replace(TABLE, stretch_ms=hour_ms),
+    )
+    assert json.loads(told)["watermark"] == {
+        "event_time": "at",
+        "at_ms": 5 * hour_ms,
+        "completed": [
+            {"from_ms": 3 * hour_ms, "through_ms": 4 * hour_ms},
+            {"from_ms": 4 * hour_ms, "through_ms": 5 * hour_ms},
+        ],
     }
 
 

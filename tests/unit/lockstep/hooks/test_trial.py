@@ -20,12 +20,12 @@ def tried(**hooks: Any) -> Tried:
     return one
 
 
-def config_of(**hooks: Any) -> Config:
+def config_of(record: dict[str, Any] | None = None, **hooks: Any) -> Config:
     return from_mapping(
         {
             "pipeline": {"id": "events"},
             "source": {"bootstrap_servers": "127.0.0.1:1", "topics": ["events"]},
-            "record": {"schema": "event_id STRING"},
+            "record": record or {"schema": "event_id STRING"},
             "table": {"path": "file:///data/lake/events", "name": "events"},
             "hooks": hooks,
         }
@@ -56,6 +56,19 @@ def test_one_that_does_not_answer_and_a_secret_that_is_not_there_are_said(
 def test_lineage_into_a_file_wants_a_folder(tmp_path: Path) -> None:
     assert tried(openlineage=f"file://{tmp_path}/lineage.json").verdict == "ok"
     assert tried(openlineage=f"file://{tmp_path}/no/lineage.json").verdict == "failed"
+
+
+def test_a_folder_of_markers_may_be_missing_and_no_file(tmp_path: Path) -> None:
+    def looked_at(folder: Path) -> Tried:
+        asked = {"complete_folder": f"file://{folder}", "complete_every": "24h"}
+        config = config_of(**asked, record={"schema": "event_id STRING", "event_time": "_kafka_timestamp"})
+        (one,) = try_hooks(config, {})
+        return one
+
+    assert "is not there yet; the run makes it" in looked_at(tmp_path / "markers").detail
+    assert looked_at(tmp_path).verdict == "ok" and list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    assert looked_at(tmp_path / "file").verdict == "failed"
 
 
 @pytest.mark.parametrize(
