@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from table.faults import WorkerFault
 from table.port import TableLayout, TransactionalTable
 from table.service.calls import Order, Ordered, Result
 from table.service.ledger import Ledger, RunOutcome
+from table.service.log_ends import AskedBeside
 from table.service.progress import Progress
 from table.service.roster import EARNING_STATES, Roster
 from table.service.thread import NotStarted, StillRunning, TableThread
@@ -100,6 +102,7 @@ class RunService:
             clock_ms=clock_ms,
             new_id=new_id,
             mark_rule=mark_rule,
+            ends=AskedBeside(partial(source.end, read_committed=False)),
         )
 
     def order(self, order: Order) -> Ordered:

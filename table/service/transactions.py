@@ -10,6 +10,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
 from typing import Protocol
 
@@ -33,6 +34,7 @@ from table.service.answering import answers, stands
 from table.service.calls import Answer, Fault, Result
 from table.service.claiming import Claiming
 from table.service.ledger import Ledger
+from table.service.log_ends import AskedNow, LogEnds
 from table.service.marking import Marking
 from table.service.source_facts import SourceFacts
 from table.state import TableState
@@ -71,7 +73,7 @@ class Transactions(Claiming):
     `rows_are_records`, `rejects_listed_max`: see `table.checks.assemble`.
     `starting_offsets`: earliest or latest. `on_data_loss`: fail or earliest. `rejects_max`: see
     `table.checks.too_many_rejects`. `new_id`: a random transaction id, for the genesis. `mark_rule`: None
-    where no event time is declared.
+    where no event time is declared. `ends`: see `Marking`; by default `source` is asked, and waited for.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Transactions(Claiming):
         new_id: Callable[[], str],
         rejects_listed_max: int = REJECTS_LISTED_MAX,
         mark_rule: MarkRule | None = None,
+        ends: LogEnds | None = None,
     ) -> None:
         super().__init__(table=table, ledger=ledger, guard=guard, run=run, clock_ms=clock_ms)
         self._source = source
@@ -101,7 +104,8 @@ class Transactions(Claiming):
         self._rejects_max = rejects_max
         self._rejects_listed_max = rejects_listed_max
         self._new_id = new_id
-        self._marking = Marking(mark_rule, source, run)
+        ends = ends or AskedNow(partial(source.end, read_committed=False))
+        self._marking = Marking(mark_rule, ends, run)
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     # --- earning the table ----------------------------------------------------------------------

@@ -107,6 +107,9 @@ class SourceSide(Protocol):
 
     def facts(self) -> SourceFacts: ...
 
+    def written(self) -> int:
+        """Where the log of source partition 0 ends, what cannot be read yet included."""
+
     def bounds(self, number: int = 0) -> tuple[int, int]:
         """Earliest and end of a source partition. Raises `SourceUnreadable`."""
 
@@ -264,6 +267,10 @@ class KafkaSourceSide:
     def facts(self) -> SourceFacts:
         return self._topics.facts()
 
+    def written(self) -> int:
+        only = SourcePartition(self._topic, 0)
+        return self._topics.end([only], read_committed=False)[only]
+
     def bounds(self, number: int = 0) -> tuple[int, int]:
         partition = SourcePartition(self._topic, number)
         low = self._topics.earliest([partition])[partition]
@@ -386,6 +393,9 @@ class SimulatedSourceSide:
 
     def facts(self) -> SourceFacts:
         return self.log.facts()
+
+    def written(self) -> int:
+        return self.log.end([self.partition], read_committed=False)[self.partition]
 
     def bounds(self, number: int = 0) -> tuple[int, int]:
         partition = SourcePartition("events", number)

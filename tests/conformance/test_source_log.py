@@ -78,6 +78,7 @@ def test_an_open_transaction_holds_back_all_that_follows_until_it_ends(
     source.begin()
     source.produce(3)
     assert source.bounds() == (0, 2)
+    assert source.written() == 6, "which is to come"
     reader = source.read(0)
     assert reader.seen(2) == Seen(2, [0, 1], [])
     source.finish(commit=commit)

@@ -18,6 +18,7 @@ from tests.seeded import (
     files,
     letters,
     locks,
+    marks,
     orders,
     others,
     rejects,
@@ -40,6 +41,7 @@ _ALL: tuple[Bug, ...] = (
     *stores.BUGS,
     *words.BUGS,
     *orders.BUGS,
+    *marks.BUGS,
 )
 
 BUGS: Final = {bug.name: bug for bug in _ALL}

@@ -25,4 +25,5 @@ class Hole(StrEnum):
     WORDS = "What an operator reads has no cause, no name, or no end."
     ORDERS = "Who may not gives an order, or one is answered as done that is not, or is done for ever."
     TOLD = "Whoever waits for a commit is never told of it, or is told too early."
+    COMPLETE = "A stretch of event time is said to be complete while records of it are to come."
     OFFSETS = "An operator's change of offsets goes past what every commit is asked."

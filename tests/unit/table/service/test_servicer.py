@@ -74,6 +74,10 @@ class Topics:
     topic_id: str = "topic-1"
     start: dict[SourcePartition, int] = field(default_factory=lambda: {P0: 3, P1: 0})
     stop: dict[SourcePartition, int] = field(default_factory=lambda: {P0: 1_000, P1: 1_000})
+    stable: dict[SourcePartition, int] = field(default_factory=dict)
+    """Where open transactions of producers begin."""
+    silent: threading.Event | None = None
+    """Until it is set, nobody answers where logs end that cannot be read yet."""
     away: bool = False
     without_ids: bool = False
 
@@ -89,7 +93,10 @@ class Topics:
     def end(self, partitions: Sequence[SourcePartition], read_committed: bool = True) -> Offsets:
         if self.away:
             raise SourceUnavailable("the broker at 127.0.0.1:9092 does not answer")
-        return {partition: self.stop[partition] for partition in partitions}
+        if self.silent is not None and not read_committed:
+            assert self.silent.wait(WAIT_S)
+        ends = {partition: self.stop[partition] for partition in partitions}
+        return {**ends, **{p: self.stable[p] for p in partitions if p in self.stable and read_committed}}
 
 
 @dataclass(slots=True)
@@ -673,6 +680,35 @@ def test_a_source_partition_is_idle_only_where_the_broker_says_that_nothing_is_l
     driver.clock.ms += 5_000
     goes_on(driver, "t4", p0=4_000)
     assert (watermark(driver).holder, watermark(driver).at_ms) == (P0, 3_990)
+
+
+def test_records_in_an_open_transaction_of_a_producer_are_to_come(make: Make, topics: Topics) -> None:
+    driver = make(mark_rule=MARKED)
+    driver.lead()
+    goes_on(driver, "t1", p0=1_000, p1=700)
+    topics.stop[P1], topics.stable[P1] = 3, 2
+    driver.clock.ms += 60_000
+    goes_on(driver, "t2", p0=2_000)
+    assert watermark(driver).holder == P1
+
+
+def test_a_broker_that_does_not_say_where_logs_end_holds_up_no_commit_and_nobody_is_idle_by_it(
+    make: Make, topics: Topics
+) -> None:
+    driver = make(mark_rule=MARKED)
+    driver.lead()
+    goes_on(driver, "t1", p0=1_000, p1=700)
+    topics.stop[P1], topics.silent = 2, threading.Event()
+    driver.clock.ms += 60_000
+    goes_on(driver, "t2", p0=2_000)
+    assert watermark(driver).holder == P1
+    topics.silent.set()
+    driver.clock.ms += 10_000
+    for number in range(100):
+        goes_on(driver, f"t{3 + number}", p0=3_000)
+        if watermark(driver).holder == P0:
+            return
+    pytest.fail("what was answered is not known")
 
 
 def test_how_long_nothing_came_is_known_to_the_next_run_and_what_lay_between_is_not_counted(
