@@ -194,6 +194,23 @@ FLOW = Row(
             width=12,
             unit="s",
         ),
+        Panel(
+            title="Complete by event time",
+            says="How far the table's watermark is behind the clock, where an event time is declared.",
+            asks=[(one("lockstep_watermark_lag_seconds"), "behind")],
+            width=12,
+            unit="s",
+        ),
+        Panel(
+            title="Late and absurd",
+            says="Records in a minute that were behind the watermark, and those whose event time is too far "
+            "ahead to count.",
+            asks=[
+                (f"60 * {rate('lockstep_late_records_total')}", "late"),
+                (f"60 * {rate('lockstep_absurd_event_times_total')}", "absurd"),
+            ],
+            width=12,
+        ),
     ],
 )
 
