@@ -65,6 +65,12 @@ class TableSpec:
     compaction_every: int = 10
     clustering: str = OFF
     clustering_every: int = 100
+    clustering_files: int = 20
+    """Of inserts: so many new small files of a table partition are put together at once."""
+    clustering_after_ms: int = 120_000
+    """Of inserts: some few of them after so long."""
+    clustering_share: float = 0.25
+    """Of inserts: it is at work for so much of the time at most; more than 0, up to 1."""
     cleaning: str = OFF
     cleaning_every: int = 50
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -5,15 +5,18 @@ As in `lockstep.config.sections`: every setting once, with its type, default, me
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from lockstep.config import values
 from lockstep.config.partition_values import PartitionBy
 from lockstep.config.sections import Section, meanings
+from lockstep.config.units import format_share, parse_share
 from table.kinds import HUDI, OFFERED
 from table.partitioners.kinds import FIELD, PARTITIONERS
+
+Share = Annotated[float, BeforeValidator(parse_share), PlainSerializer(format_share)]
 
 
 class TableSection(Section):
@@ -249,11 +252,36 @@ class ServicesSection(Section):
             "otherwise, or sorts."
         ),
     )
+    clustering_files: int = Field(
+        default=20,
+        ge=2,
+        le=10_000,
+        description=(
+            "Inserts: a table partition is clustered when commits have added so many small files to it, or "
+            "as many as fill one of `table.target_file_size`."
+        ),
+    )
+    clustering_after_ms: values.TimeoutMs = Field(
+        default="2m",
+        validate_default=True,
+        alias="clustering_after",
+        description=(
+            "Inserts: and when it has more than two small files, one of which is so old. From 1s to 24h."
+        ),
+    )
     clustering_every: int = Field(
         default=100,
         ge=1,
         le=100_000,
-        description="Inserts: after how many commits a clustering is planned.",
+        description="Inserts: after how many commits the whole table is clustered, whatever they said.",
+    )
+    clustering_share: Share = Field(
+        default="25%",
+        validate_default=True,
+        description=(
+            "Inserts: clustering is at work for so much of the time at most, in the Spark slots that workers "
+            "leave free; it rests accordingly. From 1% to 100%."
+        ),
     )
     cleaning: Literal["async", "inline", "off"] = Field(
         default="async",

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: "500ms", "5s", "2m", "1h"; "120MB", "1GiB".
+"""Durations, sizes and shares as people write them: "500ms", "5s", "2m", "1h"; "120MB", "1GiB"; "25%".
 
 A bare number is refused, since nobody can tell what was meant by it. Parsing and formatting are inverse:
 `parse(format(n)) == n` for every n below 10^15.
@@ -27,6 +27,7 @@ SIZE_UNITS_BYTES: Mapping[str, int] = {
 }
 """Decimal and binary units (IEC 80000-13). Letters may be in any case; only the `i` makes a unit binary."""
 
+_SHARE = re.compile(r"\s*(\d{1,3}(?:\.\d)?)\s*%\s*")
 _QUANTITY = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]*)\s*")
 
 
@@ -48,6 +49,19 @@ def format_duration(duration_ms: int) -> str:
 def format_size(size_bytes: int) -> str:
     """The shortest spelling that `parse_size_bytes` reads back as the same number."""
     return _format(size_bytes, SIZE_UNITS_BYTES)
+
+
+def parse_share(value: object) -> float:
+    """`25%` as a part of one, from 1% on. Raises `ValueError` with a sentence."""
+    match = _SHARE.fullmatch(value) if isinstance(value, str) else None
+    if match is None or not 1 <= float(match[1]) <= 100:
+        raise ValueError(f'{shown(value)} is no share from 1% to 100%: write one such as "25%"')
+    return float(match[1]) / 100
+
+
+def format_share(share: float) -> str:
+    """As `parse_share` reads it back."""
+    return f"{100 * share:g}%"
 
 
 def _parse(value: object, units: Mapping[str, int], *, what: str, example: str, smallest: str) -> int:

@@ -257,7 +257,7 @@ class HudiTable:
         finally:
             self._columns.settle(decided=pre_commit.decided)
         self._heartbeats.completed(commit.instant)
-        self._upkeep.committed()
+        self._upkeep.committed(commit.files)
         return took_ms
 
     def roll_back(self, instant: str) -> bool:

@@ -17,10 +17,16 @@ from tests.faults.upkeep_blows import Struck, await_another, driver_kills, kill_
 from tests.harness import await_that
 
 EVERY = "3"
-"""Commits between clusterings, and between cleans."""
+"""Commits between cleans."""
 HUDIS_LOCK_S = 5.0
 """Within so long a clean that is open takes the lock to complete."""
-CLUSTERED = {"services.clustering": "async", "services.clustering_every": EVERY}
+CLUSTERED = {
+    "services.clustering": "async",
+    "services.clustering_files": "4",
+    "services.clustering_share": "100%",
+    "services.clustering_every": "100000",
+}
+"""As often as a few commits have added so many files. Often enough to be hit."""
 
 
 def _killed_while_it_cleans(stage: Stage) -> Outcome:

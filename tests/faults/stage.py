@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +30,14 @@ START_S = 240.0
 """A run's start and the table's first commits take long on a busy machine; no scenario is about them."""
 SETTLE_S = 180.0
 SWEEP_S = 120.0
-EVERY = {Action.COMPACTION: "services.compaction_every", Action.CLUSTERING: "services.clustering_every"}
+SELDOM = {
+    Action.COMPACTION: {"services.compaction_every": "10000"},
+    Action.CLUSTERING: {
+        "services.clustering_every": "10000",
+        "services.clustering_files": "10000",
+        "services.clustering_after": "24h",
+    },
+}
 """Services whose unfinished work the next run takes away at once. A clean is finished by the next clean."""
 SWEEP_JOB = Path(__file__).with_name("sweep_job.py")
 
@@ -200,8 +207,8 @@ class Stage:
         if self.current.process.poll() is None:
             status = self.current.stop()
             assert status == 0, f"the run ended with {status}:\n{self.current.text()[-4_000:]}"
-        for action, setting in EVERY.items():
-            self._end_pending(action, setting)
+        for action, settings in SELDOM.items():
+            self._end_pending(action, settings)
         rows = self._prove()
         before = self.leftovers()
         assert not before.pending, f"instants left pending after a clean stop: {before.pending}"
@@ -237,11 +244,11 @@ class Stage:
         held = upsert_model.held_rows(self.pipeline.place, self.pipeline.folder)
         return upsert_model.difference(held, {**expected, **self.others})
 
-    def _end_pending(self, action: Action, setting: str) -> None:
+    def _end_pending(self, action: Action, settings: Mapping[str, str]) -> None:
         """A driver that ends does not wait for what it does beside transactions; its successor tidies up."""
         if not upkeep.pending(self.pipeline.place, action):
             return
-        self.pipeline.settings[setting] = "10000"  # no other one is begun
+        self.pipeline.settings |= settings  # no other one is begun
         self.restart()
         self.processes()
         await_that(

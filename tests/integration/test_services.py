@@ -92,6 +92,66 @@ def test_small_files_are_put_together_beside_the_transactions(
     assert made.table.sweep(grace_ms=0) == 0
 
 
+def small_files(path: Path) -> list[Path]:
+    """Base files that no clustering has taken out: what a reader opens now."""
+    taken_out: set[str] = set()
+    for one in Timeline(path).active()[0]:
+        if one.action == "replacecommit":
+            replaced = Timeline(path).metadata(one)["partitionToReplaceFileIds"]
+            taken_out |= {file_id for ids in replaced.values() for file_id in ids}
+    return [one for one in path.glob("a/*.parquet") if one.name.partition("_")[0] not in taken_out]
+
+
+def test_small_files_are_put_together_as_soon_as_commits_have_added_many(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    made = driver(services=True, clustering="async", clustering_files=4)
+    for number in range(5):
+        run(made, number)
+    await_that("clustering", lambda: progress(made, "clustering").done >= 1)
+    assert progress(made, "clustering").problem == ""
+    assert len(small_files(made.path)) <= 2
+    assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(20)
+
+
+def test_a_few_small_files_are_put_together_when_nothing_comes_any_more(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    """Those of an earlier run, which the timeline tells of, with this run's."""
+    before = driver()
+    for number in range(2):
+        run(before, number)
+    made = driver(services=True, clustering="async", clustering_after_ms=1_000)
+    run(made, 2)
+    await_that("clustering", lambda: progress(made, "clustering").done == 1)
+    assert progress(made, "clustering").last_what.startswith("3 files")
+    assert len(small_files(made.path)) == 1
+    assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(12)
+    assert made.table.sweep(grace_ms=0) == 0
+
+
+def test_what_others_have_put_together_is_not_looked_for_again(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    """Commits told of files that are no more: Hudi plans nothing, and they are forgotten."""
+    made = with_small_files(driver)
+    ours = Clustering(made.spec, PIPELINE)
+    session = ours.open(made.table._session_beside)
+    ours.tidy(session)
+    now_s = time.monotonic() + 1_000
+    assert ours.due_in_s(now_s) == 0
+    assert clustered(clusterings(made))
+    assert ours.run_early(session, lambda _doing: None, now_s) is None
+    assert ours.due_in_s(now_s) is None
+
+
+def clustered(session: Session) -> str:
+    """By somebody else."""
+    instant, *_ = plan(session, "")
+    carry_out(session, instant)
+    return instant
+
+
 def with_small_files(driver: Callable[..., Driver]) -> Driver:
     """A table of three files that a clustering puts together, and no services of its own."""
     made = driver()

@@ -18,11 +18,11 @@ from table.hudi.driver.clock import await_clock
 from table.hudi.driver.java import changing
 from table.hudi.driver.session import Session
 from table.hudi.properties import AUTO_ARCHIVE, FAILED_WRITES
-from table.hudi.upkeep.due import Done, Opener
+from table.hudi.upkeep.due import ByCommits, Done, Opener
 from table.port import UPSERT, TableSpec
 
 
-class Cleaning:
+class Cleaning(ByCommits):
     """Implements `table.hudi.upkeep.due.ServiceWork`."""
 
     name = "cleaning"

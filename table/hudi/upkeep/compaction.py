@@ -18,14 +18,14 @@ from table.hudi.driver.clock import await_clock
 from table.hudi.driver.java import changing
 from table.hudi.driver.session import Session
 from table.hudi.upkeep import plans
-from table.hudi.upkeep.due import Done, Opener
+from table.hudi.upkeep.due import ByCommits, Done, Opener
 from table.hudi.upkeep.plans import OWNER, PendingPlan, Tidied
 from table.port import SCHEDULE, TableSpec
 
 ACTION = "compaction"
 
 
-class Compaction:
+class Compaction(ByCommits):
     """Implements `table.hudi.upkeep.due.ServiceWork`."""
 
     name = ACTION

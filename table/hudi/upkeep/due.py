@@ -1,4 +1,5 @@
-"""The table's services beside the ingestion: each by its mode, each after so many commits of ours.
+"""The table's services beside the ingestion: each by its mode, each after so many commits of ours, or earlier
+where it finds by what they say that it is due.
 
 A service of mode `async` (or `schedule`) has a thread, a session and a write client of its own, so that no
 transaction waits for it; one of mode `inline` runs on the table's thread, and the next commit waits for it.
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from control_topic.messages import DataFile
 from table.errors import TableError
 from table.hudi.driver.session import Session
 from table.port import INLINE, ServiceProgress
@@ -49,7 +51,7 @@ class Opener(Protocol):
 class ServiceWork(Protocol):
     """What a service does, with a session of its own.
 
-    All three raise `TableError`.
+    `open`, `tidy`, `run` and `run_early` raise `TableError`; one thread calls them. The others any thread.
     """
 
     name: str
@@ -67,6 +69,34 @@ class ServiceWork(Protocol):
 
     def run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
         """Do what is due; None where nothing was. `doing` is told a phrase as soon as there is one."""
+
+    def committed(self, files: Sequence[DataFile], now_s: float) -> None:
+        """Hear of a commit of ours; `now_s` as below."""
+
+    def due_in_s(self, now_s: float) -> float | None:
+        """When there is something to be done before so many commits: 0 now, None not by what is known."""
+
+    def run_early(self, session: Session, doing: Callable[[str], None], now_s: float) -> Done | None:
+        """Do that, as `run` does all."""
+
+    def rest_s(self, took_s: float) -> float:
+        """For how long nothing is to be begun after work of so long."""
+
+
+class ByCommits:
+    """Of a service that is due after so many commits and not earlier: what it knows of anything else."""
+
+    def committed(self, files: Sequence[DataFile], now_s: float) -> None:
+        pass
+
+    def due_in_s(self, now_s: float) -> float | None:
+        return None
+
+    def run_early(self, session: Session, doing: Callable[[str], None], now_s: float) -> Done | None:
+        return None
+
+    def rest_s(self, took_s: float) -> float:
+        return 0.0
 
 
 class Service:
@@ -113,8 +143,9 @@ class Service:
             self._thread = threading.Thread(target=self._run, name=self.work.name, daemon=True)
             self._thread.start()
 
-    def committed(self) -> None:
-        """A transaction has been committed."""
+    def committed(self, files: Sequence[DataFile] = ()) -> None:
+        """A transaction has been committed, with these files."""
+        self.work.committed(files, self._clock_s())
         with self._changed:
             self._commits += 1
             self._changed.notify_all()
@@ -165,11 +196,13 @@ class Service:
         """Wait until it is due, and where it failed for a while; False at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopping, max(0.0, self._not_before_s - self._clock_s()))
-            self._changed.wait_for(lambda: self._stopping or self._is_due())
+            while not self._stopping and not self._is_due():
+                self._changed.wait(self.work.due_in_s(self._clock_s()))
             return not self._stopping
 
     def _is_due(self) -> bool:
-        return not self._tidied or self._commits >= self._every
+        is_counted = not self._tidied or self._commits >= self._every
+        return is_counted or self.work.due_in_s(self._clock_s()) == 0
 
     def _attempt(self) -> None:
         with self._changed:
@@ -180,8 +213,10 @@ class Service:
                 self._session = self.work.open(self._opener)
             if not tidied or self._left:
                 self._tidy(self._session)
-            if tidied:
+            if tidied and commits >= self._every:
                 self._finished(self.work.run(self._session, self._say), commits)
+            elif tidied:
+                self._finished(self.work.run_early(self._session, self._say, self._clock_s()), 0)
         except TableError as error:
             self._failed(str(error))
         except Exception as error:
@@ -209,6 +244,7 @@ class Service:
             took_s = now_s - (self._began_s or now_s)
             self._commits -= commits
             self._failures, self._problem = 0, ""
+            self._not_before_s = now_s + self.work.rest_s(took_s)
             if done is None:
                 return
             self._done += 1
@@ -245,10 +281,10 @@ class Upkeep:
         for service in self._services:
             service.start()
 
-    def committed(self) -> None:
-        """A transaction has been committed."""
+    def committed(self, files: Sequence[DataFile] = ()) -> None:
+        """A transaction has been committed, with these files."""
         for service in self._services:
-            service.committed()
+            service.committed(files)
 
     def run_inline(self) -> None:
         """Do here what is due of the services that are inline."""

@@ -104,7 +104,10 @@ max_consecutive_failures = 5
 compaction = "async"
 compaction_every = 10
 clustering = "off"
+clustering_files = 20
+clustering_after = "2m"
 clustering_every = 100
+clustering_share = "25%"
 cleaning = "async"
 cleaning_every = 50
 
@@ -530,6 +533,9 @@ def test_relations_of_sound_settings_are_checked_beside_broken_ones() -> None:
         ("table.buckets", 0, "0 is not 1 or more"),
         ("services.compaction", "sometimes", "'sometimes' is not one of async, inline, schedule, off"),
         ("services.clustering_every", 0, "0 is not 1 or more"),
+        ("services.clustering_files", 1, "1 is not 2 or more"),
+        ("services.clustering_share", "0%", "is no share from 1% to 100%"),
+        ("services.clustering_share", 0.25, "is no share from 1% to 100%"),
         ("services.cleaning", "schedule", "'schedule' is not one of async, inline, off"),
         ("record.envelope", "maxwell", "'maxwell' is not one of none, "),
         ("table.key", ["event_id", "event_id"], "event_id is listed more than once"),

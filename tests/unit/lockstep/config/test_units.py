@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.config.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
+from lockstep.config.units import (
+    format_duration,
+    format_share,
+    format_size,
+    parse_duration_ms,
+    parse_share,
+    parse_size_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -80,3 +87,17 @@ def test_formatting_takes_the_shortest_spelling() -> None:
         "120MB",
         "1MiB",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("25%", 0.25), (" 1 %", 0.01), ("100%", 1), ("12.5%", 0.125), ("7%", 0.07)]
+)
+def test_a_share_is_a_number_of_percent_and_is_written_as_it_is_read(text: str, share: float) -> None:
+    assert parse_share(text) == pytest.approx(share)
+    assert format_share(parse_share(text)) == text.replace(" ", "")
+
+
+@pytest.mark.parametrize("value", ["0%", "0.9%", "101%", "25", 25, 0.25, "", "%", "-5%", "1e2%", True, None])
+def test_what_is_no_share_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="is no share from 1% to 100%"):
+        parse_share(value)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pytest
 
+from control_topic.messages import DataFile
 from table.errors import Unavailable
 from table.hudi.driver.session import Session
-from table.hudi.upkeep.due import RETRY_S, Done, Opener, Service, Upkeep
+from table.hudi.upkeep.due import RETRY_S, ByCommits, Done, Opener, Service, Upkeep
 from tests.harness import await_that
 
 
-class Sums:
+class Sums(ByCommits):
     """A service's work that keeps no table: what was asked of it, in order."""
 
     name = "sums"
@@ -47,6 +49,31 @@ class Sums:
     def _fail(self) -> None:
         if self.fails:
             raise self.fails.pop()
+
+
+class Early(Sums):
+    """Work that may be due before so many commits: in how many seconds, and how long it rests after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wait_s: float | None = None
+        self.heard: list[Sequence[DataFile]] = []
+        self.rests_s = 0.0
+
+    def committed(self, files: Sequence[DataFile], now_s: float) -> None:
+        self.heard.append(files)
+
+    def due_in_s(self, now_s: float) -> float | None:
+        return self.wait_s
+
+    def run_early(self, session: Session, doing: Callable[[str], None], now_s: float) -> Done | None:
+        self.asked.append("early")
+        self.wait_s = None
+        self._fail()
+        return None if self.nothing_due else Done(f"{len(self.asked)}", "added up early")
+
+    def rest_s(self, took_s: float) -> float:
+        return self.rests_s
 
 
 class Clock:
@@ -146,6 +173,81 @@ def test_what_others_have_in_hand_is_told_once_and_looked_at_again_before_each_r
     assert [one.message for one in caplog.records if one.levelname == "WARNING"] == [
         "sums 7 is somebody else's"
     ]
+
+
+def early(clock: Clock, every: int = 2) -> tuple[Service, Early]:
+    """A service that has tidied up."""
+    work = Early()
+    service = Service(work, opener, mode="inline", every=every, clock_s=clock)
+    service.run_where_due()
+    return service, work
+
+
+def test_what_is_due_by_what_commits_said_is_done_before_so_many_of_them(clock: Clock) -> None:
+    service, work = early(clock)
+    file = DataFile(path="a/f", body="f", table_partition="a", rows=1, size_bytes=1)
+    service.committed([file])
+    service.run_where_due()
+    assert (work.heard, work.asked) == ([[file]], ["open", "tidy"])
+    work.wait_s = 0
+    service.run_where_due()
+    assert work.asked[2:] == ["early"] and service.progress().done == 1
+    assert service.progress().last_what == "added up early"
+
+
+def test_it_is_done_for_the_whole_after_so_many_commits_however_often_it_was_done_early(clock: Clock) -> None:
+    service, work = early(clock)
+    for _ in range(2):
+        service.committed()
+        work.wait_s = 0
+        service.run_where_due()
+    assert work.asked[2:] == ["early", "run"]
+    assert service.progress().commits == 0
+
+
+def test_after_work_it_rests_as_long_as_the_work_says(clock: Clock) -> None:
+    service, work = early(clock)
+    work.rests_s, work.wait_s = 30.0, 0
+    service.run_where_due()
+    work.wait_s = 0
+    clock.now_s += 29.9
+    service.run_where_due()
+    assert work.asked.count("early") == 1
+    clock.now_s += 0.2
+    service.run_where_due()
+    assert work.asked.count("early") == 2
+
+
+def test_what_fails_early_is_tried_again_after_a_while_once_it_was_taken_away(clock: Clock) -> None:
+    service, work = early(clock)
+    work.fails, work.wait_s = [Unavailable("the disk is full")], 0
+    service.run_where_due()
+    work.wait_s = 0
+    service.run_where_due()
+    assert service.progress().problem == "the disk is full" and work.asked.count("early") == 1
+    clock.now_s += RETRY_S
+    service.run_where_due()
+    service.run_where_due()
+    assert work.asked[2:] == ["early", "tidy", "early"] and service.progress().problem == ""
+
+
+def test_beside_the_commits_it_wakes_up_by_itself_when_something_becomes_due() -> None:
+    """Nothing is committed any more."""
+
+    class Soon(Early):
+        def due_in_s(self, now_s: float) -> float | None:
+            return None if "early" in self.asked else max(0.0, self.at_s - now_s)
+
+        at_s = time.monotonic() + 0.05
+
+    work = Soon()
+    service = Service(work, opener, mode="async", every=100)
+    service.start()
+    try:
+        await_that("the work", lambda: service.progress().done == 1)
+    finally:
+        service.stop(30)
+    assert work.asked == ["open", "tidy", "early"]
 
 
 def test_progress_tells_what_is_done_now_and_what_was_done_last(inline: Service, work: Sums) -> None:

@@ -1,0 +1,99 @@
+"""The small files of an insert table, as commits of ours and the active timeline tell of them.
+
+A commit says which files it has; the rest is read from the timeline, without the table lock: once at the
+start what is on it, and of each clustering of ours what it has made of what. What others rewrite meanwhile is
+not heard of; that is why nothing of this is taken for the truth (`table.hudi.upkeep.sizing`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from control_topic.messages import DataFile
+from table.hudi.layout import file_id
+from table.hudi.reader.timeline import METADATA_ACTIONS, Timeline
+from table.hudi.upkeep.sizing import Round, SizedFile, Sizing, SmallFiles
+
+SEPARATOR = ","
+"""Of table partitions, where Hudi is told which to look at: one with it in its name cannot be told."""
+
+
+class KnownFiles:
+    """Any thread may call. What reads the timeline raises `TableError`; it holds up nobody else.
+
+    `timeline`: opens the table's.
+    """
+
+    def __init__(self, sizing: Sizing, timeline: Callable[[], Timeline]) -> None:
+        self._timeline = timeline
+        self._lock = threading.Lock()
+        self._small = SmallFiles(sizing)
+        self._is_begun = False
+
+    def committed(self, files: Sequence[DataFile], now_s: float) -> None:
+        """Files of a commit of ours."""
+        added = (
+            SizedFile(table_partition=one.table_partition, file_id=file_id(one), size_bytes=one.size_bytes)
+            for one in files
+        )
+        with self._lock:
+            self._small.added((one for one in added if SEPARATOR not in one.table_partition), now_s)
+
+    def begin(self, now_s: float) -> None:
+        """Read once what earlier runs have left on the active timeline: it is as old as this run."""
+        if self._is_begun:
+            return
+        timeline = self._timeline()
+        finished, _ = timeline.active()
+        for one in reversed(finished):
+            if one.action in METADATA_ACTIONS:
+                try:
+                    metadata = timeline.metadata(one)
+                except FileNotFoundError:
+                    continue  # archived since it was listed
+                with timeline.decoding(one.requested, one.action):
+                    self._hear(metadata, now_s)
+        self._is_begun = True
+
+    def clustered(self, instant: str) -> None:
+        """What this clustering has made, and of what."""
+        timeline = self._timeline()
+        for one in timeline.active()[0]:
+            if one.requested == instant:
+                metadata = timeline.metadata(one)
+                with timeline.decoding(instant, one.action):
+                    self._hear(metadata, None)
+
+    def forget(self, table_partitions: Collection[str]) -> None:
+        with self._lock:
+            self._small.forget(table_partitions)
+
+    def due_in_s(self, now_s: float) -> float | None:
+        with self._lock:
+            return self._small.due_in_s(now_s)
+
+    def due(self, now_s: float) -> Round | None:
+        with self._lock:
+            return self._small.due(now_s)
+
+    def _hear(self, metadata: Mapping[str, Any], at_s: float | None) -> None:
+        written = tuple(_written(metadata))
+        replaced = metadata.get("partitionToReplaceFileIds") or {}
+        with self._lock:
+            self._small.added(written, at_s)
+            for table_partition, ids in replaced.items():
+                self._small.replaced(table_partition, map(str, ids or ()))
+
+
+def _written(metadata: Mapping[str, Any]) -> Iterator[SizedFile]:
+    """Base files of an instant's metadata, as Hudi keeps it."""
+    for table_partition, stats in (metadata.get("partitionToWriteStats") or {}).items():
+        if SEPARATOR not in table_partition:
+            for stat in stats or ():
+                yield SizedFile(
+                    table_partition=table_partition,
+                    file_id=str(stat.get("fileId") or ""),
+                    size_bytes=int(stat.get("fileSizeInBytes") or 0),
+                )

@@ -1,0 +1,175 @@
+"""Which small files are put together now, by what commits said of theirs. Pure.
+
+A table partition is due when its small files fill a file of the target, when commits have added many of them,
+or when there are more than stay small for good and one of them, or all of them, have lain for a while. What
+is large beside all that is smaller is left out until that has grown to half of it, so that what was put
+together is not written again and again; of what has lain no more than `KEPT` stay small.
+
+Nothing here is the truth: others may have rewritten a file since, and Hudi's plan looks at what is there. A
+table partition of which it plans nothing is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+KEPT = 2
+"""So many small files of a table partition may stay: else its last rows would be written again with each."""
+TIER = 2
+"""A file is put together with smaller ones that are half as large as it is."""
+ROUND_PARTITIONS_MAX = 200
+ROUND_BYTES = 1_000_000_000
+"""Of input, or of two files of the target: what is begun is carried out before anything else is looked at."""
+TRACKED_FILES_MAX = 200_000
+"""Of what is not known here a clustering of the whole table takes care."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizing:
+    """What is wanted of a table's files."""
+
+    small_below_bytes: int
+    target_bytes: int
+    files: int
+    """So many of a table partition that no clustering has made are too many."""
+    after_s: float
+    """More than `KEPT` are too many when one of those is so old, or nothing was added for so long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedFile:
+    """A base file by its file group, which is what Hudi puts together."""
+
+    table_partition: str
+    file_id: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What is put together next: of these table partitions the files that are smaller."""
+
+    table_partitions: tuple[str, ...]
+    below_bytes: int
+    mean_bytes: int
+    """Of small files there, as far as they are known."""
+
+
+@dataclass(slots=True)
+class _Partition:
+    """Small files: sizes, and since when each is there; None of those that a clustering has made."""
+
+    files: dict[str, tuple[int, float | None]] = field(default_factory=dict)
+    size_bytes: int = 0
+    fresh: int = 0
+    """Of commits."""
+    oldest_s: float | None = None
+    """Of those."""
+    newest_s: float | None = None
+    """When a commit added one that was small."""
+
+    def put(self, file_id: str, size_bytes: int, at_s: float | None) -> None:
+        self.files[file_id] = (size_bytes, at_s)
+        self.size_bytes += size_bytes
+        if at_s is not None:
+            self.fresh += 1
+            self.newest_s = at_s
+            if self.oldest_s is None:
+                self.oldest_s = at_s
+
+    def take(self, file_id: str) -> None:
+        size_bytes, at_s = self.files.pop(file_id)
+        self.size_bytes -= size_bytes
+        if at_s is not None:
+            self.fresh -= 1
+            if at_s == self.oldest_s:
+                times = [since_s for _, since_s in self.files.values() if since_s is not None]
+                self.oldest_s = min(times, default=None)
+
+
+class SmallFiles:
+    """Those of one table, as far as they were told. Times are of one clock that does not go back."""
+
+    def __init__(self, sizing: Sizing) -> None:
+        self._sizing = sizing
+        self._partitions: dict[str, _Partition] = {}
+        self._tracked = 0
+
+    @property
+    def count(self) -> int:
+        return self._tracked
+
+    def added(self, files: Iterable[SizedFile], at_s: float | None) -> None:
+        """Files of a commit, or of a clustering, whose `at_s` is None. One told again counts once."""
+        for file in files:
+            self._take(file.table_partition, file.file_id)
+            if file.size_bytes < self._sizing.small_below_bytes and self._tracked < TRACKED_FILES_MAX:
+                partition = self._partitions.setdefault(file.table_partition, _Partition())
+                partition.put(file.file_id, file.size_bytes, at_s)
+                self._tracked += 1
+
+    def replaced(self, table_partition: str, file_ids: Iterable[str]) -> None:
+        """File groups that are no more."""
+        for file_id in file_ids:
+            self._take(table_partition, file_id)
+
+    def forget(self, table_partitions: Collection[str]) -> None:
+        for table_partition in table_partitions:
+            gone = self._partitions.pop(table_partition, _Partition())
+            self._tracked -= len(gone.files)
+
+    def due_in_s(self, now_s: float) -> float | None:
+        """0: now; None: not before more is told."""
+        waits = (self._wait_s(one, now_s) for one in self._partitions.values())
+        return min((wait_s for wait_s in waits if wait_s is not None), default=None)
+
+    def due(self, now_s: float) -> Round | None:
+        """The table partitions with the most small files first, as much as a round takes; one at least."""
+        found = [(name, one) for name, one in self._partitions.items() if self._wait_s(one, now_s) == 0]
+        found.sort(key=lambda pair: (-len(pair[1].files), pair[0]))
+        most_bytes = max(ROUND_BYTES, 2 * self._sizing.target_bytes)
+        chosen: list[str] = []
+        below_bytes = taken_bytes = files = 0
+        for name, one in found[:ROUND_PARTITIONS_MAX]:
+            if chosen and taken_bytes + one.size_bytes > most_bytes:
+                continue
+            chosen.append(name)
+            taken_bytes += one.size_bytes
+            files += len(one.files)
+            below_bytes = max(below_bytes, self._below_bytes(one))
+        if not chosen:
+            return None
+        return Round(table_partitions=tuple(chosen), below_bytes=below_bytes, mean_bytes=taken_bytes // files)
+
+    def _take(self, table_partition: str, file_id: str) -> None:
+        partition = self._partitions.get(table_partition)
+        if partition is None or file_id not in partition.files:
+            return
+        partition.take(file_id)
+        self._tracked -= 1
+        if not partition.files:
+            del self._partitions[table_partition]
+
+    def _wait_s(self, one: _Partition, now_s: float) -> float | None:
+        sizing, count = self._sizing, len(one.files)
+        if count > 1 and (one.size_bytes >= sizing.target_bytes or one.fresh >= sizing.files):
+            return 0
+        since_s = one.oldest_s if one.oldest_s is not None else one.newest_s
+        if count > KEPT and since_s is not None:
+            return max(0.0, since_s + sizing.after_s - now_s)
+        return None
+
+    def _below_bytes(self, one: _Partition) -> int:
+        """What is smaller is taken. Larger ones are left out where they are few, or where more are coming."""
+        sizing = self._sizing
+        if one.size_bytes >= sizing.target_bytes:
+            return sizing.small_below_bytes
+        sizes = sorted(size_bytes for size_bytes, _ in one.files.values())
+        smaller_bytes = 0
+        for number, size_bytes in enumerate(sizes):
+            if number > 1 and size_bytes > TIER * smaller_bytes:
+                left = len(sizes) - number
+                return size_bytes if left < KEPT or one.fresh >= sizing.files else sizing.small_below_bytes
+            smaller_bytes += size_bytes
+        return sizing.small_below_bytes
