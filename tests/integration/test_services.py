@@ -16,7 +16,7 @@ from table.errors import TableError
 from table.hudi.driver.session import Session
 from table.hudi.reader.timeline import Timeline
 from table.hudi.upkeep.cleaning import Cleaning
-from table.hudi.upkeep.clustering import Clustering, carry_out, plan, tidy
+from table.hudi.upkeep.clustering import Clustering, Planned, carry_out, plan, tidy
 from table.port import ServiceProgress
 from tests.harness import Pipeline, await_that
 from tests.integration.test_hudi_table import FOREIGN, OFTEN_COMPACTED, PIPELINE, PLAIN, QUICK_ARCHIVE, Driver
@@ -147,9 +147,15 @@ def test_what_others_have_put_together_is_not_looked_for_again(
 
 def clustered(session: Session) -> str:
     """By somebody else."""
-    instant, *_ = plan(session, "")
-    carry_out(session, instant)
-    return instant
+    planned = planned_of(session, "")
+    carry_out(session, planned)
+    return planned.instant
+
+
+def planned_of(session: Session, owner: str = PIPELINE) -> Planned:
+    planned = plan(session, owner)
+    assert planned is not None
+    return planned
 
 
 def with_small_files(driver: Callable[..., Driver]) -> Driver:
@@ -171,11 +177,12 @@ def test_what_a_paused_driver_was_clustering_is_taken_away_and_it_cannot_complet
     made = with_small_files(driver)
     files = made.files()
     paused, successor = clusterings(made), clusterings(made)
-    instant, count, folders = plan(paused, PIPELINE)
-    assert (count, folders) == (3, {"a"})
+    planned = planned_of(paused)
+    instant = planned.instant
+    assert (planned.files, planned.folders) == (3, {"a"})
     assert tidy(successor, PIPELINE).taken == [instant]
     with pytest.raises(TableError):
-        carry_out(paused, instant)
+        carry_out(paused, planned)
     assert not completed(made.path, "replacecommit")
 
     again = Clustering(made.spec, PIPELINE)
@@ -209,7 +216,7 @@ def test_what_a_paused_driver_writes_later_than_that_is_swept(
     """It was ended before it could remove it; nothing in the name of such a file says whose it is."""
     made = with_small_files(driver)
     files = made.files()
-    instant, *_ = plan(clusterings(made), PIPELINE)
+    instant = planned_of(clusterings(made)).instant
     assert tidy(clusterings(made), PIPELINE).taken == [instant]
     source = next(made.path.glob("a/*.parquet"))
     late = made.path / "a" / f"{uuid.uuid4()}-0_0-1-2_{instant}.parquet"

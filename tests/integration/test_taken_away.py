@@ -242,7 +242,9 @@ def test_a_clustering_of_ours_that_somebody_else_carries_out_is_left_to_them(
 ) -> None:
     made = with_small_files(partial(driver, properties={}))
     dead, somebody, restarted = (clusterings(made) for _ in range(3))
-    instant, *_ = clustering.plan(dead, PIPELINE)
+    planned = clustering.plan(dead, PIPELINE)
+    assert planned is not None
+    instant = planned.instant
     looked: list[plans.Tidied] = []
     real = Guard.tryLock
 
@@ -271,7 +273,9 @@ def test_a_clustering_of_ours_that_somebody_rolled_back_and_began_anew_is_theirs
     """As CALL run_clustering does at once with what our driver had begun: Hudi asks no heartbeat of one."""
     made = with_small_files(partial(driver, properties={}))
     dead, somebody, restarted = (clusterings(made) for _ in range(3))
-    instant, *_ = clustering.plan(dead, PIPELINE)
+    planned = clustering.plan(dead, PIPELINE)
+    assert planned is not None
+    instant = planned.instant
     plans.begin(dead, clustering.ACTION, instant)
     dead.client.cluster(instant, False)
     somebody.client.cluster(instant, False)
@@ -314,7 +318,9 @@ def test_what_somebody_begins_between_the_look_and_the_removal_is_theirs(
     """They need no lock to begin."""
     made = with_small_files(partial(driver, properties={}))
     dead, somebody, restarted = (clusterings(made) for _ in range(3))
-    instant, *_ = clustering.plan(dead, PIPELINE)
+    planned = clustering.plan(dead, PIPELINE)
+    assert planned is not None
+    instant = planned.instant
     if begun_before:
         plans.begin(dead, clustering.ACTION, instant)
         dead.client.cluster(instant, False)

@@ -86,8 +86,12 @@ class Guard:
 
 
 @contextmanager
-def guarded(session: Session, look: Callable[[], None]) -> Iterator[None]:
+def guarded(
+    session: Session, look: Callable[[], None], before: Callable[[], None] = lambda: None
+) -> Iterator[None]:
     """What the session's table services complete inside is completed after `look`, in the same lock.
+
+    `before`: a look that takes longer, before the lock is taken, which is tried again.
 
     A driver that is stopped while it holds that lock is killed, as at a commit, and so is one whose JVM holds
     it for nearly as long as it lives. Raises what `look` raised.
@@ -95,7 +99,12 @@ def guarded(session: Session, look: Callable[[], None]) -> Iterator[None]:
     manager = session.client.getTableServiceClient().getTransactionManager().getLockManager()
     provider = manager.getLockProvider()
     watchdog = Watchdog(session.jvm_pid())
-    guard = Guard(provider, look, watchdog, session.lock.clock.check)
+
+    def first() -> None:
+        before()
+        session.lock.clock.check()
+
+    guard = Guard(provider, look, watchdog, first)
     field = manager.getClass().getDeclaredField("lockProvider")
     field.setAccessible(True)
     field.set(manager, guard)

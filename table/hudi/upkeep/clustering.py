@@ -4,6 +4,9 @@ It is done for the table partitions that have too many small files by what commi
 (table/hudi/upkeep/sizing.py), and for the whole table after so many commits. After each that takes a while it
 rests, so that it is at work for a share of the time at most.
 
+Files that are not tiny are put together by copying their row groups as they are, which takes a fraction of
+reading and writing their rows; what becomes of them is counted (table/hudi/upkeep/counted.py).
+
 A transaction of ours only adds files, so that it never meets one. A foreign `UPDATE` can: Hudi refuses it
 while a file that it must rewrite is being clustered, and it is repeated afterwards.
 
@@ -13,9 +16,12 @@ that was paused and may not complete its clustering any more removes what it has
 
 from __future__ import annotations
 
+import json
+import posixpath
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from control_topic.messages import DataFile
 from table.errors import TableError
@@ -25,6 +31,7 @@ from table.hudi.driver.session import Session
 from table.hudi.properties import SMALL_FILES, small_file_bytes
 from table.hudi.reader.timeline import Timeline
 from table.hudi.upkeep import plans
+from table.hudi.upkeep.counted import InputFile, check, count
 from table.hudi.upkeep.due import Done, Opener
 from table.hudi.upkeep.known_files import SEPARATOR, KnownFiles
 from table.hudi.upkeep.plans import OWNER, PendingPlan, Tidied
@@ -40,6 +47,18 @@ CHOOSING = (
     "hoodie.clustering.plan.partition.",
 )
 """With these the configuration says itself which table partitions are looked at."""
+STRATEGY_CLASS = STRATEGY + "class"
+COPYING = "org.apache.hudi.client.clustering.plan.strategy.SparkStreamCopyClusteringPlanStrategy"
+REWRITING = "org.apache.hudi.client.clustering.plan.strategy.SparkSizeBasedClusteringPlanStrategy"
+COPIES = "SparkStreamCopyClusteringExecutionStrategy"
+"""What carries the first one's plans out."""
+NEVER_COPIED = (
+    *(STRATEGY + name for name in ("class", "sort.columns")),
+    *("hoodie.clustering.execution.strategy.class", "hoodie.layout.optimize.strategy"),
+)
+"""What says otherwise how files are put together."""
+COPIED_FROM_BYTES = 1_000_000
+"""Files of the mean size that are copied: their row groups stay, and small ones cost readers time."""
 CODEC = "hoodie.parquet.compression.codec"
 
 
@@ -60,8 +79,11 @@ class Clustering:
             STRATEGY + "max.bytes.per.group": str(spec.target_file_bytes),
             STRATEGY + "max.num.groups": str(ROUND_PARTITIONS_MAX),
             STRATEGY + "single.group.clustering.enabled": "false",
+            STRATEGY + "binary.copy.schema.evolution.enable": "false",  # only files of the same columns
+            "hoodie.clustering.plan.generation.use.local.engine.context": "true",  # without a Spark job
             CODEC: "zstd",  # as workers write; Hudi's own choice takes a multiple of the time
         }
+        self._may_copy = not any(name.startswith(NEVER_COPIED) for name in spec.properties)
         sizing = Sizing(
             small_below_bytes=self._small_below_bytes,
             target_bytes=spec.target_file_bytes,
@@ -95,6 +117,7 @@ class Clustering:
         if self._known is not None:
             session.set_directly(SELECTED, "")
             session.set_directly(SMALL_FILES, str(self._small_below_bytes))
+            self._choose(session, copied=False)
         return self._run(session, doing)
 
     def run_early(self, session: Session, doing: Callable[[str], None], now_s: float) -> Done | None:
@@ -104,48 +127,93 @@ class Clustering:
             return None
         session.set_directly(SELECTED, SEPARATOR.join(due.table_partitions))
         session.set_directly(SMALL_FILES, str(due.below_bytes))
+        self._choose(session, copied=due.mean_bytes >= COPIED_FROM_BYTES)
         done = self._run(session, doing)
         if done is None or self._scheduled_only:
             self._known.forget(due.table_partitions)
         return done
 
+    def _choose(self, session: Session, *, copied: bool) -> None:
+        if self._may_copy:
+            session.set_directly(STRATEGY_CLASS, COPYING if copied else REWRITING)
+
     def _run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
-        instant, files, folders = plan(session, "" if self._scheduled_only else self._pipeline)
-        if not instant:
+        planned = plan(session, "" if self._scheduled_only else self._pipeline)
+        if planned is None:
             return None
+        files = f"{planned.files:,} files"
         if self._scheduled_only:
-            return Done(instant, f"{files:,} files planned")
-        doing(f"{files:,} files")
+            return Done(planned.instant, f"{files} planned")
+        doing(files)
         try:
-            carry_out(session, instant)
+            carry_out(session, planned)
         except TableError:
-            _remove_what_nobody_has(session, instant, folders)
+            _remove_what_nobody_has(session, planned)
             raise
         if self._known is not None:
-            self._known.clustered(instant)
-        return Done(instant, f"{files:,} files put together")
+            self._known.clustered(planned.instant)
+        return Done(planned.instant, f"{files} put together")
 
 
-def plan(session: Session, owner: str) -> tuple[str, int, set[str]]:
-    """Plan a clustering: its instant, empty where nothing is due, its files, and the folders of those.
+class Planned(NamedTuple):
+    """A clustering. `copied`: row groups are."""
 
-    See `plans.schedule`.
-    """
+    instant: str
+    groups: tuple[tuple[InputFile, ...], ...]
+    copied: bool
+
+    @property
+    def files(self) -> int:
+        return sum(map(len, self.groups))
+
+    @property
+    def folders(self) -> set[str]:
+        """Table partitions."""
+        return {file.folder for group in self.groups for file in group}
+
+
+def plan(session: Session, owner: str) -> Planned | None:
+    """Plan a clustering; None where nothing is due. See `plans.schedule`."""
     utils = session.hudi.common.util.ClusteringUtils
 
-    def about(instant: str) -> tuple[str, int, set[str]]:
-        made = utils.getPendingClusteringPlan(session.meta, instant)
-        return instant, len(_slices(made)), _folders(made)
+    def about(instant: str) -> Planned:
+        # Avro's own JSON of it: a call into Java for each file takes a millisecond.
+        made = json.loads(str(utils.getPendingClusteringPlan(session.meta, instant).toString()))
+        return Planned(
+            instant=instant,
+            groups=tuple(
+                tuple(
+                    InputFile(str(one["partitionPath"]), posixpath.basename(str(one["dataFilePath"])))
+                    for one in group["slices"]
+                )
+                for group in made["inputGroups"]
+            ),
+            copied=str(made["strategy"]["strategyClassName"]).endswith(COPIES),
+        )
 
-    return plans.schedule(session, ACTION, owner, session.client.scheduleClustering, about) or ("", 0, set())
+    return plans.schedule(session, ACTION, owner, session.client.scheduleClustering, about)
 
 
-def carry_out(session: Session, instant: str) -> None:
+def carry_out(session: Session, planned: Planned) -> None:
     """Do what was planned. Raises `TableError`."""
+    instant = planned.instant
     doing = f"clustering {instant} of table {session.path} was not completed"
-    with changing(doing, session.lock.folder), plans.completing(session, ACTION, instant):
-        plans.begin(session, ACTION, instant)
-        session.client.cluster(instant, True)
+
+    @cache
+    def look() -> None:
+        made = [
+            InputFile(folder, name)
+            for folder in planned.folders
+            for name in plans.names_in(session.store, folder)
+            if name.endswith(f"_{instant}.parquet")
+        ]
+        check(session.store, before, made, copied=planned.copied)
+
+    with changing(doing, session.lock.folder):
+        before = count(session.store, planned.groups)
+        with plans.completing(session, ACTION, instant, look):
+            plans.begin(session, ACTION, instant)
+            session.client.cluster(instant, True)
 
 
 def tidy(session: Session, pipeline: str) -> Tidied:
@@ -177,9 +245,9 @@ def _folders(planned: Any) -> set[str]:
     return {str(one.getPartitionPath()) for one in _slices(planned)}
 
 
-def _remove_what_nobody_has(session: Session, instant: str, folders: set[str]) -> None:
+def _remove_what_nobody_has(session: Session, planned: Planned) -> None:
     """Where a successor has taken the instant off the timeline: what was written for it since."""
     with changing(f"table {session.path}: its timeline cannot be read"):
-        if session.reload().containsInstant(instant):
+        if session.reload().containsInstant(planned.instant):
             return  # taken away with the instant, before it is planned again
-    plans.remove_files(session, folders, instant)
+    plans.remove_files(session, planned.folders, planned.instant)

@@ -112,10 +112,12 @@ def begin(session: Session, action: str, instant: str) -> None:
 
 
 @contextmanager
-def completing(session: Session, action: str, instant: str) -> Iterator[None]:
+def completing(
+    session: Session, action: str, instant: str, before: Callable[[], None] = lambda: None
+) -> Iterator[None]:
     """What Hudi completes inside is completed only if it was not taken away: looked up under the table lock.
 
-    Raises `Refused` where it was.
+    Raises `Refused` where it was, and what `before` raised, which looks at what was written for it.
     """
 
     def look() -> None:
@@ -127,7 +129,7 @@ def completing(session: Session, action: str, instant: str) -> Iterator[None]:
                 raise Refused(f"{action} {instant} of table {session.path} was taken away by a later run")
         session.fence.commit(instant)
 
-    with guarded(session, look):
+    with guarded(session, look, before):
         yield
 
 

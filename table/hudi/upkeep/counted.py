@@ -1,0 +1,118 @@
+"""What a clustering has made of files, compared with them before it is completed.
+
+Hudi's copying of whole row groups (`SparkStreamCopyClusteringExecutionStrategy` of 1.2.0) is a fraction of
+the work of reading and writing rows, and trusts more. It leaves no markers: what a task has written whose
+executor was lost stays beside what was written in its place, and readers that list folders would meet both.
+And it takes files whose footers could not be read while it was planned for files of the same columns. So the
+footers are read here, of what is to be replaced and of what is to replace it: the same rows, and of copies
+the same columns and as many files as were planned.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from table.errors import Refused, Unavailable
+from table.store.port import Store
+
+AT_ONCE = 8
+"""Footers: most of it is waiting, where the store is far."""
+
+Columns = tuple[tuple[str, str, str, int, int], ...]
+"""Of each leaf: path, physical and logical type, the levels that say what may be null or repeat."""
+
+
+class InputFile(NamedTuple):
+    """A base file that is to be replaced. `folder`: its table partition."""
+
+    folder: str
+    name: str
+
+
+class Footer(NamedTuple):
+    rows: int
+    columns: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What there is to be clustered. `groups`: by table partition, each becomes a file where it is copied."""
+
+    rows: Counter[str]
+    groups: Counter[str]
+    columns: frozenset[Columns]
+
+
+def count(store: Store, groups: Sequence[Sequence[InputFile]]) -> Before:
+    """The files of a plan. Raises `Unavailable`."""
+    files = [file for group in groups for file in group]
+    rows: Counter[str] = Counter()
+    found = read(store, files)
+    for file, footer in zip(files, found, strict=True):
+        rows[file.folder] += footer.rows
+    return Before(
+        rows=rows,
+        groups=Counter(group[0].folder for group in groups if group),
+        columns=frozenset(footer.columns for footer in found),
+    )
+
+
+def check(store: Store, before: Before, made: Sequence[InputFile], *, copied: bool) -> None:
+    """Raise `Refused` where what was made is not the same again, `Unavailable` where it cannot be read."""
+    rows: Counter[str] = Counter()
+    found = read(store, made)
+    for file, footer in zip(made, found, strict=True):
+        rows[file.folder] += footer.rows
+    for folder in sorted(before.rows.keys() | rows.keys()):
+        if rows[folder] != before.rows[folder]:
+            raise Refused(
+                f"{_where(folder)} had {before.rows[folder]:,} rows in files that were put together, and has "
+                f"{rows[folder]:,} in what was made of them"
+            )
+    if not copied:
+        return
+    files = Counter(file.folder for file in made)
+    for folder in sorted(before.groups):
+        if files[folder] != before.groups[folder]:
+            raise Refused(
+                f"{_where(folder)} has {files[folder]:,} files that were put together where "
+                f"{before.groups[folder]:,} were planned"
+            )
+    if {footer.columns for footer in found} != before.columns:
+        raise Refused("files that were put together have other columns than those that they were made of")
+
+
+def read(store: Store, files: Iterable[InputFile]) -> list[Footer]:
+    """Footers, in the same order. Raises `Unavailable`."""
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="footers") as readers:
+        return list(readers.map(lambda file: _read(store, file), files))
+
+
+def _read(store: Store, file: InputFile) -> Footer:
+    path = posixpath.join(file.folder, file.name)
+    try:
+        with store.source(path) as opened:
+            metadata = pq.read_metadata(opened)
+    except (OSError, pa.ArrowException) as error:
+        raise Unavailable(f"the footer of {store.place(path)} could not be read: {error}") from error
+    leaves = (metadata.schema.column(place) for place in range(metadata.num_columns))
+    columns = tuple(
+        (
+            *(leaf.path, leaf.physical_type, str(leaf.logical_type)),
+            *(leaf.max_definition_level, leaf.max_repetition_level),
+        )
+        for leaf in leaves
+    )
+    return Footer(rows=metadata.num_rows, columns=columns)
+
+
+def _where(folder: str) -> str:
+    return f"table partition {folder!r}" if folder else "the table"
