@@ -89,7 +89,7 @@ RIVALS ?=
 ROUNDS ?= 3
 LATENCY_MS ?= 20
 
-.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-s3 bench-hdfs bench-page bench-native bench-picture
+.PHONY: bench bench-cold bench-intervals bench-workers bench-freshness bench-commits bench-stall bench-rejects bench-upserts bench-s3 bench-hdfs bench-page bench-native bench-sizes bench-picture
 bench: $(INSTALLED)  ## Sustained rates side by side: make bench [WORKLOADS="narrow wide"] [RIVALS="lockstep plain"] [ARGS="--records 4000000"]
 	@status=0; for workload in $(WORKLOADS); do \
 	  $(PYTHON) -m bench --workload $$workload $(foreach rival,$(RIVALS),--rival $(rival)) --rounds $(ROUNDS) $(ARGS) || status=1; \
@@ -125,6 +125,9 @@ bench-hdfs: $(INSTALLED)  ## The table on an HDFS: rates in turns with a folder'
 	@$(PYTHON) -m bench.commits --store hdfs
 bench-page: $(INSTALLED)  ## With the page open and scraped each 5 s, and without a page, in turns
 	@$(PYTHON) -m bench --workload narrow --label page --rival lockstep-page --rival lockstep-no-page --rounds $(ROUNDS) $(ARGS)
+bench-sizes: $(INSTALLED)  ## Small files put together beside the commits: what is left of them, queries, and rates with and without
+	@$(PYTHON) -m bench.sizes $(ARGS)
+	@$(PYTHON) -m bench --workload narrow --label sizes --records 60000000 --rival lockstep@10s --rival lockstep-clustering@10s --rounds $(ROUNDS) $(ARGS)
 bench-native: $(INSTALLED)  ## With the native decoder of JSON and without, in turns, narrow and wide
 	@for workload in narrow wide; do \
 	  $(PYTHON) -m bench --workload $$workload --label native --rival lockstep --rival lockstep-no-native --rounds $(ROUNDS) $(ARGS); \

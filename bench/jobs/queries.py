@@ -1,4 +1,4 @@
-"""Compacts tables, then asks each the same, in turns, in one JVM. Run by spark-submit.
+"""Calls a procedure for tables, then asks each the same, in turns, in one JVM. Run by spark-submit.
 
 One argument: a JSON file that says what to do, as `bench/queries.py` writes it.
 """
@@ -17,21 +17,17 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-EACH_COMMIT = "hoodie.compact.inline.max.delta.commits=1"
-
 
 def main() -> None:
     task = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     tables: dict[str, str] = task["tables"]
-    result: dict[str, Any] = {"compaction_s": {}, "digests": {}, "runs": []}
-    for name, path in tables.items():
+    result: dict[str, Any] = {"call_s": {}, "digests": {}, "runs": []}
+    for name, call in task["calls"].items():
         began = time.monotonic()
-        spark.sql(
-            f"call run_compaction(op => 'scheduleandexecute', path => '{path}', options => '{EACH_COMMIT}')"
-        ).collect()
-        result["compaction_s"][name] = time.monotonic() - began
+        spark.sql(call).collect()
+        result["call_s"][name] = time.monotonic() - began
     for number in range(-task["warm_up"], task["rounds"]):
         for name in sorted(tables, reverse=number % 2 == 1):
             began = time.monotonic()

@@ -62,6 +62,11 @@ def run_compacting(load: Load) -> Measured:
     return run(load, *(word for one in ALWAYS_COMPACTING for word in ("--set", one)))
 
 
+def run_clustering(load: Load) -> Measured:
+    """As `run` of inserts, which without this are not clustered."""
+    return run(load, "--set", "services.clustering=async")
+
+
 def run_watched(load: Load) -> Measured:
     """As `run`, its page open in a browser and scraped, as Prometheus does."""
     port = free_port()

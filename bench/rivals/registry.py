@@ -59,6 +59,12 @@ RIVALS: Mapping[str, Rival] = {
         replace(
             LOCKSTEP, name="lockstep-compacting", title="Lockstep while compactions run", unit="compacting"
         ),
+        replace(
+            LOCKSTEP,
+            name="lockstep-clustering",
+            title="Lockstep while small files are put together",
+            unit="clustering",
+        ),
         replace(LOCKSTEP, name="lockstep-page", title="Lockstep, its page open and scraped", unit="page"),
         replace(LOCKSTEP, name="lockstep-no-page", title="Lockstep without its page"),
         Rival(
@@ -184,6 +190,7 @@ class Runners:
             "lockstep-cluster": lockstep_run.run_on_cluster,
             "lockstep-append": lockstep_run.run_append,
             "lockstep-compacting": lockstep_run.run_compacting,
+            "lockstep-clustering": lockstep_run.run_clustering,
             "lockstep-page": lockstep_run.run_watched,
             "lockstep-no-page": lockstep_run.run_unwatched,
             "streaming": structured_streaming.run,
