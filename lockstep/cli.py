@@ -51,6 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check configuration, broker, topics, table, Spark; start nothing.",
     ),
     "infer": ("lockstep.commands.infer", "Read some records, and say which columns they would go into."),
+    "migrate": ("lockstep.commands.migrate", "Another sink's configuration as a pipeline's."),
     "support": ("lockstep.commands.support", "What a colleague would ask for, in one archive."),
 }
 """Name -> module, whose attribute `command` is the click command, and help."""

@@ -1,0 +1,120 @@
+"""What a file of theirs holds: properties, or a connector as Kafka Connect's REST interface takes it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import javaproperties
+
+from lockstep.errors import ConfigError
+
+FILE_BYTES_MAX = 1_048_576
+PROPERTIES_MAX = 5_000
+
+
+def read_given(path: Path) -> dict[str, str]:
+    """The properties in a file: Java's, or JSON, flat or as `{"name": …, "config": {…}}`.
+
+    Raises `ConfigError` where it cannot be read, or is neither.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; name their file with --from") from error
+    if len(content) > FILE_BYTES_MAX:
+        raise ConfigError(f"{path} is larger than {FILE_BYTES_MAX:,} bytes: it is no connector's file")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text: save it as UTF-8") from error
+    try:
+        given = _json(text) if text.lstrip().startswith(("{", "[")) else javaproperties.loads(text)
+    except (ValueError, RecursionError) as error:
+        said = str(error).partition("\n")[0] if not isinstance(error, RecursionError) else "nested too deeply"
+        raise ConfigError(f"{path} holds neither properties nor a connector in JSON: {said}") from None
+    if not given:
+        raise ConfigError(f"{path} holds no property: name the file of a connector, or of HoodieStreamer")
+    if len(given) > PROPERTIES_MAX:
+        raise ConfigError(f"{path} holds {len(given):,} properties, at most {PROPERTIES_MAX:,} are read")
+    return given
+
+
+def _json(text: str) -> dict[str, str]:
+    """As `POST /connectors` takes it, as `PUT /connectors/…/config` does, and as `GET` gives it."""
+    document = json.loads(text)
+    if not isinstance(document, Mapping):
+        raise ValueError("it is no object of properties")
+    config = document.get("config")
+    if not isinstance(config, Mapping):
+        return _flat(document)
+    given = _flat(config)
+    if isinstance(document.get("name"), str):
+        given.setdefault("name", document["name"])
+    return given
+
+
+def _flat(document: Mapping[str, Any]) -> dict[str, str]:
+    given = {}
+    for name, value in document.items():
+        if isinstance(value, Mapping | list):
+            raise ValueError(f"{name} holds no text and no number")
+        given[name] = value if isinstance(value, str) else "" if value is None else json.dumps(value)
+    return given
+
+
+def read_options(words: Sequence[str]) -> dict[str, str]:
+    """HoodieStreamer's command line, `--op INSERT`, as properties; `--hoodie-conf` as what it says.
+
+    Of a whole `spark-submit …` what is Spark's own is left out: what stands before its class, and that.
+    Raises `ConfigError`.
+    """
+    given: dict[str, str] = {}
+    for name, value in _options(_behind_spark(words)):
+        if name != "--hoodie-conf":
+            given[name] = value
+            continue
+        key, separator, inner = value.partition("=")
+        if not separator:
+            raise ConfigError(f"--hoodie-conf {key} has no '=': write --hoodie-conf name=value")
+        given[key.strip()] = inner.strip()
+    return given
+
+
+def _behind_spark(words: Sequence[str]) -> Sequence[str]:
+    """HoodieStreamer's options begin behind the jar, or the Python file, that spark-submit is given."""
+    if not words or (words[0].startswith("--") and "--class" not in words):
+        return words
+    if len(words) == 1:
+        words = shlex.split(words[0])
+    if "--class" in words:
+        words = words[list(words).index("--class") + 1 :]
+        jar = next((at for at, word in enumerate(words) if word.endswith(".jar")), 0)
+        while jar > 0 and words[jar - 1] in ("--jars", "--driver-class-path"):
+            jar = next((at for at, word in enumerate(words) if at > jar and word.endswith(".jar")), 0)
+        return words[jar + 1 :]
+    return words
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(name, value); one without a value is a switch that is on."""
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if not word.startswith("-"):
+            raise ConfigError(
+                f"{word} is no option of HoodieStreamer: write those behind --, such as -- --op INSERT"
+            )
+        name, separator, value = word.partition("=")
+        if separator:
+            yield name, value
+        elif at + 1 < len(words) and not words[at + 1].startswith("-"):
+            at += 1
+            yield word, words[at]
+        else:
+            yield word, "true"
+        at += 1

@@ -1,0 +1,78 @@
+"""How a table is partitioned, as others say it, in what `table.partition_by` can say. Pure.
+
+All that is known of the latter stands in `spelled`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lockstep.migrate.sheet import Sheet
+
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+RECORD_TIME, WALL_CLOCK = "_kafka_timestamp", "now()"
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What says a row's table partition, the outermost first: fields, or expressions over them."""
+
+    parts: tuple[str, ...] = ()
+    hive_style: bool = False
+    """Whether a folder is named `field=value`."""
+
+
+def spelled(wanted: Wanted) -> str | None:
+    """The value of `table.partition_by`; None where it cannot say it: today it takes one field."""
+    if not wanted.parts:
+        return ""
+    if len(wanted.parts) == 1 and _FIELD.fullmatch(wanted.parts[0]):
+        return wanted.parts[0]
+    return None
+
+
+def set_partitions(sheet: Sheet, names: Sequence[str], wanted: Wanted, why: str = "") -> None:
+    """Say it of the first of their names, and of the others that they are part of it."""
+    first, *others = names
+    value = spelled(wanted)
+    if value is None:
+        told = ", ".join(wanted.parts)
+        sheet.note(
+            f"The table is not partitioned yet: theirs would be by {told}, and table.partition_by takes one "
+            "field. A column that holds the value, made by whoever produces or by record.columns "
+            '(day = "timestamp as DATE"), does; it cannot be changed once the table is there.'
+        )
+        sheet.differs(first, "table.partition_by", None, f"theirs is {told}: {why or 'one field is taken'}")
+    elif wanted.parts:
+        if wanted.hive_style:
+            sheet.put(f"table.hudi.{HIVE_STYLE}", "true")
+        sheet.same(first, "table.partition_by", value, why)
+    else:
+        sheet.differs(first, "table.partition_by", None, why or "the table is not partitioned")
+    for name in others:
+        if name in sheet.given:
+            sheet.none(name, f"part of {first}")
+
+
+def java_pattern(joda: str) -> str:
+    """A pattern of Joda-Time's as java.time has it: what differs between them is how years are spelled.
+
+    Raises `ValueError` for what java.time cannot say.
+    """
+    out: list[str] = []
+    for at, piece in enumerate(re.split(r"('(?:[^']|'')*')", joda)):
+        if at % 2:
+            out.append(piece)
+            continue
+        if strange := re.search(r"[CZz]", piece):
+            raise ValueError(f"{strange[0]} of path.format is a century or a zone, which no path needs")
+        out.append(piece.translate(str.maketrans({"Y": "y", "x": "Y"})))
+    return "".join(out)
+
+
+def time_expression(of: str, pattern: str, zone: str) -> str:
+    """`format(ts, "yyyy/MM/dd", "Europe/Berlin")`."""
+    return f'format({of}, "{pattern}", "{zone}")'
