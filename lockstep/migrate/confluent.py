@@ -13,9 +13,8 @@ from lockstep.migrate.partitions import (
     RECORD_TIME,
     WALL_CLOCK,
     Wanted,
-    java_pattern,
+    by_time,
     set_partitions,
-    time_expression,
 )
 from lockstep.migrate.sheet import Rule, Rules, Sheet, no_equal
 
@@ -174,19 +173,16 @@ def _by_time(sheet: Sheet, kind: str, delim: str) -> None:
     names = ["partitioner.class", *(one for one in _TIME if one in sheet.given)]
     zone = sheet.get("timezone", "UTC")
     try:
-        java = java_pattern(pattern.strip(delim))
-        if not java:
-            raise ValueError("path.format is missing")
+        wanted = by_time(_clock(sheet), pattern, zone, delim)
     except ValueError as error:
         sheet.none(names[0], f"cannot be taken over: {error}")
         return
-    expression = time_expression(_clock(sheet), java, zone)
     why = "folders as theirs"
     if duration and duration < _DAY_MS and _HOUR_MS % duration == 0 and duration != _HOUR_MS:
         why = f"theirs rounds down to {duration // 60_000} minutes first"
     if re.search(r"M{3}|E", re.sub(r"'[^']*'", "", pattern)):
         why = f"names of months and days are those of locale {sheet.get('locale', 'en')}"
-    set_partitions(sheet, names, Wanted(parts=(expression,)), why)
+    set_partitions(sheet, names, wanted, why)
 
 
 def _clock(sheet: Sheet) -> str:

@@ -183,8 +183,8 @@ def translate_connect(sheet: Sheet, *, string_is_json: bool = False) -> None:
             "record.columns",
             'values are {"schema": …, "payload": …}: of each column name = "value.payload.name"',
         )
-    if sheet.get("auto.offset.reset") or "source.starting_offsets" not in sheet.settings:
-        sheet.put("source.starting_offsets", "earliest")  # a sink's consumer begins there
+    if sheet.settings.get("table.kind") == "upsert":
+        sheet.must("table.key", "the fields of the record key")
     sheet.must("pipeline.id", "who the pipeline is")
     sheet.must("source.topics", "the topics to read")
     sheet.must("source.bootstrap_servers", "the brokers, which are the worker's to say (--worker FILE)")

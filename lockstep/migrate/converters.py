@@ -99,7 +99,11 @@ def _kind(sheet: Sheet, of: str, setting: str, string_is_json: bool) -> str:
     if setting == "record.key_format" and kind == "bytes":
         sheet.none(of, "keys are not read, unless a column comes from one (record.columns: key)")
         return kind
-    sheet.same(of, setting, kind)
+    if setting == "record.format" and kind in TEXT_COLUMN:
+        sheet.put("record.schema", TEXT_COLUMN[kind])
+        sheet.same(of, setting, kind, "a value is the one column, whatever is in it")
+    else:
+        sheet.same(of, setting, kind)
     return kind
 
 

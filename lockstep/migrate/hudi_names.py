@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from lockstep.config.properties import refused_hudi_properties
 from lockstep.config.units import format_size
 from lockstep.migrate.confluent import table_name
-from lockstep.migrate.partitions import HIVE_STYLE, Wanted, set_partitions, time_expression
-from lockstep.migrate.sheet import Rule, Rules, Sheet, as_it_is, made, no_equal
+from lockstep.migrate.partitions import HIVE_STYLE, Wanted, by_time, set_partitions
+from lockstep.migrate.sheet import Rule, Rules, Sheet, no_equal
 
 KEY = ("hoodie.datasource.write.recordkey.field", "hoodie.table.recordkey.fields")
 PARTITION = ("hoodie.datasource.write.partitionpath.field", "hoodie.table.partition.fields")
@@ -22,6 +22,7 @@ ORDERING = (
     *("hoodie.table.precombine.field", "--source-ordering-fields", "--source-ordering-field"),
 )
 GENERATOR = ("hoodie.datasource.write.keygenerator.class", "hoodie.datasource.write.keygenerator.type")
+TIMED = "its key generator makes table partitions of a time, which no table that goes on has"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 SIZE_MIN_BYTES, SIZE_MAX_BYTES = 10**6, 10**12
 _TIMEBASED = re.compile(r"hoodie\.(keygen|deltastreamer\.keygen|streamer\.keygen)\.timebased\.")
@@ -78,18 +79,47 @@ def set_table_partitions(sheet: Sheet) -> None:
                 sheet, [name or generator_name, *related], Wanted(), "theirs is not partitioned either"
             )
         return
-    parts = []
+    wanted = Wanted()
     for part in fields(sheet.get(name)):
         of, _, how = part.partition(":")
-        by_time = how.upper() == "TIMESTAMP" or (generator.startswith("TIMESTAMP") and not how)
-        parts.append(_by_time(sheet, of) if by_time else of)
-    set_partitions(sheet, [name, *related, *timebased], Wanted(parts=tuple(parts)))
+        if how.upper() == "TIMESTAMP" or (generator.startswith("TIMESTAMP") and not how):
+            try:
+                timed = _by_time(sheet, of)
+            except ValueError as error:
+                sheet.none(name, f"cannot be taken over: {error}")
+                return
+            wanted = Wanted(parts=(*wanted.parts, *timed.parts))
+        else:
+            wanted = Wanted(parts=(*wanted.parts, of))
+    set_partitions(sheet, [name, *related, *timebased], wanted)
 
 
-def _by_time(sheet: Sheet, of: str) -> str:
+def is_timed(sheet: Sheet) -> bool:
+    """Whether their table partitions are made of a time, by a key generator that no table of ours has."""
+    generator = sheet.get(first_of(sheet, GENERATOR)).rpartition(".")[2].upper()
+    name = first_of(sheet, PARTITION)
+    return generator.startswith("TIMESTAMP") or ":TIMESTAMP" in sheet.get(name).upper()
+
+
+def _by_time(sheet: Sheet, of: str) -> Wanted:
     found = {_TIMEBASED.sub("", one): sheet.get(one) for one in sheet.given if _TIMEBASED.match(one)}
     zone = found.get("output.timezone") or found.get("timezone") or "UTC"
-    return time_expression(of, found.get("output.dateformat") or "yyyy-MM-dd", zone)
+    return by_time(_from_unit(of, found), found.get("output.dateformat") or "yyyy-MM-dd", zone)
+
+
+def _from_unit(of: str, found: Mapping[str, str]) -> str:
+    """What the field holds: of a number its unit, of a text its pattern."""
+    match found.get("timestamp.type", "").upper():
+        case "UNIX_TIMESTAMP":
+            return f"epoch_s({of})"
+        case "EPOCHMILLISECONDS":
+            return f"epoch_ms({of})"
+        case "EPOCHMICROSECONDS":
+            return f"epoch_us({of})"
+        case "DATE_STRING" | "MIXED" if found.get("input.dateformat"):
+            return f'parse({of}, "{found["input.dateformat"].split(",")[0]}")'
+        case _:
+            return of
 
 
 def set_ordering(sheet: Sheet) -> None:
@@ -257,8 +287,10 @@ RULES: Rules = {
     "hoodie.deltastreamer.keygen.*": no_equal("of a key generator that is not asked"),
     "hoodie.streamer.keygen.*": no_equal("of a key generator that is not asked"),
     "hoodie.database.name": no_equal("hooks.hive_database names a metastore's"),
-    "hoodie.base.path": as_it_is("table.path"),
-    "hoodie.table.name": made("table.name", table_name),
+    "hoodie.base.path": no_equal(
+        "an option of the command line says it, or a reference that is not resolved"
+    ),
+    "hoodie.table.name": no_equal("an option of the command line says it"),
 }
 
 

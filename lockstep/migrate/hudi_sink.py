@@ -5,12 +5,12 @@ Source of the names: KafkaConnectConfigs in hudi-kafka-connect, and its demo.
 
 from __future__ import annotations
 
-import re
-
 from lockstep.config.units import format_duration
 from lockstep.migrate.confluent import first_topic, set_interval
 from lockstep.migrate.connect import translate_connect
 from lockstep.migrate.hudi_names import (
+    TIMED,
+    is_timed,
     set_key,
     set_ordering,
     set_table,
@@ -82,6 +82,8 @@ def translate(sheet: Sheet) -> None:
     kind = next((name for name in TYPE if sheet.get(name)), "")
     merge_on_read = sheet.get(kind).upper() == "MERGE_ON_READ"
     why_not = "an insert table is COPY_ON_WRITE, theirs is MERGE_ON_READ" if merge_on_read else ""
+    if is_timed(sheet):
+        why_not = TIMED
     for name in TYPE:
         if name in sheet.given and name == kind and merge_on_read:
             sheet.differs(name, "table.kind", "insert", (
@@ -90,13 +92,16 @@ def translate(sheet: Sheet) -> None:
             sheet.same(name, "table.kind", "insert")
     name = sheet.get("hoodie.table.name", first_topic(sheet) or "events")
     set_table(sheet, name, "hoodie.base.path", why_not=why_not)
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", name) and "hoodie.table.name" in sheet.given:
-        sheet.same("hoodie.table.name", "table.name", name)
+    if "hoodie.table.name" in sheet.given:
+        sheet.same("hoodie.table.name", "table.name", sheet.settings["table.name"])
     set_key(sheet)
     set_table_partitions(sheet)
     set_ordering(sheet)
     translate_sync(sheet, sheet.is_true("hoodie.meta.sync.enable"))
     sheet.apply(RULES)
+    if "hoodie.kafka.allow.commit.on.errors" not in sheet.given:
+        why = "theirs commits without records that fail; here a run halts, or sets them aside (dead_letter)"
+        sheet.differs("hoodie.kafka.allow.commit.on.errors", "record.on_error", None, why)
     if "hoodie.kafka.commit.interval.secs" not in sheet.given:
         set_interval(sheet, "hoodie.kafka.commit.interval.secs", INTERVAL_S * 1_000, "their default")
     if "hoodie.kafka.coordinator.write.timeout.secs" not in sheet.given:

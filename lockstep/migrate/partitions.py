@@ -14,6 +14,8 @@ from lockstep.migrate.sheet import Sheet
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 RECORD_TIME, WALL_CLOCK = "_kafka_timestamp", "now()"
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAMED = re.compile(r"'?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:'=|=')(?P<pattern>[^'=]+)'?")
+_UNITS = (("s", "second"), ("m", "minute"), ("H", "hour"), ("d", "day"), ("M", "month"), ("y", "year"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,25 @@ def java_pattern(joda: str) -> str:
     return "".join(out)
 
 
-def time_expression(of: str, pattern: str, zone: str) -> str:
-    """`format(ts, "yyyy/MM/dd", "Europe/Berlin")`."""
-    return f'format({of}, "{pattern}", "{zone}")'
+def by_time(of: str, joda: str, zone: str, delim: str = "/") -> Wanted:
+    """A path made of a time: a part for each folder, `format(ts, "yyyy", "Europe/Berlin") as year`, by hive
+    style where each folder says its name, `'year'=YYYY`. Raises `ValueError` as `java_pattern`, and for none.
+    """
+    folders = [one for one in joda.split(delim) if one] if delim else [joda]
+    if not folders:
+        raise ValueError("there is no pattern")
+    named = [_NAMED.fullmatch(one) for one in folders]
+    hive_style = all(match is not None for match in named)
+    parts = []
+    for folder, match in zip(folders, named, strict=True):
+        pattern = java_pattern(match["pattern"] if match is not None and hive_style else folder)
+        name = match["name"] if match is not None and hive_style else _of_pattern(of, pattern)
+        parts.append(f'format({of}, "{pattern}", "{zone}") as {name}')
+    return Wanted(parts=tuple(parts), hive_style=hive_style)
+
+
+def _of_pattern(of: str, pattern: str) -> str:
+    """A column's name, by the finest unit that a pattern has."""
+    bare = re.sub(r"'[^']*'", "", pattern)
+    unit = next((name for letter, name in _UNITS if letter in bare), "time")
+    return unit if not _FIELD.fullmatch(of) or of.startswith("_") else f"{of}_{unit}"

@@ -13,6 +13,8 @@ from lockstep.migrate.clients import translate_client
 from lockstep.migrate.confluent import first_topic, set_interval
 from lockstep.migrate.converters import SUBPROPERTIES, set_registry, set_registry_ssl
 from lockstep.migrate.hudi_names import (
+    TIMED,
+    is_timed,
     set_key,
     set_ordering,
     set_table,
@@ -261,6 +263,8 @@ def _table(sheet: Sheet) -> None:
 
 def _why_not(sheet: Sheet, kind: str, merge_on_read: bool) -> str:
     """Why the table that is there cannot go on; empty where it may."""
+    if is_timed(sheet):
+        return TIMED
     if kind == "insert":
         return "an insert table is COPY_ON_WRITE, theirs is MERGE_ON_READ" if merge_on_read else ""
     if not merge_on_read:

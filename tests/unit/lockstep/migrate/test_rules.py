@@ -280,10 +280,12 @@ def partitioned(**properties: str) -> Sheet:
     ("sheet", "told"),
     [
         (partitioned(kind="HourlyPartitioner", timestamp_extractor="Record", timezone="Europe/Berlin"),
-         "format(_kafka_timestamp, \"'year'=yyyy/'month'=MM/'day'=dd/'hour'=HH\", \"Europe/Berlin\")"),
-        (partitioned(kind="DailyPartitioner"), "format(now(), \"'year'=yyyy/'month'=MM/'day'=dd\", \"UTC\")"),
+         ", ".join(f'format(_kafka_timestamp, "{pattern}", "Europe/Berlin") as {name}' for pattern, name in
+                   (("yyyy", "year"), ("MM", "month"), ("dd", "day"), ("HH", "hour")))),
+        (partitioned(kind="DailyPartitioner"), 'format(now(), "yyyy", "UTC") as year, format(now(), "MM"'),
         (partitioned(kind="TimeBasedPartitioner", timestamp_extractor="RecordField", timestamp_field="at",
-                     path_format="YYYY/MM/dd"), 'format(at, "yyyy/MM/dd", "UTC")'),
+                     path_format="YYYY/MM-dd"),
+         'format(at, "yyyy", "UTC") as at_year, format(at, "MM-dd", "UTC") as at_day'),
         (partitioned(kind="FieldPartitioner", partition_field_name="a,b"), "a, b"),
     ],
 )  # fmt: skip
@@ -364,7 +366,8 @@ def test_a_time_based_key_generator_is_told_as_an_expression() -> None:
             "hoodie.keygen.timebased.timezone": "GMT",
         },
     )
-    assert any('format(date, "yyyy/MM/dd", "GMT")' in note for note in sheet.notes)
+    assert any('format(date, "yyyy", "GMT") as date_year, format(date, "MM"' in one for one in sheet.notes)
+    assert sheet.settings["table.path"] == "s3a://lake/a-lockstep"
     assert unknown(sheet) == []
 
 
@@ -379,3 +382,13 @@ def test_what_is_made_says_what_a_run_would_have_by_default_no_second_time() -> 
     sheet = translated("s3", {**S3, "bootstrap.servers": "b:1", "value.converter": "a.AvroConverter"})
     made = document(sheet.settings, ["record.schema=a STRING"])
     assert from_mapping(made).transaction.interval_ms == 10_000
+
+
+def test_a_text_is_one_column() -> None:
+    sheet = translated("s3", {**S3, "value.converter": "org.apache.kafka.connect.storage.StringConverter"})
+    assert (sheet.settings["record.format"], sheet.settings["record.schema"]) == ("string", "value STRING")
+
+
+def test_what_the_command_line_says_of_the_table_goes_before_the_file() -> None:
+    sheet = streamed([("--target-table", "mine")], **{"hoodie.base.path": "/a", "hoodie.table.name": "b"})
+    assert sheet.settings["table.path"].startswith("s3a://lake/a") and sheet.settings["table.name"] == "mine"  # type: ignore[attr-defined]
