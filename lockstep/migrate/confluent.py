@@ -110,6 +110,11 @@ def _rotation(sheet: Sheet) -> None:
     schedule, interval = "rotate.schedule.interval.ms", "rotate.interval.ms"
     by_clock, by_record = _positive(sheet, schedule), _positive(sheet, interval)
     if by_clock:
+        sheet.note(
+            "Their rotate.schedule.interval.ms goes by the wall clock, and theirs is then not exactly once: "
+            "a task that reads again after a failure ends its files elsewhere. Rows around the change-over "
+            "may be twice."
+        )
         set_interval(sheet, schedule, by_clock, differs=True, why=_BY_CLOCK)
     elif schedule in sheet.given:
         sheet.none(schedule, "off")

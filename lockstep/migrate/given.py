@@ -14,6 +14,8 @@ from lockstep.errors import ConfigError
 
 FILE_BYTES_MAX = 1_048_576
 PROPERTIES_MAX = 5_000
+SPARK_SWITCHES = frozenset({"--verbose", "-v", "--supervise"})
+"""spark-submit's options that have no value."""
 
 
 def read_given(path: Path) -> dict[str, str]:
@@ -70,7 +72,7 @@ def _flat(document: Mapping[str, Any]) -> dict[str, str]:
 def read_options(words: Sequence[str]) -> dict[str, str]:
     """HoodieStreamer's command line, `--op INSERT`, as properties; `--hoodie-conf` as what it says.
 
-    Of a whole `spark-submit …` what is Spark's own is left out: what stands before its class, and that.
+    Of a whole `spark-submit …` what is Spark's own is left out: all up to the jar.
     Raises `ConfigError`.
     """
     given: dict[str, str] = {}
@@ -86,18 +88,15 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
 
 
 def _behind_spark(words: Sequence[str]) -> Sequence[str]:
-    """HoodieStreamer's options begin behind the jar, or the Python file, that spark-submit is given."""
-    if not words or (words[0].startswith("--") and "--class" not in words):
-        return words
-    if len(words) == 1:
+    """HoodieStreamer's options begin behind the jar that spark-submit is given."""
+    if len(words) == 1 and " " in words[0]:
         words = shlex.split(words[0])
-    if "--class" in words:
-        words = words[list(words).index("--class") + 1 :]
-        jar = next((at for at, word in enumerate(words) if word.endswith(".jar")), 0)
-        while jar > 0 and words[jar - 1] in ("--jars", "--driver-class-path"):
-            jar = next((at for at, word in enumerate(words) if at > jar and word.endswith(".jar")), 0)
-        return words[jar + 1 :]
-    return words
+    if not words or not words[0].endswith("spark-submit"):
+        return words
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        at += 1 if words[at] in SPARK_SWITCHES or "=" in words[at] else 2
+    return words[at + 1 :]
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -83,6 +83,10 @@ def test_a_command_line_of_hoodie_streamers_follows_its_file(
             ["spark-submit", "--class", "x.Streamer", "--jars", "a.jar", "b.jar", "--op", "INSERT"],
             {"--op": "INSERT"},
         ),
+        (
+            ["/opt/spark/bin/spark-submit", "--verbose", "--conf", "a=b", "b.jar", "--op=UPSERT"],
+            {"--op": "UPSERT"},
+        ),
         ([], {}),
     ],
 )

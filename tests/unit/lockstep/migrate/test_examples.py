@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import javaproperties
@@ -10,6 +11,7 @@ import pytest
 
 from lockstep.commands.migrate import translated
 from lockstep.config import load
+from lockstep.config.kafka import checked_kafka
 from lockstep.migrate.given import read_given
 from lockstep.migrate.kinds import KINDS, recognised
 from lockstep.migrate.report import Report
@@ -79,6 +81,26 @@ def test_a_connector_in_json_says_the_same_as_its_properties(tmp_path: Path) -> 
             assert sorted(map(str, plain.lines)) == sorted(map(str, as_json.lines)), name
             (tmp_path / "flat.json").write_text(json.dumps(dict(example.given)))
             assert read_given(tmp_path / "flat.json") == example.given
+
+
+def test_a_worker_with_a_password_becomes_properties_that_librdkafka_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    security = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": 'x.ScramLoginModule required username="me" password="not-to-be-seen";',
+        "ssl.endpoint.identification.algorithm": "https",
+        "fetch.max.wait.ms": "200",
+    }
+    example = EXAMPLES["s3, the quick start"]
+    worker = {**example.worker, **{f"consumer.{name}": value for name, value in security.items()}}
+    report = made(replace(example, worker=worker), tmp_path)
+    assert "not-to-be-seen" not in report.toml
+    path = tmp_path / "pipeline.toml"
+    path.write_text(report.toml)
+    monkeypatch.setenv("KAFKA_SASL_PASSWORD", "a")
+    assert checked_kafka(load(path))["sasl.password"] == "a"
 
 
 def test_every_kind_has_an_example() -> None:

@@ -315,6 +315,7 @@ def test_the_schedule_goes_before_the_interval_and_both_keep_within_bounds(
 ) -> None:
     sheet = translated("s3", {**S3, "rotate.schedule.interval.ms": schedule, "rotate.interval.ms": interval})
     assert sheet.settings["transaction.interval"] == expected
+    assert any("rotate.schedule.interval.ms goes by" in note for note in sheet.notes) == (schedule == "60000")
 
 
 def test_a_file_of_few_records_does_not_become_a_transaction_of_few() -> None:
