@@ -26,6 +26,7 @@ from participant.records.registry.client import AVRO, RegistryClient, SchemaKind
 from table.errors import TableError
 from table.instants import MissingTable
 from table.kinds import table_kind
+from table.partitioners.expressions import fields_of, sources_of
 from table.schema import SchemaError, record_schema
 from table.widening import ddl_of
 
@@ -79,7 +80,7 @@ def columns_of(config: Config, texts: tuple[str, ...], number: int, has: pa.Sche
 def fixed_columns(config: Config) -> tuple[str, ...]:
     """Those by which rows and files are found."""
     table = config.table
-    return (*table.key, *table.partition_by, *filter(None, [table.ordering, table.delete_field]))
+    return (*table.key, *sources_of(table.partition_by), *filter(None, [table.ordering, table.delete_field]))
 
 
 class Told:
@@ -101,7 +102,7 @@ def _of_the_table(config: Config) -> pa.Schema:
     """None where there is no table, or nobody has written to it."""
     try:
         reader = table_kind(config.table.format).reader(config.table.path, config.store_settings())
-        return record_schema(reader.columns())
+        return record_schema(reader.columns(), made=fields_of(config.table.partition_by))
     except MissingTable:
         return pa.schema([])
     except SchemaError as error:

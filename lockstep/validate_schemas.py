@@ -21,6 +21,7 @@ from participant.records.protobuf.decoder import ProtobufDecoder, ProtobufKeys
 from participant.records.protobuf.files import messages
 from participant.records.registry.client import RegistryClient
 from participant.records.sources import taken
+from table.partitioners.expressions import sources_of
 from table.port import UPSERT
 from table.schema import SchemaError, parse_ddl
 
@@ -139,6 +140,6 @@ def _read(config: Config) -> Mapping[str, list[pa.Field]]:
     how = plan(parse_ddl(config.record.ddl), config.record.columns, config.record.rest)
     deletes: tuple[pa.Field, ...] = ()
     if table.kind == UPSERT:
-        names = [*table.key, *table.partition_by]
+        names = [*table.key, *sources_of(table.partition_by)]
         _, deletes = key_plan(how.columns, list(dict.fromkeys(names)))
     return {VALUE: list(how.value), KEY: list(how.key), DELETES: list(deletes)}

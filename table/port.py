@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from control_topic.messages import DataFile, Offsets
 from table.instants import Instant, PendingInstant
-from table.partitioners.kinds import FIELD
+from table.partitioners.bounds import ANY_TIME, Bounds
 from table.state import TableState
 from table.store.port import Store
 from table.store.settings import StoreSettings
@@ -47,9 +47,10 @@ class TableSpec:
     """The record's columns, in Spark DDL."""
     key_fields: tuple[str, ...] = ()
     partition_fields: tuple[str, ...] = ()
-    """What `partitioner` looks at, the outer folder's first; none where the table is not partitioned."""
-    partitioner: str = FIELD
-    """A name in `table.partitioners.kinds`."""
+    """Columns whose values are folders, the outer one's first; none where the table is not partitioned."""
+    partition_terms: tuple[str, ...] = ()
+    """How those of them are made that records have not: see `table.partitioners.expressions`."""
+    partition_bounds: Bounds = ANY_TIME
     kafka_columns: bool = True
     """Whether rows say where they came from."""
     target_file_bytes: int = 120_000_000
@@ -95,7 +96,8 @@ class TableLayout:
     kind: str
     """A name in `table.kinds`."""
     mode: str = INSERT
-    partitioner: str = FIELD
+    partition_terms: tuple[str, ...] = ()
+    partition_bounds: Bounds = ANY_TIME
     ordering_field: str = ""
     source_position: bool = False
     created: bool = False

@@ -6,7 +6,7 @@ Types that Avro lacks become what Hudi makes of them, for every kind of table: T
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,8 @@ HUDI_PREFIX = "_hoodie_"
 BOOLEAN = pa.bool_()
 POSITION_COLUMN = "_source_position"
 """Where in its database's log a change was made, as a number that grows with the log."""
+MADE = {b"lockstep": b"made"}
+"""What marks a column that no record has: it is made of others."""
 UTC_MICROS = pa.timestamp("us", tz="UTC")
 LOCAL_MICROS = pa.timestamp("us")
 """What a calendar and a clock show, nobody says where: TIMESTAMP_NTZ."""
@@ -200,19 +202,30 @@ def kafka_fields() -> list[pa.Field]:
     ]
 
 
-def table_schema(ddl: str, kafka_columns: bool, *, source_position: bool = False) -> pa.Schema:
-    """The columns of the table, Hudi's meta columns aside: the record's, then ours where they are wanted."""
+def table_schema(
+    ddl: str, kafka_columns: bool, *, source_position: bool = False, made: Iterable[pa.Field] = ()
+) -> pa.Schema:
+    """The columns of the table, Hudi's meta columns aside: the record's, then ours where they are wanted.
+
+    `made`: of the record's, by us.
+    """
     columns = list(parse_ddl(ddl))
     if source_position:
         columns.append(pa.field(POSITION_COLUMN, pa.int64(), nullable=False))
+    columns += [field.with_metadata(MADE) for field in made]
     return pa.schema(columns + kafka_fields() if kafka_columns else columns)
 
 
-def record_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns that come out of a record's value: the schema without ours."""
-    return pa.schema(
-        [field for field in schema if not field.name.startswith((KAFKA_PREFIX, POSITION_COLUMN))]
-    )
+def record_schema(schema: pa.Schema, *, made: Collection[str] = ()) -> pa.Schema:
+    """The columns that come out of a record's value: the schema without ours.
+
+    `made`: names of columns that we make; `table_schema` marks them, a table that is read does not.
+    """
+    return pa.schema([field for field in schema if not _is_ours(field) and field.name not in made])
+
+
+def _is_ours(field: pa.Field) -> bool:
+    return field.name.startswith((KAFKA_PREFIX, POSITION_COLUMN)) or field.metadata == MADE
 
 
 def ddl_name(kind: pa.DataType) -> str:

@@ -10,6 +10,11 @@ from lockstep.config.columns import check_columns, rest_problem
 from lockstep.config.event_time import check_event_time
 from lockstep.config.hooks import check_complete, check_hooks
 from lockstep.config.model import Config
+from lockstep.config.partitions import (
+    bounds_mean_something,
+    check_terms,
+    upserts_stay_where_they_are,
+)
 from lockstep.config.problems import Problem, nearest
 from lockstep.config.properties import refused_hudi_properties, refused_kafka_properties
 from lockstep.config.registry_section import check_registry
@@ -20,6 +25,7 @@ from lockstep.ui.access import is_loopback
 from participant.records.changes import EVOLVE, HALT
 from participant.records.kinds import ENVELOPES
 from table.kinds import HUDI, table_kind
+from table.partitioners.expressions import parsed, sources_of
 from table.port import AS_KEY, AS_ORDERING, AS_PARTITION
 
 if TYPE_CHECKING:
@@ -48,7 +54,8 @@ def check_schema(config: Config) -> Iterator[Problem]:
         yield Problem(settings=("record.schema",), sentence=str(error))
         return
     roles = [("table.key", name, AS_KEY) for name in config.table.key]
-    roles += [("table.partition_by", name, AS_PARTITION) for name in config.table.partition_by]
+    terms = parsed(config.table.partition_by)
+    roles += [("table.partition_by", one.column, AS_PARTITION) for one in terms if not one.is_made]
     if config.table.ordering:
         roles.append(("table.ordering", config.table.ordering, AS_ORDERING))
     for setting, name, role in roles:
@@ -57,6 +64,7 @@ def check_schema(config: Config) -> Iterator[Problem]:
             yield Problem(settings=(setting, "record.schema"), sentence=sentence)
     yield from _delete_field(config, columns)
     yield from check_event_time(config.record, columns)
+    yield from check_terms(config, columns)
     yield from check_columns(config, columns)
 
 
@@ -205,7 +213,7 @@ def _change_events_bring_their_order(config: Config) -> Iterator[Problem]:
         if given:
             sentence = f"{config.record.envelope} events say it themselves: take it out"
             yield Problem(settings=(f"table.{name}", "record.envelope"), sentence=sentence)
-    for field in config.table.partition_by:
+    for field in sources_of(config.table.partition_by):
         if field in config.table.key:
             continue
         sentence = (
@@ -289,6 +297,8 @@ RELATIONS: tuple[Check, ...] = (
     _schemas_are_to_be_had,
     _somebody_says_what_columns_there_are,
     _upserts_say_of_which_row,
+    upserts_stay_where_they_are,
+    bounds_mean_something,
     _change_events_bring_their_order,
     _the_envelope_is_read_from_the_format,
     _the_rest_is_read_where_it_can_be,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.config.problems import Problem, nearest
 from participant.records.kinds import ENVELOPES, FORMATS
+from table.partitioners.expressions import sources_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +51,7 @@ def check_columns(config: Config, columns: pa.Schema) -> Iterator[Problem]:
         sentence = str(error).removeprefix("record.rest = ")
         yield Problem(settings=(name, "record.schema"), sentence=sentence)
         return
-    wanted = [*table.key, *table.partition_by]
+    wanted = [*table.key, *sources_of(table.partition_by)]
     if table.kind != UPSERT or not set(wanted) <= set(columns.names):
         return
     try:

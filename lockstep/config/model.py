@@ -10,6 +10,7 @@ from pydantic import Field
 
 from lockstep.config.hook_sections import HooksSection
 from lockstep.config.hooks import redacted_hooks
+from lockstep.config.partition_section import PartitionSection
 from lockstep.config.properties import redact
 from lockstep.config.record_section import RecordSection
 from lockstep.config.registry_section import RegistrySection, registry_settings, schema_text
@@ -29,6 +30,8 @@ from lockstep.config.table_sections import ServicesSection, StorageSection, Tabl
 from lockstep.config.ui_section import UiSection
 from participant.records.changes import EVOLVE
 from participant.records.kinds import ENVELOPES
+from table.partitioners.bounds import LATE, Bounds
+from table.partitioners.expressions import fields_of, parse
 
 if TYPE_CHECKING:
     from participant.records.port import RecordSpec
@@ -45,6 +48,7 @@ class Config(Section):
     record: RecordSection
     registry: RegistrySection = Field(default_factory=RegistrySection)
     table: TableSection
+    partition: PartitionSection = Field(default_factory=PartitionSection)
     transaction: TransactionSection = Field(default_factory=TransactionSection)
     storage: StorageSection = Field(default_factory=StorageSection)
     services: ServicesSection = Field(default_factory=ServicesSection)
@@ -93,8 +97,13 @@ class Config(Section):
             mode=self.table.kind,
             ddl=self.record.ddl,
             key_fields=self.table.key,
-            partition_fields=self.table.partition_by,
-            partitioner=self.table.partitioner,
+            partition_fields=fields_of(self.table.partition_by),
+            partition_terms=tuple(one for one in self.table.partition_by if parse(one).is_made),
+            partition_bounds=Bounds(
+                max_age_ms=self.partition.max_age_ms,
+                max_ahead_ms=self.partition.max_ahead_ms,
+                set_aside=self.partition.beyond == LATE,
+            ),
             kafka_columns=self.table.kafka_columns,
             target_file_bytes=self.table.target_file_bytes,
             ordering_field=self.ordering_field,

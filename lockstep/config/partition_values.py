@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
-from lockstep.config.values import check_names
+from table.partitioners.expressions import TermError, parsed
 
 FIELDS_MAX = 8
 """Folders within folders."""
@@ -22,7 +22,11 @@ def _items(value: object) -> object:
 def _partition_by(value: tuple[str, ...]) -> tuple[str, ...]:
     if len(value) > FIELDS_MAX:
         raise ValueError(f"{len(value)} fields, at most {FIELDS_MAX} are folders within each other")
-    return check_names(value)
+    try:
+        parsed(value)
+    except TermError as error:
+        raise ValueError(str(error)) from error
+    return value
 
 
 PartitionBy = Annotated[tuple[str, ...], BeforeValidator(_items), AfterValidator(_partition_by)]

@@ -25,6 +25,8 @@ ENVIRONMENT_PREFIX = "LOCKSTEP_"
 CONF_PREFIX = "spark.lockstep."
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
+_COMMA = re.compile(r",(?![^()]*\))")
+"""None of those within a function."""
 logger = logging.getLogger(__name__)
 
 
@@ -247,7 +249,7 @@ def _from_text(text: str, kind: object) -> object:
     if kind is bool:
         return {"true": True, "false": False}.get(text.strip().lower(), text)
     if kind is tuple and not text.lstrip().startswith("["):
-        return [item.strip() for item in text.split(",")] if text.strip() else []
+        return [item.strip() for item in _COMMA.split(text)] if text.strip() else []
     if kind is tuple or kind is dict:
         try:
             return json.loads(text)

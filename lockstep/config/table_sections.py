@@ -14,7 +14,7 @@ from lockstep.config.partition_values import PartitionBy
 from lockstep.config.sections import Section, meanings
 from lockstep.config.units import format_share, parse_share
 from table.kinds import HUDI, OFFERED
-from table.partitioners.kinds import FIELD, PARTITIONERS
+from table.partitioners.expressions import FUNCTIONS
 
 Share = Annotated[float, BeforeValidator(parse_share), PlainSerializer(format_share)]
 
@@ -54,16 +54,11 @@ class TableSection(Section):
     partition_by: PartitionBy = Field(
         default=(),
         description=(
-            "The field that says a row's table partition, or a list of fields, the outer folder's first: see "
-            "docs/partitioning.md. Empty: the table is not partitioned."
+            "The field that says a row's table partition, or a function of one, or a list of such, the outer "
+            f"folder's first: {', '.join(f'`{one}`' for one in FUNCTIONS.values())}. docs/partitioning.md "
+            "says what each does. Empty: the table is not partitioned."
         ),
-        examples=[["region", "day"]],
-    )
-    partitioner: values.Partitioner = Field(
-        default=FIELD,
-        description=(
-            f"How `partition_by` says it: {meanings({n: k.meaning for n, k in PARTITIONERS.items()})}."
-        ),
+        examples=[["region", "day(ts)"]],
     )
     ordering: str = Field(
         default="",

@@ -21,7 +21,6 @@ from lockstep.config.units import format_duration, format_size, parse_duration_m
 from participant.records.kinds import ENVELOPES, FORMATS, FRAMINGS
 from table.errors import Refused
 from table.kinds import OFFERED
-from table.partitioners.kinds import PARTITIONERS
 from table.store.location import FILE, SPELLINGS, TABLES, Location
 
 TOPIC_LENGTH_MAX = TOPIC_CHARS_MAX
@@ -397,5 +396,4 @@ HostFile = Annotated[str, AfterValidator(_host_file)]
 RegistryUrls = Annotated[str, AfterValidator(_registry_urls)]
 Envelope = Annotated[str, AfterValidator(_registered(ENVELOPES))]
 TableFormat = Annotated[str, AfterValidator(_registered(OFFERED))]
-Partitioner = Annotated[str, AfterValidator(_registered(PARTITIONERS))]
 Properties = Annotated[dict[str, str], BeforeValidator(_properties)]

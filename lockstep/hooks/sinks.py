@@ -88,10 +88,11 @@ def catalog_spec(config: Config) -> CatalogSpec:
 def _lineage(config: Config, layout: TableLayout) -> Lineage:
     """On the hook's own thread: its library takes half a second to import."""
     from lockstep.hooks.lineage import Lineage, LineageOf, catalog_named, table_named
-    from table.schema import ddl_name, parse_ddl, table_schema
+    from table.partition_columns import columns_of
+    from table.schema import ddl_name, parse_ddl
 
     hooks, place = config.hooks, Location.parse(config.table.path)
-    columns = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
+    columns = columns_of(layout)
     named = catalog_spec(config)
     catalog = catalog_named(named.uris, named.database, named.table) if hooks.hive else None
     return Lineage(

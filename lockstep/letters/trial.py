@@ -15,7 +15,7 @@ from participant.records.headers import pack, pack_note
 from participant.records.port import Decoded, Decoder
 from participant.records.raw import RawBatch, Values
 from participant.worker.stages import decoder
-from table.schema import table_schema
+from table.partition_columns import columns_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Trial:
     def __init__(self, config: Config) -> None:
         self._spec, self._record = config.table_spec(), config.record_spec()
         spec = self._spec
-        self._schema = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
+        self._schema = columns_of(spec)
         self._decoder()
 
     def _decoder(self) -> Decoder:

@@ -18,8 +18,10 @@ from participant.records.sources import taken
 from participant.source.fetcher import BATCH_RECORDS
 from participant.worker.memory import MemoryBudget
 from table.kinds import table_kind
+from table.partition_columns import columns_of
+from table.partitioners.expressions import record_fields
 from table.port import UPSERT, TableFiles, TableLayout, TableSpec
-from table.schema import record_schema, table_schema
+from table.schema import record_schema
 from table.store.settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ def _times(record: RecordSpec) -> EventTimeReader | None:
 
 def reads_by(spec: TableSpec, record: RecordSpec) -> str:
     """With what records of such a table are read on this machine, for people. Raises `SchemaError`."""
-    schema = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
+    schema = columns_of(spec)
     decoder(spec, schema, record)
     return _reads_by(schema, record)
 
@@ -95,7 +97,7 @@ def decoder(
 ) -> Decoder:
     """What makes rows of such a table of records. Raises `SchemaError` where the schema cannot be read."""
     upserts = layout.mode == UPSERT
-    found = [*layout.key_fields, *layout.partition_fields]
+    found = [*layout.key_fields, *record_fields(layout)]
     envelope: Envelope = made(ENVELOPES[record.envelope].made_by)
     values, keys = format_made(record.format, record), format_made(record.key_format, record)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from table.errors import Contradiction
 from table.hudi.avro import to_avro
 from table.hudi.avro_columns import from_avro
 from table.hudi.definition import fixed_columns
 from table.hudi.evolution import covers, evolve
+from table.partition_columns import columns_of
+from table.partitioners.expressions import made_columns
 from table.port import TableSpec
-from table.schema import SchemaError, record_schema, table_schema
+from table.schema import SchemaError, record_schema
 from table.widening import ddl_of, united_ddl
 
 
@@ -21,12 +24,13 @@ def widened(schema: str, columns: Mapping[str, str], spec: TableSpec) -> str:
     """
     if not columns:
         return schema
+    made = made_columns(spec)
     try:
-        has = ddl_of(record_schema(from_avro(schema)))
+        has = ddl_of(record_schema(from_avro(schema), made=made))
         wide = united_ddl(has, columns, fixed=fixed_columns(spec), named=columns)
         if wide == has:
             return schema
-        wanted = table_schema(wide, spec.kafka_columns, source_position=spec.source_position)
+        wanted = columns_of(replace(spec, ddl=wide))
     except SchemaError as why:
         raise Contradiction(
             f"table {spec.path}: {why}. Write record.schema with the columns that the table is to have, and "
@@ -39,7 +43,8 @@ def with_others(schema: str, theirs: str, spec: TableSpec) -> str:
     """Our schema, as it must be after another writer's commit. Raises `Contradiction` where there is none."""
     if spec.follows:
         try:
-            schema = widened(schema, {ddl_of(record_schema(from_avro(theirs))): ""}, spec)
+            columns = record_schema(from_avro(theirs), made=made_columns(spec))
+            schema = widened(schema, {ddl_of(columns): ""}, spec)
         except SchemaError as why:
             raise Contradiction(f"table {spec.path}: {why}") from why
     # else as Spark's UPDATE does, which says of every column that it may be null

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from table.errors import Contradiction, Refused
@@ -17,6 +18,7 @@ from table.hudi.avro import to_avro
 from table.hudi.avro_columns import from_avro
 from table.hudi.evolution import evolve
 from table.hudi.files.base_file import META_COLUMNS
+from table.hudi.files.keys import UnsafePartition, partition_path
 from table.hudi.layout import HudiLayout
 from table.hudi.modes import (
     BUCKET_ENGINE,
@@ -27,9 +29,11 @@ from table.hudi.modes import (
     merge_mode,
 )
 from table.hudi.properties import AUTO_ARCHIVE, HIVE_STYLE, URL_ENCODE
-from table.partitioners.kinds import FIELD
+from table.partition_columns import columns_of
+from table.partitioners.expressions import made_columns, made_terms, record_fields, spelled
+from table.partitioners.making import at
 from table.port import UPSERT, TableSpec
-from table.schema import SchemaError, record_schema, table_schema
+from table.schema import SchemaError, record_schema
 from table.store.location import HDFS, plain
 from table.widening import ddl_of, united_ddl
 
@@ -46,6 +50,9 @@ PREFIXED_SINCE = 9
 
 SLASHED = "hoodie.datasource.write.slash.separated.date.partitioning"
 """Folders such as `2026/12/31`, of a field that is `2026-12-31`."""
+TERMS = "lockstep.partition.terms"
+"""How the columns are made by which the table is partitioned; in a table that we have made."""
+TIMELINE_ZONE = "hoodie.table.timeline.timezone"
 PATIENCE_S = 12.0
 """Of the driver with its store. A put whose answer is lost may take twice as long."""
 NOT_IN_ADDRESSES = re.compile(r"[\s%\"<>\\^`{|}\[\]]")
@@ -56,6 +63,11 @@ GLOBS = re.compile(r"[*?{}\[\]%#]")
 META_FIELDS_PREFIX = "_hoodie_"
 NAMESPACE = "hoodie."
 """Before the table's name, in the Avro schema of what a Spark schema is."""
+
+
+def terms_of(spec: TableSpec) -> str:
+    """What `TERMS` says of such a table."""
+    return "; ".join(map(spelled, made_terms(spec)))
 
 
 def key_generator(spec: TableSpec) -> str:
@@ -122,12 +134,32 @@ def check_table(definition: Definition, spec: TableSpec) -> None:
             f"{where}: its key generator is {definition.key_generator}, Lockstep knows "
             f"{', '.join(KEY_GENERATORS)}: write to another path"
         )
+    _check_terms(definition, spec)
     if _is_prefixed(definition) and definition.version < PREFIXED_SINCE:
         raise Contradiction(
             f"{where}: its key generator is COMPLEX with the one key field {definition.key_fields[0]}, whose "
             f"spelling differs between Hudi's versions in tables below version {PREFIXED_SINCE}: write to "
             "another path"
         )
+
+
+def _check_terms(definition: Definition, spec: TableSpec) -> None:
+    """Raise `Contradiction` where the times of a table's partitions cannot be had, or be folders, in it."""
+    for term in filter(lambda term: term.is_time, made_terms(spec)):
+        where = f"table {spec.path}: table.partition_by: {term.function} as {term.column}"
+        if term.source.is_now and definition.properties.get(TIMELINE_ZONE, "LOCAL") != "UTC":
+            raise Contradiction(
+                f"{where}: the table's instants are in its writers' local time, so that now() would differ "
+                f"with them ({TIMELINE_ZONE} is not UTC): write to another path"
+            )
+        sample = at(term, datetime(2026, 12, 31, tzinfo=UTC))
+        try:
+            partition_path(sample, term.column, hive_style=False, url_encode=definition.is_set(URL_ENCODE))
+        except UnsafePartition as why:
+            raise Contradiction(
+                f"{where}: {why}. Take other signs, or have a new table percent-encoded: {URL_ENCODE} = true "
+                "in table.hudi"
+            ) from why
 
 
 def _is_prefixed(definition: Definition) -> bool:
@@ -144,7 +176,8 @@ def layout(definition: Definition, spec: TableSpec, schema: str, *, created: boo
         key_fields=definition.key_fields,
         key_format=key_format if definition.key_fields else "coordinates",
         partition_fields=spec.partition_fields,
-        partitioner=spec.partitioner,
+        partition_terms=spec.partition_terms,
+        partition_bounds=spec.partition_bounds,
         hive_style=definition.is_set(HIVE_STYLE),
         url_encode=definition.is_set(URL_ENCODE),
         kafka_columns=spec.kafka_columns,
@@ -161,7 +194,7 @@ def layout(definition: Definition, spec: TableSpec, schema: str, *, created: boo
 
 def widened(layout: HudiLayout, ddl: str) -> HudiLayout:
     """For a record of these columns, which are wide enough for those of before."""
-    columns = table_schema(ddl, layout.kafka_columns, source_position=layout.source_position)
+    columns = columns_of(replace(layout, ddl=ddl))
     name = str(json.loads(layout.avro).get("namespace") or "").removeprefix(NAMESPACE)
     return replace(layout, ddl=ddl, avro=evolve(layout.avro, to_avro(columns, name), layout))
 
@@ -197,7 +230,10 @@ def fixed_properties(definition: Definition, schema: str, spec: TableSpec) -> di
 
 def schema_of(spec: TableSpec) -> str:
     """The table's Avro schema by the configuration, without Hudi's meta fields."""
-    columns = table_schema(spec.ddl, spec.kafka_columns, source_position=spec.source_position)
+    try:
+        columns = columns_of(spec)
+    except SchemaError as why:
+        raise Contradiction(str(why)) from why
     for name in (*spec.key_fields, *spec.partition_fields, *filter(None, [spec.ordering_field])):
         if name not in columns.names:
             raise Contradiction(
@@ -211,7 +247,7 @@ def with_the_tables(definition: Definition, spec: TableSpec) -> TableSpec:
     if not spec.follows or not definition.schema:
         return spec
     try:
-        has = ddl_of(record_schema(from_avro(definition.schema)))
+        has = ddl_of(record_schema(from_avro(definition.schema), made=made_columns(spec)))
         return replace(spec, ddl=united_ddl(spec.ddl, [has], fixed=fixed_columns(spec)))
     except SchemaError as why:
         raise Contradiction(f"table {spec.path}: {why}") from why
@@ -219,16 +255,12 @@ def with_the_tables(definition: Definition, spec: TableSpec) -> TableSpec:
 
 def fixed_columns(spec: TableSpec) -> tuple[str, ...]:
     """Those by which rows and files are found."""
-    return (*spec.key_fields, *spec.partition_fields, *filter(None, [spec.ordering_field]))
+    found = (*spec.key_fields, *record_fields(spec), *filter(None, [spec.ordering_field]))
+    return tuple(dict.fromkeys(found))
 
 
 def plain_spec(spec: TableSpec) -> TableSpec:
     """`spec` with its path checked, as `plain` has it. Raises `Refused` for what no Hudi table can be."""
-    if spec.partitioner != FIELD:
-        raise Refused(
-            f"table.partitioner is {spec.partitioner!r}: readers of a Hudi table take the value of the field "
-            f"table.partition_by from the name of a row's folder, so that only {FIELD!r} can be"
-        )
     path = plain(spec.path)
     on_hdfs = path.startswith(f"{HDFS}://")
     strange = (GLOBS if on_hdfs else NOT_IN_ADDRESSES).search(path) if "://" in path else None
@@ -257,7 +289,7 @@ def impatient(spec: TableSpec) -> TableSpec:
 def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, Any, str]]:
     """(property, what the table has, what we need, what to do)."""
     get = definition.properties.get
-    elsewhere = "write to another path"
+    elsewhere, terms = "write to another path", terms_of(spec)
     return [
         *(_demands_of_upserts(definition, spec) if spec.mode == UPSERT else []),
         (
@@ -303,6 +335,7 @@ def _demands(definition: Definition, spec: TableSpec) -> list[tuple[str, Any, An
             tuple(spec.partition_fields),
             "set table.partition_by to the table's",
         ),
+        (TERMS, get(TERMS, terms), terms, "set table.partition_by to the table's"),
     ]
 
 

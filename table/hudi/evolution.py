@@ -23,6 +23,7 @@ from table.hudi.avro_ddl import (
     without_null,
 )
 from table.hudi.files.base_file import META_COLUMNS
+from table.partitioners.expressions import record_fields
 from table.schema import KAFKA_PREFIX
 from table.widening import PROMOTIONS
 
@@ -36,6 +37,8 @@ class Fixed(Protocol):
     def key_fields(self) -> tuple[str, ...]: ...
     @property
     def partition_fields(self) -> tuple[str, ...]: ...
+    @property
+    def partition_terms(self) -> tuple[str, ...]: ...
     @property
     def ordering_field(self) -> str: ...
 
@@ -69,6 +72,7 @@ class _Merge:
     def __init__(self, spec: Fixed) -> None:
         self._where = f"table {spec.path}"
         self._fixed = {*spec.key_fields, *spec.partition_fields, spec.ordering_field}
+        self._of_one_type = self._fixed.union(record_fields(spec))
 
     def record(self, has: Mapping[str, Any], wanted: Mapping[str, Any], parent: str) -> dict[str, Any]:
         """`has` with all fields of both. `parent`: the path of what holds it, with its dot."""
@@ -95,7 +99,8 @@ class _Merge:
     def _type(self, has: Any, wanted: Any, path: str) -> Any:
         old, new = without_null(has), without_null(wanted)
         nulls_are_new = is_nullable(wanted) and not is_nullable(has)
-        if path in self._fixed and (nulls_are_new or show(old) != show(new)):
+        differs = path in self._of_one_type and show(old) != show(new)
+        if differs or (path in self._fixed and nulls_are_new):
             raise self._differs(path, has, wanted, "files and rows are found by it: write in record.schema")
         kind = self._value_type(old, new, path)
         if kind is None:

@@ -17,6 +17,7 @@ from control_topic.causes import FILES, METADATA, WRITE
 from table.checks import same_ranges
 from table.errors import OutcomeUnknown, Refused, TableError, Unavailable
 from table.hudi.definition import (
+    TERMS,
     Definition,
     check_table,
     fixed_properties,
@@ -24,6 +25,7 @@ from table.hudi.definition import (
     layout,
     plain_spec,
     schema_of,
+    terms_of,
     with_the_tables,
 )
 from table.hudi.driver import opening, presence, rollback
@@ -122,8 +124,7 @@ class HudiTable:
             self._session.lock.check_conditions()
             created = presence.ensure(self._session, spec, schema)
             definition = self._session.load()
-            if spec.mode == UPSERT and INDEX_TYPE not in definition.properties:
-                definition = self._keep_index(spec) or definition
+            definition = self._keep(spec, definition)
             check_table(definition, spec)
             spec = with_the_tables(definition, spec)
             # The table's own columns first: their order stays what foreign writers know.
@@ -166,11 +167,14 @@ class HudiTable:
         self._settle_rollbacks()
         return False
 
-    def _keep_index(self, spec: TableSpec) -> Definition | None:
+    def _keep(self, spec: TableSpec, definition: Definition) -> Definition:
         """Keep with a table that nobody has written to yet what its writers must know, and load it again."""
-        if not self._session.is_untouched():
-            return None
-        self._session.keep(kept_properties(spec.key_fields, spec.bucket_count, shared_lock(spec.path)))
+        kept = {TERMS: terms_of(spec)} if spec.partition_terms else {}
+        if spec.mode == UPSERT and INDEX_TYPE not in definition.properties:
+            kept |= kept_properties(spec.key_fields, spec.bucket_count, shared_lock(spec.path))
+        if kept.keys() <= definition.properties.keys() or not self._session.is_untouched():
+            return definition
+        self._session.keep(kept)
         return self._session.load()
 
     def newest(self) -> TableState | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 
 from table.census import Census, Column, SchemaCensus, Tally
 from table.instants import MissingTable
 from table.memory.timeline import MemoryTimeline
+from table.partition_columns import columns_of
 from table.port import TableSpec
-from table.schema import ddl_name, table_schema
+from table.schema import ddl_name
 
 
 class MemoryCensus:
@@ -37,7 +39,7 @@ class MemoryCensus:
         spec = self._timeline.spec
         columns = tuple(
             Column(name=one.name, kind=ddl_name(one.type), nullable=one.nullable)
-            for one in table_schema(self._timeline.columns, spec.kafka_columns)
+            for one in columns_of(replace(spec, ddl=self._timeline.columns))
         )
         return Census(
             as_of=as_of,

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from control_topic.messages import DataFile
 from table.columns import constant, with_kafka_columns
 from table.memory.timeline import MemoryTimeline
-from table.partitioners.kinds import partitioners
+from table.partition_columns import PartitionColumns, columns_of
 from table.port import TableLayout, Tell, Written
 from table.rows import Rows
-from table.schema import SchemaError, table_schema
+from table.schema import SchemaError
 from table.widening import aligned, ddl_of
 
 
@@ -41,25 +41,28 @@ class MemoryFiles:
     """See `table.port.TableFiles`."""
 
     def __init__(self, timeline: MemoryTimeline, layout: TableLayout, *, writer_name: str) -> None:
-        self.schema = table_schema(layout.ddl, layout.kafka_columns)
+        self.schema = columns_of(layout)
         for name in (*layout.key_fields, *layout.partition_fields):
             if name not in self.schema.names:
                 raise SchemaError(f"column {name} is a key or a partition, but the schema does not have it")
         self._timeline = timeline
         self._layout = layout
-        self._partitioners = partitioners(layout.partition_fields, layout.partitioner)
+        self._made = PartitionColumns(layout, layout.partition_bounds)
         self._name = writer_name
 
     def shape(self, rows: Rows) -> MemoryRows:
-        """The rows, less those without a key."""
+        """The rows, less those without a key, or a table partition."""
         bad = np.zeros(rows.count, dtype=np.bool_)
         for name in self._layout.key_fields:
             bad |= pc.is_null(rows.columns.column(name)).to_numpy()
+        reason = f"the key ({', '.join(self._layout.key_fields)}) is null"
+        reasons = dict.fromkeys(np.flatnonzero(bad).tolist(), reason)
+        columns, unmade = self._made.added(rows.columns, rows.timestamps_ms)
+        rows, reasons = replace(rows, columns=columns), reasons | unmade
         refused: dict[int, str] = {}
-        if bad.any():
-            reason = f"the key ({', '.join(self._layout.key_fields)}) is null"
-            refused = rows.refused(dict.fromkeys(np.flatnonzero(bad).tolist(), reason))
-            rows = rows.take(np.flatnonzero(~bad))
+        if reasons:
+            refused = rows.refused(reasons)
+            rows = rows.take(np.delete(np.arange(rows.count), list(reasons)))
         table = with_kafka_columns(rows) if self._layout.kafka_columns else rows.columns
         return MemoryRows(table=table, table_partition=self._table_partitions(rows.columns), refused=refused)
 
@@ -71,9 +74,11 @@ class MemoryFiles:
         return MemoryFiles(self._timeline, layout, writer_name=self._name)
 
     def _table_partitions(self, columns: pa.Table) -> pa.DictionaryArray:
-        if not self._partitioners:
+        if not self._layout.partition_fields:
             return constant("", columns.num_rows)
-        values = [one.values(columns).cast(pa.string()).fill_null("") for one in self._partitioners]
+        values = [
+            columns.column(name).cast(pa.string()).fill_null("") for name in self._layout.partition_fields
+        ]
         return pc.binary_join_element_wise(*values, "/").dictionary_encode()
 
 

@@ -29,6 +29,7 @@ from table.chain import does_not_follow, follows, newest_of
 from table.checks import rival_open
 from table.errors import ClockBehind, Contradiction, OutcomeUnknown, Refused, Unavailable
 from table.memory.timeline import InstantPhase, MemoryTimeline, StoredFile, spelled
+from table.partitioners.expressions import made_terms, record_fields
 from table.port import INSERT, Commit, ServiceProgress, TableLayout, TableSpec, Unfinished
 from table.state import TableState, encode
 
@@ -64,7 +65,7 @@ def _told(file: DataFile) -> tuple[int, int]:
 
 def _check_same(stands: TableSpec, spec: TableSpec) -> None:
     """Raise `Contradiction` where a table that stands is not the one that is asked for."""
-    for name in ("key_fields", "partition_fields", "partitioner", "kafka_columns"):
+    for name in ("key_fields", "partition_fields", "partition_terms", "kafka_columns"):
         if getattr(stands, name) != getattr(spec, name):
             raise Contradiction(
                 f"table {spec.path}: its {name} is {getattr(stands, name)!r}, not {getattr(spec, name)!r}"
@@ -101,6 +102,10 @@ class MemoryTable:
         spec, stands = self._spec, self.timeline.spec
         if spec.mode != INSERT:
             raise Contradiction(f"table {spec.path} is in memory and takes inserts only, not {spec.mode}")
+        if any(term.source.is_now for term in made_terms(spec)):
+            raise Refused(
+                f"table {spec.path} is in memory, and its transactions have no time: now() cannot be"
+            )
         if stands is not None:
             _check_same(stands, spec)
             if spec.follows:
@@ -111,7 +116,8 @@ class MemoryTable:
             path=spec.path,
             key_fields=spec.key_fields,
             partition_fields=spec.partition_fields,
-            partitioner=spec.partitioner,
+            partition_terms=spec.partition_terms,
+            partition_bounds=spec.partition_bounds,
             kafka_columns=spec.kafka_columns,
             target_file_bytes=spec.target_file_bytes,
             ddl=spec.ddl,
@@ -319,7 +325,7 @@ class MemoryTable:
             return stands
         from table.widening import Disunited, united_ddl
 
-        fixed = (*spec.key_fields, *spec.partition_fields)
+        fixed = (*spec.key_fields, *record_fields(spec))
         try:
             return united_ddl(stands, others, fixed=fixed, named=named)
         except Disunited as why:

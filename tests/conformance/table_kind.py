@@ -179,6 +179,17 @@ class TableKindPromises:
             with pytest.raises(Contradiction):
                 table.open()
 
+    def test_rows_by_a_function_of_a_field_are_in_their_own_files(self, site: Site) -> None:
+        by = {"partition_fields": ("day", "half"), "partition_terms": ("truncate(1, id) as half",)}
+        driver = site.driver(**by)
+        assert driver.files().schema.names[3] == "half"
+        driver.run("t1", 4)
+        assert "half" in site.reader().columns().names and len(site.in_table()) == 4
+        table = site.kind.committer(site.spark, replace(site.spec, **{**by, "partition_terms": ()}), "events")
+        site.opened.callback(table.close)
+        with pytest.raises(Contradiction):
+            table.open()
+
     def test_a_mode_that_the_kind_has_not_is_refused(self, site: Site) -> None:
         assert "insert" in site.kind.modes
         if "upsert" not in site.kind.modes:

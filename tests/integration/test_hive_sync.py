@@ -119,6 +119,21 @@ def test_a_new_table_and_a_new_column_are_in_the_metastore_and_sql_finds_the_tab
     assert by_name(metastore, query) == [[301, 1, "green", 4]]
 
 
+@pytest.mark.parametrize("hive_style", ["false", "true"])
+def test_table_partitions_of_several_fields_are_there_and_are_found_by_name(
+    pipeline: Pipeline, metastore: MetastoreServer, spark: SparkSession, database: str, hive_style: str
+) -> None:
+    hive(pipeline, metastore, database)
+    pipeline.settings["table.hudi.hoodie.datasource.write.hive_style_partitioning"] = hive_style
+    pipeline.settings["table.partition_by"] = '["day", "bucket(2, user_id) as b", "truncate(3, day)"]'
+    pipeline.produce(300)
+    assert pipeline.run_to_end().process.returncode == 0
+    wanted = [f"day=2026-01-0{day}/b={b}/day_truncate=202" for day in (1, 2, 3) for b in (0, 1)]
+    assert Asked(spark, metastore.uri).partitions(database, "events") == wanted
+    query = f"SELECT count(*), count(DISTINCT b) FROM {database}.events WHERE day = '2026-01-02' AND b >= 0"
+    assert by_name(metastore, query) == [[100, 2]]
+
+
 def test_upserts_have_their_table_there_as_well(
     pipeline: Pipeline, metastore: MetastoreServer, spark: SparkSession, database: str
 ) -> None:

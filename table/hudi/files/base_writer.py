@@ -27,6 +27,7 @@ from control_topic.messages import DataFile
 from table.hudi.files import base_file
 from table.hudi.files.backlog import Backlog, Waiting
 from table.hudi.files.base_file import RECORD_KEY, KeyRange
+from table.hudi.files.dated import Dated
 from table.hudi.files.durable import Files
 from table.hudi.files.encoding import Encodings, outgrown
 from table.hudi.files.open_files import OpenFiles
@@ -75,6 +76,7 @@ class TransactionWriter:
         self._target_bytes = layout.target_file_bytes
         self._schema = schema
         self._instant = instant
+        self._dated = Dated(layout, instant)
         self._writer_number = writer_number
         self._token_end = zlib.crc32(incarnation.encode()) & 0x7FFFFFFF
         self._pending_bytes_max = pending_bytes_max
@@ -105,6 +107,7 @@ class TransactionWriter:
 
     def write(self, shaped: InsertRows) -> None:
         """Take rows; encode what is due. Raises `StorageError`."""
+        shaped = self._dated.rows(shaped)
         if self._is_widened:
             shaped = replace(shaped, table=aligned(shaped.table, self._schema))
         if shaped.table.column_names != self._schema.names:

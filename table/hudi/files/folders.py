@@ -16,7 +16,7 @@ from table.columns import constant
 from table.hudi.files import keys as hudi_keys
 from table.hudi.files.keys import UnsafePartition, partition_path
 from table.hudi.layout import HudiLayout
-from table.partitioners.kinds import partitioners
+from table.partitioners.making import MARK, codes
 
 PATH_BYTES_MAX = 600
 """Of all folders of a table partition. A key in an object store has 1,024 bytes, the table's own path and the
@@ -30,13 +30,13 @@ class Folders:
 
     def __init__(self, layout: HudiLayout) -> None:
         self._layout = layout
-        self._partitioners = partitioners(layout.partition_fields, layout.partitioner)
+        self._fields = layout.partition_fields
 
     def of(self, table: pa.Table) -> tuple[pa.DictionaryArray, dict[int, str]]:
         """The folder per row, each folder with one code, and why rows cannot have one, by row."""
-        if not self._partitioners:
+        if not self._fields:
             return constant("", table.num_rows), {}
-        columns, codes = _together([one.values(table) for one in self._partitioners])
+        columns, found = _together([codes(table.column(name)) for name in self._fields])
         folders: list[str] = []
         bad: dict[int, str] = {}
         for code, values in enumerate(zip(*columns, strict=True)):
@@ -45,27 +45,31 @@ class Folders:
             except UnsafePartition as unsafe:
                 folders.append("")
                 bad[code] = str(unsafe)
-        reasons = {row: bad[code] for code in bad for row in np.flatnonzero(codes == code).tolist()}
+        reasons = {row: bad[code] for code in bad for row in np.flatnonzero(found == code).tolist()}
         # two values may share a folder (null and empty do): give each folder one code
         names = {folder: code for code, folder in enumerate(dict.fromkeys(folders))}
         code_of = np.array([names[folder] for folder in folders] or [0], dtype=np.int32)
         return pa.DictionaryArray.from_arrays(
-            pa.array(code_of[codes]), pa.array(list(names), pa.string())
+            pa.array(code_of[found]), pa.array(list(names), pa.string())
         ), reasons
 
     def _folder(self, values: Sequence[str | None]) -> str:
         """Raises `UnsafePartition`."""
         layout = self._layout
-        path = "/".join(
-            partition_path(value, one.field, hive_style=layout.hive_style, url_encode=layout.url_encode)
-            for value, one in zip(values, self._partitioners, strict=True)
-        )
+        path = "/".join(self._level(value, name) for value, name in zip(values, self._fields, strict=True))
         if len(path.encode()) > PATH_BYTES_MAX:
             fields = ", ".join(layout.partition_fields)
             raise UnsafePartition(
                 f"fields {fields}: values of more than {PATH_BYTES_MAX} bytes in all name no folder"
             )
         return path
+
+    def _level(self, value: str | None, name: str) -> str:
+        """A mark stays as it is: see `table.hudi.files.dated`."""
+        layout = self._layout
+        if value is not None and value.startswith(MARK):
+            return f"{name}={value}" if layout.hive_style else value
+        return partition_path(value, name, hive_style=layout.hive_style, url_encode=layout.url_encode)
 
 
 def _together(found: Sequence[pa.DictionaryArray]) -> tuple[list[list[str | None]], Codes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,8 @@ from table.hudi.files import keys as hudi_keys
 from table.hudi.files.folders import Folders
 from table.hudi.files.keys import Keys
 from table.hudi.layout import HudiLayout
+from table.partition_columns import PartitionColumns
+from table.partitioners.expressions import made_columns
 from table.port import AS_KEY, AS_PARTITION
 from table.rows import Rows
 from table.schema import SchemaError, record_schema
@@ -53,7 +55,10 @@ class InsertShaper:
     def __init__(self, layout: HudiLayout, schema: pa.Schema) -> None:
         self._layout = layout
         self._folders = Folders(layout)
-        columns = record_schema(schema)
+        self._made = PartitionColumns(layout, layout.partition_bounds)
+        columns = pa.schema(
+            [*record_schema(schema), *(field for field in schema if field.name in made_columns(layout))]
+        )
         roles = [(name, AS_KEY) for name in layout.key_fields]
         roles += [(name, AS_PARTITION) for name in layout.partition_fields]
         for name, role in roles:
@@ -67,7 +72,7 @@ class InsertShaper:
 
     def shape(self, rows: Rows) -> InsertRows:
         """The rows, less those that this table cannot take."""
-        record_key, partitions, reasons = self.keys_and_partitions(rows)
+        rows, record_key, partitions, reasons = self.found(rows)
         refused: dict[int, str] = {}
         if reasons:
             refused = rows.refused(reasons)
@@ -77,15 +82,26 @@ class InsertShaper:
         table = with_kafka_columns(rows) if self._layout.kafka_columns else rows.columns
         return InsertRows(table=table, record_key=record_key, table_partition=partitions, refused=refused)
 
-    def keys_and_partitions(self, rows: Rows) -> tuple[pa.ChunkedArray, pa.DictionaryArray, dict[int, str]]:
-        """Per row its key and its folder, and the reason of each row that cannot have one of them."""
+    def found(self, rows: Rows) -> tuple[Rows, pa.ChunkedArray, pa.DictionaryArray, dict[int, str]]:
+        """The rows with the columns of their table partitions, per row its key and its folder, and the reason
+        of each row that cannot have one of them.
+        """
+        columns, unmade = self._made.added(rows.columns, rows.timestamps_ms)
+        rows = replace(rows, columns=columns)
         if self._layout.key_format == hudi_keys.COORDINATES:
-            keys = hudi_keys.coordinate_keys(rows.source.topic, rows.source.number, rows.offsets)
-            return (keys.keys, *self._folders.of(rows.columns))
-        return self.of_columns(rows.columns)
+            record_key = hudi_keys.coordinate_keys(rows.source.topic, rows.source.number, rows.offsets).keys
+            partitions, reasons = self._folders.of(columns)
+        else:
+            record_key, partitions, reasons = self._of(columns)
+        return rows, record_key, partitions, reasons | unmade
 
     def of_columns(self, table: pa.Table) -> tuple[pa.ChunkedArray, pa.DictionaryArray, dict[int, str]]:
-        """As `keys_and_partitions`, of a table whose keys are made of its columns."""
+        """As `found`, of a table whose keys and table partitions are made of its columns alone."""
+        columns, unmade = self._made.added(table, np.full(table.num_rows, -1, dtype=np.int64))
+        record_key, partitions, reasons = self._of(columns)
+        return record_key, partitions, reasons | unmade
+
+    def _of(self, table: pa.Table) -> tuple[pa.ChunkedArray, pa.DictionaryArray, dict[int, str]]:
         found = self._keys(table)
         partitions, reasons = self._folders.of(table)
         if found.bad is not None:

@@ -14,9 +14,9 @@ from table.hudi.files.log_writer import LogWriter
 from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.hudi.files.upserts import Upserts, UpsertShaper
 from table.hudi.layout import HudiLayout
+from table.partition_columns import columns_of
 from table.port import UPSERT, FileWriter, TableLayout, Tell
 from table.rows import Rows
-from table.schema import table_schema
 from table.store.location import store_at
 from table.store.settings import StoreSettings
 from table.widening import ddl_of
@@ -41,7 +41,7 @@ class HudiFiles:
         storage: StoreSettings | None = None,
     ) -> None:
         hudi = self.layout = HudiLayout.of(layout)
-        self.schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
+        self.schema = columns_of(layout)
         self._upserts = layout.mode == UPSERT
         self._common: dict[str, Any] = {
             "store": store_at(layout.path, settings=storage and storage.within(held_bytes_max)),
@@ -62,7 +62,7 @@ class HudiFiles:
         """See `table.port.TableFiles`."""
         made = copy(self)
         layout = made.layout = widened(self.layout, ddl_of(columns))
-        made.schema = table_schema(layout.ddl, layout.kafka_columns, source_position=layout.source_position)
+        made.schema = columns_of(layout)
         made._common = {**self._common, "layout": layout, "schema": made.schema}
         made._shaper = (UpsertShaper if self._upserts else InsertShaper)(layout, made.schema)
         return made

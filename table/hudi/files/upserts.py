@@ -83,7 +83,7 @@ class UpsertShaper:
     def shape(self, rows: Rows) -> Upserts:
         """The changes, less those that this table cannot take."""
         length = rows.length
-        record_key, partitions, reasons = self._keys.keys_and_partitions(rows)
+        rows, record_key, partitions, reasons = self._keys.found(rows)
         reasons |= self._without_order(rows.columns)
         refused: dict[int, str] = {}
         if reasons:

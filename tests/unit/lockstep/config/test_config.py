@@ -81,13 +81,17 @@ format = "hudi"
 kind = "insert"
 key = ["event_id"]
 partition_by = "day"
-partitioner = "field"
 ordering = ""
 buckets = 16
 delete_field = ""
 kafka_columns = true
 target_file_size = "120MB"
 hudi = { }
+
+[partition]
+max_age = 0
+max_ahead = 0
+beyond = "reject"
 
 [transaction]
 interval = "10s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -252,3 +253,12 @@ def test_columns_that_only_others_have_are_named(theirs: str, reason: str) -> No
 )
 def test_what_ddl_cannot_say_is_shown_as_avro(kind: Any, text: str) -> None:
     assert show(kind) == text
+
+
+def test_a_field_that_a_function_lays_rows_out_by_keeps_its_type() -> None:
+    """The bucket of an INT is another than that of the same BIGINT."""
+    spec = replace(SPEC, partition_fields=("n_bucket",), partition_terms=("bucket(4, n)",))
+    assert columns(evolve(avro("n INT, m INT"), avro("n INT, m BIGINT"), spec)) == ["n INT", "m BIGINT"]
+    with pytest.raises(Contradiction, match=r"field n is INT.*files and rows are found by it"):
+        evolve(avro("n INT"), avro("n BIGINT"), spec)
+    assert columns(evolve(avro("n INT NOT NULL"), avro("n INT"), spec)) == ["n INT"]

@@ -14,9 +14,12 @@ from control_topic.messages import SourcePartition
 from participant.records.json.decoder import JsonDecoder
 from participant.records.raw import RawBatch, Values
 from participant.records.rejects import Rejects
+from table.hudi.files.dated import Dated
 from table.hudi.files.shaping import InsertRows, InsertShaper
 from table.hudi.layout import HudiLayout
-from table.schema import SchemaError, table_schema
+from table.partition_columns import columns_of
+from table.partitioners.bounds import Bounds
+from table.schema import SchemaError, record_schema, table_schema
 
 LAYOUT = HudiLayout(
     path="file:///lake/t",
@@ -40,7 +43,7 @@ class Made(InsertRows):
 
 def derive(*values: bytes | None, timestamp_ms: int | None = None, **changes: Any) -> Made:
     layout = replace(LAYOUT, **changes)
-    schema = table_schema(layout.ddl, layout.kafka_columns)
+    schema = columns_of(layout)
     offsets = np.arange(100, 100 + 2 * len(values), 2, dtype=np.int64)
     batch = RawBatch(
         partition=SourcePartition("events", 3),
@@ -123,6 +126,60 @@ def test_folders_that_no_store_could_name_in_all_are_refused() -> None:
     assert derive(value, ddl=ddl, partition_fields=names[:3]).count == 1
     refused = derive(value, ddl=ddl, partition_fields=names)
     assert "values of more than 600 bytes" in refused.rejects[0].reason
+
+
+def test_a_function_makes_a_column_behind_the_records_own_and_its_folder() -> None:
+    derived = derive(
+        b'{"id":"a","day":"x","at":"2026-11-26T23:30:00Z"}', b'{"id":"b"}',
+        partition_fields=("day", "at_day"), partition_terms=('day(at, "Europe/Berlin")',), hive_style=True,
+    )  # fmt: skip
+    assert derived.table.column_names[:5] == ["id", "day", "at", "at_day", "_kafka_topic"]
+    assert derived.table.column("at_day").to_pylist() == ["2026-11-27", None]
+    assert derived.table_partition.to_pylist() == [
+        "day=x/at_day=2026-11-27",
+        "day=__HIVE_DEFAULT_PARTITION__/at_day=__HIVE_DEFAULT_PARTITION__",
+    ]
+
+
+def test_a_column_that_is_made_is_none_of_the_records_own() -> None:
+    layout = replace(LAYOUT, partition_fields=("at_day",), partition_terms=("day(at)",))
+    schema = columns_of(layout)
+    assert schema.names[3] == "at_day" and record_schema(schema).names == ["id", "day", "at"]
+    read = pa.schema([field.remove_metadata() for field in schema])
+    assert record_schema(read, made=("at_day",)).names == ["id", "day", "at"]
+
+
+def test_times_that_are_too_far_away_are_rejects_of_their_own_records() -> None:
+    values = [b'{"id":"%d","at":"2026-11-%02dT00:00:00Z"}' % (day, day) for day in (20, 26, 28)]
+    changes: dict[str, Any] = {"partition_fields": ("at_day",), "partition_terms": ("day(at)",)}
+    now_ms = 1_795_651_200_000  # 2026-11-26
+    bounds = Bounds(max_age_ms=3 * 86_400_000, max_ahead_ms=86_400_000)
+    derived = derive(*values, timestamp_ms=now_ms, partition_bounds=bounds, **changes)
+    assert derived.record_key.to_pylist() == ["26"]
+    assert [reject.index for reject in derived.rejects] == [0, 2]
+    aside = replace(bounds, set_aside=True)
+    derived = derive(*values, timestamp_ms=now_ms, partition_bounds=aside, **changes)
+    assert derived.table_partition.to_pylist() == ["late", "2026-11-26", "late"]
+
+
+@pytest.mark.parametrize("hive_style", [False, True])
+def test_by_now_all_rows_are_where_their_transactions_instant_says(hive_style: bool) -> None:
+    layout = replace(
+        LAYOUT,
+        partition_fields=("day", "hour"),
+        partition_terms=('hour(now(), "Asia/Tokyo") as hour',),
+        hive_style=hive_style,
+    )
+    names = [one.name for one in fields(LAYOUT) if one.name != "body"]
+    given = {name: getattr(layout, name) for name in names}
+    shaped = derive(b'{"id":"a","day":"x"}', b'{"id":"b","day":"y"}', b'{"id":"c","day":"x"}', **given)
+    for instant, hour in (("20261231145959999", "2026-12-31-23"), ("20261231150000000", "2027-01-01-00")):
+        dated = Dated(layout, instant).rows(shaped)
+        assert dated.table.column("hour").to_pylist() == [hour] * 3
+        folder = f"day=x/hour={hour}" if hive_style else f"x/{hour}"
+        assert dated.table_partition.to_pylist()[::2] == [folder] * 2
+        assert dated.table.column_names == columns_of(layout).names
+        assert dated.count == 3 and not shaped.refused
 
 
 def test_a_time_as_table_partition_is_microseconds_as_hudi_spells_it() -> None:
