@@ -41,7 +41,9 @@ KEY_GENERATORS: Mapping[str, str] = {
     "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
     "COMPLEX": "org.apache.hudi.keygen.ComplexKeyGenerator",
     "NON_PARTITION": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+    "CUSTOM": "org.apache.hudi.keygen.CustomKeyGenerator",
 }
+"""CUSTOM only where each partition field is `field:SIMPLE`. It spells keys as SIMPLE or COMPLEX would."""
 VERSION_MIN = 8
 """The first table version whose timeline keeps completion times (layout 2)."""
 PREFIXED_SINCE = 9
@@ -98,6 +100,11 @@ class Definition:
 
     @property
     def partition_fields(self) -> tuple[str, ...]:
+        return tuple(one.partition(":")[0] for one in self.written_partition_fields)
+
+    @property
+    def written_partition_fields(self) -> tuple[str, ...]:
+        """As CUSTOM has them: with the type of each, `day:SIMPLE`."""
         return _fields(self.properties.get("hoodie.table.partition.fields", ""))
 
     @property
@@ -119,6 +126,7 @@ class Definition:
 def check_table(definition: Definition, spec: TableSpec) -> None:
     """Raise `Contradiction` where the table's properties do not let us write what `spec` says."""
     where = f"table {spec.path}"
+    _check_key_generator(definition, where)
     for name, has, wanted, advice in _demands(definition, spec):
         if has != wanted:
             raise Contradiction(
@@ -129,17 +137,27 @@ def check_table(definition: Definition, spec: TableSpec) -> None:
             f"{where}: hoodie.table.version is {definition.version}, Lockstep needs {VERSION_MIN} or newer: "
             "upgrade the table with a current Hudi writer first"
         )
-    if definition.key_generator not in KEY_GENERATORS:
-        raise Contradiction(
-            f"{where}: its key generator is {definition.key_generator}, Lockstep knows "
-            f"{', '.join(KEY_GENERATORS)}: write to another path"
-        )
     _check_terms(definition, spec)
     if _is_prefixed(definition) and definition.version < PREFIXED_SINCE:
         raise Contradiction(
             f"{where}: its key generator is COMPLEX with the one key field {definition.key_fields[0]}, whose "
             f"spelling differs between Hudi's versions in tables below version {PREFIXED_SINCE}: write to "
             "another path"
+        )
+
+
+def _check_key_generator(definition: Definition, where: str) -> None:
+    if definition.key_generator not in KEY_GENERATORS:
+        raise Contradiction(
+            f"{where}: its key generator is {definition.key_generator}, Lockstep knows "
+            f"{', '.join(KEY_GENERATORS)}: write to another path"
+        )
+    kinds = {one: one.partition(":")[2].upper() for one in definition.written_partition_fields}
+    strange = [one for one, kind in kinds.items() if kind not in ("", "SIMPLE")]
+    if strange or (definition.key_generator == "CUSTOM" and "" in kinds.values()):
+        raise Contradiction(
+            f"{where}: its key generator is CUSTOM, with the partition fields {', '.join(kinds)}; Lockstep "
+            "knows those that are SIMPLE, whose folders are the fields' values: write to another path"
         )
 
 
@@ -220,7 +238,7 @@ def fixed_properties(definition: Definition, schema: str, spec: TableSpec) -> di
         "hoodie.table.name": definition.name,
         "hoodie.avro.schema": schema,
         "hoodie.datasource.write.recordkey.field": ",".join(definition.key_fields),
-        "hoodie.datasource.write.partitionpath.field": ",".join(definition.partition_fields),
+        "hoodie.datasource.write.partitionpath.field": ",".join(definition.written_partition_fields),
         "hoodie.datasource.write.keygenerator.class": KEY_GENERATORS[definition.key_generator],
         "hoodie.write.table.version": str(definition.version),
         HIVE_STYLE: str(definition.is_set(HIVE_STYLE)).lower(),

@@ -284,6 +284,7 @@ FITTING = {
         ("hoodie.datasource.write.drop.partition.columns", "true"),
         ("hoodie.table.keygenerator.type", "TIMESTAMP"),
         ("hoodie.table.keygenerator.type", "CUSTOM"),
+        ("hoodie.table.keygenerator.type", "AVRO_CUSTOM"),
         ("hoodie.datasource.write.slash.separated.date.partitioning", "true"),
         ("hoodie.table.version", "6"),
     ],
@@ -294,6 +295,16 @@ def test_a_contradicting_table_property_is_named_with_what_to_do(name: str, valu
         check_table(Definition(properties={**FITTING, name: value}), SPEC)
     if "keygenerator" not in name:
         assert name in str(refused.value)
+
+
+def test_a_custom_key_generator_is_taken_where_all_fields_are_simple() -> None:
+    custom = {**FITTING, "hoodie.table.keygenerator.type": "CUSTOM"}
+    simple = Definition(properties={**custom, "hoodie.table.partition.fields": "day:SIMPLE"})
+    check_table(simple, SPEC)
+    assert layout(simple, SPEC, schema_of(SPEC), created=False).key_format == "plain"
+    for fields in ("day:TIMESTAMP", "day:simple,ts:timestamp", "day"):
+        with pytest.raises(Contradiction, match="CUSTOM, with the partition fields"):
+            check_table(Definition(properties={**custom, "hoodie.table.partition.fields": fields}), SPEC)
 
 
 def test_a_complex_key_of_one_field_is_taken_where_all_of_hudi_spells_it_alike() -> None:

@@ -110,6 +110,36 @@ def test_a_query_reads_no_file_of_table_partitions_that_it_does_not_ask_for(
     ]
 
 
+@pytest.mark.parametrize("keys", [("id",), ("id", "amount")], ids="+".join)
+def test_a_table_that_spark_made_with_a_custom_key_generator_is_written_as_it_writes(
+    spark: SparkSession, tmp_path: Path, keys: tuple[str, ...]
+) -> None:
+    """All of its fields SIMPLE."""
+    options = {
+        "hoodie.table.name": "changes",
+        "hoodie.datasource.write.recordkey.field": ",".join(keys),
+        "hoodie.datasource.write.partitionpath.field": "region:SIMPLE,amount:SIMPLE",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        "hoodie.datasource.write.operation": "bulk_insert",
+    }
+    ddl = "id STRING, region STRING, amount BIGINT, ts BIGINT, deleted BOOLEAN"
+    frame = spark.createDataFrame([("s1", "a", 1, 1, False), ("s2", "b", 0, 1, False)], ddl)
+    frame.write.format("hudi").options(**options).mode("overwrite").save(str(tmp_path / "t"))
+    by = {"partition_fields": ("region", "amount"), "kafka_columns": False, "key_fields": keys}
+    table = Upserts(spark, tmp_path / "t", **{**INSERT, "ddl": ddl, **by})
+    try:
+        table.run([record(one) for one in FIRST])
+        found = folders(table)
+        assert (found["s1"], found["s2"]) == (found["k2"], found["k1"]) == ("a/1", "b/0")
+        keyed = (
+            table.spark.read.format("hudi").load(str(table.path)).select("id", "_hoodie_record_key", "amount")
+        )
+        for name, key, amount in keyed.collect():
+            assert key == (name if len(keys) == 1 else f"id:{name},amount:{amount}")
+    finally:
+        table.table.close()
+
+
 def test_another_order_of_the_fields_is_refused(make: Callable[..., tuple[Upserts, Foreign]]) -> None:
     make(**INSERT)
     with pytest.raises(Contradiction, match=r"partition\.fields is region,amount.*says amount,region"):
