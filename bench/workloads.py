@@ -265,7 +265,7 @@ WORKLOADS: Mapping[str, Workload] = {
 """Those of new rows."""
 ENCODED: Mapping[str, Workload] = {
     name: replace(
-        _narrow(name, f"narrow {title}, 8 fields", value=encoding.of_json(narrow), records=4_000_000),
+        _narrow(name, f"narrow {title}, 8 fields", value=encoding.of_json(narrow), records=16_000_000),
         encoding=encoding,
     )
     for name, title, encoding in (("avro", "Avro", AVRO), ("protobuf", "Protobuf", PROTOBUF))

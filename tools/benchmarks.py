@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.workloads import WORKLOADS  # noqa: E402
+from bench.workloads import ENCODED, WORKLOADS  # noqa: E402
 from tests import evidence  # noqa: E402
 from tools.cells import NOT_YET, OURS, origin, peak, ratio, spread, steady, table  # noqa: E402
 from tools.native_benchmarks import alone, decoded  # noqa: E402
@@ -134,10 +134,10 @@ def _throughput(read: Read) -> list[str]:
     titles = "".join(f" {title} | × |" for title in RIVALS.values())
     lines += [f"| workload | Lockstep |{titles} a worker's peak memory |"]
     lines += ["|---|---|" + "---|---|" * len(RIVALS) + "---|"]
-    for name, workload in WORKLOADS.items():
-        if name in ELSEWHERE:
-            continue
+    for name, workload in {**WORKLOADS, **ENCODED}.items():
         kept = read(f"bench-{name}")
+        if name in ELSEWHERE or (kept is None and name in ENCODED):
+            continue
         cells = [steady(kept, OURS)]
         for rival in RIVALS:
             cells += [steady(kept, rival), ratio(kept, rival, "steady_rows_per_s")]

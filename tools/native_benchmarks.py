@@ -16,7 +16,11 @@ ALONE: Mapping[str, str] = {
     "json": "JSON",
 }
 """Candidates of `bench.decoding`, JSON being the same rows, natively."""
-WORKLOADS: Mapping[str, str] = {"narrow-native": "narrow JSON", "wide-native": "wide JSON"}
+WORKLOADS: Mapping[str, str] = {
+    "narrow-native": "narrow JSON",
+    "wide-native": "wide JSON",
+    "upserts-native": "upserts",
+}
 
 
 def decoded(read: Callable[[str], Mapping[str, Any] | None]) -> list[str]:
