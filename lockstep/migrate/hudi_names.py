@@ -170,6 +170,12 @@ def set_table(sheet: Sheet, name: str, path_name: str, *, why_not: str) -> None:
     sheet.note(
         f"Their table does not go on: {why_not}. What is in it stays there, and is not in the new one."
     )
+    if sheet.settings.get("table.kind") == "upsert":
+        sheet.note(
+            "With upserts the new table lacks every row that no record changes any more: read the topics "
+            "from their beginning where they have all of it, and not from where theirs stands, or copy its "
+            "rows first, with Spark."
+        )
 
 
 # --- sizes, services, metastore -----------------------------------------------------------------------

@@ -71,7 +71,7 @@ def java_pattern(joda: str) -> str:
             continue
         if strange := re.search(r"[CZz]", piece):
             raise ValueError(f"{strange[0]} of path.format is a century or a zone, which no path needs")
-        out.append(piece.translate(str.maketrans({"Y": "y", "x": "Y"})))
+        out.append(piece.translate(str.maketrans("Yx", "yY")))
     return "".join(out)
 
 
