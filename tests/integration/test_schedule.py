@@ -1,0 +1,128 @@
+"""Transactions that end by the clock, on the real parts: each commit's records lie on one side of a
+boundary."""
+
+from __future__ import annotations
+
+import calendar
+import json
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hudi import HudiReadOptions, HudiTableBuilder
+
+from tests.harness import Pipeline, Run
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+ALIGN_S = 10
+HEARD_S = 1.5
+"""END is said within a tick, and heard within this."""
+AT_S = 0.3
+"""So near to a boundary the coordinator is killed: END is being said."""
+BEFORE_S, AFTER_S = 2, 1
+"""None begins so near to a boundary."""
+
+
+def told(pipeline: Pipeline, kind: str) -> list[dict[str, Any]]:
+    done = pipeline.command("events", "--from-beginning", "--type", kind, "--output", "json")
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def first_of_each(events: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """By transaction."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in events:
+        found.setdefault(one["transaction"], one)
+    return found
+
+
+def produce_for(pipeline: Pipeline, run: Run, seconds: float, *, killing: bool = False) -> None:
+    """A few records all the time, for so long. `killing`: at a boundary, the coordinator's worker, once."""
+    began_s = time.monotonic()
+    while (passed_s := time.monotonic() - began_s) < seconds:
+        pipeline.produce(20)
+        if killing and passed_s > ALIGN_S and time.time() % ALIGN_S < AT_S:
+            run.kill_worker(coordinator=True, with_signal=signal.SIGKILL)
+            killing = False
+        time.sleep(0.05)
+    assert not killing
+
+
+def rows(pipeline: Pipeline) -> Iterator[tuple[str, int]]:
+    """Of the table: the instant that wrote a row, and when the record came, in microseconds."""
+    table = HudiTableBuilder.from_base_uri(str(pipeline.table)).build()
+    columns = ["_hoodie_commit_time", "_kafka_timestamp"]
+    for batch in table.read(HudiReadOptions(projection=columns)):
+        instants, came = batch.column(0).to_pylist(), batch.column(1).cast("int64").to_pylist()
+        yield from zip(instants, came, strict=True)
+
+
+def instant_ms(instant: str) -> int:
+    """Of a timeline in UTC."""
+    moment = time.strptime(instant[:14] + " UTC", "%Y%m%d%H%M%S %Z")
+    return calendar.timegm(moment) * 1_000 + int(instant[14:17])
+
+
+def test_no_transaction_spans_a_boundary_and_its_instant_is_of_the_time_in_which_its_records_were_taken(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.settings.update(
+        {
+            "transaction.align": f"{ALIGN_S}s",
+            "transaction.interval": "10m",
+            "transaction.write_timeout": "10m",
+        }
+    )
+    run = pipeline.start()
+    pipeline.produce(200)
+    run.await_commits(1)
+    produce_for(pipeline, run, 5 * ALIGN_S, killing=True)
+    assert run.stop() == 0
+    pipeline.assert_exact(pipeline.produced)
+
+    starts, ends = (first_of_each(told(pipeline, kind)) for kind in ("START_COMMIT", "END_COMMIT"))
+    acks = first_of_each(told(pipeline, "ACK_COMMIT"))
+    slots = set()
+    for transaction, ack in acks.items():
+        begun_s = instant_ms(ack["content"]["instant"]) / 1_000
+        boundary_s = (begun_s // ALIGN_S + 1) * ALIGN_S
+        slots.add(boundary_s)
+        assert begun_s % ALIGN_S >= AFTER_S - 0.05, "somebody else's clock may be a second behind"
+        assert starts[transaction]["time"] / 1_000 < boundary_s
+        assert ends[transaction]["time"] / 1_000 <= boundary_s + HEARD_S
+    assert len(slots) >= 3
+    reasons = [one["content"]["reason"] for one in ends.values()]
+    assert reasons.count("align") >= 3 and set(reasons) <= {"align", "drain"}
+    late = [
+        (instant, came)
+        for instant, came in rows(pipeline)
+        if came / 1e6 > (instant_ms(instant) // 1_000 // ALIGN_S + 1) * ALIGN_S + HEARD_S
+    ]
+    assert not late, "records that came after the boundary are in a transaction of before it"
+
+
+def test_transactions_end_at_scheduled_times_and_at_once_where_one_was_missed(pipeline: Pipeline) -> None:
+    pipeline.settings.update(
+        {
+            "transaction.schedule": "every 10s at :00:05",
+            "transaction.interval": "10m",
+            "transaction.write_timeout": "10m",
+        }
+    )
+    run = pipeline.start()
+    pipeline.produce(200)
+    run.await_commits(1)
+    produce_for(pipeline, run, 35)
+    assert run.stop() == 0
+    pipeline.assert_exact(pipeline.produced)
+
+    ends = sorted(first_of_each(told(pipeline, "END_COMMIT")).values(), key=lambda one: int(one["time"]))
+    by_time = [one for one in ends if one["content"]["reason"] == "schedule"]
+    assert {one["content"]["reason"] for one in ends} <= {"schedule", "drain"}
+    on_time = [one for one in by_time[1:] if (one["time"] / 1_000 - 5) % 10 <= HEARD_S]
+    assert len(on_time) >= 3, "every ten seconds, five seconds after"
+    assert len(by_time) - len(on_time) <= 2, "the first makes good what nobody knows of"
