@@ -225,7 +225,7 @@ def record_schema(schema: pa.Schema, *, made: Collection[str] = ()) -> pa.Schema
 
 
 def _is_ours(field: pa.Field) -> bool:
-    return field.name.startswith((KAFKA_PREFIX, POSITION_COLUMN)) or field.metadata == MADE
+    return bool(field.name.startswith((KAFKA_PREFIX, POSITION_COLUMN)) or field.metadata == MADE)
 
 
 def ddl_name(kind: pa.DataType) -> str:

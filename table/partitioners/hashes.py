@@ -72,7 +72,8 @@ def _of_texts(texts: pa.StringArray) -> Hashes:
         signed = octets[at].view(np.int8).astype(np.int32).view(np.uint32)
         hashes[rows] = _mixed(hashes[rows], signed)
     hashes = _ended(hashes, sizes.astype(np.uint32))
-    return hashes[found.indices.to_numpy()]
+    of_rows: Hashes = hashes[found.indices.to_numpy()]
+    return of_rows
 
 
 def _seeds(count: int) -> Hashes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +101,7 @@ def mark(term: Term) -> str:
 def at(term: Term, instant: datetime) -> str:
     """The text of `now()` in the transaction whose instant this is, in UTC."""
     assert term.pattern is not None
-    micros = np.array([(instant - times.EPOCH) // times.timedelta(microseconds=1)], dtype=np.int64)
+    micros = np.array([(instant - times.EPOCH) // timedelta(microseconds=1)], dtype=np.int64)
     (text,) = times.spelled(micros, term.pattern, zone=term.zone, step=_step(term))[1]
     assert text is not None
     return text

@@ -63,7 +63,7 @@ def offsets(micros: Micros, zone: str) -> Micros:
     hours = pa.array(np.floor_divide(micros, HOUR)).dictionary_encode()
     of_hour = [_offset_within(zone, hour) for hour in hours.dictionary.to_pylist()]
     codes = hours.indices.to_numpy()
-    found = np.array([0 if one is None else one for one in of_hour] or [0], dtype=np.int64)[codes]
+    found: Micros = np.array([0 if one is None else one for one in of_hour] or [0], dtype=np.int64)[codes]
     for code, offset in enumerate(of_hour):
         if offset is not None:
             continue
