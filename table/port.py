@@ -7,7 +7,7 @@ All calls run on the driver's one table thread. An implementation raises the err
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -285,6 +285,11 @@ class TableReader(Protocol):
 
     def time_ms(self, instant_time: str) -> int:
         """A time of an instant, in milliseconds since 1970."""
+
+    def said(self, names: Collection[str]) -> tuple[str, Mapping[str, str]]:
+        """Of the newest completed instant whose commit says something by one of these names, whoever wrote
+        it: its requested time, and what it says by them. An empty time where none does.
+        """
 
     def damage(self) -> str:
         """A sentence on what other readers would be misled by; empty where nothing is wrong."""

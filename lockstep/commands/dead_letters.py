@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from control_topic.clocks import wall_ms
-from lockstep.commands.offsets import REASON_CHARS_MAX, operator
 from lockstep.commands.options import PATH, SET_HELP, standard_options
 from lockstep.config import load
 from lockstep.config.kafka import checked_kafka
@@ -17,6 +16,7 @@ from lockstep.letters.marks import By
 from lockstep.letters.replay import How
 from lockstep.letters.report import Outcome, Seen, as_json, as_text, heading
 from lockstep.letters.walk import Asked, Walk
+from lockstep.offsets.carry_out import REASON_CHARS_MAX, operator
 from lockstep.output import Output
 
 LIMIT = 1_000

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from lockstep.commands.options import PATH, standard_options
-from lockstep.errors import EXIT_WELL, ConfigError
+from lockstep.errors import EXIT_FAILED, EXIT_WELL, ConfigError
+from lockstep.migrate.adopt import adopt
 from lockstep.migrate.connect import with_worker
 from lockstep.migrate.given import read_given, read_options
 from lockstep.migrate.kinds import KINDS, recognised
@@ -33,7 +34,14 @@ from lockstep.output import Output
     metavar="SETTING=VALUE",
     help="What theirs does not say, or says otherwise.",
 )
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.option("--adopt-offsets", "adopting", is_flag=True, help="Take over where theirs stands; a dry run.")
+@click.option("-c", "--config", "config_path", type=PATH, help="With --adopt-offsets: the pipeline's file.")
+@click.option("--yes", "executing", is_flag=True, help="With --adopt-offsets: do what the dry run shows.")
+@click.option("--master", default="", help="The Spark master that commits the offsets.")
+@click.option(
+    "--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A Spark property; may be repeated."
+)
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[-- HOODIESTREAMER'S OPTIONS]")
 @standard_options
 def command(
     output: Output,
@@ -43,6 +51,11 @@ def command(
     out: Path | None,
     force: bool,
     sets: tuple[str, ...],
+    adopting: bool,
+    config_path: Path | None,
+    executing: bool,
+    master: str,
+    confs: tuple[str, ...],
     options: tuple[str, ...],
 ) -> int:
     """Read a configuration of Confluent's HDFS or S3 sink, of Hudi's or Iceberg's Kafka Connect sink, or of
@@ -52,7 +65,22 @@ def command(
     Of HoodieStreamer the options of its command line follow behind --, or the whole spark-submit. Nothing is
     asked of a broker, and nothing is started. Secrets become references; their values are neither written nor
     shown.
+
+    With --adopt-offsets and the pipeline's file, -c: where theirs stands, by its consumer group, its files or
+    its table's commits, and what the table's first commit would hold. With --yes it is made; a table that has
+    offsets of this pipeline is refused, and so is a sink that still runs.
     """
+    if adopting:
+        if config_path is None:
+            raise ConfigError("--adopt-offsets needs the pipeline's file: -c pipeline.toml")
+        given, _ = their_properties(source, worker, options)
+        plan = adopt(
+            output, given, kind or "", config_path, sets, executing=executing, master=master, confs=confs
+        )
+        output.document(plan.to_json(executed=executing), lambda: plan.to_text(executed=executing))
+        return EXIT_FAILED if plan.refusal else EXIT_WELL
+    if config_path is not None or executing:
+        raise ConfigError("-c and --yes mean nothing without --adopt-offsets; the pipeline's file is --out")
     report = translated(source, worker, kind, options, sets, str(out or ""))
     if out is not None:
         _write(out, report.toml, force=force)

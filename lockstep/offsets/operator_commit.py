@@ -1,4 +1,5 @@
-"""The write behind `lockstep offsets --set | --adopt --execute`: an empty commit that moves the offsets.
+"""The write behind `lockstep offsets --set | --adopt --execute`: an empty commit that moves the offsets; and
+behind `lockstep migrate --adopt-offsets`, which makes the first one.
 
 An operator claims the table as a coordinator does: with an epoch above all that it has seen, and a commit
 that compares what the plan was made on. Everything that was open is rolled back; a run that is alive after
@@ -20,6 +21,7 @@ from control_topic.clocks import monotonic_ms
 from control_topic.messages import Offsets
 from lockstep.config import Config
 from lockstep.errors import EXIT_WELL, Failed
+from lockstep.offsets.plan import GENESIS
 from table.errors import TableError
 from table.kinds import table_kind
 from table.port import TransactionalTable
@@ -47,7 +49,8 @@ def execute_operator_commit(spark: SparkSession, config: Config, plan: Path) -> 
         expected = flatten(document["expected"])
     except (OSError, ValueError, KeyError) as error:
         raise Failed(f"the plan {plan} cannot be read: {error}") from error
-    if planned is None or planned.pipeline != config.pipeline.id or planned.kind != "operator":
+    kind = "operator" if expected else GENESIS  # what is there first is where everything begins
+    if planned is None or planned.pipeline != config.pipeline.id or planned.kind != kind:
         raise Failed(f"the plan {plan} is not one for pipeline {config.pipeline.id}")
     table = table_kind(config.table.format).committer(spark, config.table_spec(), config.pipeline.id)
     try:

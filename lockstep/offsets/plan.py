@@ -24,6 +24,9 @@ from table.state import TableState
 
 Wanted: TypeAlias = int | Literal["earliest", "latest"]
 
+GENESIS = "genesis"
+"""What the first commit of a pipeline is, whoever makes it: `table.state.TableState.kind`."""
+
 ALIVE_MS = 30_000
 """A coordinator or driver that was heard so lately may still be there."""
 

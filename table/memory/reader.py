@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -56,6 +56,13 @@ class MemoryTableReader:
 
     def time_ms(self, instant_time: str) -> int:
         return int(instant_time)
+
+    def said(self, names: Collection[str]) -> tuple[str, Mapping[str, str]]:
+        self._reach()
+        for one in reversed(self._timeline.completed):
+            if found := {name: one.metadata[name] for name in names if one.metadata.get(name)}:
+                return one.time, found
+        return "", {}
 
     def damage(self) -> str:
         return ""

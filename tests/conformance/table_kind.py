@@ -407,6 +407,14 @@ class TableKindPromises:
         assert reader.newest("another") is None and reader.newest_instant("another") is None
         assert reader.mode == "insert" and reader.damage() == ""
 
+    def test_a_reader_finds_what_the_newest_commit_says_by_a_name(self, site: Site) -> None:
+        driver = site.driver()
+        driver.run("t1", 2)
+        done = driver.run("t2", 3, first=2)
+        name = "lockstep.transaction"
+        assert site.reader().said({name, "nobody.says"}) == (done, {name: "t2"})
+        assert site.reader().said({"nobody.says"}) == ("", {})
+
     def test_a_census_counts_what_is_committed_and_looks_again_only_where_that_has_changed(
         self, site: Site
     ) -> None:

@@ -31,7 +31,7 @@ BUGS = (
         "not_committed_is_said_unseen",
         "Of a job that ended otherwise than well an operator is told that nothing was committed.",
         Hole.OFFSETS,
-        {"lockstep.commands.offsets:_look_for": taken_for_failed},
+        {"lockstep.offsets.carry_out:look_for": taken_for_failed},
         of(
             "tests/unit/lockstep/offsets/test_execute.py",
             "test_a_job_that_did_not_say_that_nothing_was_committed_is_not_said_to_have_committed_nothing",

@@ -18,7 +18,7 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -144,6 +144,29 @@ class Timeline:
             if found is None or found.state is None or newest_of((found.state, one.state)) is one.state:
                 found = one
         return found
+
+    def said(self, names: Collection[str]) -> tuple[str, Mapping[str, str]]:
+        """See `table.port.TableReader`. The archived timeline, too, where the active one is silent."""
+        for requested, raw, action in self._metadata():
+            with self.decoding(requested, action):
+                extra = avro_record(io.BytesIO(raw)).get("extraMetadata") or {}
+            if found := {name: str(extra[name]) for name in names if extra.get(name)}:
+                return requested, found
+        return "", {}
+
+    def _metadata(self) -> Iterator[tuple[str, bytes, str]]:
+        """(requested, metadata, action) of completed commits, newest completion first."""
+        seen: set[str] = set()
+        for one in _finished(self._names()):
+            seen.add(one.requested)
+            if one.action in METADATA_ACTIONS:
+                try:
+                    yield one.requested, self._read(self._folder, one.file), one.action
+                except FileNotFoundError:
+                    seen.discard(one.requested)  # archived since it was listed, and met again there
+        for requested, _completed, action, raw in self._archived():
+            if requested not in seen and raw:
+                yield requested, raw, action
 
     def pending(self) -> list[PendingInstant]:
         """Instants that are requested or inflight, everybody's, oldest first."""

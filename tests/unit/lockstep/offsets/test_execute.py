@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from control_topic.messages import SourcePartition
-from lockstep.commands.offsets import _execute
 from lockstep.config import load
 from lockstep.errors import Failed
 from lockstep.launch import short_job
-from lockstep.offsets.plan import OffsetsPlan
+from lockstep.offsets.carry_out import carry_out
 from table.state import TableState
 
 TOML = """
@@ -47,8 +46,7 @@ def test_a_job_that_did_not_say_that_nothing_was_committed_is_not_said_to_have_c
     submit.write_text(f"#!/bin/sh\n{job}\n")
     submit.chmod(0o755)
     monkeypatch.setattr(short_job, "find_spark_home", lambda: tmp_path / "spark")
-    plan = OffsetsPlan(state=STATE, expected={P0: 4}, changes=())
     with pytest.raises(Failed) as raised:
-        _execute(load(config), plan, "", ())
+        carry_out(load(config), STATE, {P0: 4}, "", ())
     assert "was not committed" not in str(raised.value)
     assert "lockstep offsets" in str(raised.value)

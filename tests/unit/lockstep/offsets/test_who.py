@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from lockstep.commands.offsets import operator
+from lockstep.offsets.carry_out import operator
 
 
 def test_whoever_has_no_name_on_this_machine_is_known_by_number(monkeypatch: pytest.MonkeyPatch) -> None:

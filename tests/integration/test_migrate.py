@@ -1,0 +1,203 @@
+"""`lockstep migrate --adopt-offsets`: where another sink really stands, and a run that goes on there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql import SparkSession
+
+from lockstep.errors import EXIT_FAILED, EXIT_USAGE, EXIT_WELL
+from tests.broker_fixture import create_topic
+from tests.harness import SCHEMA, Pipeline, await_that
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+S3 = {
+    "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+    "s3.bucket.name": "nobody-has-this",
+    "flush.size": "3",
+}
+
+
+def connector(pipeline: Pipeline, config: Mapping[str, str], *, name: str = "") -> Path:
+    """Their file, as `POST /connectors` takes it."""
+    path = pipeline.folder / "connector.json"
+    whole = {"topics": pipeline.topic, **config}
+    path.write_text(json.dumps({"name": name or f"x-{pipeline.topic}", "config": whole}))
+    return path
+
+
+def adopt(pipeline: Pipeline, source: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
+    """The exit code, what a program is told, and what stands on stderr."""
+    done = pipeline.command(
+        "migrate", "--from", str(source), "--adopt-offsets", "--output", "json", *arguments
+    )
+    return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
+
+
+def joined(pipeline: Pipeline, group: str) -> Consumer:
+    """A member of the group that has been given its source partitions."""
+    consumer = Consumer({**pipeline.kafka, "group.id": group, "enable.auto.commit": False})
+    consumer.subscribe([pipeline.topic])
+
+    def assigned() -> bool:
+        consumer.poll(0.1)
+        return bool(consumer.assignment())
+
+    await_that("the group has given its source partitions", assigned)
+    return consumer
+
+
+def after(told: Mapping[str, Any]) -> dict[int, int]:
+    return {row["partition"]: row["after"] for row in told["partitions"]}
+
+
+def test_a_run_goes_on_where_a_connect_group_stood_and_no_record_is_read_twice_or_left_out(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.produce(2_000)  # 500 in each of four
+    source = connector(pipeline, S3)
+    group = f"connect-x-{pipeline.topic}"
+    consumer = joined(pipeline, group)
+    committed = [
+        TopicPartition(pipeline.topic, number, offset) for number, offset in ((0, 300), (1, 200), (2, 500))
+    ]
+    consumer.commit(offsets=committed, asynchronous=False)
+
+    code, told, _ = adopt(pipeline, source, "--yes")
+    assert code == EXIT_FAILED and "1 consumers are in connect-x-" in told["refusal"]
+    assert not pipeline.table.exists()
+    consumer.close()
+
+    code, told, _ = adopt(pipeline, source)
+    assert code == EXIT_WELL and not told["executed"] and not pipeline.table.exists()
+    assert after(told) == {0: 300, 1: 200, 2: 500, 3: 0}
+    assert told["said_by"] == f"consumer group {group}"
+    assert any("written objects beyond these offsets is not known" in note for note in told["notes"])
+
+    code, told, error = adopt(pipeline, source, "--yes")
+    assert code == EXIT_WELL and told["executed"], error
+    rows = json.loads(pipeline.command("offsets", "--output", "json").stdout)
+    assert [row["committed"] for row in rows] == [300, 200, 500, 0]
+
+    code, told, error = adopt(pipeline, source, "--yes")
+    assert code == EXIT_USAGE and "has offsets of pipeline" in error and not told
+
+    assert pipeline.run_to_end().process.returncode == 0
+    verdict = pipeline.verify()
+    assert verdict["rows"] == 2_000 - 300 - 200 - 500 and verdict["exact"]
+
+
+def test_a_run_goes_on_in_a_table_of_hoodie_streamers_behind_its_checkpoint(
+    pipeline: Pipeline, spark: SparkSession
+) -> None:
+    """As HoodieStreamer leaves it: its checkpoint in commits' metadata; then a commit of who has none."""
+    pipeline.produce(1_000)  # 250 in each of four
+    checkpoint = f"{pipeline.topic},0:250,1:100,2:0,3:7"
+    options = {
+        "hoodie.table.name": "events",
+        "hoodie.datasource.write.operation": "insert",
+        "hoodie.datasource.write.recordkey.field": "event_id",
+        "hoodie.datasource.write.partitionpath.field": "day",
+        "hoodie.metadata.enable": "false",
+    }
+    kept = {
+        "hoodie.datasource.write.commitmeta.key.prefix": "deltastreamer.",
+        "deltastreamer.checkpoint.key": checkpoint,
+    }
+    columns = SCHEMA.replace(" NOT NULL", "")
+    for number, more in enumerate(
+        ({**kept, "deltastreamer.checkpoint.key": f"{pipeline.topic},0:1"}, kept, {})
+    ):
+        frame = spark.createDataFrame([(f"theirs-{number}", 1, 1.0, "2026-01-01", "")], columns)
+        frame.write.format("hudi").options(**options, **more).mode("append").save(pipeline.place.address)
+    source = pipeline.folder / "kafka-source.properties"
+    source.write_text(f"hoodie.streamer.source.kafka.topic={pipeline.topic}\n")
+    theirs = (
+        "--",
+        "--target-base-path",
+        pipeline.place.address,
+        "--target-table",
+        "events",
+        "--op",
+        "INSERT",
+    )
+    ours = ("--set", "table.kafka_columns=false")
+
+    code, told, error = adopt(pipeline, source, *ours, *theirs)
+    assert code == EXIT_WELL and after(told) == {0: 250, 1: 100, 2: 0, 3: 7}, error
+    code, told, error = adopt(pipeline, source, *ours, "--yes", *theirs)
+    assert code == EXIT_WELL and told["executed"], error
+
+    assert pipeline.run_to_end(*ours).process.returncode == 0
+    spark.catalog.clearCache()
+    read = spark.read.format("hudi").load(pipeline.place.address)
+    assert read.count() == 3 + 150 + 250 + 243
+    assert read.select("event_id").distinct().count() == 3 + 150 + 250 + 243
+
+
+def test_offsets_of_confluents_hdfs_sink_are_those_behind_its_files(pipeline: Pipeline) -> None:
+    pipeline.produce(1_000)
+    topic, root = pipeline.topic, pipeline.folder / "topics"
+    for name in ("0+0000000000+0000000099", "0+0000000100+0000000199", "1+0000000000+0000000009"):
+        file = root / topic / f"partition={name[0]}" / f"{topic}+{name}.avro"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    (root / "+tmp" / topic).mkdir(parents=True)
+    (root / "+tmp" / topic / f"{topic}+0+0000000200+0000000249.avro").touch()
+    source = connector(
+        pipeline,
+        {
+            "connector.class": "io.confluent.connect.hdfs3.Hdfs3SinkConnector",
+            "store.url": f"file://{pipeline.folder}",
+        },
+    )
+    code, told, error = adopt(pipeline, source)
+    assert code == EXIT_WELL and after(told) == {0: 200, 1: 10, 2: 0, 3: 0}, error
+    assert "No two files of theirs overlap: no record is in two of them." in told["notes"]
+
+    (root / topic / "partition=0" / f"{topic}+0+0000000150+0000000220.avro").touch()
+    _, told, _ = adopt(pipeline, source)
+    assert after(told)[0] == 221 and any(
+        f"more than one of them: {topic}:0" in note for note in told["notes"]
+    )
+
+
+def test_of_icebergs_sink_the_control_topic_is_looked_at_too(pipeline: Pipeline) -> None:
+    pipeline.produce(400)
+    control = f"{pipeline.topic}-control-iceberg"
+    create_topic(pipeline.broker.bootstrap_servers, control, partitions=1)
+    producer = Producer(pipeline.kafka)
+    for number in range(5):
+        producer.produce(control, str(number).encode())
+    assert producer.flush(30) == 0
+    group = f"connect-x-{pipeline.topic}"
+    for name, place in ((group, (pipeline.topic, 0, 60)), (f"{group}-coord", (control, 0, 3))):
+        consumer = Consumer({**pipeline.kafka, "group.id": name, "enable.auto.commit": False})
+        consumer.commit(offsets=[TopicPartition(*place)], asynchronous=False)
+        consumer.close()
+    source = connector(
+        pipeline,
+        {
+            "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+            "iceberg.tables": "lake.events",
+            "iceberg.control.topic": control,
+        },
+    )
+    code, told, error = adopt(pipeline, source)
+    assert code == EXIT_WELL and after(told) == {0: 60, 1: 0, 2: 0, 3: 0}, error
+    assert any(
+        f"{control} has 2 offsets behind what {group}-coord has committed" in note for note in told["notes"]
+    )
+
+
+def test_a_group_that_never_was_is_refused(pipeline: Pipeline) -> None:
+    pipeline.produce(10)
+    code, told, _ = adopt(pipeline, connector(pipeline, S3, name="nobody"), "--yes")
+    assert code == EXIT_FAILED and "consumer group connect-nobody has no offset" in told["refusal"]
+    assert not pipeline.table.exists()
