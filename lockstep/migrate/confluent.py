@@ -36,17 +36,15 @@ _TIME = (
     "timestamp.extractor",
     "timestamp.field",
 )
-_DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
+_DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
+_UNITS_MS = (("s", 1_000), ("m", _MINUTE_MS), ("H", _HOUR_MS))
+"""The letters of a pattern -> how long what they spell lasts, the finest first."""
 
 _FILES = "a table's files are Parquet, whatever values are"
 _FILE_NAMES = "Hudi names the files; which offsets are in which commit, the commit says"
 _COMPATIBILITY = (
     "of a registry's schemas record.on_schema_change says it: columns are added and widened, and records "
     "never projected; see docs/schema.md"
-)
-_BY_CLOCK = (
-    "by the wall clock as theirs, but not aligned to midnight of a zone; transaction.max_bytes ends a "
-    "transaction earlier"
 )
 _BY_RECORD = (
     "by the wall clock, theirs by the times of records: a quiet topic is committed, too; "
@@ -106,7 +104,7 @@ def set_interval(sheet: Sheet, name: str, interval_ms: int, why: str = "", *, di
 
 
 def _rotation(sheet: Sheet) -> None:
-    """One goes by the wall clock, as our interval does, the other by the times of records."""
+    """One goes by the wall clock and is aligned to midnight, the other by the times of records."""
     schedule, interval = "rotate.schedule.interval.ms", "rotate.interval.ms"
     by_clock, by_record = _positive(sheet, schedule), _positive(sheet, interval)
     if by_clock:
@@ -115,15 +113,31 @@ def _rotation(sheet: Sheet) -> None:
             "a task that reads again after a failure ends its files elsewhere. Rows around the change-over "
             "may be twice."
         )
-        set_interval(sheet, schedule, by_clock, differs=True, why=_BY_CLOCK)
+        _schedule(sheet, schedule, by_clock)
     elif schedule in sheet.given:
         sheet.none(schedule, "off")
-    if by_record and not by_clock:
+    if by_record:
         set_interval(sheet, interval, by_record, differs=True, why=_BY_RECORD)
     elif interval in sheet.given:
-        sheet.none(interval, f"{schedule} says when a transaction ends" if by_clock else "off")
+        sheet.none(interval, "off")
     if not by_clock and not by_record:
         sheet.differs(interval, "transaction.interval", None, _NO_INTERVAL)
+
+
+def _schedule(sheet: Sheet, name: str, period_ms: int) -> None:
+    """`transaction.schedule` and `transaction.zone`; an interval where the period divides no day."""
+    if period_ms < 1_000 or _DAY_MS % period_ms:
+        set_interval(sheet, name, period_ms, differs=True, why="not aligned: it divides no day")
+        if "timezone" in sheet.given and "timezone" not in sheet.said:
+            sheet.none("timezone", f"nothing is aligned: {name} divides no day")
+        return
+    why = "transaction.max_bytes ends a transaction earlier"
+    sheet.same(name, "transaction.schedule", f"every {format_duration(period_ms)}", why)
+    if "timezone" in sheet.given:
+        zone = sheet.get("timezone", "UTC")
+        sheet.put("transaction.zone", zone)
+        if "timezone" not in sheet.said:
+            sheet.same("timezone", "transaction.zone", zone)
 
 
 def _positive(sheet: Sheet, name: str) -> int:
@@ -164,7 +178,8 @@ def _partitioner(sheet: Sheet) -> None:
         sheet.must("table.partition_by", f"the field that says what {given} makes, a class of somebody's own")
         sheet.none(name, "a class that is not known here")
     for other in ("partition.field.name", *_TIME):
-        if other in sheet.given and other not in sheet.said:
+        scheduled = other == "timezone" and _positive(sheet, "rotate.schedule.interval.ms")
+        if other in sheet.given and other not in sheet.said and not scheduled:
             sheet.none(other, f"means nothing to {kind}")
 
 
@@ -178,34 +193,49 @@ def _by_time(sheet: Sheet, kind: str, delim: str) -> None:
     names = ["partitioner.class", *(one for one in _TIME if one in sheet.given)]
     zone = sheet.get("timezone", "UTC")
     try:
-        wanted = by_time(_clock(sheet), pattern, zone, delim)
+        of, why = _clock(sheet)
+        if re.search(r"M{3}|E", re.sub(r"'[^']*'", "", pattern)):
+            raise ValueError("names of months and days are not spelled")
+        wanted = _in_minutes(of, pattern, duration, zone) or by_time(of, pattern, zone, delim)
     except ValueError as error:
         sheet.none(names[0], f"cannot be taken over: {error}")
         return
-    why = "folders as theirs"
-    if duration and duration < _DAY_MS and _HOUR_MS % duration == 0 and duration != _HOUR_MS:
-        why = f"theirs rounds down to {duration // 60_000} minutes first"
-    if re.search(r"M{3}|E", re.sub(r"'[^']*'", "", pattern)):
-        why = f"names of months and days are those of locale {sheet.get('locale', 'en')}"
+    if any(part.startswith("minutes(") for part in wanted.parts):
+        why = "; ".join(filter(None, ["folders are of one level, 2026-11-26-09-45", why]))
     set_partitions(sheet, names, wanted, why)
 
 
-def _clock(sheet: Sheet) -> str:
+def _in_minutes(of: str, pattern: str, duration_ms: int, zone: str) -> Wanted | None:
+    """Of a pattern that goes finer than `partition.duration.ms`, by which times are rounded down: of minutes
+    `minutes(15, ts)`. None where rounding changes nothing. Raises `ValueError` where it cannot be said.
+    """
+    bare = re.sub(r"'[^']*'", "", pattern)
+    finest = next((unit for letter, unit in _UNITS_MS if letter in bare), _DAY_MS)
+    if duration_ms <= finest:
+        return None
+    if finest == _MINUTE_MS and _HOUR_MS % duration_ms == 0 and duration_ms % _MINUTE_MS == 0:
+        return Wanted(parts=(f'minutes({duration_ms // _MINUTE_MS}, {of}, "{zone}")',))
+    raise ValueError("partition.duration.ms is longer than the finest unit of path.format")
+
+
+def _clock(sheet: Sheet) -> tuple[str, str]:
+    """What their time is of, and what is not quite the same here."""
     extractor = sheet.get("timestamp.extractor", "Wallclock").rpartition(".")[2]
     extractor = extractor.rpartition("$")[2].removesuffix("TimestampExtractor")
     if extractor == "RecordField":
-        return sheet.get("timestamp.field", "timestamp")
+        field = sheet.get("timestamp.field", "timestamp")
+        number, text = f"epoch_ms({field})", f"parse({field}, …)"
+        return field, f"{field} is taken for a TIMESTAMP: of a number it is {number}, of a text {text}"
     if extractor == "Record":
-        return RECORD_TIME
+        return RECORD_TIME, ""
     if extractor != "Wallclock":
-        sheet.note(f"timestamp.extractor {sheet.shown('timestamp.extractor')} is a class of somebody's own.")
-        return "?"
+        raise ValueError("timestamp.extractor is a class of somebody's own")
     sheet.note(
         "Their clock is the wall clock: a task that reads again after a failure may put records into other "
         "folders, and their guarantee of exactly once does not hold with it. Rows around the change-over may "
         "be twice."
     )
-    return WALL_CLOCK
+    return WALL_CLOCK, "the time of the transaction, the same for all of its rows; theirs is each task's own"
 
 
 # --- names, Hive --------------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lockstep.config.partition_values import FIELDS_MAX
 from lockstep.migrate.sheet import Sheet
+from table.partitioners.expressions import TermError, parsed
 
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 RECORD_TIME, WALL_CLOCK = "_kafka_timestamp", "now()"
@@ -27,33 +29,37 @@ class Wanted:
     """Whether a folder is named `field=value`."""
 
 
-def spelled(wanted: Wanted) -> str | None:
-    """The value of `table.partition_by`; None where it cannot say it: today it takes one field."""
-    if not wanted.parts:
-        return ""
-    if len(wanted.parts) == 1 and _FIELD.fullmatch(wanted.parts[0]):
-        return wanted.parts[0]
-    return None
+def spelled(wanted: Wanted) -> list[str] | None:
+    """The value of `table.partition_by`; None where it cannot say it."""
+    try:
+        parsed(wanted.parts)
+    except TermError:
+        return None
+    return list(wanted.parts) if len(wanted.parts) <= FIELDS_MAX else None
 
 
 def set_partitions(sheet: Sheet, names: Sequence[str], wanted: Wanted, why: str = "") -> None:
-    """Say it of the first of their names, and of the others that they are part of it."""
+    """Say it of the first of their names, and of the others that they are part of it. `why`: what is not
+    quite the same; empty where all is.
+    """
     first, *others = names
     value = spelled(wanted)
     if value is None:
         told = ", ".join(wanted.parts)
         sheet.note(
-            f"The table is not partitioned yet: theirs would be by {told}, and table.partition_by takes one "
-            "field. A column that holds the value, made by whoever produces or by record.columns "
-            '(day = "timestamp as DATE"), does; it cannot be changed once the table is there.'
+            f"The table is not partitioned: theirs is by {told}, which table.partition_by cannot say. That "
+            "is not changed once the table is there: docs/partitioning.md says what there is."
         )
-        sheet.differs(first, "table.partition_by", None, f"theirs is {told}: {why or 'one field is taken'}")
-    elif wanted.parts:
+        sheet.differs(first, "table.partition_by", None, f"theirs is {told}, which cannot be said")
+    elif not value:
+        sheet.differs(first, "table.partition_by", None, why or "the table is not partitioned")
+    else:
         if wanted.hive_style:
             sheet.put(f"table.hudi.{HIVE_STYLE}", "true")
-        sheet.same(first, "table.partition_by", value, why)
-    else:
-        sheet.differs(first, "table.partition_by", None, why or "the table is not partitioned")
+        if why:
+            sheet.differs(first, "table.partition_by", value, why)
+        else:
+            sheet.same(first, "table.partition_by", value)
     for name in others:
         if name in sheet.given:
             sheet.none(name, f"part of {first}")

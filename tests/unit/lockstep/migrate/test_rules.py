@@ -276,30 +276,79 @@ def partitioned(**properties: str) -> Sheet:
     )
 
 
+ZONE = "Europe/Berlin"
+HOURLY = [
+    f'format(_kafka_timestamp, "{pattern}", "{ZONE}") as {name}'
+    for pattern, name in (("yyyy", "year"), ("MM", "month"), ("dd", "day"), ("HH", "hour"))
+]
+HIVE_STYLE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+
+
 @pytest.mark.parametrize(
-    ("sheet", "told"),
+    ("properties", "partition_by", "hive_style"),
     [
-        (partitioned(kind="HourlyPartitioner", timestamp_extractor="Record", timezone="Europe/Berlin"),
-         ", ".join(f'format(_kafka_timestamp, "{pattern}", "Europe/Berlin") as {name}' for pattern, name in
-                   (("yyyy", "year"), ("MM", "month"), ("dd", "day"), ("HH", "hour")))),
-        (partitioned(kind="DailyPartitioner"), 'format(now(), "yyyy", "UTC") as year, format(now(), "MM"'),
-        (partitioned(kind="TimeBasedPartitioner", timestamp_extractor="RecordField", timestamp_field="at",
-                     path_format="YYYY/MM-dd"),
-         'format(at, "yyyy", "UTC") as at_year, format(at, "MM-dd", "UTC") as at_day'),
-        (partitioned(kind="FieldPartitioner", partition_field_name="a,b"), "a, b"),
+        ({"kind": "HourlyPartitioner", "timestamp_extractor": "Record", "timezone": ZONE}, HOURLY, True),
+        (
+            {"kind": "DailyPartitioner"},
+            [
+                f'format(now(), "{one}", "UTC") as {name}'
+                for one, name in (("yyyy", "year"), ("MM", "month"), ("dd", "day"))
+            ],
+            True,
+        ),
+        (
+            {
+                "kind": "TimeBasedPartitioner",
+                "timestamp_extractor": "RecordField",
+                "timestamp_field": "at",
+                "path_format": "YYYY/MM-dd",
+            },
+            ['format(at, "yyyy", "UTC") as at_year', 'format(at, "MM-dd", "UTC") as at_day'],
+            False,
+        ),
+        (
+            {
+                "kind": "TimeBasedPartitioner",
+                "timestamp_extractor": "Record",
+                "path_format": "YYYY/MM/dd/HHmm",
+                "partition_duration_ms": "900000",
+            },
+            ['minutes(15, _kafka_timestamp, "UTC")'],
+            False,
+        ),
+        ({"kind": "FieldPartitioner", "partition_field_name": "a,b"}, ["a", "b"], True),
+        ({"kind": "DefaultPartitioner"}, None, False),
     ],
-)  # fmt: skip
-def test_partitioners_of_confluents_are_told_as_expressions(sheet: Sheet, told: str) -> None:
-    assert any(told in one.why for one in sheet.lines)
-    assert any(told in note for note in sheet.notes)
+)
+def test_partitioners_of_confluents_are_said_as_fields_and_functions(
+    properties: dict[str, str], partition_by: list[str] | None, hive_style: bool
+) -> None:
+    sheet = partitioned(**properties)
+    assert sheet.settings.get("table.partition_by") == partition_by
+    assert sheet.settings.get("table.hudi") == (HIVE_STYLE if hive_style else None)
+    assert unknown(sheet) == []
 
 
-def test_one_field_is_taken_and_more_cannot_be_said_yet() -> None:
-    assert spelled(Wanted(parts=("a",))) == "a" and spelled(Wanted()) == ""
-    assert spelled(Wanted(parts=("a", "b"))) is None and spelled(Wanted(parts=("day(a)",))) is None
-    sheet = partitioned(kind="FieldPartitioner", partition_field_name="region")
-    assert sheet.settings["table.partition_by"] == "region"
-    assert sheet.settings["table.hudi"] == {"hoodie.datasource.write.hive_style_partitioning": "true"}
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"path_format": "'week'=ww"},
+        {"path_format": "MMM"},
+        {"path_format": ""},
+        {"path_format": "YYYY/MM/dd/HH", "partition_duration_ms": "86400000"},
+        {"path_format": "YYYY", "timestamp_extractor": "com.example.Mine"},
+    ],
+)
+def test_a_path_that_cannot_be_said_is_told_and_not_guessed(properties: dict[str, str]) -> None:
+    sheet = partitioned(kind="TimeBasedPartitioner", **properties)
+    assert "table.partition_by" not in sheet.settings
+    assert line(sheet, "partitioner.class").verdict in (Verdict.NO_EQUAL, Verdict.DIFFERS)
+
+
+def test_more_than_fields_and_functions_cannot_be_said() -> None:
+    assert spelled(Wanted(parts=("a", "day(b)"))) == ["a", "day(b)"] and spelled(Wanted()) == []
+    assert spelled(Wanted(parts=("a.b",))) is None and spelled(Wanted(parts=("week(a)",))) is None
+    assert spelled(Wanted(parts=tuple("abcdefghi"))) is None
 
 
 def test_the_wall_clock_is_said_to_cost_them_exactly_once() -> None:
@@ -308,14 +357,26 @@ def test_the_wall_clock_is_said_to_cost_them_exactly_once() -> None:
 
 @pytest.mark.parametrize(
     ("schedule", "interval", "expected"),
-    [("60000", "5000", "1m"), ("-1", "5000", "5s"), ("", "172800000", "24h"), ("", "1", "100ms")],
+    [
+        ("60000", "5000", {"schedule": "every 1m", "interval": "5s"}),
+        ("3600000", "", {"schedule": "every 1h", "zone": "Europe/Berlin"}),
+        ("86400000", "", {"schedule": "every 24h"}),
+        ("7000", "", {"interval": "7s"}),
+        ("-1", "5000", {"interval": "5s"}),
+        ("", "172800000", {"interval": "24h"}),
+        ("", "1", {"interval": "100ms"}),
+    ],
 )
-def test_the_schedule_goes_before_the_interval_and_both_keep_within_bounds(
-    schedule: str, interval: str, expected: str
+def test_a_schedule_of_theirs_is_one_and_their_interval_keeps_within_bounds(
+    schedule: str, interval: str, expected: dict[str, str]
 ) -> None:
-    sheet = translated("s3", {**S3, "rotate.schedule.interval.ms": schedule, "rotate.interval.ms": interval})
-    assert sheet.settings["transaction.interval"] == expected
-    assert any("rotate.schedule.interval.ms goes by" in note for note in sheet.notes) == (schedule == "60000")
+    rotation = {"rotate.schedule.interval.ms": schedule, "rotate.interval.ms": interval}
+    zone = {"timezone": expected["zone"]} if "zone" in expected else {}
+    sheet = translated("s3", {**S3, **rotation, **zone})
+    said = {name: sheet.settings.get(f"transaction.{name}") for name in ("schedule", "interval", "zone")}
+    assert {name: value for name, value in said.items() if value is not None} == expected
+    noted = any("rotate.schedule.interval.ms goes by" in note for note in sheet.notes)
+    assert noted == (schedule not in ("", "-1"))
 
 
 def test_a_file_of_few_records_does_not_become_a_transaction_of_few() -> None:
@@ -367,7 +428,10 @@ def test_a_time_based_key_generator_is_told_as_an_expression() -> None:
             "hoodie.keygen.timebased.timezone": "GMT",
         },
     )
-    assert any('format(date, "yyyy", "GMT") as date_year, format(date, "MM"' in one for one in sheet.notes)
+    assert sheet.settings["table.partition_by"] == [
+        f'format(date, "{pattern}", "GMT") as date_{name}'
+        for pattern, name in (("yyyy", "year"), ("MM", "month"), ("dd", "day"))
+    ]
     assert sheet.settings["table.path"] == "s3a://lake/a-lockstep"
     assert unknown(sheet) == []
 
@@ -376,7 +440,7 @@ def test_icebergs_transforms_are_told_as_expressions() -> None:
     sheet = translated(
         "iceberg", {**ICEBERG, "iceberg.tables.default-partition-by": "hours(ts), bucket(id, 16)"}
     )
-    assert any("hour(ts), bucket(16, id)" in note for note in sheet.notes)
+    assert sheet.settings["table.partition_by"] == ["hour(ts)", "bucket(16, id)"]
 
 
 def test_what_is_made_says_what_a_run_would_have_by_default_no_second_time() -> None:

@@ -190,7 +190,12 @@ EXAMPLES: Mapping[str, Example] = {
         worker=WORKER,
         said=("record.schema=id STRING",),
         expected={
-            "transaction.interval": "10m",
+            "transaction.schedule": "every 10m",
+            "transaction.interval": "20m",
+            "table.partition_by": [
+                f'format(_kafka_timestamp, "{pattern}", "UTC") as {name}'
+                for pattern, name in (("yyyy", "year"), ("MM", "month"), ("dd", "day"), ("HH", "hour"))
+            ],
             "transaction.max_records": 100_000,
             "storage.encryption": "aws:kms",
             "record.format": "json",
