@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from table.hudi.definition import KEY_GENERATORS, key_generator
 from table.hudi.files.folders import Folders
@@ -22,7 +21,7 @@ from table.schema import parse_ddl
 
 pytestmark = pytest.mark.integration
 
-DDL = "id STRING NOT NULL, region STRING, day DATE, n INT, big BIGINT, ok BOOLEAN, price DECIMAL(12,3)"
+DDL = "id STRING, region STRING, day DATE, n INT, big BIGINT, ok BOOLEAN, price DECIMAL(12,3)"
 TEXTS = (
     "eu",
     "us",
@@ -75,8 +74,7 @@ def by_chance(seed: int) -> list[dict[str, Any]]:
 
 def java_rows(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> list[Any]:
     """As the key generators are given them."""
-    schema = StructType.fromDDL(DDL)
-    frame = spark.createDataFrame([tuple(row.values()) for row in rows], schema)
+    frame = spark.createDataFrame([tuple(row.values()) for row in rows], DDL)
     listed = frame.coalesce(1)._jdf.collectAsList()
     return [listed.get(at) for at in range(listed.size())]
 

@@ -39,7 +39,8 @@ def make(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., tuple[Up
         by = {"partition_fields": ("region", "amount"), "kafka_columns": False}
         table = Upserts(spark, tmp_path / "t", **{**by, **changes})
         table.run([record(one) for one in FIRST])
-        made.append((table, Foreign(spark, tmp_path / "t", tmp_path, TOLD)))
+        told = TOLD if table.spec.mode == "insert" else {}  # the other kind keeps it with the table
+        made.append((table, Foreign(spark, tmp_path / "t", tmp_path, told)))
         return made[-1]
 
     yield make
