@@ -188,6 +188,11 @@ class Shaped(Protocol):
     def refused(self) -> Mapping[int, str]:
         """Why rows that were given are not here, by their place in the batch. Never holds their content."""
 
+    @property
+    def echoes(self) -> Sequence[int]:
+        """Places of records that only say once more what the one before them says: no change is made of
+        them."""
+
 
 class FileWriter(Protocol):
     """One worker's files of one transaction. Not for several threads. Raises `StorageError`."""

@@ -74,7 +74,7 @@ class EventTimeReader:
     _complained: bool = field(default=False, init=False)
 
     def read(self, rows: Rows, batch: RawBatch, refused: Iterable[int]) -> BatchTimes | None:
-        """Of the rows of `batch`. `refused`: those at these places of the batch are in no table.
+        """Of the rows of `batch`. `refused`: those at these places of the batch change nothing in a table.
 
         None where there is nothing to be read.
         """
@@ -137,7 +137,7 @@ def scale_of(kind: pa.DataType | None, unit: str) -> tuple[int, int] | None:
 
 def _counted(column: pa.ChunkedArray, rows: Rows, refused: Iterable[int]) -> tuple[Times, Times]:
     """The values of the rows that count, and the Kafka timestamps of their records."""
-    stamps, counts = rows.timestamps_ms, _kept(rows, refused)
+    stamps, counts = rows.timestamps_ms, _kept(rows.places, refused)
     if rows.deleted is not None:
         counts = ~rows.deleted if counts is None else counts & ~rows.deleted
     if column.null_count:
@@ -150,15 +150,17 @@ def _counted(column: pa.ChunkedArray, rows: Rows, refused: Iterable[int]) -> tup
 
 def _stamps(rows: Rows, batch: RawBatch, refused: Iterable[int]) -> Times:
     """The records' timestamps, where they have one."""
-    stamps, counts = rows.timestamps_ms, _kept(rows, refused)
+    stamps, counts = rows.timestamps_ms, _kept(rows.places, refused)
     if counts is not None:
         stamps = stamps[counts]
     if rows.tombstones is not None:
-        stamps = np.concatenate([stamps, batch.timestamps_ms[rows.tombstones.places]])
+        places = rows.tombstones.places
+        kept = _kept(places, refused)
+        stamps = np.concatenate([stamps, batch.timestamps_ms[places if kept is None else places[kept]]])
     return stamps[stamps >= 0] if len(stamps) and stamps.min() < 0 else stamps
 
 
-def _kept(rows: Rows, refused: Iterable[int]) -> npt.NDArray[np.bool_] | None:
-    """Which rows are not refused; None where all are kept."""
-    places = list(refused)
-    return ~np.isin(rows.places, places) if places else None
+def _kept(places: Times, refused: Iterable[int]) -> npt.NDArray[np.bool_] | None:
+    """Which of those at these places are not refused; None where all are kept."""
+    gone = list(refused)
+    return ~np.isin(places, gone) if gone else None

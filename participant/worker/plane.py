@@ -347,7 +347,9 @@ class Plane:
         rows = decoded.rows(raw)
         shaped = self._files.shape(rows)
         times = self._stages.times
-        return shaped, times.read(rows, raw, shaped.refused) if times is not None else None
+        if times is None:
+            return shaped, None
+        return shaped, times.read(rows, raw, [*shaped.refused, *shaped.echoes])
 
     # --- writing ----------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ class MemoryRows:
     table_partition: pa.DictionaryArray
     """Per row, dictionary-encoded; "" of null, and where the table has none."""
     refused: Mapping[int, str] = field(default_factory=dict)
+    echoes: Sequence[int] = ()
 
     @property
     def count(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,6 +33,8 @@ class InsertRows:
     refused: Mapping[int, str] = field(default_factory=dict)
     """Why rows that were decoded are not here, by their place in the batch: they have no key, or no table
     partition."""
+    echoes: Sequence[int] = ()
+    """There are none: every row is one of its own."""
 
     @property
     def count(self) -> int:

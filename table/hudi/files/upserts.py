@@ -8,7 +8,7 @@ in the log is known: only the event counts, so that both may be sent again and a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +50,7 @@ class Upserts:
     deletes: Deletes
     length: int
     refused: Mapping[int, str] = field(default_factory=dict)
+    echoes: Sequence[int] = ()
 
     @property
     def count(self) -> int:
@@ -92,7 +93,7 @@ class UpsertShaper:
             record_key, partitions = record_key.take(pa.array(kept)), partitions.take(pa.array(kept))
             rows = rows.take(kept)
         deletes, nameless = self._deletes_of(rows.tombstones)
-        deleted = rows.deleted
+        deleted, echoes = rows.deleted, np.empty(0, dtype=np.int64)
         if deleted is not None and deleted.any():
             gone, left = np.flatnonzero(deleted), np.flatnonzero(~deleted)
             by_row = Deletes(
@@ -102,7 +103,8 @@ class UpsertShaper:
                 places=rows.places[gone],
             )
             if self._layout.source_position:
-                deletes = _without_echoes(deletes, by_row)
+                tombstones, deletes = deletes, _without_echoes(deletes, by_row)
+                echoes = np.setdiff1d(tombstones.places, deletes.places)
             deletes = _joined(by_row, deletes)
             record_key, partitions = record_key.take(pa.array(left)), partitions.take(pa.array(left))
             rows = rows.take(left)
@@ -116,6 +118,7 @@ class UpsertShaper:
             deletes=deletes,
             length=length,
             refused=refused | nameless,
+            echoes=echoes.tolist(),
         )
 
     def _without_order(self, table: pa.Table) -> dict[int, str]:

@@ -121,6 +121,8 @@ def test_the_records_own_timestamps_count_of_those_too_that_delete_by_their_key(
     times = reader(KAFKA_TIMESTAMP).read(said, batch(stamps), (1,))
     assert times is not None and times.absurd == 1
     assert sorted(times.values.tolist()) == [NOW_MS, NOW_MS + 2]
+    times = reader(KAFKA_TIMESTAMP).read(said, batch(stamps), (1, 2))
+    assert times is not None and times.values.tolist() == [NOW_MS], "one without a key deletes nothing"
 
 
 @pytest.mark.parametrize("kind", [None, pa.string()])

@@ -26,6 +26,7 @@ from table.hudi.avro import to_avro
 from table.hudi.definition import with_meta_columns
 from table.port import UPSERT, TableLayout, Written
 from table.schema import POSITION_COLUMN, table_schema
+from table.watermark import KAFKA_TIMESTAMP
 
 P0, P1 = SourcePartition("events", 0), SourcePartition("events", 1)
 LAYOUT = TableLayout(
@@ -133,16 +134,12 @@ def test_event_times_are_told_of_what_was_written_and_those_behind_the_watermark
     assert posted[-1].event_times == (EventTimes(partition=P0, greatest_ms=999),)
 
 
-def test_the_column_by_which_change_events_are_ordered_is_ours_and_none_that_they_bring(
-    tmp_path: Path,
-) -> None:
-    """Else each worker of such a table would end, over a column that may not be named so."""
-    (tmp_path / ".hoodie").mkdir()
-    posted: list[Any] = []
+def plane_of_change_events(path: Path, posted: list[Any], record: RecordSpec) -> Plane:
+    (path / ".hoodie").mkdir()
     memory = MemoryBudget(64_000_000)
     layout = replace(
         LAYOUT,
-        path=str(tmp_path),
+        path=str(path),
         mode=UPSERT,
         ddl="id STRING NOT NULL",
         ordering_field=POSITION_COLUMN,
@@ -154,7 +151,6 @@ def test_the_column_by_which_change_events_are_ordered_is_ours_and_none_that_the
             ),
         },
     )
-    record = RecordSpec(envelope="debezium")
     plane = Plane(
         stages=stages(layout=layout, slot=0, incarnation="i", memory=memory, record=record),
         queued_bytes_max=memory.queued_bytes,
@@ -163,24 +159,56 @@ def test_the_column_by_which_change_events_are_ordered_is_ours_and_none_that_the
         now_ms=lambda: 0,
         callbacks=NOBODY,
     )
+    plane._obey(ev.Rewind(partition=P0, offset=0, generation=1))
+    return plane
+
+
+def change(op: str, place: int) -> bytes:
+    """Of the row whose id is a, at this place of the source's log."""
+    source = f'"source":{{"connector":"mysql","file":"binlog.000001","pos":{place},"row":0}}'
+    sides = '"before":{"id":"a"},"after":null' if op == "d" else '"before":null,"after":{"id":"a"}'
+    return f'{{{sides},"op":"{op}","ts_ms":1,{source}}}'.encode()
+
+
+def test_the_column_by_which_change_events_are_ordered_is_ours_and_none_that_they_bring(
+    tmp_path: Path,
+) -> None:
+    """Else each worker of such a table would end, over a column that may not be named so."""
+    posted: list[Any] = []
+    plane = plane_of_change_events(tmp_path, posted, RecordSpec(envelope="debezium"))
     raw = RawBatch(
         partition=P0,
         offsets=np.arange(1, dtype=np.int64),
         timestamps_ms=np.zeros(1, dtype=np.int64),
-        values=Values.of(
-            [
-                b'{"before":null,"after":{"id":"a"},"op":"c","ts_ms":1,"source":{"connector":"mysql",'
-                b'"file":"binlog.000001","pos":4,"row":0}}'
-            ]
-        ),
+        values=Values.of([change("c", 4)]),
     )
-    plane._obey(ev.Rewind(partition=P0, offset=0, generation=1))
     plane._obey(ev.Open(transaction="t1", instant="20261126000000000"))
     plane._obey(Fetched(partition=P0, generation=1, start=0, next=1, raw=raw))
     plane._obey(ev.Write(transaction="t1", partition=P0, generation=1, upto=1))
     plane._obey(ev.Flush(call=1, transaction="t1"))
     assert not any(isinstance(one, ev.Blocked) for one in posted), posted
     assert posted[-1].columns == "" and posted[-1].outcome is ev.Outcome.SUCCEEDED, posted
+
+
+def test_a_tombstone_behind_the_event_of_its_delete_is_no_late_record_of_its_own(tmp_path: Path) -> None:
+    """It is none that is counted, and a commit with more late ones than records is refused for good."""
+    posted: list[Any] = []
+    record = RecordSpec(envelope="debezium", event_time=KAFKA_TIMESTAMP)
+    plane = plane_of_change_events(tmp_path, posted, record)
+    raw = RawBatch(
+        partition=P0,
+        offsets=np.arange(4, dtype=np.int64),
+        timestamps_ms=np.array([5_000, 5_001, 5_002, 5_003], dtype=np.int64),
+        values=Values.of([change("c", 4), change("d", 5), None, None]),
+        keys={2: b'{"id":"a"}', 3: b'{"id":"b"}'},
+    )
+    plane._obey(ev.Open(transaction="t1", instant="20261126000000000", watermark_ms=9_000))
+    plane._obey(Fetched(partition=P0, generation=1, start=0, next=4, raw=raw))
+    plane._obey(ev.Write(transaction="t1", partition=P0, generation=1, upto=4))
+    plane._obey(ev.Flush(call=1, transaction="t1"))
+    (buffered,) = [one for one in posted if isinstance(one, ev.Buffered)]
+    assert buffered.records == 3
+    assert posted[-1].event_times == (EventTimes(partition=P0, greatest_ms=5_003, late=3),)
 
 
 def test_how_far_the_files_are_is_said_while_they_are_written_and_not_at_each_step() -> None:
