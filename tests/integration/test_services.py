@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,25 @@ def test_what_others_have_put_together_is_not_looked_for_again(
     assert clustered(clusterings(made))
     assert ours.run_early(session, lambda _doing: None, now_s) is None
     assert ours.due_in_s(now_s) is None
+
+
+def test_files_of_which_no_two_fit_into_one_are_not_put_together_again_and_again(
+    driver: Callable[..., Driver],
+) -> None:
+    """By a limit of the configuration's own they are small. Hudi makes of each a file like it."""
+    made = with_small_files(driver)
+    size_bytes = max(path.stat().st_size for path in made.path.glob("a/*.parquet"))
+    limit = {"hoodie.clustering.plan.strategy.small.file.limit": str(2 * size_bytes)}
+    spec = replace(made.spec, target_file_bytes=size_bytes * 3 // 2, properties={**PLAIN, **limit})
+    ours = Clustering(spec, PIPELINE)
+    session = ours.open(made.table._session_beside)
+    ours.tidy(session)
+    now_s = time.monotonic() + 1_000
+    for _ in range(2):
+        assert ours.due_in_s(now_s) == 0
+        assert ours.run_early(session, lambda _doing: None, now_s)
+    assert ours.due_in_s(now_s) is None
+    assert rows_without_jvm(made.path) == keys(12)
 
 
 def clustered(session: Session) -> str:

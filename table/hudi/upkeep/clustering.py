@@ -127,7 +127,7 @@ class Clustering:
             return None
         session.set_directly(SELECTED, SEPARATOR.join(due.table_partitions))
         session.set_directly(SMALL_FILES, str(due.below_bytes))
-        self._choose(session, copied=due.mean_bytes >= COPIED_FROM_BYTES)
+        self._choose(session, copied=due.is_copied and due.mean_bytes >= COPIED_FROM_BYTES)
         done = self._run(session, doing)
         if done is None or self._scheduled_only:
             self._known.forget(due.table_partitions)

@@ -54,7 +54,11 @@ class KnownFiles:
                 except FileNotFoundError:
                     continue  # archived since it was listed
                 with timeline.decoding(one.requested, one.action):
-                    self._hear(metadata, now_s)
+                    written, gone = tuple(_written(metadata)), _replaced(metadata)
+                    with self._lock:
+                        self._small.added(written, now_s)
+                        for table_partition, ids in gone.items():
+                            self._small.replaced(table_partition, ids)
         self._is_begun = True
 
     def clustered(self, instant: str) -> None:
@@ -64,7 +68,9 @@ class KnownFiles:
             if one.requested == instant:
                 metadata = timeline.metadata(one)
                 with timeline.decoding(instant, one.action):
-                    self._hear(metadata, None)
+                    made, gone = tuple(_written(metadata)), _replaced(metadata)
+                    with self._lock:
+                        self._small.clustered(made, gone)
 
     def forget(self, table_partitions: Collection[str]) -> None:
         with self._lock:
@@ -78,14 +84,6 @@ class KnownFiles:
         with self._lock:
             return self._small.due(now_s)
 
-    def _hear(self, metadata: Mapping[str, Any], at_s: float | None) -> None:
-        written = tuple(_written(metadata))
-        replaced = metadata.get("partitionToReplaceFileIds") or {}
-        with self._lock:
-            self._small.added(written, at_s)
-            for table_partition, ids in replaced.items():
-                self._small.replaced(table_partition, map(str, ids or ()))
-
 
 def _written(metadata: Mapping[str, Any]) -> Iterator[SizedFile]:
     """Base files of an instant's metadata, as Hudi keeps it."""
@@ -97,3 +95,9 @@ def _written(metadata: Mapping[str, Any]) -> Iterator[SizedFile]:
                     file_id=str(stat.get("fileId") or ""),
                     size_bytes=int(stat.get("fileSizeInBytes") or 0),
                 )
+
+
+def _replaced(metadata: Mapping[str, Any]) -> Mapping[str, Collection[str]]:
+    """By table partition the file groups that an instant has taken out."""
+    found = metadata.get("partitionToReplaceFileIds") or {}
+    return {table_partition: tuple(map(str, ids or ())) for table_partition, ids in found.items()}

@@ -5,13 +5,18 @@ or when there are more than stay small for good and one of them, or all of them,
 is large beside all that is smaller is left out until that has grown to half of it, so that what was put
 together is not written again and again; of what has lain no more than `KEPT` stay small.
 
+Some files stay as many as they were: copies of other columns each, or too large to be two in one file. What
+was copied in vain is rewritten, which gives all files the table's columns; what was rewritten in vain waits
+for files of commits.
+
 Nothing here is the truth: others may have rewritten a file since, and Hudi's plan looks at what is there. A
 table partition of which it plans nothing is forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 KEPT = 2
@@ -23,6 +28,8 @@ ROUND_BYTES = 1_000_000_000
 """Of input, or of two files of the target: what is begun is carried out before anything else is looked at."""
 TRACKED_FILES_MAX = 200_000
 """Of what is not known here a clustering of the whole table takes care."""
+IN_VAIN_MAX = 2
+"""Clusterings of a table partition that left as many files as there were; the second has copied none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +61,8 @@ class Round:
     below_bytes: int
     mean_bytes: int
     """Of small files there, as far as they are known."""
+    is_copied: bool
+    """False where copying was in vain."""
 
 
 @dataclass(slots=True)
@@ -68,6 +77,8 @@ class _Partition:
     """Of those."""
     newest_s: float | None = None
     """When a commit added one that was small."""
+    in_vain: int = 0
+    """So many clusterings, one after another."""
 
     def put(self, file_id: str, size_bytes: int, at_s: float | None) -> None:
         self.files[file_id] = (size_bytes, at_s)
@@ -78,14 +89,16 @@ class _Partition:
             if self.oldest_s is None:
                 self.oldest_s = at_s
 
-    def take(self, file_id: str) -> None:
-        size_bytes, at_s = self.files.pop(file_id)
-        self.size_bytes -= size_bytes
-        if at_s is not None:
-            self.fresh -= 1
-            if at_s == self.oldest_s:
-                times = [since_s for _, since_s in self.files.values() if since_s is not None]
-                self.oldest_s = min(times, default=None)
+    def take(self, file_ids: Iterable[str]) -> int:
+        """How many there were of them."""
+        found = [self.files.pop(file_id) for file_id in file_ids if file_id in self.files]
+        self.size_bytes -= sum(size_bytes for size_bytes, _ in found)
+        times = [at_s for _, at_s in found if at_s is not None]
+        self.fresh -= len(times)
+        if self.oldest_s in times:
+            left = (since_s for _, since_s in self.files.values() if since_s is not None)
+            self.oldest_s = min(left, default=None)
+        return len(found)
 
 
 class SmallFiles:
@@ -103,7 +116,7 @@ class SmallFiles:
     def added(self, files: Iterable[SizedFile], at_s: float | None) -> None:
         """Files of a commit, or of a clustering, whose `at_s` is None. One told again counts once."""
         for file in files:
-            self._take(file.table_partition, file.file_id)
+            self._take(file.table_partition, (file.file_id,))
             if file.size_bytes < self._sizing.small_below_bytes and self._tracked < TRACKED_FILES_MAX:
                 partition = self._partitions.setdefault(file.table_partition, _Partition())
                 partition.put(file.file_id, file.size_bytes, at_s)
@@ -111,8 +124,18 @@ class SmallFiles:
 
     def replaced(self, table_partition: str, file_ids: Iterable[str]) -> None:
         """File groups that are no more."""
-        for file_id in file_ids:
-            self._take(table_partition, file_id)
+        self._take(table_partition, file_ids)
+
+    def clustered(self, made: Collection[SizedFile], gone: Mapping[str, Collection[str]]) -> None:
+        """What a clustering has made, and by table partition the file groups that it has made it of."""
+        self.added(made, None)
+        counts = Counter(one.table_partition for one in made)
+        for table_partition, file_ids in gone.items():
+            self.replaced(table_partition, file_ids)
+            partition = self._partitions.get(table_partition)
+            if partition is not None:
+                in_vain = counts[table_partition] >= len(file_ids)
+                partition.in_vain = min(partition.in_vain + 1, IN_VAIN_MAX) if in_vain else 0
 
     def forget(self, table_partitions: Collection[str]) -> None:
         for table_partition in table_partitions:
@@ -128,6 +151,8 @@ class SmallFiles:
         """The table partitions with the most small files first, as much as a round takes; one at least."""
         found = [(name, one) for name, one in self._partitions.items() if self._wait_s(one, now_s) == 0]
         found.sort(key=lambda pair: (-len(pair[1].files), pair[0]))
+        is_copied = bool(found) and not found[0][1].in_vain
+        found = [(name, one) for name, one in found if is_copied == (not one.in_vain)]
         most_bytes = max(ROUND_BYTES, 2 * self._sizing.target_bytes)
         chosen: list[str] = []
         below_bytes = taken_bytes = files = 0
@@ -140,22 +165,28 @@ class SmallFiles:
             below_bytes = max(below_bytes, self._below_bytes(one))
         if not chosen:
             return None
-        return Round(table_partitions=tuple(chosen), below_bytes=below_bytes, mean_bytes=taken_bytes // files)
+        return Round(
+            table_partitions=tuple(chosen),
+            below_bytes=below_bytes,
+            mean_bytes=taken_bytes // files,
+            is_copied=is_copied,
+        )
 
-    def _take(self, table_partition: str, file_id: str) -> None:
+    def _take(self, table_partition: str, file_ids: Iterable[str]) -> None:
         partition = self._partitions.get(table_partition)
-        if partition is None or file_id not in partition.files:
+        if partition is None:
             return
-        partition.take(file_id)
-        self._tracked -= 1
+        self._tracked -= partition.take(file_ids)
         if not partition.files:
             del self._partitions[table_partition]
 
     def _wait_s(self, one: _Partition, now_s: float) -> float | None:
         sizing, count = self._sizing, len(one.files)
-        if count > 1 and (one.size_bytes >= sizing.target_bytes or one.fresh >= sizing.files):
+        is_settled = one.in_vain >= IN_VAIN_MAX
+        is_enough = one.size_bytes >= sizing.target_bytes and not is_settled
+        if count > 1 and (is_enough or one.fresh >= sizing.files):
             return 0
-        since_s = one.oldest_s if one.oldest_s is not None else one.newest_s
+        since_s = one.oldest_s if one.oldest_s is not None or is_settled else one.newest_s
         if count > KEPT and since_s is not None:
             return max(0.0, since_s + sizing.after_s - now_s)
         return None

@@ -159,6 +159,32 @@ def test_of_more_files_than_are_kept_in_mind_nothing_is_known(
     assert small.count == 4
 
 
+@pytest.mark.parametrize("size", [MB, 50 * MB])
+def test_what_was_put_together_in_vain_is_rewritten_once_and_then_waits_for_files_of_commits(
+    small: SmallFiles, size: int
+) -> None:
+    """Each has other columns, or is too large to be two in one file."""
+    small.added(files("a", size, size, size), 0)
+    for number, is_copied in enumerate((True, False)):
+        due = small.due(120)
+        assert due is not None and due.is_copied is is_copied
+        gone = [one.file_id for one in files("a", size, size, size, begin=3 * number)]
+        small.clustered(files("a", size, size, size, begin=3 * number + 3), {"a": gone})
+    assert small.due(1e9) is None and small.due_in_s(1e9) is None
+    small.added(files("a", MB, begin=9), 1_000)
+    assert small.due_in_s(1_000) == 120
+    small.added(files("b", *[MB] * 10), 1_000)
+    due = small.due(1_120)
+    assert due is not None and (due.table_partitions, due.is_copied) == (("b",), True)
+    small.clustered(files("b", 10 * MB, begin=10), {"b": [f"b-{n}" for n in range(10)]})
+    due = small.due(1_120)
+    assert due is not None and (due.table_partitions, due.is_copied) == (("a",), False)
+    small.clustered(files("a", 3 * size, begin=10), {"a": [f"a-{n}" for n in range(6, 10)]})
+    small.added(files("a", MB, MB, MB, begin=11), 2_000)
+    due = small.due(2_120)
+    assert due is not None and due.is_copied
+
+
 class Lake:
     """What Hudi makes of rounds: files of the largest first, up to the target; one alone is left."""
 
