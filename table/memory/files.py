@@ -80,7 +80,10 @@ class MemoryFiles:
         values = [
             columns.column(name).cast(pa.string()).fill_null("") for name in self._layout.partition_fields
         ]
-        return pc.binary_join_element_wise(*values, "/").dictionary_encode()
+        joined: pa.DictionaryArray = (
+            pc.binary_join_element_wise(*values, "/").combine_chunks().dictionary_encode()
+        )
+        return joined
 
 
 class MemoryFileWriter:

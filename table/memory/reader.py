@@ -10,6 +10,8 @@ from table.chain import newest_of
 from table.errors import Unavailable
 from table.instants import CommittedFile, Instant, MissingTable, PendingInstant
 from table.memory.timeline import InstantPhase, MemoryInstant, MemoryTimeline
+from table.partition_columns import made_fields
+from table.partitioners.expressions import made_terms
 from table.port import INSTANT, FileRows, TableRows, TableSpec
 from table.schema import parse_ddl
 from table.state import TableState
@@ -68,7 +70,8 @@ class MemoryTableReader:
         return ""
 
     def columns(self) -> pa.Schema:
-        return parse_ddl(self._timeline.columns) if self._timeline.columns else pa.schema([])
+        record = parse_ddl(self._timeline.columns) if self._timeline.columns else pa.schema([])
+        return pa.schema([*record, *made_fields(made_terms(self._spec), record)]) if len(record) else record
 
     def rows(self) -> TableRows:
         self._reach()
