@@ -17,6 +17,7 @@ from table.errors import Contradiction
 from table.hudi.driver.session import Session
 from table.hudi.upkeep.clustering import Clustering
 from table.hudi.upkeep.compaction import Compaction
+from tests.integration.clusterings import copied, put_together
 from tests.integration.test_upserts import Record, Upserts
 
 pytestmark = pytest.mark.integration
@@ -266,6 +267,24 @@ def test_services_write_the_columns_that_the_table_has_when_they_run(
     assert columns_of(ahead) == [*columns, "added"]
     found = {row["id"]: (row["note"], row["added"]) for row in read(ahead).collect()}
     assert found == {"k0": (0, None), "k1": (1, None)} | {f"k{n}": (n * 10**10, "x") for n in (2, 3)}
+
+
+def test_files_of_other_columns_are_not_copied_together_and_every_reader_gets_their_values_right(
+    table: Callable[..., Upserts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = table("insert", OLD_DDL)
+    for number in range(3):
+        before.run([record(f"k{number}", 1, **OLD)])
+    after = table("insert", NEW_DDL)
+    for number in range(3, 6):
+        after.run([record(f"k{number}", 3, **NEW)])
+    instant = put_together(after.table, "changes", monkeypatch)
+    assert len(copied(after.path, instant)) == 2
+    expected = {f"k{n}": OLD_AS_READ if n < 3 else NEW for n in range(6)}
+    assert_every_reader_reads(after, expected)
+    after.run([record("k6", 3, **NEW)])  # of what did not change Hudi makes no plan
+    serve(after, "insert")
+    assert_every_reader_reads(after, expected | {"k6": NEW})
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

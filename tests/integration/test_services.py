@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hudi import HudiTableBuilder
@@ -14,12 +15,14 @@ from pyspark.sql import SparkSession
 
 from lockstep.driver.capacity import free_slots
 from table.errors import TableError
+from table.hudi.driver.guard import Guard
 from table.hudi.driver.session import Session
 from table.hudi.reader.timeline import Timeline
 from table.hudi.upkeep.cleaning import Cleaning
 from table.hudi.upkeep.clustering import Clustering, Planned, carry_out, plan, tidy
 from table.port import ServiceProgress
 from tests.harness import Pipeline, await_that
+from tests.integration.clusterings import copied, put_together
 from tests.integration.test_hudi_table import FOREIGN, OFTEN_COMPACTED, PIPELINE, PLAIN, QUICK_ARCHIVE, Driver
 from tests.integration.test_upserts import PATIENTLY, Upserts, history, record
 from tests.merge_model import Model
@@ -163,6 +166,47 @@ def test_files_of_which_no_two_fit_into_one_are_not_put_together_again_and_again
         assert ours.run_early(session, lambda _doing: None, now_s)
     assert ours.due_in_s(now_s) is None
     assert rows_without_jvm(made.path) == keys(12)
+
+
+def test_what_is_copied_together_says_what_it_said_and_has_no_file_of_a_task_that_was_lost(
+    spark: SparkSession, driver: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi makes no markers for copies: it cannot tell what a lost executor has written beside them."""
+    made = with_small_files(driver)
+    before = history_of(spark, made.path)
+    lost: list[Path] = []
+    real = Guard.tryLock
+
+    def late(self: Guard, time: int, unit: Any) -> bool:
+        if not lost:  # all is written, and it wants the lock
+            (instant,) = (
+                one.requested for one in Timeline(made.path).pending() if one.action == "clustering"
+            )
+            (copy,) = copied(made.path, instant)
+            lost.append(copy.with_name(f"{uuid.uuid4()}-0_0-1-2_{instant}.parquet"))
+            lost[0].write_bytes(copy.read_bytes())
+        return real(self, time, unit)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Guard, "tryLock", late)
+        with pytest.raises(TableError, match="had 12 rows"):
+            put_together(made.table, PIPELINE, monkeypatch)
+    assert lost[0].exists() and not completed(made.path, "replacecommit")
+    assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(12)
+
+    put_together(made.table, PIPELINE, monkeypatch)  # which takes the other away first
+    assert not lost[0].exists()
+    assert len(small_files(made.path)) == 1
+    assert history_of(spark, made.path) == before
+    assert rows_without_jvm(made.path) == keys(12)
+    assert made.table.sweep(grace_ms=0) == 0
+
+
+def history_of(spark: SparkSession, path: Path) -> list[tuple[str, ...]]:
+    """Keys with the commits that brought them."""
+    spark.catalog.clearCache()
+    names = ("_hoodie_record_key", "_hoodie_commit_time", "_hoodie_commit_seqno")
+    return sorted(tuple(row) for row in spark.read.format("hudi").load(str(path)).select(*names).collect())
 
 
 def clustered(session: Session) -> str:

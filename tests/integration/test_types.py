@@ -16,6 +16,7 @@ from hudi import HudiTableBuilder
 from pyspark.sql import SparkSession
 
 from tests.fuzz.reference import same
+from tests.integration.clusterings import copied, put_together
 from tests.integration.test_upserts import Record, Upserts
 
 pytestmark = pytest.mark.integration
@@ -219,4 +220,15 @@ def test_every_type_comes_back_from_base_files_and_from_what_a_clustering_makes_
     made.write(range(ROWS))
     made.check()
     made.cluster()
+    made.check()
+
+
+@pytest.mark.parametrize("local_times", [False, True], ids=["others", "timestamp_ntz"])
+def test_every_type_comes_back_from_files_whose_row_groups_were_copied_together(
+    table: Callable[..., Table], monkeypatch: pytest.MonkeyPatch, local_times: bool
+) -> None:
+    made = table(local_times=local_times, mode="insert", ordering_field="", bucket_count=0)
+    for first in (0, 1):
+        made.write(range(first, ROWS, 2))
+    assert len(copied(made.driven.path, put_together(made.driven.table, "changes", monkeypatch))) == 1
     made.check()

@@ -50,11 +50,13 @@ CHOOSING = (
 STRATEGY_CLASS = STRATEGY + "class"
 COPYING = "org.apache.hudi.client.clustering.plan.strategy.SparkStreamCopyClusteringPlanStrategy"
 REWRITING = "org.apache.hudi.client.clustering.plan.strategy.SparkSizeBasedClusteringPlanStrategy"
-COPIES = "SparkStreamCopyClusteringExecutionStrategy"
-"""What carries the first one's plans out."""
+EXECUTION_CLASS = "hoodie.clustering.execution.strategy.class"
+"""Of the two what carries their plans out, which a plan names and Hudi takes from its configuration."""
+COPIES = "org.apache.hudi.client.clustering.run.strategy.SparkStreamCopyClusteringExecutionStrategy"
+REWRITES = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
 NEVER_COPIED = (
-    *(STRATEGY + name for name in ("class", "sort.columns")),
-    *("hoodie.clustering.execution.strategy.class", "hoodie.layout.optimize.strategy"),
+    *(STRATEGY_CLASS, EXECUTION_CLASS),
+    *(STRATEGY + "sort.columns", "hoodie.layout.optimize.strategy"),
 )
 """What says otherwise how files are put together."""
 COPIED_FROM_BYTES = 1_000_000
@@ -136,6 +138,7 @@ class Clustering:
     def _choose(self, session: Session, *, copied: bool) -> None:
         if self._may_copy:
             session.set_directly(STRATEGY_CLASS, COPYING if copied else REWRITING)
+            session.set_directly(EXECUTION_CLASS, COPIES if copied else REWRITES)
 
     def _run(self, session: Session, doing: Callable[[str], None]) -> Done | None:
         planned = plan(session, "" if self._scheduled_only else self._pipeline)
@@ -188,7 +191,7 @@ def plan(session: Session, owner: str) -> Planned | None:
                 )
                 for group in made["inputGroups"]
             ),
-            copied=str(made["strategy"]["strategyClassName"]).endswith(COPIES),
+            copied=str(made["strategy"]["strategyClassName"]) == COPIES,
         )
 
     return plans.schedule(session, ACTION, owner, session.client.scheduleClustering, about)

@@ -1,0 +1,36 @@
+"""Small files of an insert table put together by copying their row groups, as its driver does it beside
+transactions, whatever their size."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from table.hudi.table import HudiTable
+from table.hudi.upkeep import clustering
+from table.hudi.upkeep.clustering import Clustering
+
+COPIED = b"original.created.by"
+"""In the footers of files that were copied together."""
+
+
+def put_together(table: HudiTable, pipeline: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """All small files of its table partitions; the instant."""
+    monkeypatch.setattr(clustering, "COPIED_FROM_BYTES", 0)
+    work = Clustering(replace(table._spec, clustering_files=2), pipeline)
+    session = work.open(table._session_beside)
+    work.tidy(session)
+    done = work.run_early(session, lambda _doing: None, time.monotonic())
+    assert done is not None
+    return done.instant
+
+
+def copied(path: Path, instant: str) -> list[Path]:
+    """Files of this clustering; all of them are copies."""
+    found = [one for one in path.rglob(f"*_{instant}.parquet") if ".hoodie" not in one.parts]
+    assert found and all(COPIED in (pq.read_metadata(one).metadata or {}) for one in found)
+    return found
