@@ -32,6 +32,7 @@ ASYNC, INLINE, SCHEDULE, OFF = "async", "inline", "schedule", "off"
 """How a service of the table is done: beside the transactions; by the thread that commits; planned, and left
 to others; left to others altogether."""
 AS_KEY, AS_PARTITION, AS_ORDERING = "a record key", "a table partition", "an ordering field"
+AS_SORTED = "what rows are sorted by"
 """What a column may be beside its values, as people say it."""
 
 
@@ -54,6 +55,8 @@ class TableSpec:
     kafka_columns: bool = True
     """Whether rows say where they came from."""
     target_file_bytes: int = 120_000_000
+    sort_fields: tuple[str, ...] = ()
+    """Of inserts: by which rows are sorted when their files are put together."""
     ordering_field: str = ""
     """Of upserts: what decides between versions of a row; empty where the later one counts."""
     bucket_count: int = 0
@@ -445,7 +448,7 @@ class TableKind(Protocol):
         """Kept up to date by whoever looks after the table. Raises `Refused` where there is no such thing."""
 
     def column_problem(self, column: pa.Field, role: str) -> str:
-        """Why a column cannot be `role` (`AS_KEY`, `AS_PARTITION`, `AS_ORDERING`); empty where it can."""
+        """Why a column cannot be `role`, one of the `AS_…` above; empty where it can."""
 
     def other_writers(self, spec: TableSpec) -> OtherWriters:
         """Of the table that this asks for."""

@@ -26,7 +26,7 @@ from participant.records.changes import EVOLVE, HALT
 from participant.records.kinds import ENVELOPES
 from table.kinds import HUDI, table_kind
 from table.partitioners.expressions import parsed, sources_of
-from table.port import AS_KEY, AS_ORDERING, AS_PARTITION
+from table.port import AS_KEY, AS_ORDERING, AS_PARTITION, AS_SORTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +54,7 @@ def check_schema(config: Config) -> Iterator[Problem]:
         yield Problem(settings=("record.schema",), sentence=str(error))
         return
     roles = [("table.key", name, AS_KEY) for name in config.table.key]
+    roles += [("table.sort_by", name, AS_SORTED) for name in config.table.sort_by]
     terms = parsed(config.table.partition_by)
     roles += [("table.partition_by", one.column, AS_PARTITION) for one in terms if not one.is_made]
     if config.table.ordering:
@@ -206,6 +207,12 @@ def _upserts_say_of_which_row(config: Config) -> Iterator[Problem]:
         yield Problem(settings=("record.envelope", "table.kind"), sentence=sentence)
 
 
+def _rows_are_sorted_where_files_are_put_together(config: Config) -> Iterator[Problem]:
+    if config.table.sort_by and config.services.clustering == "off":
+        sentence = 'means nothing to services.clustering = "off": rows are sorted when it writes them again'
+        yield Problem(settings=("table.sort_by", "services.clustering"), sentence=sentence)
+
+
 def _change_events_bring_their_order(config: Config) -> Iterator[Problem]:
     if not ENVELOPES[config.record.envelope].brings_order:
         return
@@ -299,6 +306,7 @@ RELATIONS: tuple[Check, ...] = (
     _upserts_say_of_which_row,
     upserts_stay_where_they_are,
     bounds_mean_something,
+    _rows_are_sorted_where_files_are_put_together,
     _change_events_bring_their_order,
     _the_envelope_is_read_from_the_format,
     _the_rest_is_read_where_it_can_be,

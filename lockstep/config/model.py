@@ -106,6 +106,7 @@ class Config(Section):
             ),
             kafka_columns=self.table.kafka_columns,
             target_file_bytes=self.table.target_file_bytes,
+            sort_fields=self.table.sort_by,
             ordering_field=self.ordering_field,
             bucket_count=self.table.buckets,
             source_position=self._brings_order,

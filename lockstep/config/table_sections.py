@@ -97,6 +97,15 @@ class TableSection(Section):
         alias="target_file_size",
         description="A worker closes a file at about this size and goes on in the next. From 1MB to 1TB.",
     )
+    sort_by: values.Names = Field(
+        default=(),
+        description=(
+            "Inserts: fields by which rows are sorted where `services.clustering` puts small files together, "
+            "so that readers who filter by the first of them skip most of a file. Empty: rows stay in the "
+            "order in which they came, and files are put together for a fraction of the CPU."
+        ),
+        examples=[["user_id"]],
+    )
     hudi: values.Properties = Field(
         default_factory=dict,
         repr=False,

@@ -9,6 +9,7 @@ from table.census import TableCensus
 from table.hudi.layout import META_FOLDER
 from table.port import (
     AS_ORDERING,
+    AS_SORTED,
     INSERT,
     UPSERT,
     OtherWriters,
@@ -102,12 +103,14 @@ class Hudi:
 
     def column_problem(self, column: pa.Field, role: str) -> str:
         """Of types that engines spell differently in a key or in a folder's name."""
-        from table.hudi.files.keys import check_key_field, check_ordering_field
+        from table.hudi.files.keys import check_key_field, check_ordering_field, check_sort_field
         from table.schema import SchemaError
 
         try:
             if role == AS_ORDERING:
                 check_ordering_field(column)
+            elif role == AS_SORTED:
+                check_sort_field(column)
             else:
                 check_key_field(column, role)
         except SchemaError as error:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hudi import HudiTableBuilder
 from pyspark.sql import SparkSession
@@ -200,6 +201,19 @@ def test_what_is_copied_together_says_what_it_said_and_has_no_file_of_a_task_tha
     assert history_of(spark, made.path) == before
     assert rows_without_jvm(made.path) == keys(12)
     assert made.table.sweep(grace_ms=0) == 0
+
+
+def test_rows_are_sorted_where_their_files_are_put_together(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    """Keys come in the order of their numbers, which is not that of their spelling."""
+    made = driver(services=True, clustering="async", clustering_files=4, sort_fields=("event_id",))
+    for number in range(4):
+        run(made, number)
+    await_that("clustering", lambda: progress(made, "clustering").done == 1)
+    (only,) = small_files(made.path)
+    assert pq.read_table(only)["event_id"].to_pylist() == keys(16)
+    assert rows(spark, made.path) == rows_without_jvm(made.path) == keys(16)
 
 
 def history_of(spark: SparkSession, path: Path) -> list[tuple[str, ...]]:

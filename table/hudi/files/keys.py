@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.port import AS_ORDERING
+from table.port import AS_ORDERING, AS_SORTED
 from table.schema import LOCAL_MICROS, UTC_MICROS, SchemaError, ddl_name
 
 ORDERING_TYPES = (pa.int32(), pa.int64(), UTC_MICROS)
@@ -66,6 +66,14 @@ def check_ordering_field(field: pa.Field) -> None:
     if field.type not in ORDERING_TYPES:
         known = ", ".join(map(ddl_name, ORDERING_TYPES))
         raise SchemaError(f"{field.name} is {ddl_name(field.type)}; rows are ordered by one of {known}")
+
+
+def check_sort_field(field: pa.Field) -> None:
+    """Raises `SchemaError` where rows cannot be sorted by such a column."""
+    if pa.types.is_nested(field.type):
+        raise SchemaError(
+            f"column {field.name}: {ddl_name(field.type)} cannot be {AS_SORTED}; name a plain column"
+        )
 
 
 def spelled(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -54,9 +54,10 @@ EXECUTION_CLASS = "hoodie.clustering.execution.strategy.class"
 """Of the two what carries their plans out, which a plan names and Hudi takes from its configuration."""
 COPIES = "org.apache.hudi.client.clustering.run.strategy.SparkStreamCopyClusteringExecutionStrategy"
 REWRITES = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+SORTED = STRATEGY + "sort.columns"
 NEVER_COPIED = (
-    *(STRATEGY_CLASS, EXECUTION_CLASS),
-    *(STRATEGY + "sort.columns", "hoodie.layout.optimize.strategy"),
+    *(STRATEGY_CLASS, SORTED),
+    *(EXECUTION_CLASS, "hoodie.layout.optimize.strategy"),
 )
 """What says otherwise how files are put together."""
 COPIED_FROM_BYTES = 1_000_000
@@ -85,7 +86,10 @@ class Clustering:
             "hoodie.clustering.plan.generation.use.local.engine.context": "true",  # without a Spark job
             CODEC: "zstd",  # as workers write; Hudi's own choice takes a multiple of the time
         }
-        self._may_copy = not any(name.startswith(NEVER_COPIED) for name in spec.properties)
+        if spec.sort_fields:
+            self._strategy[SORTED] = ",".join(spec.sort_fields)
+        said = self._strategy.keys() | spec.properties.keys()
+        self._may_copy = not any(name.startswith(NEVER_COPIED) for name in said)
         sizing = Sizing(
             small_below_bytes=self._small_below_bytes,
             target_bytes=spec.target_file_bytes,

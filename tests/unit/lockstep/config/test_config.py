@@ -86,6 +86,7 @@ buckets = 16
 delete_field = ""
 kafka_columns = true
 target_file_size = "120MB"
+sort_by = []
 hudi = { }
 
 [partition]
@@ -611,6 +612,15 @@ def test_what_upserts_need_is_asked_for_and_what_they_cannot_have_is_refused(
     assert sentence in problems_of({**UPSERT, **changes})
 
 
+def test_rows_are_sorted_by_plain_columns() -> None:
+    nested = {"record.schema": "id STRING, tags ARRAY<STRING>, day STRING", "services.clustering": "async"}
+    assert "column tags: ARRAY cannot be what rows are sorted by" in problems_of(
+        {**nested, "table.sort_by": ["day", "tags"], "table.key": ["id"]}
+    )
+    spec = config_of({"services.clustering": "async", "table.sort_by": ["day"]}).table_spec()
+    assert spec.sort_fields == ("day",)
+
+
 def test_change_events_are_ordered_by_their_position_in_the_source() -> None:
     config = config_of({**UPSERT, "record.envelope": "debezium"})
     spec = config.table_spec()
@@ -622,6 +632,11 @@ def test_change_events_are_ordered_by_their_position_in_the_source() -> None:
     ("changes", "sentence"),
     [
         ({"control.topic": "events"}, "control.topic: events is also a source topic"),
+        ({"table.sort_by": ["day"]}, 'table.sort_by: means nothing to services.clustering = "off"'),
+        (
+            {"table.sort_by": ["dya"], "services.clustering": "async"},
+            "table.sort_by: 'dya' is not a field of record.schema; did you mean day?",
+        ),
         ({"record.dead_letter_topic": "events"}, "record.dead_letter_topic: events is a source topic"),
         (
             {"record.dead_letter_topic": "lockstep-control-events"},
