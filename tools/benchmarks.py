@@ -21,6 +21,7 @@ from tools.cells import NOT_YET, OURS, origin, peak, ratio, spread, steady, tabl
 from tools.native_benchmarks import alone, decoded  # noqa: E402
 from tools.page_benchmarks import watched  # noqa: E402
 from tools.places import fill  # noqa: E402
+from tools.size_benchmarks import beside, sized  # noqa: E402
 from tools.store_benchmarks import on_stores  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -114,6 +115,8 @@ def figures(read: Read) -> str:
         _upserts(read),
         _beside_compactions(read),
         _queries(read),
+        sized(read),
+        beside(read),
         _freshness(read),
         _commits(read),
         _stall(read),

@@ -121,6 +121,22 @@ KEPT: Mapping[str, Any] = {
             "ratio": {"min": 1.0, "median": 1.1, "max": 1.2},
         }
     },
+    "bench-sizes": _evidence("narrow")
+    | {
+        "figures": {
+            "minutes": 10.0,
+            "per_second": 60_000,
+            "interval_s": 10.0,
+            "target_bytes": 32_000_000,
+            "commits": 60,
+            "clusterings": {"count": 24, "bytes": 1_200_000, "seconds": 60.0},
+            "settled": {"files": 20, "small": 4, "worst": 1, "size_bytes": 1_000_000},
+            "settled_s": 300.4,
+            "perfect_files": 19,
+            "ratio": {"min": 1.0, "median": 1.1, "max": 1.2},
+        }
+    },
+    "bench-narrow-sizes": _evidence("narrow", ("lockstep", "lockstep-clustering")),
     "bench-stall": _evidence("narrow")
     | {
         "figures": {
@@ -244,8 +260,9 @@ def test_what_was_not_measured_is_said(generator: ModuleType) -> None:
         "Protobuf alone",
     )
     on_stores = [f"{what} on {on}" for what in ("table", "next commit") for on in ("an S3 server", "HDFS")]
+    sizes = ("after a load with frequent commits", "while small files are put together")
     others = ("Upserts", "compactions run", "Queries", "commit takes on a store", "the proxy")
-    for part in (*parts, *others, *on_stores):
+    for part in (*parts, *others, *sizes, *on_stores):
         assert re.search(rf"{part}.*: not measured yet\.", shown)
 
 
@@ -266,10 +283,15 @@ def test_what_was_measured_is_shown_with_its_spread_and_its_origin(generator: Mo
     assert "| four bytes that are no JSON | 240,000 | 4.50 | 330 MB |" in shown
     assert "| Lockstep, its page open and scraped | 600,500 (600,000 to 601,000) | 2.00 | 2.00" in shown
     assert "| Lockstep without its page | 300,500 (300,000 to 301,000) | 4.00 | – |" in shown
+    assert "300 s after the load there are 20 files, 1 of them small in the table partition that" in shown
+    assert "1.20 times what the table holds was written again. A query of all rows takes 1.10 (1.00" in shown
+    assert (
+        "| Lockstep while small files are put together | 300,500 (300,000 to 301,000) | 4.00 | 0.50" in shown
+    )
     native = "| wide JSON: Lockstep | 600,500 (600,000 to 601,000) | 2.00 | 2.00"
     assert native in shown and "| wide JSON: Lockstep with the plain decoder | 300,500" in shown
     assert "| Avro, narrow, 80 bytes | 0.10 (1 ×) | 5.00 (50 ×) | 2.50 (25 ×)" in shown
-    assert shown.count("commit `abc`, 2 processors") == 19
+    assert shown.count("commit `abc`, 2 processors") == 21
     assert "* Lockstep: from the job's session being up" in shown
 
 
