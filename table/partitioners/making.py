@@ -120,7 +120,10 @@ def _spelled(
 ) -> Made:
     assert term.pattern is not None
     nulls = _mask(micros.is_null()) if micros.null_count else None
-    known = (micros.fill_null(0) if nulls is not None else micros).to_numpy()
+    if nulls is not None:
+        some = pc.min(micros).as_py()  # of those that there are
+        micros = micros.fill_null(0 if some is None else some)
+    known = micros.to_numpy()
     codes, texts = times.spelled(known, term.pattern, zone=term.zone, step=_step(term))
     for code, text in enumerate(texts):
         if text is None:

@@ -34,6 +34,7 @@ STEPS: Mapping[str, int] = {
 """Part of a time -> what changes it, at least."""
 BOUNDS = (-62_135_596_800 * SECOND, 253_402_300_800 * SECOND - 1)
 """The years 1 to 9999."""
+HOURS_MAX = 48
 OFFSETS_MAX = 100_000
 """Hours whose offsets are remembered: some eleven years of them."""
 
@@ -51,8 +52,14 @@ def spelled(
     `micros`: within `BOUNDS`. `zone`: by whose clock; empty: as it is. `step`: each time is the last whole
     one before it; 0: what the pattern tells apart.
     """
-    local = micros + offsets(micros, zone) if zone else micros
     step = step or step_of(pattern)
+    if not len(micros):
+        return np.zeros(0, dtype=np.int32), []
+    low, high = int(micros.min()), int(micros.max())
+    offset = _offset_between(zone, low, high) if zone else 0
+    if offset is not None and (low + offset) // step == (high + offset) // step:  # as of most batches
+        return np.zeros(len(micros), dtype=np.int32), [_text((low + offset) // step * step, pattern)]
+    local = micros + (offsets(micros, zone) if offset is None else offset)
     found = pa.array(np.floor_divide(local, step)).dictionary_encode()
     texts = [_text(number * step, pattern) for number in found.dictionary.to_pylist()]
     return found.indices.to_numpy(), texts
@@ -71,6 +78,15 @@ def offsets(micros: Micros, zone: str) -> Micros:
         seconds, places = np.unique(np.floor_divide(micros[rows], SECOND), return_inverse=True)
         found[rows] = np.array([_offset(zone, second) for second in seconds.tolist()], dtype=np.int64)[places]
     return found
+
+
+def _offset_between(zone: str, low: int, high: int) -> int | None:
+    """In all of this time; None where it changes, or would have to be looked for for long."""
+    first, last = low // HOUR, high // HOUR
+    if last - first > HOURS_MAX:
+        return None
+    found = {_offset_within(zone, hour) for hour in range(first, last + 1)}
+    return found.pop() if len(found) == 1 else None
 
 
 @lru_cache(OFFSETS_MAX)

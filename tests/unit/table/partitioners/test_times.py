@@ -60,6 +60,23 @@ def test_a_text_is_what_the_clock_of_the_zone_shows(zone: str, shape: str, as_py
         assert texts[code] == local.strftime(as_python.replace("%Y", year))
 
 
+@pytest.mark.parametrize("zone", ["", "Europe/Berlin", "America/St_Johns"])
+@pytest.mark.parametrize("length_s", [0, 600, 5_400, 40 * 3_600])
+def test_a_stretch_of_time_is_shown_as_its_times_are_one_by_one(zone: str, length_s: int) -> None:
+    shape = pattern("yyyy-MM-dd-HH")
+    for end in ENDS[:-2]:
+        first = micros(datetime.fromisoformat(end).replace(tzinfo=UTC)) - length_s * times.SECOND // 2
+        stretch = first + np.arange(0, length_s + 60, 60, dtype=np.int64) * times.SECOND
+        codes, texts = times.spelled(stretch, shape, zone=zone)
+        alone = [times.spelled(stretch[at : at + 1], shape, zone=zone)[1][0] for at in range(len(stretch))]
+        assert [texts[code] for code in codes] == alone
+
+
+def test_of_no_times_there_is_no_text() -> None:
+    codes, texts = times.spelled(np.zeros(0, dtype=np.int64), pattern("yyyy"), zone="Asia/Tokyo")
+    assert (len(codes), texts) == (0, [])
+
+
 def test_each_text_is_spelled_once() -> None:
     codes, texts = times.spelled(np.arange(0, 3 * times.HOUR, times.SECOND), pattern("yyyy-MM-dd-HH"))
     assert texts == ["1970-01-01-00", "1970-01-01-01", "1970-01-01-02"]
