@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from control_topic.messages import DataFile, Range, SourcePartition
 from table.errors import Contradiction, Refused, Unavailable
-from table.hudi.definition import Definition, check_table, layout, schema_of
+from table.hudi.definition import TERMS, Definition, check_table, layout, schema_of, terms_of
 from table.hudi.driver import opening
 from table.hudi.driver.file_clock import NAME as CLOCK
 from table.hudi.driver.history import History
@@ -295,6 +296,18 @@ def test_a_contradicting_table_property_is_named_with_what_to_do(name: str, valu
         check_table(Definition(properties={**FITTING, name: value}), SPEC)
     if "keygenerator" not in name:
         assert name in str(refused.value)
+
+
+def test_now_is_refused_where_a_tables_instants_are_in_local_time_and_slashes_where_they_would_nest() -> None:
+    by = {"partition_fields": ("d",), "partition_terms": ('format(now(), "yyyy/MM") as d',)}
+    named = {**FITTING, "hoodie.table.partition.fields": "d", TERMS: terms_of(replace(SPEC, **by))}
+    with pytest.raises(Contradiction, match=r"timeline\.timezone is not UTC"):
+        check_table(Definition(properties=named), replace(SPEC, **by))
+    utc = {**named, "hoodie.table.timeline.timezone": "UTC"}
+    with pytest.raises(Contradiction, match=r"a value with '/'.*urlencode = true"):
+        check_table(Definition(properties=utc), replace(SPEC, **by))
+    encoded = {**utc, "hoodie.datasource.write.partitionpath.urlencode": "true"}
+    check_table(Definition(properties=encoded), replace(SPEC, **by))
 
 
 def test_a_custom_key_generator_is_taken_where_all_fields_are_simple() -> None:
