@@ -24,6 +24,7 @@ from lockstep.watch.run_seen import ask_driver, read_topic
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
 from lockstep.watch.status_text import to_text
 from lockstep.watch.topic_fold import Fold
+from lockstep.watch.watermarks import newest_watermark
 from table.service.source_facts import SourceTopicsError
 from table.state import TableState
 
@@ -61,6 +62,7 @@ def observe(config: Config) -> Status:
             now_ms=wall_ms(),
             fold=known,
             last_commit=last_commit,
+            watermark=newest_watermark(table.state, live),
             offsets=offsets,
             members=None if members is None else ours(members, config.group_id),
             strangers=sentence(guests, config.group_id) if guests else "",

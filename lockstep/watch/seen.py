@@ -23,8 +23,8 @@ from lockstep.watch.page_table import Counted
 from lockstep.watch.run_seen import ignored_sentence
 from lockstep.watch.status import LastCommit, Observed, Status, conclude
 from lockstep.watch.told import Phase, Transaction
+from lockstep.watch.watermarks import newest_watermark
 from table.census import Census
-from table.service.progress import watermark_json
 from table.state import StateError, TableState, flatten
 
 TOPIC, BROKER, TABLE, DRIVER = "topic", "broker", "table", "driver"
@@ -198,15 +198,6 @@ class Seen:
         except (StateError, ValueError, TypeError, AttributeError):
             return {}
 
-    def watermark(self) -> Mapping[str, Any] | None:
-        """The newest commit's, from the driver where that is newer; None where it has none."""
-        state = self.table.state if self.table is not None else None
-        told = self.live.get("newest", {}).get("instant", "") if self.live is not None else ""
-        if self.live is not None and (state is None or told >= state.instant):
-            found: Mapping[str, Any] | None = self.live.get("watermark")
-            return found
-        return watermark_json(state.watermark) if state is not None and state.watermark is not None else None
-
     def mode(self) -> str | None:
         """What the newest run is to do, or was to do last: as its driver says, or as the topic tells."""
         if self.live is not None:
@@ -265,7 +256,7 @@ class Seen:
                 last_commit=self.last_commit(now_ms),
                 offsets=self.rows if source is not None else None,
                 members=self.members(now_ms),
-                watermark=self.watermark(),
+                watermark=newest_watermark(self.table.state if self.table is not None else None, self.live),
                 strangers=sentence(guests, settings.group) if guests else "",
                 interval_ms=settings.interval_ms,
                 write_timeout_ms=settings.write_timeout_ms,
