@@ -45,6 +45,7 @@ from table.hudi.properties import check as check_properties
 from table.hudi.reader.torn import Torn
 from table.hudi.upkeep.due import Upkeep
 from table.hudi.upkeep.heartbeats import Heartbeats
+from table.hudi.upkeep.markers import Markers
 from table.hudi.upkeep.named import HudiTimelines
 from table.hudi.upkeep.services import upkeep
 from table.hudi.upkeep.sweep import Sweeper
@@ -60,6 +61,7 @@ TEND_FACTOR = 2
 few percent of the commits' time. Unless commits are fast, a sweep comes before it."""
 
 UPKEEP_STOP_S = 1.0
+MARKERS_STOP_S = 10.0
 NOTHING: Mapping[str, str] = {}
 NOTHING_TIMED: Mapping[str, int] = {}
 
@@ -94,6 +96,7 @@ class HudiTable:
         timelines = HudiTimelines(self._session, self._history)
         self._sweeper = Sweeper(self._session.store, timelines, self._session.in_local_time)
         self._heartbeats = Heartbeats(self._session.store)
+        self._markers = Markers(self._session.store)
         self._watchdog = Watchdog(
             self._session.jvm_pid(), silence_s=watchdog_silence_s, callback_s=watchdog_callback_s
         )
@@ -225,6 +228,7 @@ class HudiTable:
             return NOTHING_TIMED
         timing = Timing()
         check_files(self._session.store, self._spec.mode, commit.instant, commit.files)
+        marked = self._markers.are_of(commit.instant, commit.files)
         timing.ended(FILES)
         await_clock(self._session, loaded=True)  # by the look for a repeat
         self._untended += 1
@@ -250,6 +254,7 @@ class HudiTable:
         took_ms: Mapping[str, int] = timing.took_ms
         try:
             with self._watchdog.armed():
+                self._session.leave_markers(commit.instant if marked else "")
                 self._commit(commit, pre_commit)
             timing.inside(METADATA, self._session.metadata_ms(commit.instant))
             timing.ended(WRITE)
@@ -261,6 +266,8 @@ class HudiTable:
         finally:
             self._columns.settle(decided=pre_commit.decided)
         self._heartbeats.completed(commit.instant)
+        if marked:
+            self._markers.completed(commit.instant)
         self._upkeep.committed(commit.files)
         return took_ms
 
@@ -307,6 +314,7 @@ class HudiTable:
         """Stop heartbeats and the watchdog. Open instants stay: whoever comes next rolls them back."""
         self._enter()
         self._upkeep.stop(UPKEEP_STOP_S)
+        self._markers.close(MARKERS_STOP_S)
         self._watchdog.close()
         with changing(f"table {self._spec.path} could not be closed"):
             self._session.close()

@@ -660,6 +660,43 @@ def test_an_aborted_transaction_leaves_no_file(spark: SparkSession, driver: Call
     assert len(rows_in(spark, made.path)) == 3
 
 
+def test_a_commit_takes_away_a_file_that_it_does_not_name_and_all_markers(
+    spark: SparkSession, driver: Callable[..., Driver]
+) -> None:
+    """As of a worker that was given up: Hudi finds it by its marker."""
+    made = driver()
+    instant = made.begin("t1")
+    named, stray = made.write(instant, 3), made.write(instant, 5)
+    made.table.commit(made.planned("t1", instant, 3, named), fence=accept)
+    assert made.files() == {Path(named.path).name} != {Path(stray.path).name}
+    assert not (made.path / ".hoodie" / ".temp" / instant).exists()
+    assert len(rows_in(spark, made.path)) == 3
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"hoodie.metadata.index.column.stats.enable": "true"}], ids=["Java", "Spark"]
+)
+def test_markers_of_files_that_are_all_in_the_commit_are_removed_beside_it_and_not_by_hudi(
+    spark: SparkSession,
+    driver: Callable[..., Driver],
+    monkeypatch: pytest.MonkeyPatch,
+    more: Mapping[str, str],
+) -> None:
+    """Its heartbeat is gone with the commit, as where Hudi does both."""
+    made = driver({**PLAIN, **more})
+    left: list[str] = []
+    with monkeypatch.context() as held:
+        held.setattr(made.table._markers, "completed", left.append)
+        instant = made.run("t1", rows=3)
+    markers = made.path / ".hoodie" / ".temp" / instant
+    assert left == [instant] and markers.is_dir()
+    assert not (made.path / ".hoodie" / ".heartbeat" / instant).exists()
+    made.run("t2", rows=2)
+    made.table._markers.completed(instant)
+    await_that("end of all markers", lambda: not list(markers.parent.iterdir()))
+    assert len(rows_in(spark, made.path)) == 5
+
+
 def test_a_predecessor_that_resumes_after_its_lock_expired_cannot_complete_a_rolled_back_instant(
     spark: SparkSession, driver: Callable[..., Driver]
 ) -> None:

@@ -307,6 +307,10 @@ class Session:
         self.meta.reloadTableConfig()
         return bool(self.meta.getTableConfig().isMetadataTableAvailable())
 
+    def leave_markers(self, instant: str) -> None:
+        """In the commit of this instant Hudi leaves its markers alone; empty: in no commit."""
+        self._clients.leave_markers(self.client, instant)
+
     def metadata_ms(self, instant: str) -> int | None:
         """How long the metadata table took in the commit of this instant, which was the last one."""
         return self._clients.metadata_ms(self.client, instant)

@@ -1,7 +1,8 @@
 """Hudi's write clients with a clock at their metadata table: jvm/TimedJavaWriteClient.java and its like.
 
 Hudi writes its metadata table in the middle of `commitStats`, between our check and the completed instant,
-and tells nobody how long that takes. Its clients have one method for it, which these override.
+and tells nobody how long that takes. Its clients have one method for it, which these override; and they leave
+markers alone that are looked after elsewhere (table/hudi/upkeep/markers.py).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class TimedClients:
         self._jvm = jvm
         self._gateway = gateway
         self._times = False
+        """Whether the last client that was made is ours."""
 
     def make(self, client: str, context: Any, config: Any) -> Any:
         """A write client that is a `client`; Hudi's own where ours does not fit it, which is logged."""
@@ -48,6 +50,11 @@ class TimedClients:
         self._times = name != client
         found: Any = reduce(getattr, name.split("."), Packages(self._jvm))
         return found(context, config)
+
+    def leave_markers(self, client: Any, instant: str) -> None:
+        """In the commit of this instant the client leaves its markers alone, where it can; empty: in none."""
+        if self._times:
+            client.leaveMarkers(instant)
 
     def metadata_ms(self, client: Any, instant: str) -> int | None:
         """How long the metadata table took in the commit of this instant, which was this client's last one.
