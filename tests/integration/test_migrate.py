@@ -12,8 +12,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
 from lockstep.errors import EXIT_FAILED, EXIT_USAGE, EXIT_WELL
+from lockstep.stores.hdfs import HdfsServer
+from lockstep.stores.local import S3Server
+from table.store.location import store_at
+from table.store.port import Store
 from tests.broker_fixture import create_topic
 from tests.harness import SCHEMA, Pipeline, await_that
+from tests.place import Bucket, OnHdfs
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -131,6 +136,7 @@ def test_a_run_goes_on_in_a_table_of_hoodie_streamers_behind_its_checkpoint(
 
     code, told, error = adopt(pipeline, source, *ours, *theirs)
     assert code == EXIT_WELL and after(told) == {0: 250, 1: 100, 2: 0, 3: 7}, error
+    assert told["said_by"].endswith(pipeline.place.address)
     code, told, error = adopt(pipeline, source, *ours, "--yes", *theirs)
     assert code == EXIT_WELL and told["executed"], error
 
@@ -141,31 +147,68 @@ def test_a_run_goes_on_in_a_table_of_hoodie_streamers_behind_its_checkpoint(
     assert read.select("event_id").distinct().count() == 3 + 150 + 250 + 243
 
 
-def test_offsets_of_confluents_hdfs_sink_are_those_behind_its_files(pipeline: Pipeline) -> None:
+def files_of_hdfs_sink(pipeline: Pipeline, store: Store, url: str) -> None:
+    """What it leaves below `topics`, and what is taken of that. The files are empty: their names say it."""
     pipeline.produce(1_000)
-    topic, root = pipeline.topic, pipeline.folder / "topics"
+    topic = pipeline.topic
+
+    def leave(folder: str, name: str) -> None:
+        store.make_folder(folder)
+        store.put(f"{folder}/{topic}+{name}.avro", b"")
+
     for name in ("0+0000000000+0000000099", "0+0000000100+0000000199", "1+0000000000+0000000009"):
-        file = root / topic / f"partition={name[0]}" / f"{topic}+{name}.avro"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    (root / "+tmp" / topic).mkdir(parents=True)
-    (root / "+tmp" / topic / f"{topic}+0+0000000200+0000000249.avro").touch()
-    source = connector(
-        pipeline,
-        {
-            "connector.class": "io.confluent.connect.hdfs3.Hdfs3SinkConnector",
-            "store.url": f"file://{pipeline.folder}",
-        },
-    )
+        leave(f"{topic}/partition={name[0]}", name)
+    leave(f"+tmp/{topic}", "0+0000000200+0000000249")
+    hdfs = "io.confluent.connect.hdfs3.Hdfs3SinkConnector"
+    source = connector(pipeline, {"connector.class": hdfs, "store.url": url})
     code, told, error = adopt(pipeline, source)
     assert code == EXIT_WELL and after(told) == {0: 200, 1: 10, 2: 0, 3: 0}, error
     assert "No two files of theirs overlap: no record is in two of them." in told["notes"]
 
-    (root / topic / "partition=0" / f"{topic}+0+0000000150+0000000220.avro").touch()
+    leave(f"{topic}/partition=0", "0+0000000150+0000000220")
     _, told, _ = adopt(pipeline, source)
     assert after(told)[0] == 221 and any(
         f"more than one of them: {topic}:0" in note for note in told["notes"]
     )
+
+
+def test_offsets_of_confluents_hdfs_sink_are_those_behind_its_files(pipeline: Pipeline) -> None:
+    root = f"file://{pipeline.folder}"
+    (pipeline.folder / "topics").mkdir()
+    files_of_hdfs_sink(pipeline, store_at(f"{root}/topics"), root)
+
+
+@pytest.mark.xdist_group("hdfs")
+def test_its_files_are_found_on_hdfs(pipeline: Pipeline, hdfs: HdfsServer) -> None:
+    place = OnHdfs(hdfs)
+    pipeline.put_at(place)
+    url = place.address.removesuffix("/events")
+    files_of_hdfs_sink(pipeline, store_at(f"{url}/topics", settings=place.settings), url)
+
+
+@pytest.mark.xdist_group("s3")
+def test_objects_of_confluents_s3_sink_beyond_its_offsets_are_named(pipeline: Pipeline, s3: S3Server) -> None:
+    place = Bucket(s3)
+    pipeline.put_at(place)
+    pipeline.produce(1_000)
+    topic, bucket = pipeline.topic, place.address.split("/")[2]
+    store = store_at(f"s3a://{bucket}/topics", settings=place.settings)
+    group = f"connect-x-{topic}"
+    consumer = Consumer({**pipeline.kafka, "group.id": group, "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 200)], asynchronous=False)
+    consumer.close()
+    for start in (0, 100):
+        store.put(f"{topic}/partition=0/{topic}+0+{start:010d}.avro", b"")
+    source = connector(pipeline, {**S3, "s3.bucket.name": bucket})
+    code, told, error = adopt(pipeline, source)
+    assert code == EXIT_WELL and after(told) == {0: 200, 1: 0, 2: 0, 3: 0}, error
+    assert any("none is doubled" in note for note in told["notes"])
+
+    for name in ("0+0000000200", "1+0000000000"):
+        store.put(f"{topic}/partition={name[0]}/{topic}+{name}.avro", b"")
+    _, told, _ = adopt(pipeline, source)
+    named = f"read as well: {topic}+0+0000000200.avro, {topic}+1+0000000000.avro. Delete them"
+    assert any(named in note for note in told["notes"])
 
 
 def test_of_icebergs_sink_the_control_topic_is_looked_at_too(pipeline: Pipeline) -> None:
@@ -194,6 +237,29 @@ def test_of_icebergs_sink_the_control_topic_is_looked_at_too(pipeline: Pipeline)
     assert any(
         f"{control} has 2 offsets behind what {group}-coord has committed" in note for note in told["notes"]
     )
+
+
+def test_offsets_of_hudis_own_sink_are_those_of_its_newest_commit(
+    pipeline: Pipeline, spark: SparkSession
+) -> None:
+    pipeline.produce(400)
+    theirs = f"{pipeline.folder}/theirs"
+    options = {
+        "hoodie.table.name": "theirs",
+        "hoodie.datasource.write.operation": "bulk_insert",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.metadata.enable": "false",
+        "hoodie.datasource.write.commitmeta.key.prefix": "kafka.",
+        "kafka.commit.offsets": "0=10,3=99",
+    }
+    frame = spark.createDataFrame([("a",)], "id STRING")
+    frame.write.format("hudi").options(**options).mode("append").save(theirs)
+    source = connector(
+        pipeline,
+        {"connector.class": "org.apache.hudi.connect.HoodieSinkConnector", "hoodie.base.path": theirs},
+    )
+    code, told, error = adopt(pipeline, source)
+    assert code == EXIT_WELL and after(told) == {0: 10, 1: 0, 2: 0, 3: 99}, error
 
 
 def test_a_group_that_never_was_is_refused(pipeline: Pipeline) -> None:
