@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -39,9 +44,8 @@ def connector(pipeline: Pipeline, config: Mapping[str, str], *, name: str = "") 
 
 def adopt(pipeline: Pipeline, source: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
     """The exit code, what a program is told, and what stands on stderr."""
-    done = pipeline.command(
-        "migrate", "--from", str(source), "--adopt-offsets", "--output", "json", *arguments
-    )
+    theirs = ("--from", str(source), "--adopt-offsets", "--output", "json")
+    done = pipeline.command("migrate", *theirs, *arguments, deadline_s=300)
     return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
 
@@ -60,6 +64,60 @@ def joined(pipeline: Pipeline, group: str) -> Consumer:
 
 def after(told: Mapping[str, Any]) -> dict[int, int]:
     return {row["partition"]: row["after"] for row in told["partitions"]}
+
+
+def test_what_is_made_of_a_connector_and_its_worker_runs_and_has_folders_as_theirs(
+    pipeline: Pipeline,
+) -> None:
+    source = connector(
+        pipeline,
+        {
+            **S3,
+            "tasks.max": "2",
+            "partitioner.class": "io.confluent.connect.storage.partitioner.HourlyPartitioner",
+            "timestamp.extractor": "Record",
+            "timezone": "Europe/Berlin",
+            "rotate.interval.ms": "1000",
+        },
+    )
+    worker = pipeline.folder / "worker.properties"
+    worker.write_text(
+        f"bootstrap.servers={pipeline.broker.bootstrap_servers}\n"
+        "value.converter=org.apache.kafka.connect.json.JsonConverter\n"
+        "value.converter.schemas.enable=false\n"
+        "consumer.fetch.max.wait.ms=100\n"
+    )
+    said = {
+        "pipeline.id": pipeline.id,
+        "control.topic": f"{pipeline.topic}-control",
+        "record.schema": SCHEMA.replace(" day STRING,", ""),  # a folder has that name
+        "table.path": pipeline.place.address,
+        "ui.port": "0",
+    }
+    sets = [f"--set={name}={value}" for name, value in said.items()]
+    out = pipeline.folder / "pipeline.toml"
+    arguments = ["--from", str(source), "--worker", str(worker), "--out", str(out), "--output", "json", *sets]
+    done = subprocess.run(
+        [sys.executable, "-m", "lockstep.cli", "migrate", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    told = json.loads(done.stdout)
+    assert done.returncode == EXIT_WELL and told["missing"] == {}, told
+    assert [one["settings"] for one in told["problems"]] == [["storage", "table.path"]]
+    out.write_text(re.sub(r"\[storage\]\n(?:[^\[].*\n)*", "", out.read_text()))
+
+    pipeline.produce(1_000)
+    assert pipeline.run_to_end(deadline_s=300).process.returncode == 0
+    verdict = pipeline.verify()
+    assert verdict["rows"] == 1_000 and verdict["exact"], verdict
+    hour = datetime.now(ZoneInfo("Europe/Berlin"))
+    folders = {str(path.parent.relative_to(pipeline.table)) for path in pipeline.table.rglob("*.parquet")}
+    data = {one for one in folders if not one.startswith(".hoodie")}
+    either = {f"{one:year=%Y/month=%m/day=%d/hour=%H}" for one in (hour, hour - timedelta(hours=1))}
+    assert data and data <= either
 
 
 def test_a_run_goes_on_where_a_connect_group_stood_and_no_record_is_read_twice_or_left_out(
@@ -93,7 +151,7 @@ def test_a_run_goes_on_where_a_connect_group_stood_and_no_record_is_read_twice_o
     code, told, error = adopt(pipeline, source, "--yes")
     assert code == EXIT_USAGE and "has offsets of pipeline" in error and not told
 
-    assert pipeline.run_to_end().process.returncode == 0
+    assert pipeline.run_to_end(deadline_s=300).process.returncode == 0
     verdict = pipeline.verify()
     assert verdict["rows"] == 2_000 - 300 - 200 - 500 and verdict["exact"]
 
@@ -140,7 +198,7 @@ def test_a_run_goes_on_in_a_table_of_hoodie_streamers_behind_its_checkpoint(
     code, told, error = adopt(pipeline, source, *ours, "--yes", *theirs)
     assert code == EXIT_WELL and told["executed"], error
 
-    assert pipeline.run_to_end(*ours).process.returncode == 0
+    assert pipeline.run_to_end(*ours, deadline_s=300).process.returncode == 0
     spark.catalog.clearCache()
     read = spark.read.format("hudi").load(pipeline.place.address)
     assert read.count() == 3 + 150 + 250 + 243
