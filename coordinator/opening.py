@@ -57,6 +57,7 @@ class Opening:
         """The table is not as it was believed to be: it is read anew before anything else."""
         self._admit_at_ms = 0
         self._next_due_ms = 0
+        self._idle_ms = 0
         self._drained_ms = 0
         self._is_last = False
         """A drain's own transaction was ended: none comes after it."""
@@ -95,16 +96,23 @@ class Opening:
         self.partitions = event.partitions
         self.unplaced = set(self.members.owners.keys() - self.committed.keys())
         self.recover_next = False
-        self.machine.state = State.IDLE
         self.orders.taken_over(event.now_ms)
+        self.go_idle(event)
+
+    def go_idle(self, event: Event) -> None:
+        """Nothing is open, and nothing is asked."""
+        self.machine.state = State.IDLE
+        self._idle_ms = event.now_ms
         self.maybe_begin(event)
 
     def look_at_the_clock(self, event: Event) -> None:
         """Before every event. Whoever says READY holds records, and so may everybody while a transaction is
         under way, or nobody is heard yet.
         """
-        state = self.machine.state
-        self.appointments.look(event, held=state is not State.IDLE or bool(self.members.ready))
+        unheard = (
+            self.machine.state is not State.IDLE or event.now_ms < self._idle_ms + self._settings.settle_ms
+        )
+        self.appointments.look(event, held=unheard or bool(self.members.ready))
 
     def on_idle_tick(self, event: Event) -> None:
         self.maybe_begin(event)

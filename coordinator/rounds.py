@@ -225,15 +225,16 @@ class Rounds(Opening):
             took_ms=took_ms,
         )
         self.hold_until_ms = 0
-        self.appointments.owed |= transaction.makes_good and self._left_some(transaction)
+        self._makes_good(transaction)
         self._settles_orders(event, transaction)
         self._decide(transaction, ack)
         self._next(event)
 
-    def _left_some(self, transaction: Transaction) -> bool:
-        """Whether its writers had read more, or held more, when it was ended."""
+    def _makes_good(self, transaction: Transaction) -> None:
+        """It is decided. Whether its writers had read more, or held more, when it was ended: then what was
+        owed still is."""
         behind = any(self.committed.get(p, 0) < end for p, end in transaction.read_before().items())
-        return behind or not transaction.took_all()
+        self.appointments.owed |= transaction.makes_good and (behind or not transaction.took_all())
 
     def _settles_orders(self, event: Event, transaction: Transaction) -> None:
         """It is committed, or had nothing in it."""
@@ -261,6 +262,7 @@ class Rounds(Opening):
             self._drained_ms = event.now_ms  # a drain gives its writers time to say READY again
             self.hold_until_ms = event.now_ms + event.wait_ms
             if self._open().came_to_nothing():
+                self._makes_good(self._open())
                 self._settles_orders(event, self._open())
             else:
                 self.orders.given_up(self._open(), event.now_ms)
@@ -276,5 +278,4 @@ class Rounds(Opening):
         if self.recover_next:
             self.machine.recover()
         else:
-            self.machine.state = State.IDLE
-            self.maybe_begin(event)
+            self.go_idle(event)

@@ -307,6 +307,32 @@ def test_writers_that_have_gone_back_are_waited_for_with_another_end() -> None:
     assert sent(talk.tick(SETTLE_MS), EndCommit) == [], "they have read again what they had read"
 
 
+def test_writers_that_have_gone_back_and_had_nothing_yet_are_waited_for_as_well() -> None:
+    """Nothing is committed then, and the time is not made good by it."""
+    talk = Clocked(TEN + 10 * MINUTE_MS, schedule=HOURS)
+    talk.started()
+    talk.tick(SETTLE_MS)
+    talk.hear(status("t1", (P0, 0, 0), behind={P0: 20}))
+    assert sent(talk.answer(OK), AbortCommit)
+    talk.begun_at(talk.wall_ms + 100)
+    assert [one.reason for one in sent(talk.tick(SETTLE_MS), EndCommit)] == ["schedule"]
+    talk.committed_now(20)
+    talk.begun_at(talk.wall_ms + 100)
+    assert sent(talk.tick(SETTLE_MS), EndCommit) == []
+
+
+def test_a_time_that_comes_right_behind_a_commit_is_owed_though_nobody_has_said_ready_yet() -> None:
+    """Words take a while: who went on reading during the commit holds records."""
+    talk = scheduled(TEN + 10 * MINUTE_MS)
+    talk.begun_at(TEN + HOUR_MS - 2_000)
+    talk.hear(EndRequest(transaction=f"t{talk.begun}", reason="bytes"))
+    talk.tick_at(TEN + HOUR_MS - 20)
+    talk.committed_now(9)
+    talk.tick_at(TEN + HOUR_MS)
+    talk.begun_at(TEN + HOUR_MS + 30)
+    assert talk.ends(TEN + HOUR_MS + 30 + SETTLE_MS) == ["schedule"]
+
+
 def test_a_clock_that_jumps_over_scheduled_times_ends_a_transaction_once() -> None:
     talk = scheduled(TEN + 10 * MINUTE_MS)
     talk.begun_at(TEN + 30 * MINUTE_MS)
