@@ -67,15 +67,18 @@ class Watermark:
         ]
         return min(holding)[2] if holding else None
 
-    def carried(self) -> Watermark:
-        """As a commit leaves it that moves nothing."""
-        return replace(self, before_ms=self.at_ms, late=0, absurd=0)
+    def carried(self, awake: Iterable[SourcePartition] = ()) -> Watermark:
+        """As a commit leaves it that moves nothing. `awake`: these are not quiet."""
+        woken = set(awake)
+        marks = {p: Mark(mark.at_ms) if p in woken else mark for p, mark in self.marks.items()}
+        return replace(self, before_ms=self.at_ms, late=0, absurd=0, marks=marks)
 
-    def moved_to(self, partitions: Iterable[SourcePartition]) -> Watermark:
-        """After an operator has moved the offsets of these: what they are read to is not known any more."""
-        moved = set(partitions)
-        marks = {p: Mark(mark.at_ms) if p in moved else mark for p, mark in self.marks.items()}
-        return replace(self.carried(), marks=marks)
+    def moved_to(self, offsets: Mapping[SourcePartition, int | None]) -> Watermark:
+        """After an operator has moved the offsets of these: what they are read to is not known any more.
+        None: there is no such source partition any more."""
+        carried = self.carried(offsets)
+        gone = {p for p, offset in offsets.items() if offset is None}
+        return replace(carried, marks={p: mark for p, mark in carried.marks.items() if p not in gone})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,8 @@ class Progress:
     """The table's after the commit."""
     seen: Sequence[EventTimes]
     present: Iterable[SourcePartition]
-    """Every source partition of the topics that are read; those too that the table has no offset of."""
+    """Every source partition of the topics that are read; those too that the table has no offset of. One of
+    them that is new may be missing, where a broker was asked that has not heard of it yet."""
     ends: Offsets
     """Where logs ended when they were looked at last, as far as that was lately. Not every one is in it."""
     elapsed_ms: int
@@ -102,6 +106,7 @@ def advance(rule: MarkRule, before: Watermark | None, progress: Progress) -> Wat
     ranges = {item.partition: item for item in progress.ranges}
     seen = {item.partition: item for item in progress.seen}
     present = set(progress.present)
+    topics = {partition.topic for partition in present}
     marks: dict[SourcePartition, Mark] = {}
     for partition in sorted(present | before.marks.keys()):
         old, item = before.marks.get(partition), ranges.get(partition)
@@ -113,7 +118,7 @@ def advance(rule: MarkRule, before: Watermark | None, progress: Progress) -> Wat
         marks[partition] = Mark(
             at_ms=_later(old.at_ms if old else None, _mark_of(rule, seen.get(partition))),
             quiet_ms=quiet_ms,
-            idle=partition not in present or (at_end and quiet_ms >= rule.idle_after_ms),
+            idle=partition.topic not in topics or (at_end and quiet_ms >= rule.idle_after_ms),
         )
     return Watermark(
         of=rule.of,

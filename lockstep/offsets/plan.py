@@ -245,7 +245,7 @@ def _plan(
             if partition not in named and partition.topic not in anew and partition in after
         },
         watermark=(
-            state.watermark.moved_to(change.partition for change in changes)
+            state.watermark.moved_to({change.partition: change.after for change in changes})
             if state.watermark is not None
             else None
         ),

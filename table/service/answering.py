@@ -57,7 +57,6 @@ def stands(state: TableState, *, instant: str) -> Answer:
         instant=instant,
         committed=state.offsets,
         witnesses=tuple(state.witnesses.values()),
-        watermark_ms=state.watermark.at_ms if state.watermark is not None else None,
     )
 
 

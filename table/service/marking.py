@@ -25,13 +25,22 @@ class Marking:
         if state.run == self._run and state.transaction != self._last[0]:
             self._last = (state.transaction, now_ms)
 
+    def told(self, newest: TableState) -> int | None:
+        """The watermark by which records of the next transaction are late; None where there is none of what
+        is declared now."""
+        watermark = newest.watermark
+        if self._rule is None or watermark is None or watermark.of != self._rule.of:
+            return None
+        return watermark.at_ms
+
     def after(
         self, newest: TableState | None, plan: CommitPlan, facts: SourceFacts, now_ms: int
     ) -> Watermark | None:
         """What a commit of this plan leaves, after `newest`."""
         before = newest.watermark if newest is not None else None
         if self._rule is None:
-            return before.carried() if before is not None else None
+            awake = (one.partition for one in plan.ranges if one.records)
+            return before.carried(awake) if before is not None else None
         transaction, since_ms = self._last
         is_ours = newest is not None and newest.transaction == transaction
         elapsed_ms = now_ms - since_ms if is_ours else 0

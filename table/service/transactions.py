@@ -236,7 +236,7 @@ class Transactions(Claiming):
         if known is not None and known.ended:
             return Answer(result=Result.REFUSED, reason=f"transaction {transaction} has ended already")
         if known is not None and known.instant and known.stood is not None:
-            return stands(known.stood, instant=known.instant)
+            return self._begun(known.stood, known.instant)
         with self._guard:
             wait_ms = self._ledger.wait_ms(self._clock_ms())
             paused = known is None and self._ledger.paused(self._clock_ms())
@@ -261,7 +261,10 @@ class Transactions(Claiming):
         known.stood = newest
         with self._guard:
             self._ledger.began(transaction)
-        return stands(newest, instant=known.instant)
+        return self._begun(newest, known.instant)
+
+    def _begun(self, stood: TableState, instant: str) -> Answer:
+        return replace(stands(stood, instant=instant), watermark_ms=self._marking.told(stood))
 
     def _refused_begin(self, transaction: str, error: Refused) -> Answer:
         """Nobody aborts what did not begin, so that it is counted here."""

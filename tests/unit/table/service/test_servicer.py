@@ -740,6 +740,37 @@ def test_a_run_that_declares_no_event_time_carries_the_watermark_on_as_it_is(mak
     assert (watermark(second).at_ms, watermark(second).late) == (690, 0)
 
 
+def test_another_declaration_counts_no_record_late_by_the_watermark_of_the_one_before(make: Make) -> None:
+    """One that a wrong unit has carried away would have all of them late."""
+    first = make(mark_rule=MARKED)
+    first.lead()
+    goes_on(first, "t1", p0=10**15, p1=10**15)
+    second = make(run="run-2", mark_rule=replace(MARKED, of="at:us"))
+    second.lead(epoch=2)
+    assert second.client.begin(2, "t2").watermark_ms is None
+    second.client.abort(2, "t2", "", "for the test", Fault.NONE)
+    goes_on(second, "t3", epoch=2, p0=1_000, p1=700)
+    assert second.client.begin(2, "t4").watermark_ms == 690
+
+
+def test_who_had_records_while_no_event_time_was_declared_has_not_been_quiet_meanwhile(
+    make: Make, topics: Topics
+) -> None:
+    topics.stop[P1] = 4
+    first = make(mark_rule=MARKED)
+    first.lead()
+    goes_on(first, "t1", p0=1_000, p1=700)
+    first.clock.ms += 60_000
+    goes_on(first, "t2", p0=2_000)
+    second = make(run="run-2")
+    second.lead(epoch=2)
+    goes_on(second, "t3", epoch=2, p0=9_000, p1=9_000)
+    third = make(run="run-3", mark_rule=MARKED)
+    third.lead(epoch=3)
+    goes_on(third, "t4", epoch=3, p0=3_000)
+    assert (watermark(third).holder, watermark(third).at_ms) == (P1, 690)
+
+
 def test_event_times_outside_of_what_was_written_are_refused(make: Make) -> None:
     driver = make(mark_rule=MARKED)
     begun = begun_driver(driver)
