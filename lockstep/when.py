@@ -21,7 +21,8 @@ def spelled_time(time_ms: int) -> str:
 
 
 def parse_time_ms(setting: str, text: str) -> int:
-    """Of ISO 8601 with its zone, such as `2026-11-20T00:00Z`: milliseconds since 1970, rounded down.
+    """Of ISO 8601 with its zone, such as `2026-11-20T00:00Z`: milliseconds since 1970, rounded up: who waits
+    for all that is before a time waits for what is before it within its millisecond, too.
 
     Raises `ConfigError`, which names `setting`.
     """
@@ -32,4 +33,4 @@ def parse_time_ms(setting: str, text: str) -> int:
         raise ConfigError(f"{setting} {text!r} is no time: {example}") from error
     if at.tzinfo is None:
         raise ConfigError(f"{setting} {text!r} names no zone: {example}")
-    return (at - EPOCH) // MILLISECOND
+    return -((EPOCH - at) // MILLISECOND)

@@ -22,6 +22,11 @@ def test_a_time_with_a_zone_is_read_to_the_millisecond_and_written_so(text: str,
     assert parse_time_ms("--complete-through", spelled_time(time_ms)) == time_ms
 
 
+def test_a_part_of_a_millisecond_is_rounded_up_so_that_what_is_before_it_counts() -> None:
+    for text in ("2026-11-20T00:00:00.0001Z", "2026-11-20T00:00:00.000999Z"):
+        assert parse_time_ms("--complete-through", text) == 1_795_132_800_001
+
+
 @pytest.mark.parametrize("text", ["2026-11-20T00:00", "2026-11-20", "yesterday", ""])
 def test_what_names_no_zone_or_is_no_time_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match=r"--complete-through .* write it as 2026-11-20T00:00Z"):
