@@ -22,7 +22,7 @@ from table.partitioners.hashes import buckets
 TEXT_BYTES_MAX = 4_096
 """Of what a bucket is made of."""
 MARK = "\0"
-"""No value holds it."""
+"""No folder of anything that records say holds it."""
 KAFKA_MS = (times.BOUNDS[0] // 1_000, times.BOUNDS[1] // 1_000)
 MICROSECONDS = ("timestamp[us, tz=UTC]", "timestamp[us]")
 """TIMESTAMP, and TIMESTAMP_NTZ."""

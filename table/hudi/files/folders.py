@@ -16,7 +16,8 @@ from table.columns import constant
 from table.hudi.files import keys as hudi_keys
 from table.hudi.files.keys import UnsafePartition, partition_path
 from table.hudi.layout import HudiLayout
-from table.partitioners.making import MARK, codes
+from table.partitioners.expressions import made_terms
+from table.partitioners.making import codes
 
 PATH_BYTES_MAX = 600
 """Of all folders of a table partition. A key in an object store has 1,024 bytes, the table's own path and the
@@ -31,6 +32,7 @@ class Folders:
     def __init__(self, layout: HudiLayout) -> None:
         self._layout = layout
         self._fields = layout.partition_fields
+        self._marked = {term.column for term in made_terms(layout) if term.source.is_now}
 
     def of(self, table: pa.Table) -> tuple[pa.DictionaryArray, dict[int, str]]:
         """The folder per row, each folder with one code, and why rows cannot have one, by row."""
@@ -65,9 +67,9 @@ class Folders:
         return path
 
     def _level(self, value: str | None, name: str) -> str:
-        """A mark stays as it is: see `table.hudi.files.dated`."""
+        """A mark stays as it is: see `table.hudi.files.dated`. What records say is none, whatever it is."""
         layout = self._layout
-        if value is not None and value.startswith(MARK):
+        if name in self._marked:
             return f"{name}={value}" if layout.hive_style else value
         return partition_path(value, name, hive_style=layout.hive_style, url_encode=layout.url_encode)
 

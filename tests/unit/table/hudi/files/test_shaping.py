@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -180,6 +181,30 @@ def test_by_now_all_rows_are_where_their_transactions_instant_says(hive_style: b
         assert dated.table_partition.to_pylist()[::2] == [folder] * 2
         assert dated.table.column_names == columns_of(layout).names
         assert dated.count == 3 and not shaped.refused
+
+
+@pytest.mark.parametrize("hive_style", [False, True])
+@pytest.mark.parametrize("url_encode", [False, True])
+def test_no_text_of_a_record_is_taken_for_the_mark_of_now(url_encode: bool, hive_style: bool) -> None:
+    """Neither a folder above the table's, nor a name that no file system takes."""
+    layout = replace(
+        LAYOUT,
+        partition_fields=("day", "hour"),
+        partition_terms=("hour(now()) as hour",),
+        hive_style=hive_style,
+        url_encode=url_encode,
+    )
+    names = [one.name for one in fields(LAYOUT) if one.name != "body"]
+    given = {name: getattr(layout, name) for name in names}
+    texts = ("\0", "\0hour\0", "\0hour\0/../../../elsewhere", "\0day\0")
+    shaped = derive(*(json.dumps({"id": "a", "day": text}).encode() for text in texts), **given)
+    if not url_encode:
+        assert len(shaped.refused) == len(texts) and not shaped.count
+        return
+    dated = Dated(layout, "20261231145959999").rows(shaped)
+    wanted = [text.replace("\0", "%00").replace("/", "%2F") for text in texts]
+    shape = "day={}/hour={}" if hive_style else "{}/{}"
+    assert dated.table_partition.to_pylist() == [shape.format(one, "2026-12-31-14") for one in wanted]
 
 
 def test_a_time_as_table_partition_is_microseconds_as_hudi_spells_it() -> None:
