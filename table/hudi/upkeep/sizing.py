@@ -162,7 +162,7 @@ class SmallFiles:
             chosen.append(name)
             taken_bytes += one.size_bytes
             files += len(one.files)
-            below_bytes = max(below_bytes, self._below_bytes(one))
+            below_bytes = max(below_bytes, self._below_bytes(one, now_s))
         if not chosen:
             return None
         return Round(
@@ -191,9 +191,10 @@ class SmallFiles:
             return max(0.0, since_s + sizing.after_s - now_s)
         return None
 
-    def _below_bytes(self, one: _Partition) -> int:
+    def _below_bytes(self, one: _Partition, now_s: float) -> int:
         """What is smaller is taken. Larger ones are left out where they are few, or where more are coming."""
         sizing = self._sizing
+        is_coming = one.newest_s is not None and now_s - one.newest_s < sizing.after_s
         if one.size_bytes >= sizing.target_bytes:
             return sizing.small_below_bytes
         sizes = sorted(size_bytes for size_bytes, _ in one.files.values())
@@ -201,6 +202,6 @@ class SmallFiles:
         for number, size_bytes in enumerate(sizes):
             if number > 1 and size_bytes > TIER * smaller_bytes:
                 left = len(sizes) - number
-                return size_bytes if left < KEPT or one.fresh >= sizing.files else sizing.small_below_bytes
+                return size_bytes if left < KEPT or is_coming else sizing.small_below_bytes
             smaller_bytes += size_bytes
         return sizing.small_below_bytes

@@ -237,3 +237,16 @@ def test_whatever_is_committed_few_small_files_stay_and_each_byte_is_written_aga
     assert lake.smalls() <= KEPT
     assert sum(lake.sizes.values()) == lake.written == sum(one for one in lake.sizes.values())
     assert lake.rewritten <= 5 * lake.written
+
+
+@pytest.mark.parametrize("size", [1_000, 10_000, 100_000])
+def test_of_a_trickle_too_each_byte_is_written_again_a_few_times(size: int) -> None:
+    """Its files are due by their age, long before they are many: a large one is not taken with each few."""
+    lake = Lake()
+    for number in range(5_000):
+        lake.written += size
+        lake.commit([size], 20.0 * number)
+        lake.work(20.0 * number)
+        assert lake.smalls() <= 2 * WANTED.files
+    lake.work(20.0 * 4_999 + WANTED.after_s)
+    assert lake.smalls() <= KEPT and lake.rewritten <= 10 * lake.written
