@@ -34,6 +34,15 @@ STRPTIME: Mapping[str, str] = {
     "minute": "%M",
     "second": "%S",
 }
+_READ: Mapping[str, str] = {
+    "year": "[0-9]",
+    "month": "0[1-9]|1[0-2]",
+    "day": "0[1-9]|[12][0-9]|3[01]",
+    "hour": "[01][0-9]|2[0-3]",
+    "minute": "[0-5][0-9]",
+    "second": "[0-5][0-9]",
+}
+"""Part of a time -> the digits that it may have."""
 _PIECE = re.compile(r"(?P<letters>([A-Za-z])\2*)|'(?P<quoted>[^']*)'|(?P<other>[^A-Za-z'])")
 _RESERVED = frozenset("#{}[]")
 """Java means something by them."""
@@ -65,8 +74,22 @@ class Pattern:
         """The same in C's letters."""
         return "".join(STRPTIME[name] if digits else name.replace("%", "%%") for name, digits in self.pieces)
 
+    @property
+    def read(self) -> str:
+        """A regular expression that a text matches which is so spelled. The day is called `day`."""
+        return f"^{''.join(_read(name, digits) for name, digits in self.pieces)}$"
+
     def spelled(self, parts: Mapping[str, int]) -> str:
         return "".join(f"{parts[name]:0{digits}d}" if digits else name for name, digits in self.pieces)
+
+
+def _read(name: str, digits: int) -> str:
+    if not digits:
+        return re.escape(name)
+    one = f"{_READ[name]}{{{digits}}}" if name == "year" else _READ[name]
+    if digits == 1:  # without the leading zero, or with it
+        one = f"{one}|[{'1' if name in ('month', 'day') else '0'}-9]"
+    return f"(?P<day>{one})" if name == "day" else f"(?:{one})"
 
 
 def pattern(text: str) -> Pattern:

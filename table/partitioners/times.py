@@ -35,6 +35,8 @@ STEPS: Mapping[str, int] = {
 BOUNDS = (-62_135_596_800 * SECOND, 253_402_300_800 * SECOND - 1)
 """The years 1 to 9999."""
 HOURS_MAX = 48
+_DAYS_BEYOND = 3
+"""The 31st of February is taken for the 3rd of March."""
 OFFSETS_MAX = 100_000
 """Hours whose offsets are remembered: some eleven years of them."""
 
@@ -125,13 +127,29 @@ def micros_of(column: pa.Array, *, factor: int = 0, pattern: Pattern | None = No
     `factor`: how many a number stands for; of a time or a date 0. `pattern`: of texts.
     """
     if pattern is not None:
-        return pc.strptime(column, pattern.strptime, "us", error_is_null=True).cast(pa.int64())
+        return _read(column, pattern).cast(pa.int64())
     if pa.types.is_date32(column.type):
         days = column.cast(pa.int32()).cast(pa.int64())
         return _bounded(days, 24 * HOUR)
     if pa.types.is_timestamp(column.type):
         return _bounded(column.cast(pa.int64()), 1)
     return _bounded(column.cast(pa.int64()), factor)
+
+
+def _read(texts: pa.Array, pattern: Pattern) -> pa.Array:
+    """Timestamps, null where a text is not so spelled, to the digit, or names a day that there is not.
+
+    `strptime` takes fewer digits, other spaces, and the 30th of February for the 2nd of March.
+    """
+    texts = pc.if_else(pc.match_substring_regex(texts, pattern.read), texts, pa.scalar(None, pa.string()))
+    times = pc.strptime(texts, pattern.strptime, "us", error_is_null=True)
+    early = pc.less_equal(pc.day(times), _DAYS_BEYOND).fill_null(False)
+    if not pc.any(early).as_py():
+        return times
+    said = pc.struct_field(pc.extract_regex(texts.filter(early), pattern.read), "day").cast(pa.int64())
+    wrong = np.zeros(len(times), dtype=np.bool_)
+    wrong[early.to_numpy(zero_copy_only=False)] = pc.not_equal(said, pc.day(times.filter(early)))
+    return pc.if_else(pa.array(wrong), pa.scalar(None, times.type), times)
 
 
 def _bounded(numbers: pa.Array, factor: int) -> pa.Array:

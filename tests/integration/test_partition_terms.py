@@ -20,9 +20,12 @@ from table.hudi.table import HudiTable
 from table.partitioners.bounds import ANY_TIME
 from table.partitioners.expressions import FUNCTIONS, parse
 from table.partitioners.making import made
+from table.partitioners.patterns import pattern as pattern_of
+from table.partitioners.times import micros_of
 from table.schema import parse_ddl
 from tests.integration.test_foreign_writers import TOLD, Foreign
 from tests.integration.test_upserts import Upserts
+from tests.unit.table.partitioners.test_times import READ
 
 pytestmark = pytest.mark.integration
 
@@ -112,6 +115,19 @@ def test_a_column_holds_what_spark_sql_makes_of_the_same(session: SparkSession, 
         assert not ours.bad
         for row, one, other in zip(rows, ours.values.to_pylist(), theirs, strict=True):
             assert one == other[place], (text, row)
+
+
+@pytest.mark.parametrize("shape", READ)
+def test_a_text_is_a_time_where_spark_sql_reads_it_as_one(session: SparkSession, shape: str) -> None:
+    for name, value in {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    }.items():
+        session.conf.set(name, value)
+    texts = list(READ[shape])
+    frame = session.createDataFrame([(text,) for text in texts], "said STRING").coalesce(1)
+    theirs = [row[0] for row in frame.selectExpr(f"unix_micros(to_timestamp(said, '{shape}'))").collect()]
+    assert micros_of(pa.array(texts), pattern=pattern_of(shape)).to_pylist() == theirs
 
 
 @pytest.mark.parametrize("zone", ZONES)

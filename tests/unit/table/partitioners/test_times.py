@@ -112,6 +112,49 @@ def test_numbers_texts_dates_and_times_are_microseconds_and_null_where_no_year_h
     assert times.micros_of(texts, pattern=read).to_pylist() == [10**6, -(10**6), None, None, None]
 
 
+READ: dict[str, dict[str, bool]] = {
+    "yyyy-MM-dd": {
+        "2024-02-29": True,
+        "2023-02-29": False,
+        "2026-02-30": False,
+        "2026-04-31": False,
+        "2026-12-31": True,
+        "1500-02-29": False,
+        "26-01-01": False,
+        "2026-2-03": False,
+        " 2026-02-03": False,
+        "2026-02-03 ": False,
+        "2026-02-03\n": False,
+        "12026-02-03": False,
+        "2026-13-01": False,
+        "2026-00-01": False,
+        "2026-01-00": False,
+        "": False,
+    },
+    "d.M.yyyy": {"3.2.2026": True, "03.12.2026": True, "31.2.2026": False, "3.2.26": False},
+    "yyyyMMdd": {"20260203": True, "2026112": False, "202611260": False},
+    "yyyy-MM-dd HH:mm:ss": {
+        "2026-02-28 23:59:59": True,
+        "2026-02-28 23:59:60": False,
+        "2026-02-28 24:00:00": False,
+        "2026-02-28  23:59:59": False,
+        "2026-02-28 1:2:3": False,
+    },
+}
+"""Pattern -> text -> whether it is a time."""
+
+
+@pytest.mark.parametrize("shape", READ)
+def test_a_text_is_read_to_the_digit_and_names_a_day_that_there_is(shape: str) -> None:
+    texts = READ[shape]
+    found = times.micros_of(pa.array([*texts, None]), pattern=pattern(shape)).to_pylist()
+    for (text, is_time), read in zip(texts.items(), found, strict=False):
+        assert (read is not None) is is_time, text
+        if read is not None:
+            when = times.EPOCH + timedelta(microseconds=read)
+            assert when == datetime.strptime(text, pattern(shape).strptime).replace(tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
