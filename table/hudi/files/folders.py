@@ -69,7 +69,7 @@ class Folders:
     def _level(self, value: str | None, name: str) -> str:
         """A mark stays as it is: see `table.hudi.files.dated`. What records say is none, whatever it is."""
         layout = self._layout
-        if name in self._marked:
+        if name in self._marked and value is not None:
             return f"{name}={value}" if layout.hive_style else value
         return partition_path(value, name, hive_style=layout.hive_style, url_encode=layout.url_encode)
 
