@@ -77,6 +77,10 @@ class TableSpec:
     """Of inserts: it is at work for so much of the time at most; more than 0, up to 1."""
     cleaning: str = OFF
     cleaning_every: int = 50
+    retention_ms: int = 0
+    """Of inserts: a table partition whose value is a time that is over for longer goes out; 0: none does."""
+    retention_pattern: str = ""
+    """How texts spell that time (`table.retention`); empty: as a DATE is spelled."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """The kind's own, such as `hoodie.*`."""
     storage: StoreSettings | None = field(default=None, repr=False)

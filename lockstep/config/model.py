@@ -120,6 +120,8 @@ class Config(Section):
             clustering_share=self.services.clustering_share,
             cleaning=self.services.cleaning,
             cleaning_every=self.services.cleaning_every,
+            retention_ms=self.table.retention_ms,
+            retention_pattern=self.table.retention_pattern,
             properties=dict(self.table.hudi),
             storage=self.store_settings(),
         )

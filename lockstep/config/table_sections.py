@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from lockstep.config import values
 from lockstep.config.partition_values import PartitionBy
+from lockstep.config.retention_values import RetentionMs, RetentionPattern
 from lockstep.config.sections import Section, meanings
 from lockstep.config.units import format_share, parse_share
 from table.kinds import HUDI, OFFERED
@@ -105,6 +106,28 @@ class TableSection(Section):
             "order in which they came, and files are put together for a fraction of the CPU."
         ),
         examples=[["user_id"]],
+    )
+    retention_ms: RetentionMs = Field(
+        default="0",
+        validate_default=True,
+        alias="retention",
+        description=(
+            "How long a table partition lives whose value is a time: it is taken out once its day (month, "
+            "hour …) is over for longer, beside the transactions, and its files are removed by a later "
+            "cleaning. The time is said by the one function of a time in `partition_by`, or by its only "
+            "field, a DATE or STRING. See "
+            "[operations](operations.md#table-partitions-that-are-past-their-time). In days, "
+            '`"90d"`, or as any duration; from 1h. Not of upserts. 0: for ever.'
+        ),
+        examples=["90d"],
+    )
+    retention_pattern: RetentionPattern = Field(
+        default="",
+        description=(
+            "How a STRING field in `partition_by` spells that time, in UTC: `yyyyMMdd`, `yyyy-MM-dd-HH`, "
+            "`yyyy-MM`. What is not spelled so lives for ever. Empty: `yyyy-MM-dd`, as a DATE is."
+        ),
+        examples=["yyyy-MM-dd-HH"],
     )
     hudi: values.Properties = Field(
         default_factory=dict,

@@ -8,7 +8,8 @@ from table.hudi.upkeep.cleaning import Cleaning
 from table.hudi.upkeep.clustering import Clustering
 from table.hudi.upkeep.compaction import Compaction
 from table.hudi.upkeep.due import Opener, Service, ServiceWork, Upkeep
-from table.port import INSERT, OFF, UPSERT, TableSpec
+from table.hudi.upkeep.retention import Retention
+from table.port import ASYNC, INSERT, OFF, UPSERT, TableSpec
 
 
 def upkeep(spec: TableSpec, pipeline: str, opener: Opener, free_slots: Callable[[], int]) -> Upkeep:
@@ -18,6 +19,8 @@ def upkeep(spec: TableSpec, pipeline: str, opener: Opener, free_slots: Callable[
         wanted.append((Compaction(spec, pipeline, free_slots), spec.compaction, spec.compaction_every))
     if spec.mode == INSERT:
         wanted.append((Clustering(spec, pipeline), spec.clustering, spec.clustering_every))
+    if spec.mode == INSERT and spec.retention_ms:
+        wanted.append((Retention(spec, pipeline), ASYNC, 1))
     wanted.append((Cleaning(spec), spec.cleaning, spec.cleaning_every))
     return Upkeep(
         [Service(work, opener, mode=mode, every=every) for work, mode, every in wanted if mode != OFF]

@@ -87,6 +87,8 @@ delete_field = ""
 kafka_columns = true
 target_file_size = "120MB"
 sort_by = []
+retention = "0ms"
+retention_pattern = ""
 hudi = { }
 
 [partition]
