@@ -261,13 +261,13 @@ class Rounds(Opening):
             self._is_last = False
             self._drained_ms = event.now_ms  # a drain gives its writers time to say READY again
             self.hold_until_ms = event.now_ms + event.wait_ms
+            self.appointments.owed |= self._open().makes_good and call.cause != causes.NOTHING
             if self._open().came_to_nothing():
                 self._makes_good(self._open())
                 self._settles_orders(event, self._open())
             else:
                 self.orders.given_up(self._open(), event.now_ms)
                 self._next_due_ms = self._open().due_ms
-                self.appointments.owed |= self._open().makes_good
             said = AbortCommit(transaction=call.transaction, reason=call.reason, cause=call.cause)
             self._decide(self._open(), said)
             self._next(event)

@@ -24,6 +24,8 @@ class ScheduledTimesAreKept(Checker):
         self._began_ms: dict[str, int] = {}
         """By transaction, what the wall clock showed when it was first seen open."""
 
+        self._decided: set[str] = set()
+
     def coordinator_acts(
         self, claims: Claims, event: ev.Event, before: State, actions: list[ev.Action]
     ) -> None:
@@ -41,8 +43,9 @@ class ScheduledTimesAreKept(Checker):
                 self._owed[claims.incarnation] = False
             return
         ended_ms = self._ended_ms.get(body.transaction)
-        if ended_ms is None:
+        if ended_ms is None or body.transaction in self._decided:  # it may be said again
             return
+        self._decided.add(body.transaction)
         missed = schedule.after(ended_ms) <= event.wall_ms
         if isinstance(body, AbortCommit) and body.cause != NOTHING:
             began_ms = self._began_ms.get(body.transaction, ended_ms)
