@@ -10,14 +10,18 @@ from itertools import count
 
 import pytest
 
+from lockstep.hooks.complete import MARKER
+from lockstep.hooks.stretches import MINUTE_MS, Stretch, completed
 from table.errors import TableError
 from table.kinds import HUDI, table_kind
 from table.watermark import Watermark
 from tests.harness import Pipeline, await_that
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 LATENESS_MS = 1_000
+STARTED_S = 240
+"""A machine that does much else takes minutes to start Spark."""
 YEAR_9999_MS = 253_370_764_800_000
 
 
@@ -67,12 +71,15 @@ def test_a_table_is_complete_by_event_time_through_an_idle_source_partition_a_re
         "record.event_time": "user_id",
         "record.lateness": f"{LATENESS_MS}ms",
         "record.idle_after": "4s",
+        "hooks.complete_every": "1m",
+        "hooks.complete_folder": f"file://{pipeline.folder}/complete",
     }
+    folder = pipeline.folder / "complete"
     events, began_ms = Events(pipeline), int(time.time() * 1_000) - 7_200_000
     for partition, greatest in enumerate((9_000, 8_000, 5_000)):
         events.happened(partition, began_ms, began_ms + greatest, None)
     run = pipeline.start()
-    await_that("watermark", lambda: at_ms(pipeline) is not None)
+    await_that("watermark", lambda: at_ms(pipeline) is not None, deadline_s=STARTED_S)
     assert at_ms(pipeline) == began_ms + 5_000 - LATENESS_MS
 
     # An absurd time carries nothing away, and who brings nothing leaves it after a while.
@@ -92,6 +99,15 @@ def test_a_table_is_complete_by_event_time_through_an_idle_source_partition_a_re
     assert code == 0 and "The table has it: instant" in said
     status = json.loads(pipeline.command("status", "--output", "json").stdout)
     assert status["watermark"]["of"] == "user_id" and status["watermark"]["at_ms"] >= found.at_ms
+
+    # For each minute that is complete there is a file, and none for one that is not.
+    for partition in (0, 1):
+        events.happened(partition, began_ms + 200_000)
+    minutes = completed(found.at_ms, began_ms + 200_000 - LATENESS_MS, MINUTE_MS)
+    marked = [folder / minute.name / MARKER for minute in minutes]
+    await_that("file of each minute", lambda: all(marker.exists() for marker in marked))
+    assert json.loads(marked[-1].read_bytes())["through_ms"] == minutes[-1].through_ms
+    assert not (folder / Stretch(minutes[-1].through_ms, minutes[-1].through_ms + MINUTE_MS).name).exists()
     assert run.stop() == 0
 
     # It wakes: its records are late. Nobody needs a driver to be told how far the table is.
@@ -127,7 +143,7 @@ def test_the_records_own_timestamps_are_event_times_and_who_is_behind_holds_the_
     pipeline.produce_raw(values, partition=0)
     pipeline.produce_raw(values, partition=1)
     run = pipeline.start()
-    await_that("watermark", lambda: at_ms(pipeline) is not None)
+    await_that("watermark", lambda: at_ms(pipeline) is not None, deadline_s=STARTED_S)
     first_ms = at_ms(pipeline)
     assert first_ms is not None and before_ms <= first_ms <= time.time() * 1_000
     assert run.stop() == 0

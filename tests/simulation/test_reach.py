@@ -66,6 +66,10 @@ def test_what_ends_a_pipelines_progress_happens_and_so_does_what_does_not() -> N
             "a halt named a poison record": any(world.log.bad.values()) and world.on_error == "fail",
             "a run started at the end of the log": world.starting_offsets == "latest",
             "messages travelled in parts": world.bus.parts > 0,
+            "a source partition was idle, and left the watermark to the others": any(
+                mark.idle for state in states if state.watermark for mark in state.watermark.marks.values()
+            ),
+            "a record was late": any(state.watermark.late for state in states if state.watermark),
         }
         seen |= {name for name, it_did in happened.items() if it_did}
         if len(seen) == len(happened):
