@@ -19,6 +19,7 @@ from table.errors import TableError
 from table.hudi.driver.guard import Guard
 from table.hudi.driver.session import Session
 from table.hudi.reader.timeline import Timeline
+from table.hudi.upkeep import clustering as clustering_of_hudi
 from table.hudi.upkeep.cleaning import Cleaning
 from table.hudi.upkeep.clustering import Clustering, Planned, carry_out, plan, tidy
 from table.port import ServiceProgress
@@ -150,21 +151,24 @@ def test_what_others_have_put_together_is_not_looked_for_again(
     assert ours.due_in_s(now_s) is None
 
 
-def test_files_of_which_no_two_fit_into_one_are_not_put_together_again_and_again(
-    driver: Callable[..., Driver],
+def test_files_of_which_no_two_fit_into_one_are_not_copied_again_and_again(
+    driver: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a limit of the configuration's own they are small. Hudi makes of each a file like it."""
+    """By a limit of the configuration's own they are small. Hudi plans to copy each of them alone."""
+    monkeypatch.setattr(clustering_of_hudi, "COPIED_FROM_BYTES", 0)
     made = with_small_files(driver)
     size_bytes = max(path.stat().st_size for path in made.path.glob("a/*.parquet"))
     limit = {"hoodie.clustering.plan.strategy.small.file.limit": str(2 * size_bytes)}
-    spec = replace(made.spec, target_file_bytes=size_bytes * 3 // 2, properties={**PLAIN, **limit})
+    spec = replace(made.spec, target_file_bytes=size_bytes * 11 // 10, properties={**PLAIN, **limit})
     ours = Clustering(spec, PIPELINE)
     session = ours.open(made.table._session_beside)
     ours.tidy(session)
     now_s = time.monotonic() + 1_000
-    for _ in range(2):
-        assert ours.due_in_s(now_s) == 0
-        assert ours.run_early(session, lambda _doing: None, now_s)
+    assert ours.due_in_s(now_s) == 0
+    in_vain = ours.run_early(session, lambda _doing: None, now_s)
+    assert in_vain is not None and len(small_files(made.path)) == 3
+    assert ours.due_in_s(now_s) == 0
+    assert ours.run_early(session, lambda _doing: None, now_s) is None  # of rewriting it plans nothing
     assert ours.due_in_s(now_s) is None
     assert rows_without_jvm(made.path) == keys(12)
 
